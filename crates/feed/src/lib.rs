@@ -1,0 +1,1 @@
+//! From sources of bytes to the tape: framing, mapping, quarantine, consolidation.

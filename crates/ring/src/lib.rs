@@ -1,0 +1,1 @@
+//! Bounded SPSC rings, the ordered parallel farm, and how to wait.

@@ -1,0 +1,1 @@
+//! Seeded markets whose truth is known.

@@ -1,0 +1,1 @@
+//! The log that is the transport: writer, reader, recorder, recovery.

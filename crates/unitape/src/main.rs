@@ -1,0 +1,2 @@
+//! The `unitape` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Surveillance: scenarios over the tape, alerts.
