@@ -1,3 +1,49 @@
-//! The normal form: numbers, identities, event records, their frame. No I/O.
+//! The normal form: numbers, identities, event records, their frame. No I/O, no clock.
+//!
+//! ```text
+//!   num  Price, Decimal, Amount, UnixNanos        exact, or refused
+//!   id   Dict, InlineId, Sequence                 interned or inline
+//!   kind Kind, Field      schema Schema, Slot     which fields an event has, and where they stand
+//!   event EventBuilder, Event                     build and read by field
+//!   records Bbo, Trade, Order                     the same bytes as plain records
+//!   dict Dictionary       frame Header, Position
+//! ```
+//!
+//! ```
+//! use unitape_model::{Dictionary, Event, EventBuilder, Field, Kind, Schema, UnixNanos, Value, Price};
+//!
+//! let (mut arena, mut names) = (Vec::new(), Dictionary::default());
+//! let schema = Schema::of(Kind::Trade);
+//! let mut e = EventBuilder::begin(&mut arena, Kind::Trade, UnixNanos(1_710_167_400_000_000_000));
+//! for (field, text) in [("instr", "GB00B03MLX29"), ("px", "2500.5"), ("qty", "1500"), ("match_id", "M1")] {
+//!     e.set_text(schema.find(field).unwrap(), text.as_bytes(), &mut names).unwrap();
+//! }
+//! assert!(e.missing().is_none());
+//! e.finish(0).unwrap();
+//! assert_eq!(arena.len(), 64);
+//! let event = Event::new(&arena).unwrap();
+//! assert_eq!(event.field(Field::Px, &mut [0; 36]), Some(Value::Price(Price(2_500_500_000_000))));
+//! ```
+//!
+//! What it does not do: read bytes of any feed (that is `unitape-codec`), or put events anywhere
+//! (`unitape-tape`).
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("tapes are little-endian and so are the machines unitape runs on");
+
+pub mod dict;
+pub mod event;
 pub mod frame;
-pub use frame::{Header, LINE, Position, frames};
+pub mod id;
+pub mod kind;
+pub mod num;
+pub mod records;
+pub mod schema;
+
+pub use dict::{Dictionary, Resolve};
+pub use event::{Event, EventBuilder, Refusal, Value};
+pub use frame::{Header, LINE, Position, flags, frames};
+pub use id::{Dict, InlineId, Sequence};
+pub use kind::{Field, Kind};
+pub use num::{Amount, Decimal, NumError, Price, Quantity, UnixNanos};
+pub use schema::{Schema, Slot, Spec};

@@ -1,0 +1,231 @@
+//! Identities.
+//!
+//! Instruments, venues and parties are *interned*: an event holds a small id and a definition on the tape,
+//! ahead of its first use, holds the name. Ids are given in tape order by whoever writes the tape, start at
+//! 1 and 0 is none. Orders, matches, quotes and messages are *inline*: see [`InlineId`].
+
+use std::fmt;
+
+/// What a name stands for; each has ids of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Dict {
+    /// Instrument or index: an ISIN or a symbol.
+    Instrument = 0,
+    /// Venue, or a quoting bank; ids fit 16 bits, so that a quote stays one line.
+    Venue = 1,
+    /// A person or machine that trades.
+    Trader = 2,
+    /// Account, in trading and in payments.
+    Account = 3,
+    /// Beneficial owner, and group of linked owners (one name space, because a group defaults to its owner).
+    Owner = 4,
+    /// Member firm.
+    Firm = 5,
+    /// Algorithm.
+    Algo = 6,
+    /// Desk.
+    Desk = 7,
+    /// Other recurring names: lists, scenarios, senders.
+    Name = 8,
+}
+
+impl Dict {
+    /// How many there are.
+    pub const COUNT: usize = 9;
+    /// All of them, by number.
+    pub const ALL: [Dict; Self::COUNT] = [
+        Dict::Instrument,
+        Dict::Venue,
+        Dict::Trader,
+        Dict::Account,
+        Dict::Owner,
+        Dict::Firm,
+        Dict::Algo,
+        Dict::Desk,
+        Dict::Name,
+    ];
+
+    /// The one with this number.
+    pub fn from_u8(n: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(n)).copied()
+    }
+
+    /// The word users see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dict::Instrument => "instrument",
+            Dict::Venue => "venue",
+            Dict::Trader => "trader",
+            Dict::Account => "account",
+            Dict::Owner => "owner",
+            Dict::Firm => "firm",
+            Dict::Algo => "algo",
+            Dict::Desk => "desk",
+            Dict::Name => "name",
+        }
+    }
+
+    /// Greatest id that may be given.
+    pub const fn id_max(self) -> u32 {
+        match self {
+            Dict::Venue => VENUE_PROVISIONAL as u32 - 1,
+            _ => PROVISIONAL - 1,
+        }
+    }
+}
+
+/// Ids with this bit are a worker's own, good inside one block until the sequencer replaces them.
+pub const PROVISIONAL: u32 = 1 << 31;
+/// The same bit in the 16 bits of a venue.
+pub const VENUE_PROVISIONAL: u16 = 1 << 15;
+/// Longest name that can be interned, in bytes.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// Their number of a message or packet; ours is [`crate::Position`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(pub u64);
+
+/// An order, match, quote or message id, kept inside the event and never interned.
+///
+/// In a slot of `n` bytes it stands as
+/// text of up to `n` bytes, zero-padded; as `01` and a 56-bit number; or as `02`/`03` and the 16 bytes of a
+/// lower- or upper-case UUID. All zero is none. What does not fit the slot stands in the extension.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InlineId<'a> {
+    /// As text on the wire.
+    Text(&'a [u8]),
+    /// As a number on the wire.
+    Number(u64),
+}
+
+impl fmt::Debug for InlineId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(t) => write!(f, "{:?}", String::from_utf8_lossy(t)),
+            Self::Number(n) => n.fmt(f),
+        }
+    }
+}
+
+const MARK_NUMBER: u8 = 1;
+const MARK_UUID_LOWER: u8 = 2;
+const MARK_UUID_UPPER: u8 = 3;
+
+/// Writes `id` into `slot` (all zero before); false when it does not fit and must go to the extension.
+#[inline]
+pub fn pack_id(id: InlineId<'_>, slot: &mut [u8]) -> bool {
+    match id {
+        InlineId::Number(n) => {
+            if n >> 56 != 0 {
+                return false;
+            }
+            slot[..8].copy_from_slice(&(n << 8 | u64::from(MARK_NUMBER)).to_le_bytes());
+            true
+        }
+        InlineId::Text(t) => {
+            // A first byte under a space would pass for a mark, and a zero inside for padding.
+            if t.len() <= slot.len() {
+                if t.is_empty() || t[0] < b' ' || t.contains(&0) {
+                    return false;
+                }
+                slot[..t.len()].copy_from_slice(t);
+                return true;
+            }
+            if t.len() == 36 && slot.len() >= 17 {
+                for (mark, upper) in [(MARK_UUID_LOWER, false), (MARK_UUID_UPPER, true)] {
+                    if let Some(bytes) = uuid_bytes(t, upper) {
+                        slot[0] = mark;
+                        slot[1..17].copy_from_slice(&bytes);
+                        return true;
+                    }
+                }
+            }
+            false
+        }
+    }
+}
+
+/// Reads a slot written by [`pack_id`]; `scratch` takes the text of a UUID. `None` when the slot is empty.
+#[inline]
+pub fn unpack_id<'a>(slot: &'a [u8], scratch: &'a mut [u8; 36]) -> Option<InlineId<'a>> {
+    match slot[0] {
+        0 => None,
+        MARK_NUMBER => {
+            Some(InlineId::Number(u64::from_le_bytes(slot[..8].try_into().expect("eight bytes")) >> 8))
+        }
+        mark @ (MARK_UUID_LOWER | MARK_UUID_UPPER) => {
+            uuid_text(slot[1..17].try_into().expect("a slot of 17 bytes"), mark == MARK_UUID_UPPER, scratch);
+            Some(InlineId::Text(scratch))
+        }
+        _ => Some(InlineId::Text(&slot[..slot.iter().position(|&b| b == 0).unwrap_or(slot.len())])),
+    }
+}
+
+fn uuid_bytes(t: &[u8], upper: bool) -> Option<[u8; 16]> {
+    let mut out = [0u8; 16];
+    let mut nibbles = 0;
+    for (i, &b) in t.iter().enumerate() {
+        if matches!(i, 8 | 13 | 18 | 23) {
+            if b != b'-' {
+                return None;
+            }
+            continue;
+        }
+        let v = match b {
+            b'0'..=b'9' => b - b'0',
+            b'a'..=b'f' if !upper => b - b'a' + 10,
+            b'A'..=b'F' if upper => b - b'A' + 10,
+            _ => return None,
+        };
+        out[nibbles / 2] |= if nibbles % 2 == 0 { v << 4 } else { v };
+        nibbles += 1;
+    }
+    Some(out)
+}
+
+fn uuid_text(bytes: &[u8; 16], upper: bool, out: &mut [u8; 36]) {
+    let digits: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
+    let mut nibbles = bytes.iter().flat_map(|b| [b >> 4, b & 15]);
+    for (i, slot) in out.iter_mut().enumerate() {
+        *slot = if matches!(i, 8 | 13 | 18 | 23) {
+            b'-'
+        } else {
+            digits[usize::from(nibbles.next().expect("32 nibbles"))]
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round_trip(id: InlineId<'_>, n: usize) -> bool {
+        let mut slot = vec![0; n];
+        let mut scratch = [0; 36];
+        pack_id(id, &mut slot) && {
+            assert_eq!(unpack_id(&slot, &mut scratch), Some(id));
+            true
+        }
+    }
+
+    #[test]
+    fn uuids_fit_twenty_four_bytes_and_keep_their_case() {
+        assert!(round_trip(InlineId::Text(b"25ecf178-55e3-4914-90d6-53db38ff46c5"), 24));
+        assert!(round_trip(InlineId::Text(b"25ECF178-55E3-4914-90D6-53DB38FF46C5"), 24));
+        assert!(!round_trip(InlineId::Text(b"25ECf178-55E3-4914-90D6-53DB38FF46C5"), 24), "mixed case");
+        assert!(!round_trip(InlineId::Text(b"25ecf178-55e3-4914-90d6-53db38ff46c5"), 16));
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_comes_back(n in any::<u64>(), t in proptest::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(round_trip(InlineId::Number(n), 8), n < 1 << 56);
+            prop_assert_eq!(round_trip(InlineId::Number(n), 24), n < 1 << 56);
+            let fits = round_trip(InlineId::Text(&t), 24);
+            let plain = !t.is_empty() && t.len() <= 24 && t[0] >= b' ' && !t.contains(&0);
+            prop_assert_eq!(fits, plain);
+        }
+    }
+}

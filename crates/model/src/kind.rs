@@ -1,0 +1,199 @@
+//! Kinds of frames and the fields they carry.
+
+/// Kind of a frame. Numbers are on disk and never change; 1 is the pad of [`crate::frame::KIND_PAD`].
+///
+/// 2 to 7 are definitions (copied to the definitions log), 8 to 15 other bookkeeping, 16 and up events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)] // the words of `docs/events.md`
+pub enum Kind {
+    /// Definition: an id and its name.
+    Define = 2,
+    /// Definition: where bytes came from.
+    Source = 3,
+    /// How far a source has been consumed, and the account of its messages.
+    Progress = 8,
+    Ref = 16,
+    Session = 17,
+    Status = 18,
+    Bbo = 19,
+    Level = 20,
+    Quote = 21,
+    Trade = 22,
+    OrderRecv = 23,
+    Parent = 24,
+    OrderNew = 25,
+    OrderAmend = 26,
+    OrderCancel = 27,
+    Exec = 28,
+    Party = 29,
+    Position = 30,
+    List = 31,
+    Index = 32,
+    RefPx = 33,
+    News = 34,
+    Comm = 35,
+    Payment = 36,
+    Statement = 37,
+    Alert = 38,
+    Control = 39,
+    Quarantine = 40,
+    Clock = 41,
+}
+
+impl Kind {
+    /// Kinds of events, in the order of `docs/events.md`.
+    pub const EVENTS: [Kind; 26] = [
+        Kind::Ref,
+        Kind::Session,
+        Kind::Status,
+        Kind::Bbo,
+        Kind::Level,
+        Kind::Quote,
+        Kind::Trade,
+        Kind::OrderRecv,
+        Kind::Parent,
+        Kind::OrderNew,
+        Kind::OrderAmend,
+        Kind::OrderCancel,
+        Kind::Exec,
+        Kind::Party,
+        Kind::Position,
+        Kind::List,
+        Kind::Index,
+        Kind::RefPx,
+        Kind::News,
+        Kind::Comm,
+        Kind::Payment,
+        Kind::Statement,
+        Kind::Alert,
+        Kind::Control,
+        Kind::Quarantine,
+        Kind::Clock,
+    ];
+    /// Bookkeeping kinds.
+    pub const META: [Kind; 3] = [Kind::Define, Kind::Source, Kind::Progress];
+
+    /// The kind with this number.
+    #[inline]
+    pub fn from_u8(n: u8) -> Option<Self> {
+        match n {
+            2 => Some(Kind::Define),
+            3 => Some(Kind::Source),
+            8 => Some(Kind::Progress),
+            16..=41 => Some(Self::EVENTS[usize::from(n - 16)]),
+            _ => None,
+        }
+    }
+
+    /// The word for it, as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Define => "define",
+            Kind::Source => "source",
+            Kind::Progress => "progress",
+            Kind::Ref => "ref",
+            Kind::Session => "session",
+            Kind::Status => "status",
+            Kind::Bbo => "bbo",
+            Kind::Level => "level",
+            Kind::Quote => "quote",
+            Kind::Trade => "trade",
+            Kind::OrderRecv => "order_recv",
+            Kind::Parent => "parent",
+            Kind::OrderNew => "order_new",
+            Kind::OrderAmend => "order_amend",
+            Kind::OrderCancel => "order_cancel",
+            Kind::Exec => "exec",
+            Kind::Party => "party",
+            Kind::Position => "position",
+            Kind::List => "list",
+            Kind::Index => "index",
+            Kind::RefPx => "ref_px",
+            Kind::News => "news",
+            Kind::Comm => "comm",
+            Kind::Payment => "payment",
+            Kind::Statement => "statement",
+            Kind::Alert => "alert",
+            Kind::Control => "control",
+            Kind::Quarantine => "quarantine",
+            Kind::Clock => "clock",
+        }
+    }
+
+    /// The event kind of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::EVENTS.into_iter().find(|k| k.name() == name)
+    }
+
+    /// Whether frames of this kind are bookkeeping.
+    pub const fn is_meta(self) -> bool {
+        (self as u8) < 16
+    }
+}
+
+macro_rules! fields {
+    ($($number:literal $variant:ident $name:literal,)*) => {
+        /// A field of an event. Numbers are on disk (they tag extension entries) and never change.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        #[allow(missing_docs)] // the words of `docs/events.md`
+        pub enum Field { $($variant = $number,)* }
+
+        impl Field {
+            /// All fields, by number.
+            pub const ALL: &[Field] = &[$(Field::$variant,)*];
+
+            /// The word for it, as in JSON and in mappings.
+            pub const fn name(self) -> &'static str {
+                match self { $(Field::$variant => $name,)* }
+            }
+
+            /// The field with this number.
+            pub fn from_u16(n: u16) -> Option<Self> {
+                match n { $($number => Some(Field::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+fields! {
+    1 TsRecv "ts_recv", 2 SrcSeq "src_seq", 3 Venue "venue", 4 Instr "instr", 5 Bid "bid",
+    6 BidQty "bid_qty", 7 Ask "ask", 8 AskQty "ask_qty", 9 Side "side", 10 Action "action", 11 Px "px",
+    12 Qty "qty", 13 Orders "orders", 14 Depth "depth", 15 QuoteId "quote_id", 16 Tier "tier",
+    17 ValidUntil "valid_until", 18 Indicative "indicative", 19 FullAmount "full_amount",
+    20 MatchId "match_id", 21 Cond "cond", 22 Coid "coid", 23 Owner "owner", 24 Firm "firm",
+    25 Channel "channel", 26 Parent "parent", 27 Oid "oid", 28 Trader "trader", 29 Acct "acct",
+    30 Capacity "capacity", 31 Tif "tif", 32 Algo "algo", 33 Type "type", 34 StopPx "stop_px",
+    35 Liq "liq", 36 Short "short", 37 Cpty "cpty", 38 Tick "tick", 39 PrevClose "prev_close",
+    40 Adv "adv", 41 Ccy "ccy", 42 Underlying "underlying", 43 Multiplier "multiplier", 44 Lot "lot",
+    45 Mic "mic", 46 Symbol "symbol", 47 Figi "figi", 48 Phase "phase", 49 State "state",
+    50 Reason "reason", 51 Group "group", 52 Desk "desk", 53 LinkScore "link_score",
+    54 OpenInterest "open_interest", 55 Name "name", 56 Party "party", 57 From "from", 58 To "to",
+    59 Index "index", 60 Source "source", 61 NewsId "news_id", 62 Instrs "instrs",
+    63 Headline "headline", 64 MsgId "msg_id", 65 Text "text", 66 Msg "msg", 67 Ref "ref",
+    68 DrAcct "dr_acct", 69 CrAcct "cr_acct", 70 DrName "dr_name", 71 CrName "cr_name", 72 Amt "amt",
+    73 CrBic "cr_bic", 74 DrBic "dr_bic", 75 Opening "opening", 76 Closing "closing",
+    77 Entries "entries", 78 Scenario "scenario", 79 TriggerSeq "trigger_seq", 80 Key "key",
+    81 Detail "detail", 82 Length "length", 83 RawAt "raw_at", 84 Feed "feed", 85 File "file",
+    86 Format "format", 87 Mapping "mapping", 88 Hash "hash", 89 Base "base", 90 Size "size",
+    91 Dict "dict", 92 Through "through", 93 Messages "messages", 94 Ignored "ignored",
+    95 Duplicates "duplicates", 96 Quarantined "quarantined", 97 Events "events", 98 End "end",
+    99 TriggerPosition "trigger_position", 100 Venues "venues",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_come_back() {
+        for k in Kind::EVENTS.into_iter().chain(Kind::META) {
+            assert_eq!(Kind::from_u8(k as u8), Some(k));
+            assert_eq!(Kind::from_name(k.name()).is_some(), !k.is_meta());
+        }
+        for &f in Field::ALL {
+            assert_eq!(Field::from_u16(f as u16), Some(f));
+        }
+    }
+}

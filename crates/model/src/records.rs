@@ -1,0 +1,163 @@
+//! The hot kinds as plain records, for code that cannot afford to look fields up by name.
+//!
+//! Each is the fixed part of its kind, byte for byte; the tests hold them against [`crate::schema`]. All
+//! integers are little-endian and unaligned, so a record can be read wherever it lies.
+
+use crate::event::Event;
+use crate::kind::Kind;
+use zerocopy::little_endian::{I32, I64, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The 40 bytes that every frame begins with.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Common {
+    pub header: U64,
+    pub ts_event: I64,
+    pub source: U32,
+    pub offset: U32,
+    pub recv_delta: I32,
+    pub sequence: U32,
+    pub instrument: U32,
+    pub venue: U16,
+    /// Small codes of the kind (side, capacity, …) or an exponent.
+    pub kind_a: u8,
+    /// As `kind_a`.
+    pub kind_b: u8,
+}
+
+/// Best bid and offer.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Bbo {
+    /// `kind_a`, `kind_b`: exponents of the bid and the ask quantity.
+    pub common: Common,
+    pub bid: I64,
+    pub ask: I64,
+    pub bid_qty: U32,
+    pub ask_qty: U32,
+}
+
+/// A public print.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Trade {
+    /// `kind_a`: side and action; `kind_b`: exponent of the quantity.
+    pub common: Common,
+    pub px: I64,
+    pub match_id: [u8; 8],
+    pub qty: U32,
+    pub cond: [u8; 4],
+}
+
+/// The order family (`order_new`, `order_amend`, `order_cancel`) and, with `id2` the match id and `tail`
+/// behind it, `exec`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Order {
+    /// `kind_a`: side, capacity, short, liquidity; `kind_b`: exponent of the quantity.
+    pub common: Common,
+    pub px: I64,
+    pub qty: I64,
+    pub trader: U32,
+    pub acct: U32,
+    pub owner: U32,
+    pub firm: U32,
+    pub algo: U32,
+    /// Time in force of an order; the counterparty of an execution.
+    pub tif_or_cpty: U32,
+    pub oid: [u8; 24],
+    /// Parent (16 bytes) and type (8) of an order; match id of an execution.
+    pub id2: [u8; 24],
+}
+
+const _: () = assert!(size_of::<Common>() == 40);
+const _: () = assert!(size_of::<Bbo>() == 64);
+const _: () = assert!(size_of::<Trade>() == 64);
+const _: () = assert!(size_of::<Order>() == 128);
+
+impl Bbo {
+    /// The record of `event`, if it is of this kind.
+    #[inline]
+    pub fn of<'a>(event: &Event<'a>) -> Option<&'a Self> {
+        (event.kind() == Kind::Bbo).then(|| fixed(event.bytes()))
+    }
+}
+
+impl Trade {
+    /// The record of `event`, if it is of this kind.
+    #[inline]
+    pub fn of<'a>(event: &Event<'a>) -> Option<&'a Self> {
+        (event.kind() == Kind::Trade).then(|| fixed(event.bytes()))
+    }
+}
+
+impl Order {
+    /// The record of `event`, if it is of the order family or an execution.
+    #[inline]
+    pub fn of<'a>(event: &Event<'a>) -> Option<&'a Self> {
+        matches!(event.kind(), Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec)
+            .then(|| fixed(event.bytes()))
+    }
+
+    /// 1 buy, 2 sell, 0 none.
+    #[inline]
+    pub fn side(&self) -> u8 {
+        self.common.kind_a & 3
+    }
+}
+
+#[inline]
+fn fixed<T: FromBytes + KnownLayout + Immutable + Unaligned>(bytes: &[u8]) -> &T {
+    T::ref_from_prefix(bytes).expect("an event holds its fixed part").0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::Field;
+    use crate::schema::{Schema, at, width_bytes};
+    use std::mem::offset_of;
+
+    fn place(kind: Kind, field: Field) -> usize {
+        usize::from(width_bytes(Schema::of(kind).get(field).unwrap().slot).unwrap().0)
+    }
+
+    /// The records and the table are two drawings of one layout; should one move, the other must.
+    #[test]
+    fn records_stand_where_the_schema_says() {
+        assert_eq!(offset_of!(Common, ts_event), at::TS_EVENT);
+        assert_eq!(offset_of!(Common, source), at::SOURCE);
+        assert_eq!(offset_of!(Common, offset), at::OFFSET);
+        assert_eq!(offset_of!(Common, recv_delta), at::RECV_DELTA);
+        assert_eq!(offset_of!(Common, sequence), at::SEQUENCE);
+        assert_eq!(offset_of!(Common, instrument), at::INSTRUMENT);
+        assert_eq!(offset_of!(Common, venue), at::VENUE);
+        assert_eq!(offset_of!(Common, kind_a), at::KIND_A);
+        assert_eq!(offset_of!(Bbo, bid), place(Kind::Bbo, Field::Bid));
+        assert_eq!(offset_of!(Bbo, ask), place(Kind::Bbo, Field::Ask));
+        assert_eq!(offset_of!(Bbo, bid_qty), place(Kind::Bbo, Field::BidQty));
+        assert_eq!(offset_of!(Bbo, ask_qty), place(Kind::Bbo, Field::AskQty));
+        assert_eq!(offset_of!(Trade, px), place(Kind::Trade, Field::Px));
+        assert_eq!(offset_of!(Trade, match_id), place(Kind::Trade, Field::MatchId));
+        assert_eq!(offset_of!(Trade, qty), place(Kind::Trade, Field::Qty));
+        assert_eq!(offset_of!(Trade, cond), place(Kind::Trade, Field::Cond));
+        for kind in [Kind::OrderNew, Kind::Exec] {
+            assert_eq!(offset_of!(Order, px), place(kind, Field::Px));
+            assert_eq!(offset_of!(Order, qty), place(kind, Field::Qty));
+            assert_eq!(offset_of!(Order, trader), place(kind, Field::Trader));
+            assert_eq!(offset_of!(Order, acct), place(kind, Field::Acct));
+            assert_eq!(offset_of!(Order, owner), place(kind, Field::Owner));
+            assert_eq!(offset_of!(Order, firm), place(kind, Field::Firm));
+            assert_eq!(offset_of!(Order, algo), place(kind, Field::Algo));
+            assert_eq!(offset_of!(Order, oid), place(kind, Field::Oid));
+        }
+        assert_eq!(offset_of!(Order, id2), place(Kind::Exec, Field::MatchId));
+        assert_eq!(offset_of!(Order, id2), place(Kind::OrderNew, Field::Parent));
+        assert_eq!(offset_of!(Order, tif_or_cpty), place(Kind::Exec, Field::Cpty));
+    }
+}
