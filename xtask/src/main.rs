@@ -1,2 +1,80 @@
-//! The project commands.
-fn main() {}
+//! The project's own commands, run as `cargo xtask COMMAND`.
+//!
+//! ```text
+//! cargo xtask demo ──▶ C compiler? ─▶ release build ─▶ unitape demo
+//! cargo xtask test ──▶ fmt ─▶ clippy ─▶ tidy ─▶ tests ─▶ doc ─▶ loom ─▶ … ─▶ "N passed, N failed, N skipped"
+//! cargo xtask tidy ──▶ the rules of the house that no compiler checks
+//! ```
+//!
+//! It installs what a step needs and can be installed (the C compiler by apt, two cargo tools from
+//! PyPI); what cannot be had on a machine is said in plain words and counted as skipped, never passed
+//! over in silence. It does not build releases and holds no code that the product uses.
+
+mod cargo;
+mod demo;
+mod report;
+mod steps;
+mod test;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  demo [ARGS…]                  build, then run `unitape demo ARGS…` on sample data
+  test [--quick] [--only NAME]  run every check and test; --quick leaves out the slow ones,
+                                --only (repeatable) runs the named steps, --list names them
+  tidy                          check layers, file sizes, links and the other rules of the house
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let result = match command.as_deref() {
+        Some("demo") => demo::run(&rest),
+        Some("test") => test::run(&rest),
+        Some("tidy") => tidy::run(),
+        Some("help" | "--help" | "-h") => {
+            print!("{USAGE}");
+            Ok(0)
+        }
+        Some(other) => Err(Failure::Usage(format!("no command `{other}`\n\n{USAGE}"))),
+        None => Err(Failure::Usage(USAGE.to_owned())),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::from(match failure {
+                Failure::Usage(_) => 2,
+                Failure::Other(_) => 1,
+            })
+        }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line was wrong: exit code 2.
+    Usage(String),
+    /// Anything else: exit code 1.
+    Other(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Usage(text) | Failure::Other(text) => f.write_str(text.trim_end()),
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Failure::Other(text)
+    }
+}

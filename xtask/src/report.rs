@@ -1,0 +1,135 @@
+//! Runs the commands of a step and counts what their test runners say.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// How many tests ran.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// Reads a closing line of Rust's test runner.
+pub(crate) fn closing_line(line: &str) -> Option<Count> {
+    let rest = line.trim_end().strip_prefix("test result: ")?;
+    let (_, numbers) = rest.split_once(". ")?;
+    let mut count = Count::default();
+    let mut seen = 0;
+    for part in numbers.split("; ") {
+        let Some((number, word)) = part.split_once(' ') else { continue };
+        let field = match word {
+            "passed" => &mut count.passed,
+            "failed" => &mut count.failed,
+            "ignored" => &mut count.skipped,
+            _ => continue,
+        };
+        *field = number.parse().ok()?;
+        seen += 1;
+    }
+    (seen == 3).then_some(count)
+}
+
+/// Runs a command to its end, its output passed on line by line as it comes, its tests added to `count`.
+/// A command that fails is an error that says how it ended.
+pub(crate) fn run(command: &mut Command, count: &mut Count) -> Result<(), String> {
+    let name = shown(command);
+    eprintln!("$ {name}");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("`{name}` does not start: {e}"))?;
+    if let Some(stdout) = child.stdout.take() {
+        let copied = copy_lines(BufReader::new(stdout), &mut std::io::stdout(), count);
+        copied.map_err(|e| format!("`{name}`: reading its output: {e}"))?;
+    }
+    let status = child.wait().map_err(|e| format!("`{name}`: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{name}` ended with {status}")) }
+}
+
+fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut Count) -> std::io::Result<()> {
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line)? != 0 {
+        if let Some(found) = std::str::from_utf8(&line).ok().and_then(closing_line) {
+            *count += found;
+        }
+        to.write_all(&line)?;
+        to.flush()?;
+        line.clear();
+    }
+    Ok(())
+}
+
+fn shown(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let mut text = String::new();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            text.push_str(&format!("{}={:?} ", name.display(), value));
+        }
+    }
+    text.push_str(&program.to_string_lossy());
+    for arg in command.get_args() {
+        text.push(' ');
+        text.push_str(&arg.to_string_lossy());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A count that is read wrongly would turn failures into a green run.
+    #[test]
+    fn closing_lines_of_the_test_runner_are_counted() {
+        let ok =
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.10s";
+        assert_eq!(closing_line(ok), Some(Count { passed: 12, failed: 0, skipped: 1 }));
+        let bad = "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(closing_line(bad), Some(Count { passed: 1, failed: 2, skipped: 0 }));
+        for other in
+            ["", "test result: ok.", "test a ... ok", "test result: ok. x passed; 0 failed; 0 ignored"]
+        {
+            assert_eq!(closing_line(other), None, "{other:?}");
+        }
+    }
+
+    /// The runner's lines must stay visible, also the last one without a newline and bytes that are no text.
+    #[test]
+    fn output_is_passed_on_byte_for_byte() {
+        let input: &[u8] = b"a\n\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured";
+        let (mut out, mut count) = (Vec::new(), Count::default());
+        copy_lines(input, &mut out, &mut count).unwrap();
+        assert_eq!(out, input);
+        assert_eq!(count.passed, 1);
+    }
+
+    #[test]
+    fn a_command_that_fails_or_does_not_start_is_an_error() {
+        let mut count = Count::default();
+        assert!(run(&mut Command::new("false"), &mut count).unwrap_err().contains("exit status: 1"));
+        assert!(
+            run(&mut Command::new("no-such-program-here"), &mut count)
+                .unwrap_err()
+                .contains("does not start")
+        );
+        assert!(run(Command::new("echo").arg("hello"), &mut count).is_ok());
+    }
+}

@@ -1,0 +1,257 @@
+//! The steps of `cargo xtask test`, in the order in which they run: what fails fast comes first.
+
+use std::path::{Path, PathBuf};
+
+use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
+use crate::report::{self, Count};
+use crate::{demo, tidy, tools};
+
+/// One step.
+pub(crate) struct Step {
+    /// What `--only` takes.
+    pub(crate) name: &'static str,
+    /// One line for people.
+    pub(crate) about: &'static str,
+    /// Whether `--quick` runs it.
+    pub(crate) quick: bool,
+    pub(crate) run: fn(&Context, &mut Count) -> Outcome,
+}
+
+/// What all steps share.
+pub(crate) struct Context {
+    /// Where cargo builds. Builds with other flags go into folders of their own below it, so that they
+    /// do not push each other out.
+    pub(crate) target_dir: PathBuf,
+    /// `--locked`, or `--frozen` without a network.
+    pub(crate) locked: &'static str,
+}
+
+/// How a step ended.
+pub(crate) enum Outcome {
+    Ok,
+    Failed(String),
+    /// It cannot be done on this machine; the reason is shown.
+    Skipped(String),
+}
+
+impl From<Result<(), String>> for Outcome {
+    fn from(result: Result<(), String>) -> Self {
+        result.map_or_else(Outcome::Failed, |()| Outcome::Ok)
+    }
+}
+
+/// All steps.
+pub(crate) const STEPS: &[Step] = &[
+    Step { name: "fmt", about: "the code is formatted", quick: true, run: fmt },
+    Step { name: "tidy", about: "layers, sizes, links and the other house rules", quick: true, run: tidy },
+    Step { name: "clippy", about: "no warnings", quick: true, run: clippy },
+    Step {
+        name: "test",
+        about: "all tests of all crates, and the commands in the docs",
+        quick: true,
+        run: test,
+    },
+    Step { name: "doc", about: "the documentation builds and its links resolve", quick: false, run: doc },
+    Step {
+        name: "loom",
+        about: "the rings under every interleaving that loom finds",
+        quick: false,
+        run: loom,
+    },
+    Step { name: "deny", about: "licences and sources of the dependencies", quick: false, run: deny },
+    Step { name: "release", about: "the tests that ask for a release build", quick: false, run: release },
+    Step { name: "demo", about: "the demo, which checks itself", quick: false, run: run_demo },
+    Step { name: "tsan", about: "lock-free code under ThreadSanitizer (nightly)", quick: false, run: tsan },
+    Step {
+        name: "fuzz",
+        about: "each fuzz target for 30 seconds with ASan (nightly)",
+        quick: false,
+        run: fuzz,
+    },
+];
+
+/// Crates with lock-free code.
+const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
+const NO_NIGHTLY: &str = "no nightly toolchain is installed here (rustup toolchain install nightly)";
+/// The only target whose sanitizers are used; elsewhere those steps are skipped.
+const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn fmt(_: &Context, count: &mut Count) -> Outcome {
+    report::run(cargo().args(["fmt", "--all", "--check"]), count).into()
+}
+
+fn tidy(_: &Context, _: &mut Count) -> Outcome {
+    match tidy::check(&root()) {
+        Ok(problems) if problems.is_empty() => Outcome::Ok,
+        Ok(problems) => {
+            tidy::show(&problems);
+            Outcome::Failed(format!("{} problems", problems.len()))
+        }
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+fn clippy(context: &Context, count: &mut Count) -> Outcome {
+    let args = ["clippy", "--workspace", "--all-targets", context.locked, "--", "-D", "warnings"];
+    report::run(cargo().args(args), count).into()
+}
+
+fn test(context: &Context, count: &mut Count) -> Outcome {
+    report::run(cargo().args(["test", "--workspace", "--no-fail-fast", context.locked]), count).into()
+}
+
+fn doc(context: &Context, count: &mut Count) -> Outcome {
+    let args = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet", context.locked];
+    report::run(cargo().args(args).env("RUSTDOCFLAGS", "-D warnings"), count).into()
+}
+
+fn loom(context: &Context, count: &mut Count) -> Outcome {
+    let mut command = cargo();
+    command
+        .args(["test", "--package", "unitape-ring", "--release", "--test", "loom", context.locked])
+        .env("RUSTFLAGS", rustflags("--cfg loom"))
+        .env("CARGO_TARGET_DIR", context.target_dir.join("loom"));
+    // Exploring without a bound takes days; three preemptions find the known kinds of mistakes.
+    if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
+        command.env("LOOM_MAX_PREEMPTIONS", "3");
+    }
+    report::run(&mut command, count).into()
+}
+
+/// Advisories are left out: their database is not in a package registry, and a check that needs more
+/// than the registries would fail on machines that reach nothing else.
+fn deny(context: &Context, count: &mut Count) -> Outcome {
+    let binary = match tools::install(&tools::CARGO_DENY, &context.target_dir) {
+        Ok(binary) => binary,
+        Err(why) => return Outcome::Skipped(why),
+    };
+    let mut command = std::process::Command::new(binary);
+    command.args(["--offline", context.locked, "check", "licenses", "bans", "sources"]).current_dir(root());
+    report::run(&mut command, count).into()
+}
+
+fn release(context: &Context, count: &mut Count) -> Outcome {
+    let packages = match Metadata::load(None) {
+        Ok(metadata) => metadata.packages(),
+        Err(why) => return Outcome::Failed(why),
+    };
+    let mut problems = Vec::new();
+    for package in packages.iter().filter(|package| !package.release_tests.is_empty()) {
+        let mut command = cargo();
+        command.args(["test", "--release", "--no-fail-fast", context.locked, "--package", &package.name]);
+        for test in &package.release_tests {
+            command.args(["--test", test]);
+        }
+        problems.extend(report::run(&mut command, count).err());
+    }
+    joined(problems)
+}
+
+fn run_demo(_: &Context, count: &mut Count) -> Outcome {
+    match demo::build() {
+        Ok(binary) => report::run(std::process::Command::new(binary).arg("demo"), count).into(),
+        Err(why) => Outcome::Failed(why.to_string()),
+    }
+}
+
+/// With the standard library's source, everything is instrumented and all tests of the lock-free crates
+/// run. Without it the standard library and the test harness are not instrumented, their channels and
+/// scoped threads look like races; then only tests named `tsan` run, which bring their own `main` and
+/// share memory through our code and plain threads alone.
+fn tsan(context: &Context, count: &mut Count) -> Outcome {
+    let Some(has_source) = tools::nightly() else { return Outcome::Skipped(NO_NIGHTLY.to_owned()) };
+    if tools::host().as_deref() != Some(SANITIZER_TARGET) {
+        return Outcome::Skipped(format!("ThreadSanitizer is set up for {SANITIZER_TARGET} alone"));
+    }
+    let packages = match Metadata::load(None) {
+        Ok(metadata) => metadata.packages(),
+        Err(why) => return Outcome::Failed(why),
+    };
+    if !has_source {
+        eprintln!("nightly is without rust-src: running the `tsan` tests with their own main, not all tests");
+    }
+    let mut problems = Vec::new();
+    let mut ran = false;
+    for package in packages.iter().filter(|package| LOCK_FREE.contains(&package.name.as_str())) {
+        let mut command = cargo_of("nightly");
+        command.args(["test", "--release", context.locked, "--target", SANITIZER_TARGET]);
+        command.args(["--package", &package.name]).env("CARGO_TARGET_DIR", context.target_dir.join("tsan"));
+        if has_source {
+            command
+                .args(["-Zbuild-std", "--lib", "--tests"])
+                .env("RUSTFLAGS", rustflags("-Zsanitizer=thread"));
+        } else if package.tests.iter().any(|test| test == "tsan") {
+            // The flag lets instrumented code link with the standard library as it was shipped.
+            let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
+            command.args(["--test", "tsan"]).env("RUSTFLAGS", rustflags(flags));
+        } else {
+            eprintln!("{} has no test named `tsan`", package.name);
+            continue;
+        }
+        ran = true;
+        problems.extend(report::run(&mut command, count).err());
+    }
+    if ran { joined(problems) } else { Outcome::Skipped("no crate has a test named `tsan`".to_owned()) }
+}
+
+fn fuzz(context: &Context, count: &mut Count) -> Outcome {
+    if tools::nightly().is_none() {
+        return Outcome::Skipped(NO_NIGHTLY.to_owned());
+    }
+    let manifest = root().join("fuzz/Cargo.toml");
+    let targets = match Metadata::load(Some(&manifest)) {
+        Ok(metadata) => metadata.binaries(),
+        Err(why) => return Outcome::Failed(format!("{}: {why}", manifest.display())),
+    };
+    if targets.is_empty() {
+        return Outcome::Failed("fuzz/ names no targets".to_owned());
+    }
+    let cargo_fuzz = match tools::install(&tools::CARGO_FUZZ, &context.target_dir) {
+        Ok(binary) => binary,
+        Err(why) => return Outcome::Skipped(why),
+    };
+    let seconds = std::env::var("FUZZ_SECONDS").unwrap_or_else(|_| "30".to_owned());
+    let mut problems = Vec::new();
+    for target in &targets {
+        match fuzz_one(context, &cargo_fuzz, target, &seconds, count) {
+            // A run of the fuzzer is a test of its own: it has no closing line that could be counted.
+            Ok(()) => count.passed += 1,
+            Err(why) => {
+                count.failed += 1;
+                problems.push(why);
+            }
+        }
+    }
+    joined(problems)
+}
+
+fn fuzz_one(
+    context: &Context,
+    cargo_fuzz: &Path,
+    target: &str,
+    seconds: &str,
+    count: &mut Count,
+) -> Result<(), String> {
+    // The fuzzer writes what it finds into the first corpus and only reads the others, so that a run
+    // leaves the tracked seeds as they were.
+    let found = context.target_dir.join("fuzz-corpus").join(target);
+    std::fs::create_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
+    let mut command = std::process::Command::new("rustup");
+    for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTDOC"] {
+        command.env_remove(name);
+    }
+    command.args(["run", "nightly"]).arg(cargo_fuzz).args(["run", "--target-dir"]);
+    command.arg(context.target_dir.join("fuzz")).arg(target).arg(&found).current_dir(root());
+    let seeds = root().join("fuzz/corpus").join(target);
+    if seeds.is_dir() {
+        command.arg(&seeds);
+    }
+    // Inputs that need more memory or time than any message deserves are findings too.
+    command.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=2048", "-timeout=10"]);
+    command.arg("-print_final_stats=1");
+    report::run(&mut command, count)
+}
+
+fn joined(problems: Vec<String>) -> Outcome {
+    if problems.is_empty() { Outcome::Ok } else { Outcome::Failed(problems.join("; ")) }
+}

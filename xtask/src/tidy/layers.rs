@@ -1,0 +1,169 @@
+//! Imports go strictly down, and each heavy dependency lives in one crate.
+//!
+//! - A normal or build dependency on a crate of ours lies in a strictly lower layer.
+//! - A dev-dependency may lie in the same layer, never in a higher one: tests may use a neighbour, but a
+//!   crate that can only be tested with what stands above it is cut wrongly.
+
+use std::collections::BTreeMap;
+
+use super::Problem;
+use crate::cargo::Package;
+
+/// Dependencies that are slow to build or that shape what uses them. A name ending in `*` stands for a
+/// family: all of its members belong to one crate.
+const HEAVY: &[&str] = &[
+    "aeron*",
+    "argon2",
+    "arrow",
+    "arrow-flight",
+    "aws-lc-rs",
+    "axum",
+    "clap*",
+    "comfy-table",
+    "cranelift*",
+    "datafusion*",
+    "dbn",
+    "etherparse",
+    "fastlanes",
+    "hyper*",
+    "indicatif",
+    "memmap2",
+    "parquet",
+    "pcap-file",
+    "prost*",
+    "pyo3*",
+    "quick-xml",
+    "rusqlite",
+    "rusteron*",
+    "rustls*",
+    "socket2",
+    "tokio*",
+    "tonic*",
+];
+
+const LICENSE: &str = "Apache-2.0";
+
+pub(crate) fn check(packages: &[Package]) -> Vec<Problem> {
+    let layers: BTreeMap<&str, i64> =
+        packages.iter().filter_map(|package| Some((package.name.as_str(), package.layer?))).collect();
+    let mut problems = Vec::new();
+    for package in packages {
+        let place = place(package);
+        match package.layer {
+            None => problems.push(Problem::new(&place, "[package.metadata.unitape] layer = N is missing")),
+            Some(layer) => problems.extend(upward(package, layer, &layers)),
+        }
+        if !package.publish_forbidden {
+            problems.push(Problem::new(&place, "publish = false is missing"));
+        }
+        if package.license.as_deref() != Some(LICENSE) {
+            problems.push(Problem::new(&place, format!("the licence is not {LICENSE}")));
+        }
+        for test in package.release_tests.iter().filter(|test| !package.tests.contains(test)) {
+            problems.push(Problem::new(&place, format!("release-tests names `{test}`, which is no test")));
+        }
+    }
+    problems.extend(shared_weight(packages));
+    problems
+}
+
+fn upward(package: &Package, layer: i64, layers: &BTreeMap<&str, i64>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for dependency in &package.dependencies {
+        let Some(&theirs) = layers.get(dependency.name.as_str()) else { continue };
+        let allowed = if dependency.kind == "dev" { theirs <= layer } else { theirs < layer };
+        if !allowed {
+            let message = format!(
+                "layer {layer} must not depend ({}) on {} in layer {theirs}",
+                dependency.kind, dependency.name
+            );
+            problems.push(Problem::new(place(package), message));
+        }
+    }
+    problems
+}
+
+fn shared_weight(packages: &[Package]) -> Vec<Problem> {
+    let mut owners: BTreeMap<&str, &Package> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for package in packages {
+        for dependency in &package.dependencies {
+            let Some(heavy) = HEAVY.iter().find(|heavy| names(heavy, &dependency.name)) else { continue };
+            let owner = owners.entry(heavy).or_insert(package);
+            if owner.name != package.name {
+                let message =
+                    format!("{} is a heavy dependency and belongs to {}", dependency.name, owner.name);
+                problems.push(Problem::new(place(package), message));
+            }
+        }
+    }
+    problems
+}
+
+fn names(heavy: &str, dependency: &str) -> bool {
+    match heavy.strip_suffix('*') {
+        None => heavy == dependency,
+        Some(family) => dependency
+            .strip_prefix(family)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_'])),
+    }
+}
+
+fn place(package: &Package) -> String {
+    format!("{} (Cargo.toml)", package.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cargo::Dependency;
+
+    fn package(name: &str, layer: i64, dependencies: &[(&str, &str)]) -> Package {
+        Package {
+            name: name.to_owned(),
+            layer: Some(layer),
+            publish_forbidden: true,
+            license: Some(LICENSE.to_owned()),
+            dependencies: dependencies
+                .iter()
+                .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: (*kind).to_owned() })
+                .collect(),
+            tests: vec!["kill".to_owned()],
+            release_tests: Vec::new(),
+        }
+    }
+
+    fn messages(packages: &[Package]) -> Vec<String> {
+        check(packages).into_iter().map(|problem| problem.message).collect()
+    }
+
+    /// A cycle of ideas starts with one import that goes up or sideways.
+    #[test]
+    fn imports_go_strictly_down() {
+        let low = package("low", 1, &[]);
+        let is = |kind: &str, layer: i64| messages(&[low.clone(), package("us", layer, &[("low", kind)])]);
+        assert!(is("normal", 2).is_empty() && is("build", 2).is_empty() && is("dev", 2).is_empty());
+        assert_eq!(is("normal", 1), ["layer 1 must not depend (normal) on low in layer 1"]);
+        assert_eq!(is("build", 1).len(), 1);
+        assert!(is("dev", 1).is_empty());
+        assert_eq!(is("dev", 0), ["layer 0 must not depend (dev) on low in layer 1"]);
+    }
+
+    /// A crate that forgot its layer would escape the rule above.
+    #[test]
+    fn every_crate_states_layer_licence_and_publish() {
+        let mut bare = package("bare", 0, &[]);
+        (bare.layer, bare.publish_forbidden, bare.license) = (None, false, Some("MIT".to_owned()));
+        bare.release_tests = vec!["kill".to_owned(), "gone".to_owned()];
+        let got = messages(&[bare]);
+        assert_eq!(got.len(), 4, "{got:?}");
+    }
+
+    #[test]
+    fn heavy_dependencies_have_one_home() {
+        let a = package("a", 0, &[("clap", "normal"), ("clap_complete", "normal"), ("serde", "normal")]);
+        let b = package("b", 1, &[("clap_mangen", "dev"), ("serde", "normal"), ("clapper", "normal")]);
+        assert!(messages(std::slice::from_ref(&a)).is_empty());
+        assert_eq!(messages(&[a, b]), ["clap_mangen is a heavy dependency and belongs to a"]);
+    }
+}

