@@ -1,0 +1,94 @@
+//! A turnstile: state that threads enter one at a time, in an order fixed beforehand.
+//!
+//! ```text
+//!  turn = 7          │ state │
+//!  block 7  ────────▶│ &mut  │──▶ turn = 8 (Release)
+//!  block 8  waits    └───────┘
+//!  block 9  waits
+//! ```
+//!
+//! Not a lock: nobody competes, the counter says whose turn it is and only that one ever writes it. Whoever
+//! fails inside does not leave, so nobody behind it can enter; that alone keeps order after an error, the
+//! farm's halt flags only end the waiting.
+
+use crate::{
+    sync::{AtomicU64, Ordering, Padded, UnsafeCell},
+    wait::{Wait, Waiter},
+};
+
+/// State behind a counter of turns.
+///
+/// `SOUND = false` is the deliberately broken copy that loom must reject (it leaves without Release); it
+/// cannot be made outside a loom build.
+#[derive(Debug)]
+pub(crate) struct Turnstile<S, const SOUND: bool = true> {
+    turn: Padded<AtomicU64>,
+    state: Padded<UnsafeCell<S>>,
+}
+
+// SAFETY: the state is reached only through `enter`, whose contract gives each turn to one caller, and turns
+// follow each other by Release/Acquire; so `&Turnstile` moves the state between threads, it never shares it.
+unsafe impl<S: Send, const SOUND: bool> Sync for Turnstile<S, SOUND> {}
+
+/// How an attempt to enter ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It was this caller's turn already.
+    AtOnce,
+    /// The turn came after waiting.
+    Waited,
+    /// The caller's condition for giving up came true first.
+    GaveUp,
+}
+
+impl<S, const SOUND: bool> Turnstile<S, SOUND> {
+    /// A turnstile that lets turn 0 in first.
+    pub(crate) fn new(state: S) -> Self {
+        assert!(SOUND || cfg!(loom), "the broken copy is for loom alone");
+        Self { turn: Padded(AtomicU64::new(0)), state: Padded(UnsafeCell::new(state)) }
+    }
+
+    /// Waits until it is `index`'s turn, or until `gave_up` says not to.
+    #[inline]
+    pub(crate) fn wait_for(&self, index: u64, wait: Wait, gave_up: impl Fn() -> bool) -> Turn {
+        let mut waiter = Waiter::new(wait);
+        let mut came = Turn::AtOnce;
+        loop {
+            if gave_up() {
+                return Turn::GaveUp;
+            }
+            // Acquire: pairs with the Release in `leave`; what earlier turns did to the state is seen.
+            if self.turn.load(Ordering::Acquire) == index {
+                return came;
+            }
+            came = Turn::Waited;
+            waiter.wait();
+        }
+    }
+
+    /// Gives `f` the state.
+    ///
+    /// # Safety
+    /// - [`Turnstile::wait_for`] of this index has returned [`Turn::AtOnce`] or [`Turn::Waited`] on this
+    ///   thread, and [`Turnstile::leave`] was not called since.
+    /// - No other thread ever waits for the same index.
+    #[inline]
+    pub(crate) unsafe fn enter<R>(&self, f: impl FnOnce(&mut S) -> R) -> R {
+        // SAFETY: the caller holds the turn, turns are unique, and `leave` is the only way to pass it on;
+        // so no other reference to the state is alive.
+        self.state.with_mut(|state| f(unsafe { &mut *state }))
+    }
+
+    /// Lets `index + 1` in; only for the holder of turn `index`.
+    #[inline]
+    pub(crate) fn leave(&self, index: u64) {
+        // Release: pairs with the Acquire in `wait_for` of the next turn.
+        let order = if SOUND { Ordering::Release } else { Ordering::Relaxed };
+        self.turn.store(index + 1, order);
+    }
+
+    /// The state, when all threads are through.
+    pub(crate) fn into_inner(self) -> S {
+        self.state.0.into_inner()
+    }
+}

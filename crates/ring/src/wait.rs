@@ -1,0 +1,160 @@
+//! How to wait for another core without asking it for a wake-up.
+//!
+//! ```text
+//!            ≤ 127 hints             16 times            1, 2, 4 … 50 µs, then 50 µs for good
+//! first ─▶ ┌──────────────┐ ─▶ ┌───────────────┐ ─▶ ┌──────────────┐
+//!          │ spin (pause) │    │ yield the CPU │    │ timed sleep  │ ◀┐
+//!          └──────────────┘    └───────────────┘    └──────┬───────┘ ─┘
+//! ```
+//!
+//! There is no wake-up on purpose: the side that makes progress only stores to memory and never makes a
+//! system call, so a sleeping reader cannot cost the writer anything. The price is paid by the sleeper, who
+//! may notice up to [`PARK_NS_MAX`] late (plus the kernel's timer slack, 50 µs on a stock Linux).
+
+/// The longest sleep that a [`Waiter`] asks for, in nanoseconds.
+pub const PARK_NS_MAX: u64 = 50_000;
+
+/// What to give up for a fast answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// Keep the core and never leave it: lowest latency, for a thread that owns its core.
+    Spin,
+    /// Spin for about a microsecond, then yield, then sleep: the right one when cores are shared.
+    #[default]
+    Balanced,
+    /// Yield a little, then sleep: for readers to whom 100 µs mean nothing.
+    Park,
+}
+
+/// One wait, from its first idle round to the moment there is something to do.
+///
+/// ```
+/// use unitape_ring::{Wait, Waiter};
+/// let mut tries = 0;
+/// let mut waiter = Waiter::new(Wait::Balanced);
+/// while tries < 3 {
+///     tries += 1; // here stands the look at the other side's counter
+///     waiter.wait();
+/// }
+/// waiter.reset(); // progress was made: the next wait begins with spinning again
+/// ```
+#[derive(Clone, Debug)]
+pub struct Waiter {
+    wait: Wait,
+    round: u32,
+    parks: u64,
+}
+
+impl Waiter {
+    /// A waiter at its first round.
+    #[inline]
+    pub const fn new(wait: Wait) -> Self {
+        Self { wait, round: 0, parks: 0 }
+    }
+
+    /// Waits a little; a little longer each time until [`Waiter::reset`].
+    #[inline]
+    pub fn wait(&mut self) {
+        let step = step(self.wait, self.round);
+        self.round = self.round.saturating_add(1);
+        self.parks += u64::from(matches!(step, Step::Park { .. }));
+        take(step);
+    }
+
+    /// Starts over after progress.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.round = 0;
+    }
+
+    /// How often this waiter has slept since it was made; the counter of how idle its thread was.
+    #[inline]
+    pub const fn parks(&self) -> u64 {
+        self.parks
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Spin { hints: u32 },
+    Yield,
+    Park { ns: u64 },
+}
+
+/// What round number `round` of a wait does.
+#[inline]
+fn step(wait: Wait, round: u32) -> Step {
+    let (spins, yields) = match wait {
+        Wait::Spin => (u32::MAX, 0),
+        Wait::Balanced => (SPIN_ROUNDS, YIELD_ROUNDS),
+        Wait::Park => (0, 2),
+    };
+    if round < spins || wait == Wait::Spin {
+        Step::Spin { hints: 1 << round.min(SPIN_ROUNDS - 1) }
+    } else if round < spins + yields {
+        Step::Yield
+    } else {
+        let doublings = (round - spins - yields).min(16);
+        Step::Park { ns: (1_000_u64 << doublings).min(PARK_NS_MAX) }
+    }
+}
+
+#[cfg(not(loom))]
+#[inline]
+fn take(step: Step) {
+    match step {
+        Step::Spin { hints } => {
+            for _ in 0..hints {
+                std::hint::spin_loop();
+            }
+        }
+        Step::Yield => std::thread::yield_now(),
+        Step::Park { ns } => std::thread::sleep(std::time::Duration::from_nanos(ns)),
+    }
+}
+
+/// Loom has no time: every kind of waiting means "let another thread go first".
+#[cfg(loom)]
+fn take(_: Step) {
+    loom::thread::yield_now();
+}
+
+/// Rounds of 1, 2, 4 … 64 hints: about 127 × 40 cycles on current x86-64.
+const SPIN_ROUNDS: u32 = 7;
+const YIELD_ROUNDS: u32 = 16;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A shift by the round number overflows after 64 idle rounds, and a sleep that keeps doubling would
+    /// make an idle reader deaf for seconds.
+    #[test]
+    fn waits_grow_to_their_bound_and_stay_there() {
+        for wait in [Wait::Spin, Wait::Balanced, Wait::Park] {
+            for round in (0..200).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
+                match step(wait, round) {
+                    Step::Spin { hints } => assert!((1..=64).contains(&hints) && wait != Wait::Park),
+                    Step::Yield => assert!(wait != Wait::Spin),
+                    Step::Park { ns } => assert!((1..=PARK_NS_MAX).contains(&ns) && wait != Wait::Spin),
+                }
+            }
+        }
+        assert_eq!(step(Wait::Spin, u32::MAX), Step::Spin { hints: 64 });
+        assert_eq!(step(Wait::Balanced, 23), Step::Park { ns: 1_000 });
+        assert_eq!(step(Wait::Balanced, u32::MAX), Step::Park { ns: PARK_NS_MAX });
+    }
+
+    /// A waiter that is not reset would sleep at the first idle moment of a busy stream.
+    #[test]
+    fn reset_spins_again_and_sleeps_are_counted() {
+        let mut waiter = Waiter::new(Wait::Park);
+        for _ in 0..5 {
+            waiter.wait();
+        }
+        assert_eq!(waiter.parks(), 3);
+        waiter.reset();
+        waiter.wait();
+        assert_eq!(waiter.parks(), 3);
+    }
+}
