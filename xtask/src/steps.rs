@@ -126,7 +126,9 @@ fn deny(context: &Context, count: &mut Count) -> Outcome {
         Err(why) => return Outcome::Skipped(why),
     };
     let mut command = std::process::Command::new(binary);
-    command.args(["--offline", context.locked, "check", "licenses", "bans", "sources"]).current_dir(root());
+    command
+        .args(["--offline", context.locked, "check", "--hide-inclusion-graph", "licenses", "bans", "sources"])
+        .current_dir(root());
     report::run(&mut command, count).into()
 }
 
