@@ -1,0 +1,192 @@
+//! What can be wrong with a stretch of FIX bytes, in six codes and a reason for people.
+
+use std::fmt;
+
+/// The code a fault is reported under, the same word in JSON, quarantine and the docs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// CheckSum (10) is not the sum of the bytes before it, or not three digits.
+    BadChecksum,
+    /// BodyLength (9) is missing, too large, or does not lead to CheckSum (10).
+    BadBodyLength,
+    /// A field is not `tag=value`, or a header field is not where it must be.
+    MalformedTag,
+    /// The message stops without CheckSum (10): the next one starts, or the input ends.
+    Truncated,
+    /// Bytes between messages that are neither message nor line end.
+    Garbage,
+    /// The entries of a repeating group are not as many as its count says.
+    GroupCount,
+}
+
+impl Code {
+    /// The word for this code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::BadChecksum => "bad_checksum",
+            Code::BadBodyLength => "bad_body_length",
+            Code::MalformedTag => "malformed_tag",
+            Code::Truncated => "truncated",
+            Code::Garbage => "garbage",
+            Code::GroupCount => "group_count",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a stretch of input is not a good message.
+///
+/// A plain value (no text inside), so that a stream of nothing but faults allocates nothing;
+/// `Display` gives the sentence. Offsets inside are bytes from the start of the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Bytes that belong to no message.
+    Garbage,
+    /// No CheckSum (10) before the next message or the end of the input.
+    Truncated,
+    /// BodyLength (9) is not the second field, or not a number of one to nine digits.
+    BodyLengthField,
+    /// BodyLength (9) claims more than the largest message accepted.
+    BodyLengthLimit {
+        /// Bytes claimed by BodyLength (9).
+        claimed: u32,
+        /// The largest whole message accepted, in bytes.
+        limit: u32,
+    },
+    /// BodyLength (9) claims one length, the body has another.
+    BodyLength {
+        /// Bytes claimed by BodyLength (9).
+        claimed: u32,
+        /// Bytes from the end of field 9 to the start of field 10.
+        found: u32,
+    },
+    /// Neither CheckSum (10) nor another message within the largest message accepted.
+    NoEnd {
+        /// The largest whole message accepted, in bytes.
+        limit: u32,
+    },
+    /// CheckSum (10) differs from the sum of the bytes before it, modulo 256.
+    Checksum {
+        /// The value of field 10.
+        stated: u16,
+        /// The sum of the bytes.
+        computed: u8,
+    },
+    /// CheckSum (10) is not three digits.
+    ChecksumField,
+    /// MsgType (35) is not the third field, or is empty.
+    MsgType,
+    /// A field is not `tag=value`.
+    Field {
+        /// Where the field starts.
+        offset: u32,
+        /// What is wrong with it.
+        kind: FieldFault,
+    },
+    /// A repeating group holds another number of entries than its count says.
+    GroupCount {
+        /// Where the count field starts.
+        offset: u32,
+        /// The tag of the count field.
+        tag: u32,
+        /// The value of the count field, `u32::MAX` where it is no number.
+        stated: u32,
+        /// Entries found.
+        found: u32,
+    },
+    /// Groups nest deeper than [`MAX_GROUP_DEPTH`](super::MAX_GROUP_DEPTH).
+    GroupDepth {
+        /// Where the count field of the group too deep starts.
+        offset: u32,
+    },
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldFault {
+    /// Nothing between two separators.
+    Empty,
+    /// No `=` in the field.
+    NoEquals,
+    /// The tag is not 1 to 9 digits without a leading zero.
+    Tag,
+    /// Nothing after the `=`.
+    NoValue,
+    /// A data field does not have the length that the length field before it says.
+    DataLength,
+}
+
+impl Fault {
+    /// The code this fault is reported under.
+    #[must_use]
+    pub const fn code(self) -> Code {
+        match self {
+            Fault::Garbage => Code::Garbage,
+            Fault::Truncated => Code::Truncated,
+            Fault::BodyLengthField
+            | Fault::BodyLengthLimit { .. }
+            | Fault::BodyLength { .. }
+            | Fault::NoEnd { .. } => Code::BadBodyLength,
+            Fault::Checksum { .. } | Fault::ChecksumField => Code::BadChecksum,
+            Fault::MsgType | Fault::Field { .. } => Code::MalformedTag,
+            Fault::GroupCount { .. } | Fault::GroupDepth { .. } => Code::GroupCount,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Fault::Garbage => f.write_str("bytes outside any message"),
+            Fault::Truncated => f.write_str("the message ends without CheckSum (10)"),
+            Fault::BodyLengthField => f.write_str("BodyLength (9) is not the second field, or not a number"),
+            Fault::BodyLengthLimit { claimed, limit } => {
+                write!(f, "BodyLength (9) claims {claimed} bytes, the limit is {limit} a message")
+            }
+            Fault::BodyLength { claimed, found } => {
+                write!(f, "BodyLength (9) claims {claimed} bytes, the body has {found}")
+            }
+            Fault::NoEnd { limit } => {
+                write!(f, "no CheckSum (10) and no next message within {limit} bytes")
+            }
+            Fault::Checksum { stated, computed } => {
+                write!(f, "CheckSum (10) says {stated:03}, the bytes sum to {computed:03}")
+            }
+            Fault::ChecksumField => f.write_str("CheckSum (10) is not three digits"),
+            Fault::MsgType => f.write_str("MsgType (35) is not the third field, or is empty"),
+            Fault::Field { offset, kind } => {
+                let what = match kind {
+                    FieldFault::Empty => "is empty",
+                    FieldFault::NoEquals => "has no '='",
+                    FieldFault::Tag => "has a tag that is not 1 to 9 digits without leading zero",
+                    FieldFault::NoValue => "has no value",
+                    FieldFault::DataLength => "is not as long as the length field before it says",
+                };
+                write!(f, "the field at byte {offset} of the message {what}")
+            }
+            Fault::GroupCount { offset, tag, stated, found } => {
+                if stated == u32::MAX {
+                    write!(f, "the count of group {tag} at byte {offset} is not a number")
+                } else {
+                    write!(
+                        f,
+                        "group {tag} at byte {offset} of the message says {stated} entries, \
+                         has {found}"
+                    )
+                }
+            }
+            Fault::GroupDepth { offset } => {
+                write!(f, "the group at byte {offset} of the message is nested too deep")
+            }
+        }
+    }
+}

@@ -1,0 +1,648 @@
+//! Framing: where the messages of a stream of bytes start and end, and what lies between them.
+//!
+//! ```text
+//!           ╭──────── BodyLength (9) counts this ───────╮
+//! 8=FIX.4.4|9=128|35=D|34=7|49=…|…            …|59=0|207=…|10=203|
+//! ╰──────────── CheckSum (10) sums this ─────────────────╯
+//! ```
+//!
+//! The answer for a position depends only on the bytes from there on, never on where the buffer
+//! happens to end: if bytes not yet there could change it, it is [`Frame::Incomplete`]. At most
+//! [`Framer::max_message`] bytes (and 32 more) are waited for. `|` below is the separator.
+//!
+//! # The rules
+//!
+//! 1. **Between messages** `\r` and `\n` are skipped: text logs hold a message a line.
+//! 2. A **message starts** where `8=FIX`, up to 11 letters, digits or `.`, and a separator stand.
+//!    Where the start is searched for (in garbage, or inside a bad message) it does not count
+//!    a) right after a digit (`58=FIX…` is text), unless `9=` follows the separator, and b) right
+//!    after the `=` of a data field (`96=8=FIX…` is a message inside a message).
+//! 3. What does not start a message is **garbage** up to the next start, in pieces of at most
+//!    `max_message` bytes.
+//! 4. If `9=N|` follows and the field after those N bytes is `10=ddd|` with the **right sum**, that
+//!    is the message, whatever is inside: data fields may hold separators and whole messages.
+//! 5. If it is there with the **wrong sum**, and no message starts inside, the message ends there
+//!    too and is bad (`bad_checksum`).
+//! 6. Otherwise BodyLength is not to be trusted. The message ends after the first `|10=…|` (a value
+//!    of at most 7 bytes) and is bad (`bad_body_length`), or before the next message start or at
+//!    the end of the input, whichever is first, and is bad (`truncated`). If none of these comes
+//!    within `max_message` bytes, those are bad (`bad_body_length`) and what follows is garbage.
+//!    A claim of more than `max_message` is never waited for.
+//! 7. MsgType (35) must be the third field and not empty (`malformed_tag`). Any type passes.
+//!
+//! **Lenient** framing accepts what rules 5 and 6 call bad, whatever 9 and 10 say or if they are
+//! missing, and asks nothing of rule 7. A line end right after a separator or after CheckSum (10)
+//! then ends a message, as does the end of the input.
+//!
+//! **Separators.** In logs that show SOH as `|` or `^A`, length and sum are still those of the
+//! original bytes: every separator counts as one byte of value 1. With `^A` a message start inside
+//! the claimed length always ends the message (rule 4 holds only without one).
+//!
+//! **Cost.** One pass over a good message. A bad one is searched again up to its end. Only crafted
+//! input, whose lengths all lead to some CheckSum of the wrong sum, is summed more than once: at
+//! most `max_message` bytes for each message start.
+
+use std::sync::Arc;
+
+use super::data::DataTags;
+use super::fault::Fault;
+use super::scan::{self, Start, Trailer};
+use super::simd::Kernel;
+use super::tokens::plain_length;
+
+/// Offsets from `start` up to, not including, `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// These bytes of `buf`, none where the span lies outside.
+    #[inline]
+    #[must_use]
+    pub fn of(self, buf: &[u8]) -> &[u8] {
+        buf.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Length in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether there is no byte in it.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.end == self.start
+    }
+}
+
+/// What stands at a position. Bytes between the position asked for and the start of a span are
+/// line ends; the next position to ask for is the end of the span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// A whole message.
+    Message(Message),
+    /// Bytes that are no good message: a message with a fault, or garbage.
+    Bad {
+        /// Where.
+        span: Span,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// More input decides. Bytes before `from` are done with; ask again when the buffer has
+    /// `need` bytes (or the input has ended).
+    Incomplete {
+        /// The first byte still needed.
+        from: usize,
+        /// The shortest buffer that could decide, in bytes from its start.
+        need: usize,
+    },
+    /// The input has ended and all of it was framed.
+    End,
+}
+
+/// Where a message and its parts are. All offsets are into the buffer framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// From `8=` to the separator after CheckSum (10).
+    pub span: Span,
+    /// After BodyLength (9) and before CheckSum (10).
+    pub body: Span,
+    /// The value of MsgType (35); empty where a lenient message has none.
+    pub msg_type: Span,
+    /// CheckSum (10) is right. Always, unless lenient.
+    pub checksum_ok: bool,
+    /// BodyLength (9) is right. Always, unless lenient.
+    pub length_ok: bool,
+}
+
+/// How fields are separated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sep {
+    /// The byte 0x01, as on the wire.
+    #[default]
+    Soh,
+    /// `|`, as in many logs.
+    Pipe,
+    /// The two characters `^A`.
+    CaretA,
+}
+
+/// Finds messages. Holds no state of a stream: every call stands for itself.
+///
+/// ```
+/// use unitape_codec::fix::{Frame, Framer, Sep};
+///
+/// let framer = Framer::default().with_sep(Sep::Pipe);
+/// let log = b"junk 8=FIX.4.2|9=5|35=0|10=161|\n";
+/// let Frame::Bad { span, .. } = framer.frame(log, 0, true) else { panic!() };
+/// assert_eq!(span.of(log), b"junk ");
+/// let Frame::Message(message) = framer.frame(log, span.end, true) else { panic!() };
+/// assert_eq!(message.msg_type.of(log), b"0");
+/// assert_eq!(framer.frame(log, message.span.end, true), Frame::End);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Framer {
+    sep: Sep,
+    lenient: bool,
+    max_message: usize,
+    data: Arc<DataTags>,
+    kernel: Kernel,
+}
+
+impl Default for Framer {
+    /// SOH, strict, messages up to 1 MiB, standard data fields.
+    fn default() -> Self {
+        Framer {
+            sep: Sep::Soh,
+            lenient: false,
+            max_message: 1 << 20,
+            data: DataTags::standard(),
+            kernel: Kernel::best(),
+        }
+    }
+}
+
+impl Framer {
+    /// The same with another separator.
+    #[must_use]
+    pub fn with_sep(self, sep: Sep) -> Self {
+        Framer { sep, ..self }
+    }
+
+    /// The same, accepting wrong and missing length and checksum if `lenient`.
+    #[must_use]
+    pub fn with_lenient(self, lenient: bool) -> Self {
+        Framer { lenient, ..self }
+    }
+
+    /// The same with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
+    #[must_use]
+    pub fn with_max_message(self, max_message: usize) -> Self {
+        Framer { max_message: max_message.clamp(64, 256 << 20), ..self }
+    }
+
+    /// The same with other data fields.
+    #[must_use]
+    pub fn with_data_tags(self, data: Arc<DataTags>) -> Self {
+        Framer { data, ..self }
+    }
+
+    /// How fields are separated.
+    #[must_use]
+    pub const fn sep(&self) -> Sep {
+        self.sep
+    }
+
+    /// Whether wrong and missing length and checksum are accepted.
+    #[must_use]
+    pub const fn lenient(&self) -> bool {
+        self.lenient
+    }
+
+    /// The largest whole message, in bytes.
+    #[must_use]
+    pub const fn max_message(&self) -> usize {
+        self.max_message
+    }
+
+    /// The data fields known.
+    #[must_use]
+    pub fn data_tags(&self) -> &DataTags {
+        &self.data
+    }
+
+    /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    #[must_use]
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+        let mut masks = Vec::new();
+        self.frame_with(buf, at, eof, &mut |start, body_end, _, sep| match sep {
+            1 => (scan::sum(&buf[start..body_end]), 0),
+            _ => {
+                let body = &buf[start..body_end];
+                let sum = self.kernel.scan(body, sep, &mut masks);
+                let words = &masks[..body.len().div_ceil(64)];
+                (sum, words.iter().map(|mask| mask.count_ones()).sum())
+            }
+        })
+    }
+
+    /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a
+    /// stream into blocks. A guess: a start inside a data field looks the same.
+    #[must_use]
+    pub fn cut(&self, buf: &[u8]) -> usize {
+        scan::last_start(buf, self.sep, &self.data).unwrap_or(0)
+    }
+
+    /// The first message start at or after `from`. Like [`Framer::cut`] a guess.
+    #[must_use]
+    pub fn sync(&self, buf: &[u8], from: usize) -> Option<usize> {
+        let mut starts = scan::starts(buf, from, self.sep, &self.data);
+        starts.find(|&(_, start)| matches!(start, Start::Yes(_))).map(|(at, _)| at)
+    }
+
+    /// Frames with the caller's sum: `sum(start, body_end, end, separator)` is the sum of
+    /// `buf[start..body_end]` and, unless the separator is SOH, how many separators are in it.
+    #[inline]
+    pub(crate) fn frame_with(
+        &self,
+        buf: &[u8],
+        at: usize,
+        eof: bool,
+        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, u32),
+    ) -> Frame {
+        let mut from = at;
+        while matches!(buf.get(from), Some(b'\r' | b'\n')) {
+            from += 1;
+        }
+        if from >= buf.len() {
+            return if eof { Frame::End } else { Frame::Incomplete { from, need: from + 1 } };
+        }
+        let length_at = match scan::begin_string(buf, from, self.sep) {
+            Start::Yes(length_at) => length_at,
+            Start::No => return self.garbage(buf, from, eof),
+            Start::Need => return self.cut_short(buf, from, eof),
+        };
+        let (body_start, claimed) = match self.body_length(buf, length_at) {
+            BodyLength::Claims { body_start, bytes } => (body_start, bytes),
+            BodyLength::Need => return self.cut_short(buf, from, eof),
+            BodyLength::Wrong => {
+                return self.rescan(buf, from, length_at, Fault::BodyLengthField, eof);
+            }
+        };
+        // The trailer is 7 bytes, more with a longer separator, which the limit need not know.
+        if claimed + 7 + (body_start - from) > self.max_message {
+            let limit = self.max_message as u32;
+            let fault = Fault::BodyLengthLimit { claimed: claimed as u32, limit };
+            return self.rescan(buf, from, body_start, fault, eof);
+        }
+        let wrong_length = Fault::BodyLength { claimed: claimed as u32, found: 0 };
+        let body_end = match self.body_end(buf, from, body_start, claimed, eof) {
+            Claim::At(body_end) => body_end,
+            Claim::Need(need) => return Frame::Incomplete { from, need },
+            Claim::Wrong => return self.rescan(buf, from, body_start, wrong_length, eof),
+        };
+        let (stated, end) = match scan::trailer(buf, body_end, self.sep, self.lenient, eof) {
+            Trailer::Ends { value, end } => (value, end),
+            Trailer::Need if !eof => return Frame::Incomplete { from, need: buf.len() + 1 },
+            Trailer::Need | Trailer::No => {
+                return self.rescan(buf, from, body_start, wrong_length, eof);
+            }
+        };
+        let computed = self.checksum(buf, from, body_end, end, sum);
+        let span = Span { start: from, end };
+        if stated == Some(u16::from(computed)) {
+            let message = self.message(buf, span, body_start, body_end);
+            if message.msg_type.is_empty() && !self.lenient {
+                return Frame::Bad { span, fault: Fault::MsgType };
+            }
+            return Frame::Message(message);
+        }
+        self.wrong_sum(buf, span, (body_start, body_end), stated, computed, eof)
+    }
+
+    /// Rule 5: the claimed length leads to a CheckSum (10), which is wrong.
+    #[cold]
+    fn wrong_sum(
+        &self,
+        buf: &[u8],
+        span: Span,
+        (body_start, body_end): (usize, usize),
+        stated: Option<u16>,
+        computed: u8,
+        eof: bool,
+    ) -> Frame {
+        // A start inside [from, body_end) is complete or is none: a separator ends the body.
+        let inside = scan::starts(&buf[..body_end], span.start, self.sep, &self.data)
+            .skip_while(|&(start, _)| start == span.start)
+            .any(|(_, start)| matches!(start, Start::Yes(_)));
+        if inside {
+            let claimed = self.logical_len(&buf[body_start..body_end]) as u32;
+            let fault = Fault::BodyLength { claimed, found: 0 };
+            return self.rescan(buf, span.start, body_start, fault, eof);
+        }
+        if self.lenient {
+            let message = self.message(buf, span, body_start, body_end);
+            return Frame::Message(Message { checksum_ok: false, ..message });
+        }
+        let fault = match stated {
+            Some(stated) => Fault::Checksum { stated, computed },
+            None => Fault::ChecksumField,
+        };
+        Frame::Bad { span, fault }
+    }
+
+    /// Rule 6: the end is looked for, as BodyLength does not say it. `fault` is reported if a
+    /// CheckSum (10) is found; a `found` length in it is filled in.
+    #[cold]
+    fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: Fault, eof: bool) -> Frame {
+        // Beyond the limit only so many bytes are looked at as a start at the limit may take.
+        let window = &buf[..buf.len().min(from + self.max_message + scan::LOOKAHEAD)];
+        let limit = from + self.max_message;
+        let whole = eof && window.len() == buf.len();
+        let undecided = !eof && window.len() < limit + scan::LOOKAHEAD;
+        // The nearest start first, and the CheckSum only before it: each byte is searched once
+        // for each message that it may belong to.
+        let mut next = None;
+        for (start, kind) in scan::starts(window, from + 1, self.sep, &self.data) {
+            if start >= limit {
+                break;
+            }
+            if matches!(kind, Start::Yes(_)) {
+                next = Some(start);
+                break;
+            }
+        }
+        let before = next.unwrap_or(window.len());
+        let end = scan::first_end(&window[..before], from, self.sep, self.lenient, whole || next.is_some());
+        match end {
+            scan::End::Trailer { body_end, end } if body_end < limit => {
+                let span = Span { start: from, end };
+                if self.lenient {
+                    let message = self.message(buf, span, body, body_end);
+                    return Frame::Message(Message { checksum_ok: false, length_ok: false, ..message });
+                }
+                let fault = match fault {
+                    Fault::BodyLength { claimed, .. } => {
+                        let found = self.logical_len(&buf[body.min(body_end)..body_end]) as u32;
+                        Fault::BodyLength { claimed, found }
+                    }
+                    fault => fault,
+                };
+                return Frame::Bad { span, fault };
+            }
+            scan::End::Line(end) if end < limit => return self.unended(buf, from, body, end),
+            scan::End::Need if undecided && next.is_none() => {
+                return Frame::Incomplete { from, need: buf.len() + 1 };
+            }
+            _ => {}
+        }
+        if let Some(next) = next {
+            return self.unended(buf, from, body, next);
+        }
+        if undecided {
+            return Frame::Incomplete { from, need: buf.len() + 1 };
+        }
+        if buf.len() <= limit {
+            return self.unended(buf, from, body, buf.len());
+        }
+        let fault = Fault::NoEnd { limit: self.max_message as u32 };
+        Frame::Bad { span: Span { start: from, end: limit }, fault }
+    }
+
+    /// A message without CheckSum (10), ended by what follows.
+    fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> Frame {
+        if !self.lenient {
+            return Frame::Bad { span: Span { start: from, end }, fault: Fault::Truncated };
+        }
+        // Line ends before the next message are not part of the last value.
+        let mut trimmed = end;
+        while trimmed > from && matches!(buf[trimmed - 1], b'\r' | b'\n') {
+            trimmed -= 1;
+        }
+        let span = Span { start: from, end: trimmed };
+        let message = self.message(buf, span, body.min(trimmed), trimmed);
+        Frame::Message(Message { checksum_ok: false, length_ok: false, ..message })
+    }
+
+    /// The input stops inside the first two fields.
+    #[cold]
+    fn cut_short(&self, buf: &[u8], from: usize, eof: bool) -> Frame {
+        if !eof {
+            return Frame::Incomplete { from, need: buf.len() + 1 };
+        }
+        Frame::Bad { span: Span { start: from, end: buf.len() }, fault: Fault::Truncated }
+    }
+
+    /// Rule 3.
+    #[cold]
+    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> Frame {
+        let limit = from + self.max_message;
+        let window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
+        let mut end = None;
+        for (start, kind) in scan::starts(window, from, self.sep, &self.data) {
+            if start >= limit {
+                break;
+            }
+            if matches!(kind, Start::Yes(_)) {
+                end = Some(start);
+                break;
+            }
+        }
+        let end = match end {
+            Some(start) => start,
+            None if buf.len() >= limit + scan::LOOKAHEAD || eof => buf.len().min(limit),
+            None => return Frame::Incomplete { from, need: buf.len() + 1 },
+        };
+        Frame::Bad { span: Span { start: from, end }, fault: Fault::Garbage }
+    }
+
+    /// Reads `9=N|` at `at`.
+    #[inline]
+    fn body_length(&self, buf: &[u8], at: usize) -> BodyLength {
+        let mut pos = at;
+        for expected in *b"9=" {
+            match buf.get(pos) {
+                Some(&byte) if byte == expected => pos += 1,
+                Some(_) => return BodyLength::Wrong,
+                None => return BodyLength::Need,
+            }
+        }
+        let digits = pos;
+        while pos - digits < 9 && buf.get(pos).is_some_and(u8::is_ascii_digit) {
+            pos += 1;
+        }
+        match self.sep.here(buf, pos) {
+            Here::Yes => {}
+            Here::No => return BodyLength::Wrong,
+            Here::Need => return BodyLength::Need,
+        }
+        match plain_length(&buf[digits..pos]) {
+            Some(bytes) => BodyLength::Claims { body_start: pos + self.sep.len(), bytes },
+            None => BodyLength::Wrong,
+        }
+    }
+
+    /// Where the body ends if BodyLength is right: after a separator.
+    #[inline]
+    fn body_end(&self, buf: &[u8], from: usize, body_start: usize, claimed: usize, eof: bool) -> Claim {
+        let Some(sep) = self.sep.byte() else {
+            return self.body_end_caret(buf, from, body_start, claimed, eof);
+        };
+        let body_end = body_start + claimed;
+        if buf.len() < body_end + 7 {
+            return if eof { Claim::Wrong } else { Claim::Need(body_end + 7) };
+        }
+        if claimed == 0 || buf[body_end - 1] != sep {
+            return Claim::Wrong;
+        }
+        Claim::At(body_end)
+    }
+
+    /// The same where a separator is two bytes and counts as one. A message start inside ends the
+    /// count, so that a long claim is not walked again for each message that follows.
+    fn body_end_caret(&self, buf: &[u8], from: usize, body_start: usize, claimed: usize, eof: bool) -> Claim {
+        let next = scan::starts(buf, from + 1, self.sep, &self.data)
+            .find(|&(_, start)| matches!(start, Start::Yes(_)))
+            .map(|(start, _)| start);
+        let end = next.unwrap_or(buf.len());
+        let (mut pos, mut left, mut on_sep) = (body_start, claimed, false);
+        while left > 0 && pos < end {
+            on_sep = self.sep.is_at(buf, pos);
+            pos += if on_sep { self.sep.len() } else { 1 };
+            left -= 1;
+        }
+        if next.is_none() && !eof && (left > 0 || buf.len() < pos + 8) {
+            return Claim::Need((pos + left + 8).max(buf.len() + 1));
+        }
+        if left == 0 && on_sep && pos <= end { Claim::At(pos) } else { Claim::Wrong }
+    }
+
+    #[inline]
+    fn checksum(
+        &self,
+        buf: &[u8],
+        from: usize,
+        body_end: usize,
+        end: usize,
+        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, u32),
+    ) -> u8 {
+        match self.sep {
+            Sep::Soh => sum(from, body_end, end, 1).0 as u8,
+            Sep::Pipe => {
+                let (sum, seps) = sum(from, body_end, end, b'|');
+                sum.wrapping_sub(u64::from(seps) * u64::from(b'|' - 1)) as u8
+            }
+            Sep::CaretA => {
+                let bytes = &buf[from..body_end];
+                let seps = memchr::memmem::find_iter(bytes, b"^A").count() as u64;
+                let extra = u64::from(b'^') + u64::from(b'A') - 1;
+                scan::sum(bytes).wrapping_sub(seps * extra) as u8
+            }
+        }
+    }
+
+    /// Bytes of `part` when each separator is one byte.
+    fn logical_len(&self, part: &[u8]) -> usize {
+        match self.sep {
+            Sep::CaretA => part.len() - memchr::memmem::find_iter(part, b"^A").count(),
+            _ => part.len(),
+        }
+    }
+
+    /// The message at `span`, all well until said otherwise.
+    #[inline]
+    fn message(&self, buf: &[u8], span: Span, body_start: usize, body_end: usize) -> Message {
+        let body = Span { start: body_start.min(body_end), end: body_end };
+        let mut msg_type = Span { start: body.start, end: body.start };
+        if let Some(value) = body.of(buf).strip_prefix(b"35=") {
+            let start = body.start + 3;
+            // A few bytes: a loop beats a call.
+            let mut len = 0;
+            while len < value.len() && !self.sep.is_at(value, len) {
+                len += 1;
+            }
+            msg_type = Span { start, end: start + len };
+        } else if self.lenient {
+            msg_type = scan::field(body.of(buf), 35, self.sep).map_or(msg_type, |value| Span {
+                start: body.start + value.start,
+                end: body.start + value.end,
+            });
+        }
+        Message { span, body, msg_type, checksum_ok: true, length_ok: true }
+    }
+}
+
+enum BodyLength {
+    Claims { body_start: usize, bytes: usize },
+    Wrong,
+    Need,
+}
+
+enum Claim {
+    At(usize),
+    Need(usize),
+    Wrong,
+}
+
+pub(crate) enum Here {
+    Yes,
+    No,
+    Need,
+}
+
+impl Sep {
+    /// Reads a separator as users write it: `SOH`, `\x01`, `|` or `^A`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "SOH" | "soh" | "\u{1}" | "\\x01" | "" => Some(Sep::Soh),
+            "|" => Some(Sep::Pipe),
+            "^A" => Some(Sep::CaretA),
+            _ => None,
+        }
+    }
+
+    /// The separator, where it is one byte.
+    #[inline]
+    #[must_use]
+    pub const fn byte(self) -> Option<u8> {
+        match self {
+            Sep::Soh => Some(1),
+            Sep::Pipe => Some(b'|'),
+            Sep::CaretA => None,
+        }
+    }
+
+    /// The separator's bytes.
+    #[inline]
+    #[must_use]
+    pub const fn bytes(self) -> &'static [u8] {
+        match self {
+            Sep::Soh => b"\x01",
+            Sep::Pipe => b"|",
+            Sep::CaretA => b"^A",
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn len(self) -> usize {
+        self.bytes().len()
+    }
+
+    #[inline]
+    pub(crate) fn is_at(self, buf: &[u8], at: usize) -> bool {
+        match self.byte() {
+            Some(sep) => buf.get(at) == Some(&sep),
+            None => buf.get(at..at + 2) == Some(b"^A"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn here(self, buf: &[u8], at: usize) -> Here {
+        if self.is_at(buf, at) {
+            return Here::Yes;
+        }
+        match buf.get(at) {
+            None => Here::Need,
+            Some(b'^') if self == Sep::CaretA && at + 1 == buf.len() => Here::Need,
+            Some(_) => Here::No,
+        }
+    }
+
+    /// The next separator at or after `at`.
+    #[inline]
+    pub(crate) fn find(self, buf: &[u8], at: usize) -> Option<usize> {
+        let rest = buf.get(at..)?;
+        match self.byte() {
+            Some(sep) => memchr::memchr(sep, rest),
+            None => memchr::memmem::find(rest, b"^A"),
+        }
+        .map(|found| at + found)
+    }
+}

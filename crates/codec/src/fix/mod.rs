@@ -1,0 +1,40 @@
+//! FIX in its tag=value form: framing, fields, values, dictionaries, repeating groups, JSON.
+//!
+//! ```text
+//! bytes ──Framer──▶ messages, faults ──Tokens──▶ (tag, value)… ──groups──▶ nested entries
+//!                                                          ╰──decode_json──▶ JSON Lines
+//! ```
+//!
+//! One pass finds the separators and sums the bytes; nothing is copied and nothing is allocated
+//! per message.
+//!
+//! ```
+//! use unitape_codec::fix::{Frame, Framer, Tokens, value};
+//!
+//! let framer = Framer::default();
+//! let mut tokens = Tokens::new();
+//! let stream = b"8=FIX.4.4\x019=18\x0135=D\x0138=7\x0144=2.50\x0110=054\x01";
+//! let Frame::Message(message) = tokens.frame(&framer, stream, 0, true) else { panic!() };
+//! let bytes = message.span.of(stream);
+//! assert_eq!(tokens.value(bytes, 38), Some(&b"7"[..]));
+//! let price = value::decimal(tokens.value(bytes, 44).unwrap()).unwrap();
+//! assert_eq!((price.mantissa, price.exponent), (250, -2));
+//! ```
+//!
+//! It keeps no session: logon, sequence numbers and resends are the caller's.
+
+mod data;
+mod fault;
+mod frame;
+mod scan;
+mod simd;
+mod tokens;
+pub mod value;
+
+pub use data::DataTags;
+pub use fault::{Code, Fault, FieldFault};
+pub use frame::{Frame, Framer, Message, Sep, Span};
+pub use tokens::{Token, Tokens};
+
+/// Groups inside groups, at most: the standard nests four deep.
+pub const MAX_GROUP_DEPTH: usize = 16;

@@ -1,0 +1,217 @@
+//! The small searches of framing: message starts, trailers, line ends. Each takes plain bytes and
+//! says "need" where the buffer ends before the answer.
+
+use super::data::DataTags;
+use super::frame::{Here, Sep, Span};
+use super::tokens::plain_length;
+
+/// Bytes after a position that a start or trailer there may take, at most.
+pub(crate) const LOOKAHEAD: usize = 32;
+
+/// Letters, digits and dots after `8=FIX`, at most.
+const VERSION_LEN_MAX: usize = 11;
+
+/// Bytes of the value of CheckSum (10) that are still read as one, at most.
+const CHECKSUM_LEN_MAX: usize = 7;
+
+/// Whether a message starts somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Yes; the second field is at this offset.
+    Yes(usize),
+    No,
+    /// The buffer ends too soon to say.
+    Need,
+}
+
+/// `8=FIX`, a version and a separator, at `at`.
+#[inline]
+pub(crate) fn begin_string(buf: &[u8], at: usize, sep: Sep) -> Start {
+    let rest = &buf[at.min(buf.len())..];
+    if !rest.starts_with(b"8=FIX") {
+        return if b"8=FIX".starts_with(rest) { Start::Need } else { Start::No };
+    }
+    let mut pos = at + 5;
+    while pos - at < 5 + VERSION_LEN_MAX
+        && buf.get(pos).is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'.')
+    {
+        pos += 1;
+    }
+    match sep.here(buf, pos) {
+        Here::Yes => Start::Yes(pos + sep.len()),
+        Here::No => Start::No,
+        Here::Need => Start::Need,
+    }
+}
+
+/// Every `8=FIX` in `buf[from..]` with the answer whether a message starts there (rule 2 of
+/// [`frame`](super::frame)). Bytes before `from` are not looked at.
+pub(crate) fn starts<'b>(
+    buf: &'b [u8],
+    from: usize,
+    sep: Sep,
+    data: &'b DataTags,
+) -> impl Iterator<Item = (usize, Start)> + 'b {
+    let rest = buf.get(from..).unwrap_or_default();
+    memchr::memmem::find_iter(rest, b"8=FIX").map(move |found| {
+        let at = from + found;
+        (at, start_inside(buf, from, at, sep, data))
+    })
+}
+
+/// The last message start in `buf`.
+pub(crate) fn last_start(buf: &[u8], sep: Sep, data: &DataTags) -> Option<usize> {
+    memchr::memmem::rfind_iter(buf, b"8=FIX")
+        .find(|&at| matches!(start_inside(buf, 0, at, sep, data), Start::Yes(_)))
+}
+
+fn start_inside(buf: &[u8], from: usize, at: usize, sep: Sep, data: &DataTags) -> Start {
+    let before = &buf[from..at];
+    let start = begin_string(buf, at, sep);
+    match before.last() {
+        Some(b'0'..=b'9') => match start {
+            Start::Yes(next) if buf[next..].starts_with(b"9=") => start,
+            Start::Yes(next) if b"9=".starts_with(&buf[next..]) => Start::Need,
+            Start::Yes(_) => Start::No,
+            other => other,
+        },
+        Some(b'=') => {
+            let digits = before[..before.len() - 1]
+                .iter()
+                .rev()
+                .take(10)
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+            let tag = &before[before.len() - 1 - digits..before.len() - 1];
+            match plain_length(tag) {
+                Some(tag) if data.is_data(tag as u32) => Start::No,
+                _ => start,
+            }
+        }
+        _ => start,
+    }
+}
+
+/// A CheckSum (10) field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trailer {
+    /// It ends at `end`; `value` if it is three digits.
+    Ends {
+        value: Option<u16>,
+        end: usize,
+    },
+    No,
+    /// The buffer ends too soon to say.
+    Need,
+}
+
+/// `10=…|` at `at`. Lenient: a line end or the end of the input ends it too.
+#[inline]
+pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, lenient: bool, eof: bool) -> Trailer {
+    let rest = &buf[at.min(buf.len())..];
+    // The common case, three digits and a one-byte separator, in one look.
+    if let (Some(sep), &[b'1', b'0', b'=', a, b, c, last, ..]) = (sep.byte(), rest)
+        && last == sep
+        && a.is_ascii_digit()
+        && b.is_ascii_digit()
+        && c.is_ascii_digit()
+    {
+        let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
+        return Trailer::Ends { value: Some(value), end: at + 7 };
+    }
+    if !rest.starts_with(b"10=") {
+        return if b"10=".starts_with(rest) { Trailer::Need } else { Trailer::No };
+    }
+    let value_at = at + 3;
+    for len in 0..=CHECKSUM_LEN_MAX {
+        let pos = value_at + len;
+        let value = || match &buf[value_at..pos] {
+            digits @ [_, _, _] => plain_length(digits).map(|value| value as u16),
+            _ => None,
+        };
+        match sep.here(buf, pos) {
+            Here::Yes => return Trailer::Ends { value: value(), end: pos + sep.len() },
+            Here::Need if lenient && eof => {
+                return Trailer::Ends { value: value(), end: buf.len() };
+            }
+            Here::Need => return Trailer::Need,
+            Here::No if lenient && matches!(buf[pos], b'\r' | b'\n') => {
+                return Trailer::Ends { value: value(), end: pos };
+            }
+            Here::No => {}
+        }
+    }
+    Trailer::No
+}
+
+/// Where a message of unknown length ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its CheckSum (10) field starts at `body_end` and ends at `end`.
+    Trailer { body_end: usize, end: usize },
+    /// A line ends here (lenient only).
+    Line(usize),
+    /// Not in these bytes.
+    None,
+    /// The buffer ends too soon to say.
+    Need,
+}
+
+/// The first `|10=…|`, or line end if lenient, in `part[from..]`. `eof`: nothing that belongs to
+/// this message follows on `part`.
+pub(crate) fn first_end(part: &[u8], from: usize, sep: Sep, lenient: bool, eof: bool) -> End {
+    let trailer_found = first_trailer(part, from, sep, lenient, eof);
+    if !lenient {
+        return trailer_found;
+    }
+    let before = match trailer_found {
+        End::Trailer { body_end, .. } => body_end,
+        _ => part.len(),
+    };
+    let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|found| from + found);
+    for line in lines {
+        if part[from..line].ends_with(sep.bytes()) {
+            return End::Line(line);
+        }
+    }
+    trailer_found
+}
+
+fn first_trailer(part: &[u8], from: usize, sep: Sep, lenient: bool, eof: bool) -> End {
+    let needle: &[u8] = match sep {
+        Sep::Soh => b"\x0110=",
+        Sep::Pipe => b"|10=",
+        Sep::CaretA => b"^A10=",
+    };
+    for found in memchr::memmem::find_iter(&part[from..], needle) {
+        let body_end = from + found + sep.len();
+        match trailer(part, body_end, sep, lenient, eof) {
+            Trailer::Ends { end, .. } => return End::Trailer { body_end, end },
+            Trailer::Need => return End::Need,
+            Trailer::No => {}
+        }
+    }
+    End::None
+}
+
+/// The value of the first field `tag` of a body, counted from its start.
+pub(crate) fn field(body: &[u8], tag: u32, sep: Sep) -> Option<Span> {
+    let mut at = 0;
+    while at < body.len() {
+        let end = sep.find(body, at).unwrap_or(body.len());
+        let equals = body[at..end].iter().take(10).position(|&byte| byte == b'=');
+        if let Some(equals) = equals
+            && plain_length(&body[at..at + equals]) == Some(tag as usize)
+        {
+            return Some(Span { start: at + equals + 1, end });
+        }
+        at = end + sep.len();
+    }
+    None
+}
+
+/// The sum of all bytes. Simple enough that the compiler makes wide adds of it.
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    // 128 bytes of 255 fit in a u16 with room: lanes are added up often enough.
+    bytes.chunks(128).map(|chunk| u64::from(chunk.iter().map(|&b| u16::from(b)).sum::<u16>())).sum()
+}
