@@ -1,1 +1,4 @@
 //! Bytes to fields and back, sans I/O, one module per format.
+
+pub mod events;
+pub mod fix;

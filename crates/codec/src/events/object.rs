@@ -1,0 +1,136 @@
+//! The members of one JSON object, as they stand: nothing is copied and no tree is built.
+
+use super::DEPTH_MAX;
+use super::parse::LineError;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Members that fit without an allocation; the widest kind has 21 fields of its own.
+const FEW: usize = 32;
+
+/// One member of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    /// Between its quotes, escapes and all.
+    key: &'a str,
+    /// JSON text of the value.
+    pub value: &'a str,
+    /// Whether someone has use for it.
+    pub taken: bool,
+}
+
+impl<'a> Member<'a> {
+    /// The name, escapes resolved.
+    #[inline]
+    pub fn name(&self) -> Cow<'a, str> {
+        if self.key.as_bytes().contains(&b'\\') { unescape_key(self.key) } else { Cow::Borrowed(self.key) }
+    }
+
+    /// Whether the name, which must not want escaping, is `name`.
+    #[inline]
+    pub fn is(&self, name: &str) -> bool {
+        self.key == name || (self.key.len() > name.len() && self.name() == name)
+    }
+}
+
+/// The members of an object in the order of the text.
+pub(super) struct Members<'a> {
+    few: [Member<'a>; FEW],
+    n: usize,
+    more: Vec<Member<'a>>,
+}
+
+impl<'a> Members<'a> {
+    /// Splits the object that `text` is.
+    #[inline]
+    pub fn of(text: &'a str) -> Result<Self, LineError> {
+        let mut de = serde_json::Deserializer::from_str(text);
+        let members = de.deserialize_map(Collect).map_err(|e| LineError::json(&e))?;
+        de.end().map_err(|e| LineError::json(&e))?;
+        Ok(members)
+    }
+
+    #[inline]
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member<'a>> {
+        self.few[..self.n].iter_mut().chain(&mut self.more)
+    }
+
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &Member<'a>> {
+        self.few[..self.n].iter().chain(&self.more)
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.iter().find(|m| m.is(name)).map(|m| m.value)
+    }
+
+    /// A name that stands twice among the members nobody has taken (those taken are told apart anyway).
+    pub fn duplicate(&self) -> Option<Cow<'a, str>> {
+        let left = || self.iter().filter(|m| !m.taken);
+        // Most lines have none or one: no list is made for them.
+        left().nth(1)?;
+        let mut names: Vec<_> = left().map(Member::name).collect();
+        names.sort_unstable();
+        names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].clone())
+    }
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members =
+            Members { few: [Member { key: "", value: "", taken: false }; FEW], n: 0, more: Vec::new() };
+        while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+            let (key, value) = (key.get(), value.get());
+            if key.as_bytes().contains(&b'\\') && serde_json::from_str::<String>(key).is_err() {
+                return Err(serde::de::Error::custom("a key is not text"));
+            }
+            if matches!(value.as_bytes()[0], b'[' | b'{') && depth(value) > DEPTH_MAX {
+                return Err(serde::de::Error::custom("nested too deeply"));
+            }
+            let member = Member { key: &key[1..key.len() - 1], value, taken: false };
+            match members.few.get_mut(members.n) {
+                Some(slot) => {
+                    *slot = member;
+                    members.n += 1;
+                }
+                None => members.more.push(member),
+            }
+        }
+        Ok(members)
+    }
+}
+
+/// Deepest nesting in `json`, which is valid.
+pub(super) fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut text, mut escaped) = (0usize, 0, false, false);
+    for b in json.bytes() {
+        match b {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => text = !text,
+            b'[' | b'{' if !text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cold]
+fn unescape_key(key: &str) -> Cow<'_, str> {
+    serde_json::from_str::<String>(&format!("\"{key}\"")).map_or(Cow::Borrowed(key), Cow::Owned)
+}

@@ -1,0 +1,551 @@
+//! From a line to a frame.
+
+use super::object::Members;
+use super::{FULL_LINE_BYTES_MAX, LINE_BYTES_MAX};
+use std::borrow::Cow;
+use unitape_model::schema::{Schema, Slot, Spec};
+use unitape_model::{
+    Amount, Decimal, Dict, Event, EventBuilder, Field, InlineId, Kind, Price, Refusal, Resolve, UnixNanos,
+    Value, flags,
+};
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// An event; its frame now ends the arena.
+    Event {
+        /// Where its frame begins, in bytes from the start of the arena.
+        start: usize,
+        /// `seq` as it stands in the line.
+        seq: Option<u64>,
+        /// Event time.
+        ts: UnixNanos,
+    },
+    /// `"rec":"header"`: the whole line.
+    Header(&'a str),
+    /// `"rec":"case"`: the whole line.
+    Case(&'a str),
+    /// `"rec":"expect"`: the whole line.
+    Expect(&'a str),
+    /// Nothing but space.
+    Blank,
+}
+
+/// What the caller knows of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineOptions {
+    /// Id of the source definition; 0 none.
+    pub source: u32,
+    /// Offset of the line behind the base of its source, in bytes.
+    pub offset: u32,
+    /// Frame flags of [`unitape_model::flags`].
+    pub flags: u8,
+}
+
+impl Default for LineOptions {
+    /// No source, and a line is a whole message.
+    fn default() -> Self {
+        Self { source: 0, offset: 0, flags: flags::LAST }
+    }
+}
+
+/// Why a line was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}{}{}: {message}", if .field.is_some() { " in " } else { "" }, .field.as_deref().unwrap_or(""))]
+pub struct LineError {
+    /// One word, fit for quarantine: that of the [`Refusal`], or `bad_json`, `unknown_kind`, `unknown_rec`,
+    /// `duplicate`, `missing`, `too_large`.
+    pub code: &'static str,
+    /// The field it is about, cut at 64 bytes.
+    pub field: Option<Box<str>>,
+    /// For people.
+    pub message: Box<str>,
+}
+
+impl LineError {
+    #[cold]
+    pub(super) fn new(code: &'static str, field: Option<&str>, message: impl Into<Box<str>>) -> Self {
+        let field = field.map(|f| f[..f.floor_char_boundary(64)].into());
+        Self { code, field, message: message.into() }
+    }
+
+    #[cold]
+    pub(super) fn json(e: &serde_json::Error) -> Self {
+        Self::new("bad_json", None, e.to_string())
+    }
+
+    #[cold]
+    fn refused(field: &str, why: Refusal) -> Self {
+        Self::new(why.code(), Some(field), why.to_string())
+    }
+}
+
+/// Reads one line; an event's frame is appended to `arena`, unstamped.
+///
+/// `names` gives the ids. `seq` (or `src_seq`, when it is there) becomes the event's own sequence, `ts_recv`
+/// its receive time. A `null` is a field that is not there. What the kind has no place for is kept as an
+/// unmapped field, in its order.
+///
+/// # Errors
+/// The arena is as before; ids that `names` gave meanwhile stay given, and fix-ups that it noted at or
+/// behind the end of the arena are the caller's to drop.
+pub fn parse_line<'a>(
+    line: &'a [u8],
+    names: &mut impl Resolve,
+    arena: &mut Vec<u8>,
+    options: &LineOptions,
+) -> Result<Line<'a>, LineError> {
+    if line.len() > LINE_BYTES_MAX {
+        return Err(LineError::new("too_large", None, "line longer than 4 MiB"));
+    }
+    parse(line, &mut ByName(names), arena, Mode::Line(options))
+}
+
+/// Reads a line in full form; the frame appended to `arena` equals the one it was written from, byte for
+/// byte but for the stamp. Ids come from the line; names are not looked at.
+///
+/// # Errors
+/// The arena is as before.
+pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<Line<'a>, LineError> {
+    if line.len() > FULL_LINE_BYTES_MAX {
+        return Err(LineError::new("too_large", None, "line longer than 48 MiB"));
+    }
+    parse(line, &mut ById { ids: None }, arena, Mode::Full)
+}
+
+#[derive(Clone, Copy)]
+enum Mode<'o> {
+    Line(&'o LineOptions),
+    Full,
+}
+
+/// How interned fields are filled.
+trait Naming<'a> {
+    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineError>;
+    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError>;
+    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError>;
+}
+
+struct ByName<'n, N>(&'n mut N);
+
+impl<'a, N: Resolve> Naming<'a> for ByName<'_, N> {
+    fn begin(&mut self, _ids: Option<&'a str>) -> Result<(), LineError> {
+        Ok(())
+    }
+
+    #[inline]
+    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError> {
+        let name = text(json).ok_or_else(|| wrong(spec, "a name is text"))?;
+        event.set_text(spec, name.as_bytes(), self.0).map_err(|r| LineError::refused(spec.field.name(), r))
+    }
+
+    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError> {
+        let list: Vec<Cow<'_, str>> = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json)
+            .ok()
+            .and_then(|list| list.into_iter().map(|j| text(j.get())).collect())
+            .ok_or_else(|| wrong(spec, "a list of names is needed"))?;
+        event
+            .set_names(spec, list.iter().map(|n| n.as_bytes()), self.0)
+            .map_err(|r| LineError::refused(spec.field.name(), r))
+    }
+}
+
+struct ById<'a> {
+    ids: Option<Members<'a>>,
+}
+
+impl<'a> ById<'a> {
+    fn id(&self, spec: &Spec) -> Result<&'a str, LineError> {
+        let id = self.ids.as_ref().and_then(|ids| ids.get(spec.field.name()));
+        id.ok_or_else(|| LineError::new("missing", Some(spec.field.name()), "no id of it in ids"))
+    }
+}
+
+impl<'a> Naming<'a> for ById<'a> {
+    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineError> {
+        self.ids = ids.map(Members::of).transpose()?;
+        Ok(())
+    }
+
+    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineError> {
+        let Slot::Sym { dict, .. } = spec.slot else { unreachable!("called for Slot::Sym") };
+        let max = if dict == Dict::Venue { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
+        let id = self.id(spec)?.parse::<u64>().ok().filter(|id| (1..=max).contains(id));
+        let id = id.ok_or_else(|| wrong(spec, "its id in ids is no id"))? as u32;
+        event.set(spec, Value::Sym(dict, id)).map_err(|r| LineError::refused(spec.field.name(), r))
+    }
+
+    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineError> {
+        let Slot::Syms { dict } = spec.slot else { unreachable!("called for Slot::Syms") };
+        let ids: Vec<u32> = serde_json::from_str(self.id(spec)?)
+            .map_err(|_| wrong(spec, "its ids in ids are no list of ids"))?;
+        let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        event.set(spec, Value::Syms(dict, &bytes)).map_err(|r| LineError::refused(spec.field.name(), r))
+    }
+}
+
+/// No kind has more fields.
+pub(super) const FIELDS_MAX: usize = 24;
+
+/// The members every event may have.
+#[derive(Default)]
+struct Common<'a> {
+    rec: Option<&'a str>,
+    seq: Option<&'a str>,
+    ts: Option<&'a str>,
+    kind: Option<&'a str>,
+    src_seq: Option<&'a str>,
+    ts_recv: Option<&'a str>,
+    ext: Option<&'a str>,
+    src: Option<&'a str>,
+    flags: Option<&'a str>,
+    ids: Option<&'a str>,
+    raw: Option<&'a str>,
+    position: Option<&'a str>,
+}
+
+impl<'a> Common<'a> {
+    #[inline]
+    fn slot(&mut self, name: &str, full: bool) -> Option<&mut Option<&'a str>> {
+        Some(match name {
+            "seq" => &mut self.seq,
+            "ts" => &mut self.ts,
+            "kind" => &mut self.kind,
+            "rec" => &mut self.rec,
+            "src_seq" => &mut self.src_seq,
+            "ts_recv" => &mut self.ts_recv,
+            "ext" => &mut self.ext,
+            "src" if full => &mut self.src,
+            "flags" if full => &mut self.flags,
+            "ids" if full => &mut self.ids,
+            "raw" if full => &mut self.raw,
+            "position" if full => &mut self.position,
+            _ => return None,
+        })
+    }
+}
+
+fn parse<'a>(
+    line: &'a [u8],
+    naming: &mut impl Naming<'a>,
+    arena: &mut Vec<u8>,
+    mode: Mode<'_>,
+) -> Result<Line<'a>, LineError> {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
+    if line.is_empty() {
+        return Ok(Line::Blank);
+    }
+    if line.contains(&b'\n') {
+        return Err(LineError::new("bad_json", None, "an event is one line"));
+    }
+    let line = std::str::from_utf8(line)
+        .map_err(|e| LineError::new("not_utf8", None, format!("line is not {e}")))?;
+    let mut members = Members::of(line)?;
+
+    let full = matches!(mode, Mode::Full);
+    let mut common = Common::default();
+    for m in members.iter_mut() {
+        let name = m.name();
+        // A user's own field may be called `ext`; ours is a list of pairs.
+        if name == "ext" && pairs(m.value).is_none() {
+            continue;
+        }
+        if let Some(slot) = common.slot(&name, full) {
+            if slot.replace(m.value).is_some() {
+                return Err(duplicate(&name));
+            }
+            m.taken = true;
+        }
+    }
+    match common.rec.map(|r| text(r).unwrap_or_default()).as_deref() {
+        None | Some("event") => {}
+        Some("header") => return Ok(Line::Header(line)),
+        Some("case") => return Ok(Line::Case(line)),
+        Some("expect") => return Ok(Line::Expect(line)),
+        Some(_) => {
+            return Err(LineError::new("unknown_rec", Some("rec"), "not event, header, case or expect"));
+        }
+    }
+
+    let kind = text(common.kind.ok_or_else(|| missing("kind"))?)
+        .ok_or_else(|| LineError::refused("kind", Refusal::WrongSort))?;
+    let kind = find_kind(&kind, full).ok_or_else(|| {
+        LineError::new("unknown_kind", Some("kind"), format!("no kind of event is called {kind:.40?}"))
+    })?;
+    let ts = integer(common.ts.ok_or_else(|| missing("ts"))?).ok_or_else(|| bad_integer("ts"))?;
+    let ts = UnixNanos(ts);
+    let seq = unsigned("seq", common.seq)?;
+    if let Some(raw) = common.raw {
+        let start = unhex_frame(raw, kind, arena)?;
+        return Ok(Line::Event { start, seq, ts });
+    }
+
+    let schema = Schema::of(kind);
+    let mut values: [Option<&'a str>; FIELDS_MAX] = [None; FIELDS_MAX];
+    let mut guess = 0;
+    for m in members.iter_mut().filter(|m| !m.taken) {
+        let name = m.name();
+        // Writers keep to an order, mostly ours, so the next field is likely the one after the last.
+        let found =
+            (guess..schema.fields.len()).chain(0..guess).find(|&i| schema.fields[i].field.name() == name);
+        let Some(i) = found else {
+            // Told by `src` already.
+            m.taken =
+                full && kind == Kind::Quarantine && common.src.is_some() && SOURCE_WORDS.contains(&&*name);
+            continue;
+        };
+        if values[i].replace(m.value).is_some() {
+            return Err(duplicate(&name));
+        }
+        (m.taken, guess) = (true, i + 1);
+    }
+    if let Some(name) = members.duplicate() {
+        return Err(duplicate(&name));
+    }
+    for (spec, value) in schema.fields.iter().zip(&mut values) {
+        *value = value.filter(|v| *v != "null");
+        if spec.required && value.is_none() && !full {
+            return Err(missing(spec.field.name()));
+        }
+    }
+    naming.begin(common.ids)?;
+
+    let mut event = EventBuilder::begin(arena, kind, ts);
+    let result = fill(&mut event, naming, &common, &values, &members, mode);
+    match result {
+        Ok(frame_flags) => {
+            let start =
+                event.finish(frame_flags).map_err(|r| LineError::new(r.code(), None, r.to_string()))?;
+            Ok(Line::Event { start, seq, ts })
+        }
+        Err(e) => {
+            event.abandon();
+            Err(e)
+        }
+    }
+}
+
+/// What a quarantine event says of its source at the top of its line.
+pub(super) const SOURCE_WORDS: [&str; 2] = ["source", "offset"];
+
+/// Sets everything; the order is the canonical one of the extension: sequence, receive time, fields as the
+/// schema has them, unmapped fields as they came.
+fn fill<'a>(
+    event: &mut EventBuilder<'_>,
+    naming: &mut impl Naming<'a>,
+    common: &Common<'a>,
+    values: &[Option<&'a str>; FIELDS_MAX],
+    members: &Members<'a>,
+    mode: Mode<'_>,
+) -> Result<u8, LineError> {
+    let own = unsigned("src_seq", common.src_seq)?;
+    let (own, frame_flags) = match mode {
+        Mode::Line(o) => {
+            if (o.source, o.offset) != (0, 0) {
+                event.source(o.source, o.offset);
+            }
+            (own.or(unsigned("seq", common.seq)?), o.flags)
+        }
+        Mode::Full => {
+            if let Some(src) = common.src {
+                let (source, offset) = place(src)?;
+                event.source(source, offset);
+            }
+            unsigned("position", common.position)?;
+            (own, common.flags.map_or(Ok(0), flag_bits)?)
+        }
+    };
+    if let Some(own) = own {
+        event.sequence(own);
+    }
+    if let Some(ts) = common.ts_recv.filter(|v| *v != "null") {
+        event.ts_recv(UnixNanos(integer(ts).ok_or_else(|| bad_integer("ts_recv"))?));
+    }
+    let schema = event.schema();
+    for (spec, value) in schema.fields.iter().zip(values) {
+        let Some(json) = *value else { continue };
+        match spec.slot {
+            Slot::Sym { .. } => naming.sym(event, spec, json)?,
+            Slot::Syms { .. } => naming.syms(event, spec, json)?,
+            _ => set(event, spec, json)?,
+        }
+    }
+    for m in members.iter().filter(|m| !m.taken) {
+        let name = m.name();
+        event.unmapped(&name, m.value).map_err(|r| LineError::refused(&name, r))?;
+    }
+    for (name, json) in common.ext.and_then(pairs).unwrap_or_default() {
+        event.unmapped(&name, json).map_err(|r| LineError::refused(&name, r))?;
+    }
+    Ok(frame_flags)
+}
+
+/// Sets a field that is not interned.
+fn set(event: &mut EventBuilder<'_>, spec: &Spec, json: &str) -> Result<(), LineError> {
+    let refused = |r| LineError::refused(spec.field.name(), r);
+    let number = |e: unitape_model::NumError| refused(Refusal::from(e));
+    match spec.slot {
+        Slot::Price { .. } => {
+            let p = Price::parse(&decimal(spec, json)?).map_err(number)?;
+            event.set(spec, Value::Price(p))
+        }
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+            let d = Decimal::parse(&decimal(spec, json)?).map_err(number)?;
+            event.set(spec, Value::Decimal(d))
+        }
+        Slot::Amount { .. } => {
+            let a = Amount::parse(&decimal(spec, json)?).map_err(number)?;
+            event.set(spec, Value::Amount(a))
+        }
+        Slot::Id { .. } => match text(json) {
+            Some(t) => event.set(spec, Value::Id(InlineId::Text(t.as_bytes()))),
+            None if json.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
+                let n = json.parse().map_err(|_| refused(Refusal::BadInteger))?;
+                event.set(spec, Value::Id(InlineId::Number(n)))
+            }
+            None => return Err(wrong(spec, "an id is text or a number")),
+        },
+        Slot::Text { .. } | Slot::Code { .. } => {
+            let t = text(json).ok_or_else(|| wrong(spec, "text is needed"))?;
+            event.set(spec, Value::Text(&t))
+        }
+        Slot::Bool { .. } => match json {
+            "true" => event.set(spec, Value::Bool(true)),
+            "false" => event.set(spec, Value::Bool(false)),
+            _ => return Err(wrong(spec, "true or false is needed")),
+        },
+        Slot::UInt { .. } => {
+            let n = match text(json).filter(|_| spec.field == Field::Dict) {
+                Some(word) => Dict::ALL.into_iter().find(|d| d.name() == word).map(|d| d as u64),
+                None => json.parse().ok(),
+            };
+            event.set(spec, Value::UInt(n.ok_or_else(|| refused(Refusal::BadInteger))?))
+        }
+        Slot::Nanos { .. } | Slot::MillisAfter { .. } => {
+            let t = integer(json).filter(|t| *t != i64::MIN).ok_or_else(|| refused(Refusal::BadTime))?;
+            event.set(spec, Value::Nanos(UnixNanos(t)))
+        }
+        Slot::Json => event.set(spec, Value::Json(json)),
+        Slot::Sym { .. } | Slot::Syms { .. } => Err(Refusal::WrongSort),
+    }
+    .map_err(refused)
+}
+
+/// The text of a JSON string; `None` for another sort of value, or one that is no text (half a surrogate
+/// pair).
+#[inline]
+pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.as_bytes().contains(&b'\\') {
+        return serde_json::from_str::<String>(json).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(inner))
+}
+
+/// The digits of a decimal: a JSON string, or a JSON number that is an integer as written.
+#[inline]
+fn decimal<'j>(spec: &Spec, json: &'j str) -> Result<Cow<'j, [u8]>, LineError> {
+    match text(json) {
+        Some(Cow::Borrowed(t)) => Ok(Cow::Borrowed(t.as_bytes())),
+        Some(Cow::Owned(t)) => Ok(Cow::Owned(t.into_bytes())),
+        None if json.bytes().all(|b| b == b'-' || b.is_ascii_digit()) => Ok(Cow::Borrowed(json.as_bytes())),
+        None => Err(LineError::new(
+            Refusal::BadDecimal.code(),
+            Some(spec.field.name()),
+            "a decimal is a JSON string, so that no reader rounds it",
+        )),
+    }
+}
+
+#[inline]
+fn integer(json: &str) -> Option<i64> {
+    json.parse().ok()
+}
+
+fn unsigned(name: &str, json: Option<&str>) -> Result<Option<u64>, LineError> {
+    match json {
+        None | Some("null") => Ok(None),
+        Some(v) => v.parse().map(Some).map_err(|_| bad_integer(name)),
+    }
+}
+
+/// `ext` as we write it: `[["name",value],…]`.
+fn pairs(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+    let list: Vec<(&serde_json::value::RawValue, &serde_json::value::RawValue)> =
+        json.starts_with('[').then(|| serde_json::from_str(json).ok())??;
+    list.into_iter().map(|(name, value)| Some((text(name.get())?, value.get()))).collect()
+}
+
+/// Source id and offset behind its base, from `src`.
+fn place(src: &str) -> Result<(u32, u32), LineError> {
+    let src = Members::of(src)?;
+    let uint = |name| unsigned(name, src.get(name)).map(|v| v.unwrap_or(0));
+    let offset = uint("offset")?.checked_sub(uint("base")?).and_then(|o| u32::try_from(o).ok());
+    let id = u32::try_from(uint("id")?).map_err(|_| bad_integer("src"))?;
+    Ok((id, offset.ok_or_else(|| bad_integer("src"))?))
+}
+
+/// The words for frame flags. The flags that follow from the rest of the frame have none.
+pub(super) const FLAG_WORDS: [(u8, &str); 3] =
+    [(flags::LAST, "last"), (flags::LATE, "late"), (flags::SNAPSHOT, "snapshot")];
+
+fn flag_bits(json: &str) -> Result<u8, LineError> {
+    let bad = || LineError::new(Refusal::BadValue.code(), Some("flags"), "a list of last, late, snapshot");
+    let words: Vec<Cow<'_, str>> = serde_json::from_str(json).map_err(|_| bad())?;
+    words.iter().try_fold(0, |bits, w| {
+        let (bit, _) = FLAG_WORDS.iter().find(|(_, word)| word == w).ok_or_else(bad)?;
+        Ok(bits | bit)
+    })
+}
+
+/// Appends the frame that `raw` spells in hexadecimal digits.
+fn unhex_frame(raw: &str, kind: Kind, arena: &mut Vec<u8>) -> Result<usize, LineError> {
+    let bad = |why| LineError::new(Refusal::BadValue.code(), Some("raw"), why);
+    let digits = text(raw).ok_or_else(|| bad("text is needed"))?;
+    let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
+    let start = arena.len();
+    for pair in digits.as_bytes().chunks(2) {
+        let byte = match *pair {
+            [a, b] => digit(a).zip(digit(b)).map(|(a, b)| a << 4 | b),
+            _ => None,
+        };
+        let Some(byte) = byte else {
+            arena.truncate(start);
+            return Err(bad("not pairs of hexadecimal digits"));
+        };
+        arena.push(byte);
+    }
+    let whole = arena.get(start..start + 8).is_some()
+        && Event::new(&arena[start..])
+            .is_some_and(|e| e.kind() == kind && e.bytes().len() == arena.len() - start);
+    if !whole {
+        arena.truncate(start);
+        return Err(bad("not a frame of this kind"));
+    }
+    arena[start..start + 4].fill(0);
+    Ok(start)
+}
+
+fn find_kind(name: &str, full: bool) -> Option<Kind> {
+    Kind::from_name(name).or_else(|| Kind::META.into_iter().find(|k| full && k.name() == name))
+}
+
+#[cold]
+fn missing(field: &str) -> LineError {
+    LineError::new("missing", Some(field), format!("{field} is missing"))
+}
+
+#[cold]
+fn duplicate(field: &str) -> LineError {
+    LineError::new("duplicate", Some(field), "the field stands twice")
+}
+
+#[cold]
+fn bad_integer(field: &str) -> LineError {
+    LineError::new(Refusal::BadInteger.code(), Some(field), "an integer is needed")
+}
+
+#[cold]
+fn wrong(spec: &Spec, message: &str) -> LineError {
+    LineError::new(Refusal::WrongSort.code(), Some(spec.field.name()), message)
+}

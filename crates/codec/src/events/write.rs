@@ -1,0 +1,267 @@
+//! From a frame to a line.
+
+use super::parse::{FLAG_WORDS, SOURCE_WORDS, parse_full};
+use super::{RESERVED, SourceNames};
+use std::io::Write as _;
+use unitape_model::schema::{Schema, Spec};
+use unitape_model::{Dict, Dictionary, Event, Field, InlineId, Kind, Position, UnixNanos, Value};
+
+/// How much of an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `seq`, `ts`, `kind`, the fields of the kind and the unmapped ones.
+    Plain,
+    /// All that the frame holds, so that [`parse_full`] makes the same frame again.
+    Full,
+    /// As [`Form::Full`], and the place on the tape.
+    FullAt(Position),
+}
+
+/// Appends `event` to `out` as one JSON object, without a newline.
+///
+/// `seq` is the event's ordinal on the tape. A name that is not in `names` is written as `{"id":7}`, which
+/// no reader takes for a name.
+pub fn write_event(
+    out: &mut Vec<u8>,
+    event: &Event<'_>,
+    seq: u64,
+    names: &Dictionary,
+    sources: &impl SourceNames,
+    form: Form,
+) {
+    let start = out.len();
+    // Writing to a Vec cannot fail, here and below.
+    let _ = write!(out, r#"{{"seq":{seq},"ts":{},"kind":"{}""#, event.ts_event().0, event.kind().name());
+    for spec in event.schema().fields {
+        if let Some(value) = event.value(spec, &mut [0; 36]) {
+            write_key(out, spec.field.name());
+            write_value(out, spec, value, names);
+        }
+    }
+    let sourced = event.source() != 0;
+    if event.kind() == Kind::Quarantine && sourced {
+        write_origin(out, event, sources);
+    }
+    write_unmapped(out, event, sourced);
+    if form != Form::Plain {
+        write_rest(out, event, sources);
+        if let Form::FullAt(position) = form {
+            let _ = write!(out, r#","position":{position}"#);
+        }
+        out.push(b'}');
+        // What the words above do not carry (entries in another order, say) goes along as it stands.
+        if !comes_back(&out[start..], event) {
+            out.pop();
+            write_raw(out, event);
+            out.push(b'}');
+        }
+    } else {
+        out.push(b'}');
+    }
+}
+
+/// `source` and `offset` of a quarantine event: where its raw bytes came from.
+fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames) {
+    write_key(out, "source");
+    let base = match sources.source(event.source()) {
+        Some(s) => {
+            write_text(out, &format!("{}/{}", s.feed, s.file));
+            s.base
+        }
+        None => {
+            let _ = write!(out, r#"{{"id":{}}}"#, event.source());
+            0
+        }
+    };
+    let _ = write!(out, r#","offset":{}"#, base.saturating_add(event.offset().into()));
+}
+
+/// Unmapped fields under their own names; from the first that would be mistaken for another field on, as
+/// pairs in `ext`, so that their order stays.
+fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
+    let schema = event.schema();
+    let (mut seen, mut pairs) = (Vec::new(), false);
+    for (name, json) in event.unmapped() {
+        if pairs {
+            out.push(b',');
+        } else if collides(schema, sourced, name) || seen.contains(&name) || seen.len() >= TOP_MAX {
+            write_key(out, "ext");
+            out.push(b'[');
+            pairs = true;
+        } else {
+            seen.push(name);
+            write_key(out, name);
+            write_json(out, json);
+            continue;
+        }
+        out.push(b'[');
+        write_text(out, name);
+        out.push(b',');
+        write_json(out, json);
+        out.push(b']');
+    }
+    if pairs {
+        out.push(b']');
+    }
+}
+
+/// Unmapped fields beside the others at most; more go to `ext` (each is compared with those before it).
+const TOP_MAX: usize = 64;
+
+fn collides(schema: &Schema, sourced: bool, name: &str) -> bool {
+    RESERVED.contains(&name)
+        || schema.find(name).is_some()
+        || (schema.kind == Kind::Quarantine && sourced && SOURCE_WORDS.contains(&name))
+}
+
+/// What the full form adds.
+fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames) {
+    if let Some(own) = event.sequence() {
+        let _ = write!(out, r#","src_seq":{own}"#);
+    }
+    if let Some(UnixNanos(ts)) = event.ts_recv() {
+        let _ = write!(out, r#","ts_recv":{ts}"#);
+    }
+    if (event.source(), event.offset()) != (0, 0) {
+        let _ = write!(out, r#","src":{{"id":{}"#, event.source());
+        let base = sources.source(event.source()).map_or(0, |s| {
+            write_key(out, "feed");
+            write_text(out, s.feed);
+            write_key(out, "file");
+            write_text(out, s.file);
+            let _ = write!(out, r#","base":{}"#, s.base);
+            s.base
+        });
+        match base.checked_add(event.offset().into()) {
+            Some(offset) => {
+                let _ = write!(out, r#","offset":{offset}}}"#);
+            }
+            None => out.push(b'}'),
+        }
+    }
+    write_key(out, "flags");
+    let bits = event.header().flags();
+    write_list(out, FLAG_WORDS.iter().filter(|(bit, _)| bits & bit != 0), |out, (_, word)| {
+        write_text(out, word)
+    });
+    write_key(out, "ids");
+    out.push(b'{');
+    let mut first = true;
+    for spec in event.schema().fields {
+        let mut scratch = [0; 36];
+        let value = event.value(spec, &mut scratch);
+        if !matches!(value, Some(Value::Sym(..) | Value::Syms(..))) {
+            continue;
+        }
+        let _ = write!(out, r#"{}"{}":"#, if first { "" } else { "," }, spec.field.name());
+        first = false;
+        match value {
+            Some(Value::Sym(_, id)) => {
+                let _ = write!(out, "{id}");
+            }
+            Some(Value::Syms(_, ids)) => write_list(out, each_id(ids), |out, id| {
+                let _ = write!(out, "{id}");
+            }),
+            _ => {}
+        }
+    }
+    out.push(b'}');
+}
+
+fn write_value(out: &mut Vec<u8>, spec: &Spec, value: Value<'_>, names: &Dictionary) {
+    let _ = match value {
+        Value::Sym(dict, id) => return write_name(out, names, dict, id),
+        Value::Syms(dict, ids) => {
+            return write_list(out, each_id(ids), |out, id| write_name(out, names, dict, id));
+        }
+        Value::Text(t) => return write_text(out, t),
+        Value::Json(j) => return write_json(out, j),
+        Value::Id(InlineId::Text(t)) => match std::str::from_utf8(t) {
+            Ok(t) => return write_text(out, t),
+            Err(_) => {
+                let _ = write!(out, r#"{{"hex":""#);
+                write_hex(out, t);
+                write!(out, r#""}}"#)
+            }
+        },
+        Value::Id(InlineId::Number(n)) => write!(out, "{n}"),
+        Value::Price(p) => write!(out, r#""{p}""#),
+        Value::Decimal(d) => write!(out, r#""{d}""#),
+        Value::Amount(a) => write!(out, r#""{a}""#),
+        Value::Bool(b) => write!(out, "{b}"),
+        Value::UInt(n) => match u8::try_from(n).ok().and_then(Dict::from_u8) {
+            Some(dict) if spec.field == Field::Dict => return write_text(out, dict.name()),
+            _ => write!(out, "{n}"),
+        },
+        Value::Nanos(UnixNanos(t)) => write!(out, "{t}"),
+    };
+}
+
+fn write_name(out: &mut Vec<u8>, names: &Dictionary, dict: Dict, id: u32) {
+    match names.name(dict, id) {
+        Some(name) => write_text(out, name),
+        None => {
+            let _ = write!(out, r#"{{"id":{id}}}"#);
+        }
+    }
+}
+
+fn write_list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut one: impl FnMut(&mut Vec<u8>, T)) {
+    out.push(b'[');
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        one(out, item);
+    }
+    out.push(b']');
+}
+
+fn each_id(ids: &[u8]) -> impl Iterator<Item = u32> {
+    ids.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")))
+}
+
+fn write_key(out: &mut Vec<u8>, name: &str) {
+    out.push(b',');
+    write_text(out, name);
+    out.push(b':');
+}
+
+#[inline]
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        serde_json::to_writer(out, text).expect("text is always JSON");
+    }
+}
+
+/// A JSON value that stands in the event as text; should it not be one, it is written as text.
+fn write_json(out: &mut Vec<u8>, json: &str) {
+    match serde_json::from_str::<&serde_json::value::RawValue>(json) {
+        // A newline between tokens would end our line; inside text none can be.
+        Ok(raw) => out.extend(raw.get().bytes().map(|b| if b == b'\n' { b' ' } else { b })),
+        Err(_) => write_text(out, json),
+    }
+}
+
+fn write_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend(bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]));
+}
+
+/// The whole frame in hexadecimal digits, its stamp zeroed.
+fn write_raw(out: &mut Vec<u8>, event: &Event<'_>) {
+    write_key(out, "raw");
+    out.extend_from_slice(b"\"00000000");
+    write_hex(out, &event.bytes()[4..]);
+    out.push(b'"');
+}
+
+/// Whether the line makes this frame again.
+fn comes_back(line: &[u8], event: &Event<'_>) -> bool {
+    let mut frame = Vec::with_capacity(event.bytes().len());
+    parse_full(line, &mut frame).is_ok() && frame.get(4..) == event.bytes().get(4..)
+}
