@@ -76,3 +76,47 @@
 //! **Tags of the requests**: `D` and `G` carry `11`, (`G`: `41`, `37`), the parties, `1`, `21=1`, `55`, `48`, `22`, `207`,
 //! `54`, `60`, `38`, `40`, `44`, `15`, `59`, `528`, `847` as above; `F` carries `41`, `37`, `11`, `1`, the parties, `55`,
 //! `48`, `22`, `207`, `54`, `60`, `38`.
+//!
+//! # Noise
+//!
+//! With [`Noise`] the file also has heartbeats and things that are bad on purpose. A bad message is an extra copy of an
+//! exec under the session's next `34`, so losing it loses nothing, and taking it for good shows. Truth counts each kind.
+//!
+//! # Example
+//!
+//! ```
+//! use unitape_sim::{Flow, FlowConfig};
+//!
+//! let config = FlowConfig { seed: 7, messages: 5_000, wash_trades: 4, ..FlowConfig::default() };
+//! let mut fix = Vec::new();
+//! let truth = Flow::new(config)?.write_fix(&mut fix)?;
+//! assert!(fix.starts_with(b"8=FIX.4.4\x01"));
+//! assert_eq!(truth.planted.len(), 4);
+//! truth.write_jsonl(&mut std::io::sink())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it does not do
+//!
+//! It is no model of how markets move: prices wander at random, and an owner of the background trades an instrument on
+//! one side only, which is how accidental wash trades are made impossible. There are no auctions, halts or stop orders,
+//! no rejects, no resent or lost messages, and the beneficial group of everybody is the owner.
+
+mod book;
+mod error;
+mod flow;
+mod market;
+pub mod oracle;
+mod plan;
+mod rng;
+mod truth;
+mod wire;
+mod world;
+
+pub use book::{Best, Book, Fill, Handle, Incoming, Placed, Side};
+pub use error::Error;
+pub use flow::{Flow, FlowConfig, Noise};
+pub use oracle::Arm;
+pub use rng::Rng;
+pub use truth::{Bad, Key, LastBbo, Miss, Scene, SceneLeg, Totals, Truth};
+pub use world::{Instrument, VENUES, isin_check_digit};

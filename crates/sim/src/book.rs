@@ -1,0 +1,394 @@
+//! One limit order book: price, then time.
+//!
+//! ```text
+//!   bids, best last:   [ 98 ] [ 99 ] [ 100 ]          asks, best last:   [ 103 ] [ 102 ] [ 101 ]
+//!                                      │ head → tail: first come, first served
+//!                                     (o7)─(o9)─(o12)
+//! ```
+//!
+//! Levels are a sorted vector with the best at its end: activity is near the best, so an insertion moves little. The
+//! orders of a level are a list threaded through one slab, so no request allocates once the slab has grown.
+
+const NONE: u32 = u32::MAX;
+
+/// Which way an order trades.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// Buys.
+    Buy,
+    /// Sells.
+    Sell,
+}
+
+impl Side {
+    /// The other side.
+    pub fn opposite(self) -> Side {
+        match self {
+            Side::Buy => Side::Sell,
+            Side::Sell => Side::Buy,
+        }
+    }
+
+    /// `0` for buy, `1` for sell.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A resting order was hit. The resting order's price is the price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    /// The caller's own number of the resting order.
+    pub tag: u32,
+    /// Price in ticks.
+    pub px: i64,
+    /// Quantity of this fill.
+    pub qty: i64,
+    /// What the resting order has left; at zero it has gone and its handle is free.
+    pub leaves: i64,
+}
+
+/// What became of an order that was submitted or amended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// Quantity neither filled nor refused by the book.
+    pub leaves: i64,
+    /// The handle, when the rest of it rests in the book.
+    pub handle: Option<Handle>,
+}
+
+/// Names a resting order of one book; not valid after the order was filled or cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handle(u32);
+
+/// Price in ticks and quantity at the best level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Best {
+    /// Price in ticks.
+    pub px: i64,
+    /// All quantity at this price.
+    pub qty: i64,
+}
+
+/// A request to trade.
+#[derive(Debug, Clone, Copy)]
+pub struct Incoming {
+    /// The caller's own number, given back in [`Fill::tag`] when the order rests and is hit.
+    pub tag: u32,
+    /// Side.
+    pub side: Side,
+    /// Limit in ticks; none for a market order, which never rests.
+    pub limit: Option<i64>,
+    /// Quantity, above zero.
+    pub qty: i64,
+    /// Whether what is left may rest.
+    pub rests: bool,
+}
+
+/// A limit order book of one instrument on one venue.
+#[derive(Debug, Default)]
+pub struct Book {
+    halves: [Half; 2],
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+}
+
+impl Book {
+    /// Matches an order against the other side, appends the fills, and lets the rest of it rest where it may.
+    pub fn submit(&mut self, order: Incoming, fills: &mut Vec<Fill>) -> Placed {
+        assert!(order.qty > 0, "an order without quantity");
+        let leaves = self.take(order.side.opposite(), order.limit, order.qty, fills);
+        let handle = match order.limit {
+            Some(px) if leaves > 0 && order.rests => Some(self.rest(order.side, px, leaves, order.tag)),
+            _ => None,
+        };
+        Placed { leaves, handle }
+    }
+
+    /// Sets price and open quantity. The place in the queue is kept only by less quantity at the same price; anything
+    /// else is a new arrival, which may match.
+    pub fn amend(&mut self, handle: Handle, px: i64, leaves: i64, fills: &mut Vec<Fill>) -> Placed {
+        assert!(leaves > 0, "an amend to nothing");
+        let node = self.nodes[handle.0 as usize];
+        if px == node.px && leaves <= node.leaves {
+            self.nodes[handle.0 as usize].leaves = leaves;
+            let half = &mut self.halves[node.side.index()];
+            let at = half.find(node.side, px).expect("a resting order has its level");
+            half.levels[at].qty -= node.leaves - leaves;
+            return Placed { leaves, handle: Some(handle) };
+        }
+        self.cancel(handle);
+        self.submit(
+            Incoming { tag: node.tag, side: node.side, limit: Some(px), qty: leaves, rests: true },
+            fills,
+        )
+    }
+
+    /// Takes an order out and tells what it had left.
+    pub fn cancel(&mut self, handle: Handle) -> i64 {
+        let node = self.nodes[handle.0 as usize];
+        let half = &mut self.halves[node.side.index()];
+        let at = half.find(node.side, node.px).expect("a resting order has its level");
+        half.levels[at].qty -= node.leaves;
+        if half.levels[at].qty == 0 {
+            half.levels.remove(at);
+        } else {
+            match node.prev {
+                NONE => half.levels[at].head = node.next,
+                prev => self.nodes[prev as usize].next = node.next,
+            }
+            match node.next {
+                NONE => half.levels[at].tail = node.prev,
+                next => self.nodes[next as usize].prev = node.prev,
+            }
+        }
+        self.free.push(handle.0);
+        node.leaves
+    }
+
+    /// The best level of a side.
+    pub fn best(&self, side: Side) -> Option<Best> {
+        self.halves[side.index()].levels.last().map(|level| Best { px: level.px, qty: level.qty })
+    }
+
+    /// Quantity that an order of the opposite side with this limit would meet on `side`.
+    pub fn quantity_within(&self, side: Side, limit: i64) -> i64 {
+        let levels = self.halves[side.index()].levels.iter().rev();
+        levels.take_while(|level| rank(side, level.px) >= rank(side, limit)).map(|level| level.qty).sum()
+    }
+
+    fn take(&mut self, side: Side, limit: Option<i64>, mut open: i64, fills: &mut Vec<Fill>) -> i64 {
+        let half = &mut self.halves[side.index()];
+        while open > 0
+            && let Some(level) = half.levels.last_mut()
+            && limit.is_none_or(|px| rank(side, level.px) >= rank(side, px))
+        {
+            let node = &mut self.nodes[level.head as usize];
+            let qty = open.min(node.leaves);
+            open -= qty;
+            node.leaves -= qty;
+            level.qty -= qty;
+            fills.push(Fill { tag: node.tag, px: level.px, qty, leaves: node.leaves });
+            if node.leaves == 0 {
+                self.free.push(level.head);
+                match node.next {
+                    NONE => drop(half.levels.pop()),
+                    next => {
+                        level.head = next;
+                        self.nodes[next as usize].prev = NONE;
+                    }
+                }
+            }
+        }
+        open
+    }
+
+    fn rest(&mut self, side: Side, px: i64, leaves: i64, tag: u32) -> Handle {
+        let mut node = Node { tag, side, px, leaves, prev: NONE, next: NONE };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(node);
+            self.nodes.len() as u32 - 1
+        });
+        let half = &mut self.halves[side.index()];
+        match half.find(side, px) {
+            Ok(at) => {
+                let level = &mut half.levels[at];
+                node.prev = level.tail;
+                self.nodes[level.tail as usize].next = slot;
+                level.tail = slot;
+                level.qty += leaves;
+            }
+            Err(at) => half.levels.insert(at, Level { px, qty: leaves, head: slot, tail: slot }),
+        }
+        self.nodes[slot as usize] = node;
+        Handle(slot)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    tag: u32,
+    side: Side,
+    px: i64,
+    leaves: i64,
+    prev: u32,
+    next: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    px: i64,
+    qty: i64,
+    head: u32,
+    tail: u32,
+}
+
+#[derive(Debug, Default)]
+struct Half {
+    levels: Vec<Level>,
+}
+
+impl Half {
+    fn find(&self, side: Side, px: i64) -> Result<usize, usize> {
+        self.levels.binary_search_by_key(&rank(side, px), |level| rank(side, level.px))
+    }
+}
+
+/// Higher is better: the price for a bid, its negative for an offer.
+fn rank(side: Side, px: i64) -> i64 {
+    match side {
+        Side::Buy => px,
+        Side::Sell => -px,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The slow obvious twin: a heap of orders, searched from end to end for each step.
+    #[derive(Default)]
+    struct Twin {
+        orders: Vec<(Side, i64, i64, u32)>, // in order of arrival
+    }
+
+    impl Twin {
+        fn best(&self, side: Side) -> Option<Best> {
+            let px = self.orders.iter().filter(|o| o.0 == side).map(|o| o.1);
+            let px = if side == Side::Buy { px.max() } else { px.min() }?;
+            let at = self.orders.iter().filter(|o| o.0 == side && o.1 == px);
+            Some(Best { px, qty: at.map(|o| o.2).sum() })
+        }
+
+        fn submit(&mut self, order: Incoming, fills: &mut Vec<Fill>) -> i64 {
+            let mut open = order.qty;
+            while open > 0 {
+                let Some(best) = self.best(order.side.opposite()) else { break };
+                let reachable = match (order.side, order.limit) {
+                    (_, None) => true,
+                    (Side::Buy, Some(limit)) => best.px <= limit,
+                    (Side::Sell, Some(limit)) => best.px >= limit,
+                };
+                if !reachable {
+                    break;
+                }
+                let first = self
+                    .orders
+                    .iter()
+                    .position(|o| o.0 != order.side && o.1 == best.px)
+                    .expect("best exists");
+                let qty = open.min(self.orders[first].2);
+                open -= qty;
+                self.orders[first].2 -= qty;
+                fills.push(Fill {
+                    tag: self.orders[first].3,
+                    px: best.px,
+                    qty,
+                    leaves: self.orders[first].2,
+                });
+                if self.orders[first].2 == 0 {
+                    self.orders.remove(first);
+                }
+            }
+            if let (true, true, Some(px)) = (open > 0, order.rests, order.limit) {
+                self.orders.push((order.side, px, open, order.tag));
+            }
+            open
+        }
+
+        fn amend(&mut self, tag: u32, px: i64, leaves: i64, fills: &mut Vec<Fill>) -> i64 {
+            let at = self.orders.iter().position(|o| o.3 == tag).expect("the order rests");
+            if self.orders[at].1 == px && leaves <= self.orders[at].2 {
+                self.orders[at].2 = leaves;
+                return leaves;
+            }
+            let side = self.orders.remove(at).0;
+            self.submit(Incoming { tag, side, limit: Some(px), qty: leaves, rests: true }, fills)
+        }
+
+        fn within(&self, side: Side, limit: i64) -> i64 {
+            let reach = |px: i64| if side == Side::Buy { px >= limit } else { px <= limit };
+            self.orders.iter().filter(|o| o.0 == side && reach(o.1)).map(|o| o.2).sum()
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Op {
+        Submit { side: Side, limit: Option<i64>, qty: i64, rests: bool },
+        Amend { which: usize, px: i64, leaves: i64 },
+        Cancel { which: usize },
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let side = prop_oneof![Just(Side::Buy), Just(Side::Sell)];
+        let limit = prop_oneof![9 => (90i64..110).prop_map(Some), 1 => Just(None)];
+        prop_oneof![
+            6 => (side, limit, 1i64..50, prop::bool::weighted(0.8))
+                .prop_map(|(side, limit, qty, rests)| Op::Submit { side, limit, qty, rests }),
+            2 => (0usize..64, 90i64..110, 1i64..50).prop_map(|(which, px, leaves)| Op::Amend { which, px, leaves }),
+            2 => (0usize..64).prop_map(|which| Op::Cancel { which }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// A list relinked wrongly serves orders out of turn or loses one, and only a long mixed history shows it.
+        #[test]
+        fn book_agrees_with_its_twin(ops in prop::collection::vec(op(), 1..200)) {
+            let (mut book, mut twin) = (Book::default(), Twin::default());
+            let mut resting: Vec<(u32, Handle)> = Vec::new();
+            for (tag, op) in ops.into_iter().enumerate() {
+                let tag = tag as u32;
+                let (mut fast, mut slow) = (Vec::new(), Vec::new());
+                match op {
+                    Op::Submit { side, limit, qty, rests } => {
+                        let order = Incoming { tag, side, limit, qty, rests };
+                        let placed = book.submit(order, &mut fast);
+                        prop_assert_eq!(placed.leaves, twin.submit(order, &mut slow));
+                        resting.extend(placed.handle.map(|handle| (tag, handle)));
+                    }
+                    Op::Amend { which, px, leaves } if !resting.is_empty() => {
+                        let at = which % resting.len();
+                        let (tag, handle) = resting[at];
+                        let placed = book.amend(handle, px, leaves, &mut fast);
+                        prop_assert_eq!(placed.leaves, twin.amend(tag, px, leaves, &mut slow));
+                        match placed.handle {
+                            Some(handle) => resting[at].1 = handle,
+                            None => drop(resting.remove(at)),
+                        }
+                    }
+                    Op::Cancel { which } if !resting.is_empty() => {
+                        let (tag, handle) = resting.remove(which % resting.len());
+                        let at = twin.orders.iter().position(|o| o.3 == tag).expect("the order rests");
+                        prop_assert_eq!(book.cancel(handle), twin.orders.remove(at).2);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(&fast, &slow);
+                resting.retain(|(tag, _)| !fast.iter().any(|fill| fill.tag == *tag && fill.leaves == 0));
+                for side in [Side::Buy, Side::Sell] {
+                    prop_assert_eq!(book.best(side), twin.best(side));
+                    prop_assert_eq!(book.quantity_within(side, 100), twin.within(side, 100));
+                }
+            }
+        }
+    }
+
+    /// Raising the quantity of the first in the queue must send it to the back, or anyone could queue with one share.
+    #[test]
+    fn more_quantity_loses_the_turn() {
+        let mut book = Book::default();
+        let mut fills = Vec::new();
+        let ask = |tag| Incoming { tag, side: Side::Sell, limit: Some(10), qty: 5, rests: true };
+        let first = book.submit(ask(1), &mut fills).handle.expect("rests");
+        book.submit(ask(2), &mut fills);
+        book.amend(first, 10, 6, &mut fills);
+        book.submit(Incoming { tag: 3, side: Side::Buy, limit: None, qty: 6, rests: false }, &mut fills);
+        assert_eq!(
+            fills,
+            [Fill { tag: 2, px: 10, qty: 5, leaves: 0 }, Fill { tag: 1, px: 10, qty: 1, leaves: 5 }]
+        );
+    }
+}
