@@ -86,7 +86,9 @@ fn prefetch(word: &AtomicU64) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch touches no memory that the program can see; any address will do.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(word).cast());
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+            std::ptr::from_ref(word).cast(),
+        );
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = word;
@@ -186,7 +188,8 @@ fn main() {
         return with_shared(&args[2], |s| echo(s, design, number(4, 1), number(5, 0)));
     }
     let (rounds, repeats) = (number(1, 20_000).min(30_000), number(2, 9));
-    let dir = if std::path::Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
+    let dir =
+        if std::path::Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
     let path = dir.join(format!("frame-experiment-{}", std::process::id())).to_string_lossy().into_owned();
     pin(0);
     let run = |design: Design, lines: usize| {

@@ -1,1 +1,66 @@
 //! The log that is the transport: writer, reader, recorder, recovery.
+//!
+//! ```text
+//!  writer ──append / claims──▶ ┌──────── segment n ────────┬──────── segment n+1 ───── …   one file each,
+//!                              │frame│frame  │frame│…  │PAD│frame│frame│ 0 0 0 0           mapped by all
+//!                              └───────────────────────────┴──────────────────────────
+//!                                 ▲            ▲                          ▲
+//!            readers, any number, each its own position        follower: dictionary log, checksums,
+//!                                                              durable position, copy of hot segments
+//! ```
+//!
+//! A *claim* is a range of the tape given out in order; several may be out at once, on several threads. It is
+//! published by storing the header word of its first frame last, so a reader sees it whole or not at all, and a
+//! process killed in between leaves nothing that can be reached. The tape's position is a byte offset from its
+//! start; frames are whole lines of 64 bytes (`unitape_model::frame`). What stands in the files is drawn in
+//! `docs/formats-tape.md`.
+//!
+//! ```
+//! use unitape_model::{Header, LINE, flags};
+//! use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+//! let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options)?;
+//! let mut frame = [7u8; LINE];
+//! Header::unstamped(20, flags::LAST, 1).write(&mut frame);
+//! let position = writer.append(&frame)?;
+//!
+//! let mut reader = Reader::open(dir.path(), Start::Oldest)?;
+//! let seen = reader.next()?.expect("one frame is committed");
+//! assert_eq!((seen.position, &seen.bytes[8..]), (position, &frame[8..]));
+//! writer.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What it does not do: know what is in a frame (`unitape-model`), order what several feeds bring
+//! (`unitape-feed`), or carry the tape to another host (`unitape-link`). There is one writer per tape.
+
+mod claim;
+mod definitions;
+mod error;
+mod follow;
+mod keeper;
+mod layout;
+mod live;
+mod map;
+pub mod measure;
+mod reader;
+mod recover;
+mod run;
+mod verify;
+mod writer;
+
+pub use claim::Claim;
+pub use definitions::Definitions;
+pub use error::{Error, Result};
+pub use follow::record;
+pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId};
+pub use reader::{Backoff, Frame, Reader, Run, Start};
+pub use recover::Recovery;
+pub use run::Cursor;
+pub use verify::{Info, Problem, Report, info, retain, verify};
+pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
+
+/// Kinds of frames that are copied to the dictionary log.
+pub const DEFINITION_KINDS: std::ops::RangeInclusive<u8> = 2..=7;

@@ -1,0 +1,182 @@
+//! The dictionary log, `definitions.log`: copies of all definition frames, never recycled.
+//!
+//! ```text
+//! 0   "UNITDEFS"   8  format version u64   16  tape id u128   32  zero   60  crc32c of 0..60
+//! then records:    position u64 │ frame bytes u32 │ crc32c of position, length, frame u32 │ frame
+//! ```
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use unitape_model::{Header, LINE, Position};
+
+use crate::error::{At, Error, Result};
+use crate::layout::{FORMAT_VERSION, Meta, Paths};
+
+const MAGIC: &[u8; 8] = b"UNITDEFS";
+const HEAD: usize = 64;
+const RECORD: usize = 16;
+const FRAME_BYTES_MAX: usize = u16::MAX as usize * LINE;
+
+/// Reads the definitions of a tape in order, also those whose segments retention has removed.
+#[derive(Debug)]
+pub struct Definitions {
+    file: BufReader<File>,
+    path: PathBuf,
+    offset: u64,
+    frame: Vec<u8>,
+}
+
+impl Definitions {
+    /// Opens the dictionary log of the tape in `dir`.
+    ///
+    /// # Errors
+    /// No tape, no log, or a log of another tape or format.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let meta = Meta::load(dir)?;
+        Self::open_at(&Paths { dir: dir.into() }.definitions(), &meta)
+    }
+
+    fn open_at(path: &Path, meta: &Meta) -> Result<Self> {
+        let mut file = BufReader::new(File::open(path).at("open", path)?);
+        let mut head = [0; HEAD];
+        file.read_exact(&mut head).at("read", path)?;
+        if head[..8] != *MAGIC || head[60..] != crc32c::crc32c(&head[..60]).to_le_bytes() {
+            return Err(Error::damage(path, 0, "the head of the dictionary log is not one"));
+        }
+        let version = u64::from_le_bytes(head[8..16].try_into().expect("eight bytes"));
+        if version != FORMAT_VERSION {
+            return Err(Error::ForeignVersion { path: path.into(), found: version, known: FORMAT_VERSION });
+        }
+        if head[16..32] != meta.id.0.to_le_bytes() {
+            return Err(Error::damage(path, 16, "the dictionary log belongs to another tape"));
+        }
+        Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new() })
+    }
+
+    /// The next definition: where it stands on the tape, and its frame.
+    ///
+    /// # Errors
+    /// A record that is cut short or does not match its checksum.
+    #[allow(clippy::should_implement_trait)] // lends its buffer, which an Iterator cannot
+    pub fn next(&mut self) -> Result<Option<(Position, &[u8])>> {
+        let mut head = [0; RECORD];
+        let got = read_full(&mut self.file, &mut head).at("read", &self.path)?;
+        if got == 0 {
+            return Ok(None);
+        }
+        let (path, offset) = (&self.path, self.offset);
+        let bad = |what| Err(Error::damage(path, offset, what));
+        let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes")) as usize;
+        if got < RECORD || length == 0 || length > FRAME_BYTES_MAX || !length.is_multiple_of(LINE) {
+            return bad("a record of the dictionary log is cut short or has no length");
+        }
+        self.frame.resize(length, 0);
+        if read_full(&mut self.file, &mut self.frame).at("read", &self.path)? < length {
+            return bad("a record of the dictionary log is cut short");
+        }
+        if head[12..] != crc32c::crc32c_append(crc32c::crc32c(&head[..12]), &self.frame).to_le_bytes() {
+            return bad("the checksum of a record of the dictionary log does not match");
+        }
+        self.offset += (RECORD + length) as u64;
+        let position = Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
+        if !Header::read(&self.frame).is_at(position) {
+            return bad("a record of the dictionary log holds a frame of another position");
+        }
+        Ok(Some((position, &self.frame)))
+    }
+}
+
+/// The appending side, owned by the follower.
+#[derive(Debug)]
+pub(crate) struct DefinitionLog {
+    file: File,
+    path: PathBuf,
+    /// Bytes of whole records in the file, head included.
+    pub length: u64,
+    /// Everything below this position is in the log.
+    covered: u64,
+    pending: Vec<u8>,
+}
+
+impl DefinitionLog {
+    /// Opens the log and cuts off what is broken at its end or lies at or beyond `end` of the tape.
+    pub fn open(paths: &Paths, meta: &Meta, end: u64) -> Result<Self> {
+        let path = paths.definitions();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .at("open", &path)?;
+        let mut head = [0; HEAD];
+        head[..8].copy_from_slice(MAGIC);
+        head[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        head[16..32].copy_from_slice(&meta.id.0.to_le_bytes());
+        let crc = crc32c::crc32c(&head[..60]);
+        head[60..].copy_from_slice(&crc.to_le_bytes());
+        let (mut length, mut covered) = (HEAD as u64, 0);
+        if file.metadata().at("look at", &path)?.len() < HEAD as u64 {
+            file.write_all_at(&head, 0).at("write", &path)?;
+        } else {
+            let mut records = Definitions::open_at(&path, meta)?;
+            // A broken record is the tail of an append that was cut off: the tape has it and appends it anew.
+            while let Ok(Some((position, frame))) = records.next() {
+                let behind = position.0 + frame.len() as u64;
+                if behind > end || position.0 < covered {
+                    break;
+                }
+                covered = behind;
+                length = records.offset;
+            }
+        }
+        file.set_len(length).at("cut", &path)?;
+        Ok(Self { file, path, length, covered, pending: Vec::new() })
+    }
+
+    /// Takes a definition frame, unless the log has it already.
+    pub fn push(&mut self, position: Position, frame: &[u8]) {
+        if position.0 < self.covered {
+            return;
+        }
+        let mut head = [0; 12];
+        head[..8].copy_from_slice(&position.0.to_le_bytes());
+        head[8..].copy_from_slice(&(frame.len() as u32).to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&head), frame);
+        self.pending.extend_from_slice(&head);
+        self.pending.extend_from_slice(&crc.to_le_bytes());
+        self.pending.extend_from_slice(frame);
+        self.covered = position.0 + frame.len() as u64;
+    }
+
+    /// Writes what was taken.
+    pub fn flush(&mut self) -> Result<()> {
+        if !self.pending.is_empty() {
+            self.file.write_all_at(&self.pending, self.length).at("append to", &self.path)?;
+            self.length += self.pending.len() as u64;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_data().at("sync", &self.path)
+    }
+}
+
+/// Reads until `buffer` is full or the file ends.
+fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match from.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}

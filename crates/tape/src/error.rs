@@ -1,0 +1,160 @@
+//! What can go wrong with a tape, and where.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use unitape_model::Position;
+
+/// Error of the tape. What was committed before it stays readable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused an operation.
+    #[error("io: {doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// No room for the next segment or record.
+    #[error("disk full: {doing} {}: {source}; what is committed up to position {committed} stays readable", path.display())]
+    DiskFull {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// End of what is committed.
+        committed: Position,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file is not what it must be.
+    #[error("damage: {} at offset {offset}: {what}", path.display())]
+    Damage {
+        /// The damaged file.
+        path: PathBuf,
+        /// Byte offset in it.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The directory holds something that is not a tape.
+    #[error("not a tape: {}: {what}", path.display())]
+    NotATape {
+        /// The directory.
+        path: PathBuf,
+        /// Why it is not taken for one.
+        what: &'static str,
+    },
+    /// The tape was written in a format that this build does not know.
+    #[error("foreign version: {} is format {found}, this build knows {known}", path.display())]
+    ForeignVersion {
+        /// The file that says so.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// Ours.
+        known: u64,
+    },
+    /// The directory holds another tape than the one asked for.
+    #[error("foreign tape: {} holds tape {found}, not {wanted}", path.display())]
+    ForeignTape {
+        /// The directory.
+        path: PathBuf,
+        /// The tape it holds.
+        found: crate::TapeId,
+        /// The tape asked for.
+        wanted: crate::TapeId,
+    },
+    /// Someone else has the tape open in the same role.
+    #[error("locked: {} is held by process {holder}", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// Process id of the holder as far as the lock file tells, otherwise 0.
+        holder: u64,
+    },
+    /// An option cannot be used.
+    #[error("option: {0}")]
+    Option(&'static str),
+    /// What the caller wants to append is not a run of whole unstamped frames.
+    #[error("bad unit: frame at byte {offset}: {what}")]
+    BadUnit {
+        /// Byte offset in the unit.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A claim was given up before it was published; nothing after it can be reached.
+    #[error("claim abandoned: the claim at position {0} was never published; open the writer again")]
+    ClaimAbandoned(Position),
+    /// Claims are still out.
+    #[error("claims outstanding: {0}")]
+    ClaimsOutstanding(u64),
+    /// The recorder is too far behind: the window of hot segments is full.
+    #[error("recorder behind: recorded up to {recorded}, the window is full at {wanted}")]
+    RecorderBehind {
+        /// Recorded up to here.
+        recorded: Position,
+        /// Segment that was wanted starts here.
+        wanted: Position,
+    },
+    /// The position was dropped by retention.
+    #[error("retained away: position {position} is gone, the oldest on the tape is {oldest}")]
+    Retained {
+        /// Position asked for.
+        position: Position,
+        /// Oldest position there is.
+        oldest: Position,
+    },
+    /// No committed frame starts at the position.
+    #[error("no frame: nothing committed starts at position {0}")]
+    NoFrame(Position),
+}
+
+/// Result with the tape's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Whether the cause is a lack of space.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::DiskFull { .. })
+    }
+
+    pub(crate) fn damage(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::Damage { path: path.into(), offset, what: what.into() }
+    }
+}
+
+/// Adds what was being done, and to which file, to an error of the system.
+pub(crate) trait At<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|e| {
+            let source = e.into();
+            let path = path.into();
+            match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded => {
+                    Error::DiskFull { doing, path, committed: Position(0), source }
+                }
+                _ => Error::Io { doing, path, source },
+            }
+        })
+    }
+}
+
+/// Fills in how far the tape is committed, which the place of the error does not know.
+pub(crate) fn committed<T>(result: Result<T>, end: u64) -> Result<T> {
+    result.map_err(|e| match e {
+        Error::DiskFull { doing, path, source, .. } => {
+            Error::DiskFull { doing, path, committed: Position(end), source }
+        }
+        other => other,
+    })
+}

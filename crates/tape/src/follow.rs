@@ -1,0 +1,496 @@
+//! The follower behind the writer: dictionary log, checksums, durable position, and in a hot tape the copy
+//! on the disk.
+//!
+//! It knows the tape only through its files, so it can be a thread of the writer or a process of its own. After
+//! a death it begins again at the segment of the durable position and does everything from there once more;
+//! whatever is there already comes out the same.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use unitape_model::{Header, Position, frame::KIND_PAD};
+
+use crate::definitions::DefinitionLog;
+use crate::error::{At, Error, Result};
+use crate::layout::{
+    FORMAT_VERSION, Meta, Paths, SegmentHeader, list_segments, remove, segment_path, sync_file,
+};
+use crate::live::Live;
+use crate::map::{Seen, Segment};
+use crate::run::{Lock, State};
+use crate::{DEFINITION_KINDS, Sync};
+
+/// Runs the recorder of a hot tape as a process of its own, until `stop` is set and all is recorded.
+///
+/// Waits for a writer as long as it must; a writer may come and go.
+///
+/// # Errors
+/// The lock, the disk, or damage. What is recorded stays.
+pub fn record(dir: &Path, sync: Sync, stop: &AtomicBool) -> Result<()> {
+    let live = Live::open(dir)?;
+    fs::create_dir_all(live.paths.run()).at("make", &live.paths.run())?;
+    let mut follower = Follower::open(live, sync, None, 2)?;
+    let mut quiet = 0u32;
+    loop {
+        // Relaxed: a wish, nothing is read under it.
+        let stopping = stop.load(Ordering::Relaxed);
+        let moved = follower.step()?;
+        follower.sync_if_due()?;
+        quiet = if moved { 0 } else { quiet.saturating_add(1) };
+        if !moved {
+            if stopping {
+                return follower.sync();
+            }
+            // A writer that closes waits for this, whatever the policy.
+            if quiet == 32 && follower.position > follower.durable.position {
+                follower.sync()?;
+            }
+            std::thread::sleep(IDLE);
+        }
+    }
+}
+
+/// Pause of a follower that has caught up; it looks rarely, so that the writer's lines stay with the writer.
+pub(crate) const IDLE: Duration = Duration::from_millis(1);
+
+/// Bytes handled in one step.
+const STEP_BYTES: u64 = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Follower {
+    live: Live,
+    sync: Sync,
+    retain_bytes: Option<u64>,
+    keep_segments: u64,
+    /// Followed up to here.
+    pub position: u64,
+    source: Option<Segment>,
+    copy: Option<Copy>,
+    sums: Sums,
+    definitions: DefinitionLog,
+    state: State,
+    durable: Durable,
+    last_sync: Instant,
+    idle: u32,
+    _lock: Lock,
+}
+
+/// The disk's copy of a hot segment.
+#[derive(Debug)]
+struct Copy {
+    segment: Segment,
+    /// Data offset up to which it is there already.
+    have: u64,
+}
+
+impl Follower {
+    pub fn open(live: Live, sync: Sync, retain_bytes: Option<u64>, keep_segments: u64) -> Result<Self> {
+        let mut lock = Lock::take(&live.paths.recorder_lock())?;
+        lock.sign(&format!("pid {}\n", std::process::id()))?;
+        fs::create_dir_all(live.paths.segments()).at("make", &live.paths.segments())?;
+        let size = live.meta.segment_bytes;
+        let durable = load_durable(&live.paths)?;
+        // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
+        let end = end_of(&live, durable.position)?;
+        let definitions = DefinitionLog::open(&live.paths, &live.meta, end)?;
+        let mut from = durable.position / size;
+        if definitions.length < durable.definitions_bytes {
+            from = live.indices()?.first().copied().unwrap_or(0);
+            if from > 0 {
+                let path = live.paths.definitions();
+                return Err(Error::damage(
+                    &path,
+                    definitions.length,
+                    "definitions of removed segments are lost",
+                ));
+            }
+        }
+        let state = State::open(&live.paths)?;
+        let sums = Sums::new(&live.meta);
+        Ok(Self {
+            position: from * size,
+            live,
+            sync,
+            retain_bytes,
+            keep_segments,
+            source: None,
+            copy: None,
+            sums,
+            definitions,
+            state,
+            durable,
+            last_sync: Instant::now(),
+            idle: 0,
+            _lock: lock,
+        })
+    }
+
+    /// Follows for about a mebibyte; false if there was nothing to follow.
+    ///
+    /// After an error the segment is done again from its start: everything in it comes out the same.
+    pub fn step(&mut self) -> Result<bool> {
+        let result = self.try_step();
+        if result.is_err() {
+            self.source = None;
+            self.copy = None;
+            self.position -= self.position % self.live.meta.segment_bytes;
+        }
+        result
+    }
+
+    fn try_step(&mut self) -> Result<bool> {
+        if self.source.is_none() && !self.enter()? {
+            return Ok(false);
+        }
+        let source = self.source.as_ref().expect("entered");
+        let from = self.position - source.base;
+        let (mut to, mut pad) = (from, None);
+        while to < source.size && to - from < STEP_BYTES {
+            match source.look(to) {
+                Seen::Frame(header) => {
+                    if DEFINITION_KINDS.contains(&header.kind()) {
+                        // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
+                        let frame = unsafe { source.bytes(to, header.len_bytes()) };
+                        self.definitions.push(Position(source.base + to), frame);
+                    }
+                    to += header.len_bytes() as u64;
+                }
+                Seen::Pad => {
+                    pad = Some(Header::unstamped(KIND_PAD, 0, 0).stamped(Position(source.base + to)));
+                    break;
+                }
+                Seen::Nothing => break,
+                Seen::Damage(header) => {
+                    let offset = crate::layout::HEADER_PAGE + to;
+                    return Err(Error::damage(
+                        &source.path,
+                        offset,
+                        format!("no frame can start with {header:?}"),
+                    ));
+                }
+            }
+        }
+        let full = pad.is_some() || to == source.size;
+        if to == from && !full {
+            self.idle += 1;
+            if self.idle.is_multiple_of(16)
+                && let Some(other) = self.live.moved(source)?
+            {
+                self.take_source(other)?;
+            }
+            return Ok(false);
+        }
+        self.idle = 0;
+        // SAFETY: the loop above saw every frame of the range committed.
+        let bytes = unsafe { source.bytes(from, (to - from) as usize) };
+        if let Some(copy) = &mut self.copy {
+            let start = from.max(copy.have);
+            if start < to {
+                // SAFETY: the range is beyond what the copy has committed, and only the holder of the
+                // recorder's lock writes to it.
+                unsafe { copy.segment.copy_in(start, &bytes[(start - from) as usize..]) };
+            }
+            if let Some(pad) = pad {
+                copy.segment.commit(to, pad);
+            }
+        }
+        self.sums.add(bytes);
+        if let Some(pad) = pad {
+            self.sums.add(&pad.0.to_le_bytes());
+        }
+        self.definitions.flush()?;
+        if full {
+            self.finish_segment()?;
+        } else {
+            self.sums.store(false)?;
+            self.position = self.position.max(self.sums.base + to);
+        }
+        self.state.set_recorded(self.position);
+        Ok(true)
+    }
+
+    pub fn sync_if_due(&mut self) -> Result<()> {
+        let Sync::Every { bytes, interval } = self.sync else { return Ok(()) };
+        let behind = self.position.saturating_sub(self.durable.position);
+        if behind >= bytes || (behind > 0 && self.last_sync.elapsed() >= interval) {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Flushes everything followed to the disk and advances the durable position.
+    pub fn sync(&mut self) -> Result<()> {
+        if self.position < self.durable.position {
+            return Ok(());
+        }
+        self.sums.store(true)?;
+        self.definitions.flush()?;
+        let size = self.live.meta.segment_bytes;
+        for index in self.durable.position / size..=self.position / size {
+            for path in [segment_path(&self.live.paths.segments(), index), self.live.paths.crc(index)] {
+                // Retention may have removed it, and the last one may not be there yet.
+                if path.exists() {
+                    File::open(&path).and_then(|f| f.sync_data()).at("sync", &path)?;
+                }
+            }
+        }
+        sync_file(&self.live.paths.segments())?;
+        self.definitions.sync()?;
+        self.durable = Durable { position: self.position, definitions_bytes: self.definitions.length };
+        store_durable(&self.live.paths, &self.durable)?;
+        self.last_sync = Instant::now();
+        Ok(())
+    }
+
+    /// Begins the segment of the position; false if it is not there yet.
+    fn enter(&mut self) -> Result<bool> {
+        let index = self.position / self.live.meta.segment_bytes;
+        let Some((segment, first_ordinal)) = self.live.segment(index)? else {
+            self.live.explain_missing(index)?;
+            return Ok(false);
+        };
+        self.sums.begin(&self.live.paths, index)?;
+        self.position = segment.base;
+        let header = SegmentHeader { meta: self.live.meta, index, first_ordinal };
+        self.take_source_with(segment, &header)?;
+        Ok(true)
+    }
+
+    fn take_source(&mut self, segment: Segment) -> Result<()> {
+        let (_, first_ordinal) = Segment::open(&segment.path, &self.live.meta, segment.index, false)?
+            .ok_or_else(|| Error::damage(&segment.path, 0, "the segment went away while it was opened"))?;
+        let header = SegmentHeader { meta: self.live.meta, index: segment.index, first_ordinal };
+        self.take_source_with(segment, &header)
+    }
+
+    fn take_source_with(&mut self, source: Segment, header: &SegmentHeader) -> Result<()> {
+        let path = segment_path(&self.live.paths.segments(), header.index);
+        self.copy = if source.path == path {
+            None
+        } else {
+            let segment = match Segment::open(&path, &self.live.meta, header.index, true)? {
+                Some((segment, _)) => {
+                    segment.write_header(header);
+                    segment
+                }
+                None => {
+                    let temp = self.live.paths.run().join("recording");
+                    let mut made = Segment::create(&temp, header)?;
+                    fs::rename(&temp, &path).at("rename", &path)?;
+                    made.path = path;
+                    made
+                }
+            };
+            let have = committed_bytes(&segment);
+            if have < segment.size && segment.look(have) != Seen::Pad {
+                // A copy that was cut off in the middle: its first word is missing, the rest may be there.
+                segment.zero_from(have);
+            }
+            Some(Copy { segment, have })
+        };
+        self.source = Some(source);
+        Ok(())
+    }
+
+    fn finish_segment(&mut self) -> Result<()> {
+        let index = self.sums.index;
+        self.sums.fill();
+        self.sums.store(true)?;
+        self.source = None;
+        self.copy = None;
+        self.position = (index + 1) * self.live.meta.segment_bytes;
+        if let Some(hot) = self.live.paths.hot_place() {
+            for old in list_segments(&hot)? {
+                if old + self.keep_segments <= index + 1 {
+                    remove(&segment_path(&hot, old))?;
+                }
+            }
+        }
+        if let Some(bytes) = self.retain_bytes {
+            let keep_from = self.position.saturating_sub(bytes) / self.live.meta.segment_bytes;
+            self.definitions.sync()?;
+            drop_segments(&self.live.paths, keep_from)?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes the segments before `index` from the disk; the one file after the other, oldest first.
+pub(crate) fn drop_segments(paths: &Paths, index: u64) -> Result<u64> {
+    let mut removed = 0;
+    for old in list_segments(&paths.segments())?.into_iter().filter(|&i| i < index) {
+        remove(&segment_path(&paths.segments(), old))?;
+        remove(&paths.crc(old))?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+/// Data offset up to which frames are committed in `segment`, without a pad at the end.
+pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
+    let mut at = 0;
+    while at < segment.size
+        && let Seen::Frame(header) = segment.look(at)
+    {
+        at += header.len_bytes() as u64;
+    }
+    at
+}
+
+/// Where the tape ends, walking from the segment of `from`.
+fn end_of(live: &Live, from: u64) -> Result<u64> {
+    let mut index = from / live.meta.segment_bytes;
+    let mut end = index * live.meta.segment_bytes;
+    while let Some((segment, _)) = live.segment(index)? {
+        let at = committed_bytes(&segment);
+        end = segment.base + at;
+        if at < segment.size && segment.look(at) != Seen::Pad {
+            break;
+        }
+        end = segment.end();
+        index += 1;
+    }
+    Ok(end)
+}
+
+/// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.
+#[derive(Debug)]
+struct Sums {
+    file: Option<(File, std::path::PathBuf)>,
+    span: u64,
+    size: u64,
+    index: u64,
+    base: u64,
+    /// Bytes added so far, and the sum of those in the span that is open.
+    added: u64,
+    running: u32,
+    /// Sums not yet written, the first of them of span `written`.
+    pending: Vec<u8>,
+    written: u64,
+}
+
+impl Sums {
+    fn new(meta: &Meta) -> Self {
+        let (span, size) = (meta.span(), meta.segment_bytes);
+        Self {
+            file: None,
+            span,
+            size,
+            index: 0,
+            base: 0,
+            added: 0,
+            running: 0,
+            pending: Vec::new(),
+            written: 0,
+        }
+    }
+
+    fn begin(&mut self, paths: &Paths, index: u64) -> Result<()> {
+        let path = paths.crc(index);
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(true).open(&path).at("create", &path)?;
+        self.file = Some((file, path));
+        (self.index, self.base) = (index, index * self.size);
+        (self.added, self.running, self.written) = (0, 0, 0);
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let part = bytes.len().min((self.span - self.added % self.span) as usize);
+            self.running = crc32c::crc32c_append(self.running, &bytes[..part]);
+            self.added += part as u64;
+            bytes = &bytes[part..];
+            if self.added.is_multiple_of(self.span) {
+                self.pending.extend_from_slice(&self.running.to_le_bytes());
+                self.running = 0;
+            }
+        }
+    }
+
+    /// Adds the zeros behind a pad.
+    fn fill(&mut self) {
+        while self.added < self.size {
+            let part = (self.size - self.added).min(ZEROS.len() as u64);
+            self.add(&ZEROS[..part as usize]);
+        }
+    }
+
+    /// Writes the sums of the spans that are full, and with `partial` that of the open one, padded with zeros.
+    fn store(&mut self, partial: bool) -> Result<()> {
+        let Some((file, path)) = &self.file else { return Ok(()) };
+        let open = self.added % self.span;
+        let mut out = std::mem::take(&mut self.pending);
+        let whole = out.len() as u64 / 4;
+        if partial && open > 0 {
+            let sum = padded(self.running, self.span - open);
+            out.extend_from_slice(&sum.to_le_bytes());
+        }
+        let result = file.write_all_at(&out, self.written * 4).at("write", path);
+        out.truncate(whole as usize * 4);
+        match result {
+            Ok(()) => self.written += whole,
+            Err(_) => self.pending = out,
+        }
+        result
+    }
+}
+
+/// The sum `crc` continued over `zeros` zero bytes.
+pub(crate) fn padded(mut crc: u32, mut zeros: u64) -> u32 {
+    while zeros > 0 {
+        let part = zeros.min(ZEROS.len() as u64);
+        crc = crc32c::crc32c_append(crc, &ZEROS[..part as usize]);
+        zeros -= part;
+    }
+    crc
+}
+
+static ZEROS: [u8; 4096] = [0; 4096];
+
+/// How far the tape survives power loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Durable {
+    pub position: u64,
+    pub definitions_bytes: u64,
+}
+
+const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
+
+/// Reads the durable position; zero where there is none yet.
+pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
+    let path = paths.durable();
+    let text = match fs::read(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Durable::default()),
+        other => other.at("read", &path)?,
+    };
+    let sound = text.len() == 64
+        && text[..8] == *DURABLE_MAGIC
+        && text[60..] == crc32c::crc32c(&text[..60]).to_le_bytes();
+    if !sound {
+        return Err(Error::damage(&path, 0, "the durable position does not match its checksum"));
+    }
+    let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
+    if word(8) != FORMAT_VERSION {
+        return Err(Error::ForeignVersion { path, found: word(8), known: FORMAT_VERSION });
+    }
+    Ok(Durable { position: word(16), definitions_bytes: word(24) })
+}
+
+fn store_durable(paths: &Paths, durable: &Durable) -> Result<()> {
+    let mut text = [0u8; 64];
+    text[..8].copy_from_slice(DURABLE_MAGIC);
+    text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    text[16..24].copy_from_slice(&durable.position.to_le_bytes());
+    text[24..32].copy_from_slice(&durable.definitions_bytes.to_le_bytes());
+    let crc = crc32c::crc32c(&text[..60]);
+    text[60..].copy_from_slice(&crc.to_le_bytes());
+    let path = paths.durable();
+    // In place: 64 bytes lie in one sector, and the name must not move for it.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).at("open", &path)?;
+    file.write_all_at(&text, 0).and_then(|()| file.sync_data()).at("write", &path)
+}

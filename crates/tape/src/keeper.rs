@@ -1,0 +1,157 @@
+//! The two helper threads of a writer: the keeper makes and pre-faults segments ahead of it, the recorder
+//! follows behind it.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::follow::{Follower, IDLE};
+use crate::layout::{Meta, SegmentHeader, remove};
+use crate::map::Segment;
+use crate::writer::Core;
+
+/// Segments that wait for the writer, made ahead.
+const AHEAD: usize = 1;
+
+/// The thread `tape-keeper`.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    thread: Option<JoinHandle<()>>,
+    pub prepared: Receiver<Segment>,
+}
+
+/// What the keeper works with.
+pub(crate) struct Task {
+    pub core: Arc<Core>,
+    pub meta: Meta,
+    /// Where prepared segments are made; on the file system they will stay on.
+    pub place: PathBuf,
+    pub prefault_bytes: u64,
+    pub first: u64,
+}
+
+impl Keeper {
+    pub fn spawn(task: Task) -> Result<Self> {
+        let (sender, prepared) = sync_channel(AHEAD);
+        let thread = std::thread::Builder::new().name("tape-keeper".into()).spawn(move || task.run(&sender));
+        let thread =
+            thread.map_err(|source| Error::Io { doing: "start", path: "tape-keeper".into(), source })?;
+        Ok(Self { thread: Some(thread), prepared })
+    }
+
+    /// Stops the thread and removes what it had prepared.
+    pub fn stop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic of the keeper cost pre-faulting only; the writer made its segments itself.
+            let _ = thread.join();
+        }
+        while let Ok(segment) = self.prepared.try_recv() {
+            // Left behind it would be removed by the next open.
+            let _ = remove(&segment.path);
+        }
+    }
+}
+
+impl Task {
+    fn run(self, sender: &SyncSender<Segment>) {
+        let mut next = self.first;
+        let mut waiting: Option<Segment> = None;
+        let (mut faulted_index, mut faulted) = (u64::MAX, 0);
+        while !self.core.stop_keeper.load(Ordering::Relaxed) {
+            let end = self.core.end.load(Ordering::Relaxed);
+            next = next.max(end / self.meta.segment_bytes + 1);
+            if waiting.is_none() {
+                let path = self.place.join(format!("prepared-{next:016x}"));
+                let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
+                // A full disk is told by the writer when it gets there and tries for itself.
+                if let Ok(segment) = Segment::create(&path, &header) {
+                    segment.prefault(0, self.prefault_bytes);
+                    waiting = Some(segment);
+                    next += 1;
+                }
+            }
+            if let Some(segment) = waiting.take()
+                && let Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) =
+                    sender.try_send(segment)
+            {
+                waiting = Some(back);
+            }
+            let current = self.core.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(segment) = current {
+                if segment.index != faulted_index {
+                    (faulted_index, faulted) = (segment.index, 0);
+                }
+                let at = end.saturating_sub(segment.base).min(segment.size);
+                let want = at.saturating_add(self.prefault_bytes).min(segment.size);
+                let from = faulted.max(at);
+                if want > from && (want - from >= self.prefault_bytes / 4 || want == segment.size) {
+                    segment.prefault(from, want - from);
+                    faulted = want;
+                }
+            }
+            std::thread::park_timeout(Duration::from_micros(500));
+        }
+        if let Some(segment) = waiting {
+            // Left behind it would be removed by the next open.
+            let _ = remove(&segment.path);
+        }
+    }
+}
+
+/// A step of this many bytes says that there is more to do at once.
+const FAR_BEHIND: u64 = 1 << 19;
+
+/// The thread `tape-recorder`, when it is not a process of its own.
+#[derive(Debug)]
+pub(crate) struct RecorderThread {
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl RecorderThread {
+    pub fn spawn(core: Arc<Core>, mut follower: Follower) -> Result<Self> {
+        let body = move || follow(&core, &mut follower);
+        let thread = std::thread::Builder::new().name("tape-recorder".into()).spawn(body);
+        let thread =
+            thread.map_err(|source| Error::Io { doing: "start", path: "tape-recorder".into(), source })?;
+        Ok(Self { thread: Some(thread) })
+    }
+
+    /// Waits for the thread, which drains the tape if the writer asked for it.
+    pub fn join(&mut self) -> Result<()> {
+        match self.thread.take().map(|t| (t.thread().unpark(), t.join())) {
+            Some(((), Ok(result))) => result,
+            Some(((), Err(panic))) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+}
+
+fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
+    loop {
+        let abandon = core.abandon.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release in `Writer::close`; all claims are published then.
+        let drain = core.drain.load(Ordering::Acquire);
+        if abandon {
+            return Ok(());
+        }
+        let before = follower.position;
+        let moved = follower.step().and_then(|moved| follower.sync_if_due().map(|()| moved));
+        match moved {
+            Err(e) if drain => return Err(e),
+            Err(e) => {
+                core.raise(e, false);
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+            Ok(false) if drain && follower.position >= core.end.load(Ordering::Relaxed) => {
+                return follower.sync();
+            }
+            Ok(true) if drain || follower.position - before >= FAR_BEHIND => {}
+            Ok(_) => std::thread::park_timeout(IDLE),
+        }
+    }
+}

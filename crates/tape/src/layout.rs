@@ -1,0 +1,253 @@
+//! What stands where in a tape's directory: names, `tape.toml`, the header page of a segment.
+//!
+//! Drawn byte by byte in `docs/formats-tape.md`; the offsets are asserted below.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use unitape_model::LINE;
+
+use crate::error::{At, Error, Result};
+
+/// Version of everything in this file.
+pub const FORMAT_VERSION: u64 = 1;
+/// Bytes before the data of a segment file.
+pub const HEADER_PAGE: u64 = 4096;
+/// Bytes of tape under one checksum (less where a whole segment is smaller).
+pub const CHECKSUM_SPAN: u64 = 64 * 1024;
+/// Smallest segment; meant for tests, a real tape has at least 1 MiB.
+pub const SEGMENT_BYTES_MIN: u64 = 4096;
+/// Greatest segment.
+pub const SEGMENT_BYTES_MAX: u64 = 1 << 36;
+
+/// Identity of a tape, 128 bits given by whoever makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TapeId(pub u128);
+
+impl std::fmt::Display for TapeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// What `tape.toml` says; written once when the tape is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Identity of the tape.
+    pub id: TapeId,
+    /// Bytes of frames in a segment, a power of two.
+    pub segment_bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct MetaText {
+    format: u64,
+    tape: String,
+    segment_bytes: u64,
+    checksum_span: u64,
+}
+
+impl Meta {
+    /// Reads and checks `tape.toml` of `dir`.
+    pub fn load(dir: &Path) -> Result<Self> {
+        let path = dir.join("tape.toml");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::NotATape { path: dir.into(), what: "there is no tape.toml in it" });
+            }
+            Err(e) => return Err(e).at("read", &path),
+        };
+        let bad = |what: String| Error::damage(&path, 0, what);
+        let version = text.parse::<toml::Table>().map_err(|e| bad(e.message().into()))?;
+        match version.get("format").and_then(toml::Value::as_integer) {
+            Some(v) if v == FORMAT_VERSION as i64 => {}
+            Some(v) => {
+                return Err(Error::ForeignVersion { path, found: v.unsigned_abs(), known: FORMAT_VERSION });
+            }
+            None => return Err(Error::NotATape { path: dir.into(), what: "tape.toml names no format" }),
+        }
+        let meta: MetaText = toml::from_str(&text).map_err(|e| bad(e.message().into()))?;
+        let id = u128::from_str_radix(&meta.tape, 16).map_err(|e| bad(format!("tape id: {e}")))?;
+        check_segment_bytes(meta.segment_bytes).map_err(|e| bad(e.to_string()))?;
+        if meta.checksum_span != CHECKSUM_SPAN {
+            return Err(bad(format!("checksum_span is {}, not {CHECKSUM_SPAN}", meta.checksum_span)));
+        }
+        Ok(Self { id: TapeId(id), segment_bytes: meta.segment_bytes })
+    }
+
+    pub(crate) fn store(&self, paths: &Paths) -> Result<()> {
+        let text = format!(
+            "format = {FORMAT_VERSION}\ntape = \"{}\"\nsegment_bytes = {}\nchecksum_span = {CHECKSUM_SPAN}\n",
+            self.id, self.segment_bytes
+        );
+        let (temp, path) = (paths.run().join("tape.toml"), paths.dir.join("tape.toml"));
+        fs::write(&temp, text).at("write", &temp)?;
+        sync_file(&temp)?;
+        fs::rename(&temp, &path).at("rename", &path)?;
+        sync_file(&paths.dir)
+    }
+
+    pub(crate) fn span(&self) -> u64 {
+        CHECKSUM_SPAN.min(self.segment_bytes)
+    }
+}
+
+pub(crate) fn check_segment_bytes(bytes: u64) -> Result<()> {
+    if bytes.is_power_of_two() && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes) {
+        Ok(())
+    } else {
+        Err(Error::Option("segment_bytes must be a power of two from 4 KiB to 64 GiB"))
+    }
+}
+
+/// Flushes a file or a directory to the disk.
+pub(crate) fn sync_file(path: &Path) -> Result<()> {
+    fs::File::open(path).and_then(|f| f.sync_all()).at("sync", path)
+}
+
+/// Names of the files of a tape.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    pub dir: PathBuf,
+}
+
+impl Paths {
+    pub fn run(&self) -> PathBuf {
+        self.dir.join("run")
+    }
+    pub fn segments(&self) -> PathBuf {
+        self.dir.join("segments")
+    }
+    pub fn crc(&self, index: u64) -> PathBuf {
+        self.dir.join(format!("segments/{index:016x}.crc"))
+    }
+    pub fn definitions(&self) -> PathBuf {
+        self.dir.join("definitions.log")
+    }
+    pub fn durable(&self) -> PathBuf {
+        self.dir.join("durable")
+    }
+    pub fn hot(&self) -> PathBuf {
+        self.dir.join("run/hot")
+    }
+    pub fn writer_lock(&self) -> PathBuf {
+        self.dir.join("run/writer.lock")
+    }
+    pub fn recorder_lock(&self) -> PathBuf {
+        self.dir.join("run/recorder.lock")
+    }
+
+    /// Where the hot segments are, if the tape has such at the moment.
+    pub fn hot_place(&self) -> Option<PathBuf> {
+        let text = fs::read_to_string(self.hot()).ok()?;
+        let dir = PathBuf::from(text.strip_suffix('\n')?);
+        dir.is_dir().then_some(dir)
+    }
+}
+
+/// Name of segment `index` in `dir`.
+pub(crate) fn segment_path(dir: &Path, index: u64) -> PathBuf {
+    dir.join(format!("{index:016x}.seg"))
+}
+
+/// Indices of the segments in `dir`, ascending; none where there is no such directory.
+pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u64>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).at("list", dir),
+    };
+    let mut out = Vec::new();
+    for entry in entries {
+        let name = entry.at("list", dir)?.file_name();
+        let index = name.to_str().and_then(|n| n.strip_suffix(".seg")).filter(|n| n.len() == 16);
+        out.extend(index.and_then(|n| u64::from_str_radix(n, 16).ok()));
+    }
+    out.sort_unstable();
+    Ok(out)
+}
+
+/// Removes a file that may be gone already.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).at("remove", path),
+        _ => Ok(()),
+    }
+}
+
+const MAGIC: &[u8; 8] = b"UNITAPE\x01";
+
+/// Offsets in the header page.
+mod offset {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 8;
+    pub const TAPE: usize = 16;
+    pub const INDEX: usize = 32;
+    pub const BASE: usize = 40;
+    pub const SEGMENT_BYTES: usize = 48;
+    pub const FIRST_ORDINAL: usize = 56;
+    pub const CRC: usize = 64;
+    pub const END: usize = 68;
+}
+
+const _: () = {
+    assert!(offset::VERSION == offset::MAGIC + 8 && offset::TAPE == 16 && offset::INDEX == offset::TAPE + 16);
+    assert!(offset::BASE == 40 && offset::SEGMENT_BYTES == 48 && offset::FIRST_ORDINAL == 56);
+    assert!(offset::CRC == 64 && offset::END == 68 && (offset::END as u64) < HEADER_PAGE);
+    assert!(HEADER_PAGE.is_multiple_of(LINE as u64) && CHECKSUM_SPAN.is_multiple_of(LINE as u64));
+};
+
+/// The fields of a segment's header page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub meta: Meta,
+    pub index: u64,
+    pub first_ordinal: u64,
+}
+
+impl SegmentHeader {
+    pub fn encode(&self) -> [u8; offset::END] {
+        let mut out = [0; offset::END];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(offset::MAGIC, MAGIC);
+        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(offset::TAPE, &self.meta.id.0.to_le_bytes());
+        put(offset::INDEX, &self.index.to_le_bytes());
+        put(offset::BASE, &(self.index * self.meta.segment_bytes).to_le_bytes());
+        put(offset::SEGMENT_BYTES, &self.meta.segment_bytes.to_le_bytes());
+        put(offset::FIRST_ORDINAL, &self.first_ordinal.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..offset::CRC]);
+        out[offset::CRC..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Reads the page and checks that it belongs to segment `index` of the tape; gives its first ordinal.
+    pub fn check(page: &[u8], meta: &Meta, index: u64, path: &Path) -> Result<u64> {
+        let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
+        let bad = |at: usize, what: &str| Err(Error::damage(path, at as u64, what));
+        if page.len() < offset::END || page[..8] != *MAGIC {
+            return bad(offset::MAGIC, "the header page does not start with the tape's magic");
+        }
+        if u64_at(offset::VERSION) != FORMAT_VERSION {
+            let found = u64_at(offset::VERSION);
+            return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
+        }
+        if page[offset::CRC..offset::END] != crc32c::crc32c(&page[..offset::CRC]).to_le_bytes() {
+            return bad(offset::CRC, "the checksum of the header page does not match");
+        }
+        if page[offset::TAPE..offset::INDEX] != meta.id.0.to_le_bytes() {
+            return bad(offset::TAPE, "the segment belongs to another tape");
+        }
+        if u64_at(offset::INDEX) != index
+            || Some(u64_at(offset::BASE)) != index.checked_mul(meta.segment_bytes)
+        {
+            return bad(offset::INDEX, "the segment's index is not that of its name");
+        }
+        if u64_at(offset::SEGMENT_BYTES) != meta.segment_bytes {
+            return bad(offset::SEGMENT_BYTES, "the segment has another size than tape.toml says");
+        }
+        Ok(u64_at(offset::FIRST_ORDINAL))
+    }
+}

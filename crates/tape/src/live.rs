@@ -1,0 +1,76 @@
+//! Where a segment is to be found right now: among the hot ones, or on the disk.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::layout::{Meta, Paths, list_segments, segment_path};
+use crate::map::Segment;
+
+/// The read-only view of a tape's segments.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub paths: Paths,
+    pub meta: Meta,
+}
+
+impl Live {
+    pub fn open(dir: &Path) -> Result<Self> {
+        Ok(Self { paths: Paths { dir: dir.into() }, meta: Meta::load(dir)? })
+    }
+
+    /// Segment `index` and its first ordinal, hot if there is such, otherwise from the disk.
+    pub fn segment(&self, index: u64) -> Result<Option<(Segment, u64)>> {
+        if let Some(hot) = self.paths.hot_place()
+            && let Some(found) = Segment::open(&segment_path(&hot, index), &self.meta, index, false)?
+        {
+            return Ok(Some(found));
+        }
+        Segment::open(&segment_path(&self.paths.segments(), index), &self.meta, index, false)
+    }
+
+    /// Another mapping for `held`, if that is no longer the one writers write to.
+    ///
+    /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
+    /// a hot one stands before it.
+    pub fn moved(&self, held: &Segment) -> Result<Option<Segment>> {
+        let hot = self.paths.hot_place().map(|dir| segment_path(&dir, held.index));
+        let stale = match hot.filter(|path| path.exists()) {
+            Some(hot) => hot != held.path || !held.is_linked(),
+            None => !held.is_linked(),
+        };
+        if !stale {
+            return Ok(None);
+        }
+        Ok(self.segment(held.index)?.map(|(segment, _)| segment))
+    }
+
+    /// Indices of all segments there are, ascending.
+    pub fn indices(&self) -> Result<Vec<u64>> {
+        let mut all = list_segments(&self.paths.segments())?;
+        if let Some(hot) = self.paths.hot_place() {
+            all.extend(list_segments(&hot)?);
+            all.sort_unstable();
+            all.dedup();
+        }
+        Ok(all)
+    }
+
+    /// Explains why segment `index`, which is not there, is not: `Ok` if it may still come.
+    pub fn explain_missing(&self, index: u64) -> Result<()> {
+        let all = self.indices()?;
+        let Some(later) = all.iter().copied().find(|&i| i >= index) else { return Ok(()) };
+        if later == index {
+            return Ok(());
+        }
+        let size = self.meta.segment_bytes;
+        let position = unitape_model::Position(index.saturating_mul(size));
+        if all.first() == Some(&later) {
+            return Err(Error::Retained { position, oldest: unitape_model::Position(later * size) });
+        }
+        Err(Error::damage(
+            &segment_path(&self.paths.segments(), index),
+            0,
+            "the segment is missing, later ones are there",
+        ))
+    }
+}

@@ -1,0 +1,342 @@
+//! A mapped segment, and the only place that touches its memory.
+//!
+//! Everything here rests on the tape's one rule: bytes below the committed end never change, and bytes above
+//! it are looked at through the header word only. The word is stored last with Release and read first with
+//! Acquire, so whoever sees it sees the frame.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::MmapRaw;
+use rustix::fs::FallocateFlags;
+use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
+
+use crate::error::{At, Error, Result};
+use crate::layout::{HEADER_PAGE, Meta, SegmentHeader};
+
+/// One segment file in memory.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    map: MmapRaw,
+    pub file: File,
+    pub path: PathBuf,
+    pub index: u64,
+    /// Position of the first byte of data.
+    pub base: u64,
+    /// Bytes of data.
+    pub size: u64,
+    writable: bool,
+}
+
+/// What a header word at a place says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing is committed there yet.
+    Nothing,
+    /// A frame that lies within the segment.
+    Frame(Header),
+    /// The rest of the segment is empty.
+    Pad,
+    /// Neither zero nor anything that may stand there.
+    Damage(Header),
+}
+
+impl Segment {
+    /// Makes a zeroed segment file at `path` with its blocks reserved, and maps it.
+    ///
+    /// Reserving makes a full disk an error here, and never a signal in the middle of an append.
+    pub fn create(path: &Path, header: &SegmentHeader) -> Result<Self> {
+        let meta = header.meta;
+        let made = (|| {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(path)
+                .at("create", path)?;
+            reserve(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
+            let map = MmapRaw::map_raw(&file).at("map", path)?;
+            let base = header.index * meta.segment_bytes;
+            Ok(Self {
+                map,
+                file,
+                path: path.into(),
+                index: header.index,
+                base,
+                size: meta.segment_bytes,
+                writable: true,
+            })
+        })();
+        match &made {
+            Ok(segment) => segment.write_header(header),
+            Err(_) => drop(fs::remove_file(path)),
+        }
+        made
+    }
+
+    /// Maps an existing segment and checks its header page; gives its first ordinal too. `None`: no such file.
+    pub fn open(path: &Path, meta: &Meta, index: u64, writable: bool) -> Result<Option<(Self, u64)>> {
+        let file = match OpenOptions::new().read(true).write(writable).open(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.at("open", path)?,
+        };
+        let length = file.metadata().at("look at", path)?.len();
+        let wanted = HEADER_PAGE + meta.segment_bytes;
+        // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
+        if length < wanted {
+            return Err(Error::damage(
+                path,
+                length,
+                format!("the segment is cut short, it must have {wanted} bytes"),
+            ));
+        }
+        let base = index.checked_mul(meta.segment_bytes);
+        let base = base.ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
+        let mut options = memmap2::MmapOptions::new();
+        options.len(wanted as usize);
+        let map = if writable { options.map_raw(&file) } else { options.map_raw_read_only(&file) }
+            .at("map", path)?;
+        let segment = Self { map, file, path: path.into(), index, base, size: meta.segment_bytes, writable };
+        // SAFETY: the mapping has at least HEADER_PAGE bytes (length checked above). The page is written
+        // before the file gets its name and, when a segment is taken over again, with the same fields.
+        let page = unsafe { std::slice::from_raw_parts(segment.map.as_ptr(), HEADER_PAGE as usize) };
+        let first_ordinal = SegmentHeader::check(page, meta, index, path)?;
+        Ok(Some((segment, first_ordinal)))
+    }
+
+    /// Writes the header page; only before anything in the segment is committed.
+    pub fn write_header(&self, header: &SegmentHeader) {
+        assert!(self.writable);
+        let bytes = header.encode();
+        // SAFETY: the page is the first HEADER_PAGE bytes of a writable mapping (asserted), and no reader
+        // looks at it: the file has no name yet, or nothing in it is committed.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr(), bytes.len()) };
+    }
+
+    /// Position behind the last byte of data.
+    pub fn end(&self) -> u64 {
+        self.base + self.size
+    }
+
+    /// Pointer to the byte at data offset `at`.
+    #[inline]
+    fn data(&self, at: u64) -> *mut u8 {
+        debug_assert!(at <= self.size);
+        // SAFETY: the mapping has HEADER_PAGE + size bytes and every caller checks `at <= size`.
+        unsafe { self.map.as_mut_ptr().add((HEADER_PAGE + at) as usize) }
+    }
+
+    /// The header word at data offset `at`.
+    #[inline]
+    fn word(&self, at: u64) -> &AtomicU64 {
+        assert!(at < self.size && at.is_multiple_of(LINE as u64));
+        // SAFETY: the word lies in the mapping (asserted), is 64-byte aligned because the mapping is
+        // page-aligned, lives as long as `self`, and is accessed atomically while it may change.
+        unsafe { AtomicU64::from_ptr(self.data(at).cast()) }
+    }
+
+    /// Looks at what is committed at data offset `at`; everything in a frame seen may be read.
+    #[inline]
+    pub fn look(&self, at: u64) -> Seen {
+        // Acquire: pairs with the Release in `commit`.
+        let header = Header(self.word(at).load(Ordering::Acquire));
+        if header.is_at(Position(self.base + at)) {
+            let length = header.len_bytes() as u64;
+            if header.kind() == KIND_PAD && length == 0 {
+                Seen::Pad
+            } else if length > 0 && length <= self.size - at && header.kind() > KIND_PAD {
+                Seen::Frame(header)
+            } else {
+                Seen::Damage(header)
+            }
+        } else if header.0 == 0 {
+            Seen::Nothing
+        } else {
+            Seen::Damage(header)
+        }
+    }
+
+    /// Publishes everything written from data offset `at` on by storing its header word.
+    #[inline]
+    pub fn commit(&self, at: u64, header: Header) {
+        assert!(self.writable);
+        // Release: pairs with the Acquire in `look`.
+        self.word(at).store(header.stamped(Position(self.base + at)).0, Ordering::Release);
+    }
+
+    /// Copies frames to data offset `at`, stamping each; leaves out the first header if `hold` is set.
+    ///
+    /// # Safety
+    /// - `at + frames.len() <= size`, and `at` is a multiple of the line.
+    /// - `frames` is a run of whole frames (checked by `check_frames`).
+    /// - Nobody else writes to the range, and it is not committed.
+    #[inline]
+    pub unsafe fn put(&self, at: u64, frames: &[u8], hold: bool) {
+        debug_assert!(self.writable && at + frames.len() as u64 <= self.size);
+        let mut offset = 0;
+        while offset < frames.len() {
+            let header = Header::read(&frames[offset..]);
+            let length = header.len_bytes();
+            let place = at + offset as u64;
+            let to = self.data(place);
+            let from = frames[offset..offset + length].as_ptr();
+            // SAFETY: both ranges have `length` bytes (slice above; the duties for `to`), the mapping is
+            // never handed out mutably, and the caller has the range for itself.
+            unsafe { std::ptr::copy_nonoverlapping(from.add(8), to.add(8), length - 8) };
+            if !(hold && offset == 0) {
+                // Relaxed: not reachable before the first header of the claim, which `commit` releases.
+                self.word(place).store(header.stamped(Position(self.base + place)).0, Ordering::Relaxed);
+            }
+            offset += length;
+        }
+    }
+
+    /// Copies committed bytes as they stand to data offset `at`, the first word last.
+    ///
+    /// # Safety
+    /// - `at + bytes.len() <= size`, both multiples of the line, `bytes` not empty.
+    /// - Nobody else writes to the range, and it is not committed in this file.
+    pub unsafe fn copy_in(&self, at: u64, bytes: &[u8]) {
+        assert!(self.writable && at + bytes.len() as u64 <= self.size);
+        // SAFETY: the range lies in the mapping (asserted) and is the caller's alone.
+        unsafe { std::ptr::copy_nonoverlapping(bytes[8..].as_ptr(), self.data(at).add(8), bytes.len() - 8) };
+        // Release: pairs with the Acquire in `look`.
+        self.word(at).store(Header::read(bytes).0, Ordering::Release);
+    }
+
+    /// Committed bytes from data offset `at`.
+    ///
+    /// # Safety
+    /// - `at + length <= size`, and `look` has shown the range to be committed.
+    #[inline]
+    pub unsafe fn bytes(&self, at: u64, length: usize) -> &[u8] {
+        debug_assert!(at + length as u64 <= self.size);
+        // SAFETY: in the mapping by the caller's duty; committed bytes never change.
+        unsafe { std::slice::from_raw_parts(self.data(at), length) }
+    }
+
+    /// First data offset at or after `at` that holds a byte other than zero. Nobody may be writing.
+    pub fn first_nonzero(&self, at: u64) -> Option<u64> {
+        let mut at = at;
+        while at < self.size {
+            let length = (self.size - at).min(4096 - at % 4096);
+            // SAFETY: in the mapping, and by the caller's word nobody writes.
+            let page = unsafe { self.bytes(at, length as usize) };
+            if let Some(i) = page.iter().position(|&b| b != 0) {
+                return Some(at + i as u64);
+            }
+            at += length;
+        }
+        None
+    }
+
+    /// Zeroes everything from data offset `at` on; only the sole writer, above the committed end.
+    pub fn zero_from(&self, at: u64) {
+        assert!(self.writable);
+        let mut at = at;
+        while let Some(found) = self.first_nonzero(at) {
+            let length = (self.size - found).min(4096 - found % 4096);
+            // SAFETY: the range lies in the mapping; above the committed end only this writer touches it.
+            unsafe { std::ptr::write_bytes(self.data(found), 0, length as usize) };
+            at = found + length;
+        }
+    }
+
+    /// Faults in the pages of `length` bytes from data offset `at` for writing, as a hint.
+    pub fn prefault(&self, at: u64, length: u64) {
+        let from = (HEADER_PAGE + at) & !4095;
+        let to = (HEADER_PAGE + at.saturating_add(length)).min(HEADER_PAGE + self.size);
+        if !self.writable || to <= from {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        {
+            // SAFETY: the range lies in the mapping; the advice only makes pages present, it changes no byte.
+            // An old kernel refuses, and the pages are then faulted one by one as they are written.
+            let _ = unsafe {
+                rustix::mm::madvise(
+                    self.map.as_mut_ptr().add(from as usize).cast(),
+                    (to - from) as usize,
+                    rustix::mm::Advice::LinuxPopulateWrite,
+                )
+            };
+        }
+    }
+
+    /// Whether the file still has a name.
+    pub fn is_linked(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().is_ok_and(|m| m.nlink() > 0)
+    }
+
+    /// Asks the processor for the line at data offset `at`.
+    #[inline]
+    pub fn prefetch(&self, at: u64) {
+        if at < self.size {
+            prefetch(self.data(at));
+        }
+    }
+}
+
+/// Brings a line near; a hint without effect on what the program computes.
+#[inline]
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches no memory that the program can see; any address will do.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Gives a file blocks for `length` bytes from `offset`.
+fn reserve(file: &File, offset: u64, length: u64) -> std::io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, length) {
+        Ok(()) => Ok(()),
+        // A file system without reservation: writing zeros has the same effect, only slower.
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            use std::os::unix::fs::FileExt;
+            let zeros = [0u8; 65536];
+            let mut at = offset;
+            while at < offset + length {
+                let part = (offset + length - at).min(zeros.len() as u64);
+                file.write_all_at(&zeros[..part as usize], at)?;
+                at += part;
+            }
+            Ok(())
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Checks that `run` is whole frames that may be appended; gives the number of non-META frames and whether
+/// the last one ends a unit.
+#[inline]
+pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)> {
+    let mut at = 0;
+    let mut ordinals = 0;
+    let mut last = false;
+    while at < run.len() {
+        let bad = |what| Err(Error::BadUnit { offset: at as u64, what });
+        if run.len() - at < LINE {
+            return bad("less than a line is left");
+        }
+        let header = Header::read(&run[at..]);
+        if header.lines() == 0 || header.kind() <= KIND_PAD {
+            return bad("no frame, or one of a kind that is the tape's own");
+        }
+        if header.len_bytes() > run.len() - at {
+            return bad("the frame is longer than what is given");
+        }
+        if header.len_bytes() as u64 > segment_bytes {
+            return bad("the frame is longer than a segment");
+        }
+        ordinals += u64::from(!header.is_meta());
+        last = header.is_last();
+        at += header.len_bytes();
+    }
+    Ok((ordinals, last))
+}

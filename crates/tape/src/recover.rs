@@ -1,0 +1,351 @@
+//! Opening for writing: make the tape, or find its end and cut what lies behind it.
+//!
+//! A killed process leaves whole claims, then a header word that is zero; whatever stands behind that was never
+//! reachable and is zeroed, so that it cannot come back. After a reboot without a clean close, pages may be
+//! missing anywhere behind the durable position, so there only spans whose checksum matches are believed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use unitape_model::Position;
+
+use crate::definitions::DefinitionLog;
+use crate::error::{At, Error, Result};
+use crate::follow::{Follower, load_durable, padded};
+use crate::layout::{
+    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove, segment_path,
+};
+use crate::live::Live;
+use crate::map::{Seen, Segment};
+use crate::run::{Lock, boot_id, field, write_whole};
+use crate::writer::{Backing, Options, Sync};
+
+/// What opening found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// The tape was made just now.
+    pub created: bool,
+    /// The last writer closed the tape (also true for a new one).
+    pub clean: bool,
+    /// The machine was restarted since the last writer, which had not closed.
+    pub rebooted: bool,
+    /// Position behind the last complete unit: the writer goes on here.
+    pub end: Position,
+    /// Non-META frames before it.
+    pub ordinal: u64,
+    /// Committed bytes behind the last complete unit that were cut.
+    pub cut_bytes: u64,
+    /// Openings since the last clean close, this one included.
+    pub epoch: u64,
+}
+
+pub(crate) struct Opened {
+    pub paths: Paths,
+    pub meta: Meta,
+    pub lock: Lock,
+    pub recovery: Recovery,
+    /// Directory of the live segments.
+    pub place: PathBuf,
+    /// Where new ones are made before they get their name.
+    pub making: PathBuf,
+    pub current: Option<Segment>,
+}
+
+pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> {
+    check_segment_bytes(options.segment_bytes)?;
+    fs::create_dir_all(dir).at("make", dir)?;
+    let paths = Paths { dir: dir.into() };
+    let created = !dir.join("tape.toml").exists();
+    if created {
+        for entry in fs::read_dir(dir).at("list", dir)? {
+            if entry.at("list", dir)?.file_name() != "run" {
+                return Err(Error::NotATape {
+                    path: dir.into(),
+                    what: "it holds other things and no tape.toml",
+                });
+            }
+        }
+    } else {
+        // Before anything is touched: a foreign tape or version stays as it is.
+        check_id(dir, id)?;
+    }
+    fs::create_dir_all(paths.run().join("cursors")).at("make", &paths.run())?;
+    let mut lock = Lock::take(&paths.writer_lock())?;
+    if !dir.join("tape.toml").exists() {
+        Meta { id, segment_bytes: options.segment_bytes }.store(&paths)?;
+    }
+    let meta = check_id(dir, id)?;
+    fs::create_dir_all(paths.segments()).at("make", &paths.segments())?;
+
+    let (before, boot) = (lock.before.clone(), boot_id());
+    let clean = before.is_empty();
+    let rebooted = !clean && field(&before, "boot").unwrap_or_default() != boot;
+    let epoch = field(&before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0u64) + 1;
+    lock.sign(&format!("pid {}\nepoch {epoch}\nboot {boot}\n", std::process::id()))?;
+    remove_unfinished(&paths.run())?;
+    if let Some(hot) = paths.hot_place() {
+        remove_unfinished(&hot)?;
+        if rebooted {
+            // Whatever survives a restart is not what shared memory was.
+            fs::remove_dir_all(&hot).at("remove", &hot)?;
+        }
+    }
+    if paths.hot_place().is_none() {
+        remove(&paths.hot())?;
+    }
+
+    let live = Live { paths: paths.clone(), meta };
+    let end = find_end(&live, rebooted, options.truncate_damage)?;
+    truncate(&live, &end)?;
+    let (place, making) = settle_backing(&live, &end, options)?;
+    let current = take_current(&place, &making, &meta, &end)?;
+    let recovery = Recovery {
+        created,
+        clean,
+        rebooted,
+        end: Position(end.position),
+        ordinal: end.ordinal,
+        cut_bytes: end.cut_bytes,
+        epoch,
+    };
+    Ok(Opened { paths, meta, lock, recovery, place, making, current })
+}
+
+fn check_id(dir: &Path, wanted: TapeId) -> Result<Meta> {
+    let meta = Meta::load(dir)?;
+    if meta.id != wanted {
+        return Err(Error::ForeignTape { path: dir.into(), found: meta.id, wanted });
+    }
+    Ok(meta)
+}
+
+/// Segments that a killed writer had made and not yet put in their place.
+fn remove_unfinished(dir: &Path) -> Result<()> {
+    for entry in fs::read_dir(dir).at("list", dir)? {
+        let entry = entry.at("list", dir)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("prepared-") || name.starts_with("making-") {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+struct End {
+    position: u64,
+    ordinal: u64,
+    cut_bytes: u64,
+}
+
+/// Walks from the durable segment to the last complete unit.
+fn find_end(live: &Live, rebooted: bool, truncate_damage: bool) -> Result<End> {
+    let size = live.meta.segment_bytes;
+    let durable = load_durable(&live.paths)?.position;
+    let limit = if rebooted { trusted_end(live, durable)? } else { u64::MAX };
+    let all = live.indices()?;
+    let mut index = durable / size;
+    if !all.contains(&index) && index > 0 && durable.is_multiple_of(size) {
+        index -= 1;
+    }
+    if durable == 0 {
+        index = all.first().copied().unwrap_or(0);
+    }
+    let mut end = End { position: index * size, ordinal: 0, cut_bytes: 0 };
+    let (mut at, mut ordinal) = (end.position, 0);
+    let mut first = true;
+    let mut broken = None;
+    'segments: loop {
+        let segment = match live.segment(index) {
+            Ok(Some((segment, first_ordinal))) => {
+                if first {
+                    (ordinal, end.ordinal, first) = (first_ordinal, first_ordinal, false);
+                } else if first_ordinal != ordinal && segment.look(0) != Seen::Nothing {
+                    broken =
+                        Some(Error::damage(&segment.path, 56, "the segment's first ordinal does not go on"));
+                    break;
+                }
+                segment
+            }
+            Ok(None) => {
+                broken = live.explain_missing(index).err();
+                break;
+            }
+            Err(e) => {
+                broken = Some(e);
+                break;
+            }
+        };
+        let mut offset = 0;
+        while offset < size {
+            match segment.look(offset) {
+                Seen::Frame(header) if at + header.len_bytes() as u64 <= limit => {
+                    offset += header.len_bytes() as u64;
+                    at += header.len_bytes() as u64;
+                    ordinal += u64::from(!header.is_meta());
+                    if header.is_last() {
+                        (end.position, end.ordinal) = (at, ordinal);
+                    }
+                }
+                Seen::Pad if at + 8 <= limit => break,
+                Seen::Damage(header) => {
+                    let what = format!("no frame can start with {header:?}");
+                    broken = Some(Error::damage(&segment.path, HEADER_PAGE + offset, what));
+                    break 'segments;
+                }
+                _ => break 'segments,
+            }
+        }
+        index += 1;
+        at = index * size;
+    }
+    if end.position < durable {
+        let path = segment_path(&live.paths.segments(), end.position / size);
+        let offset = HEADER_PAGE + end.position % size;
+        let what =
+            format!("the tape ends at position {}, before its durable position {durable}", end.position);
+        return Err(broken.unwrap_or_else(|| Error::damage(&path, offset, what)));
+    }
+    if let Some(error) = broken
+        && !rebooted
+        && !truncate_damage
+    {
+        return Err(error);
+    }
+    end.cut_bytes = at.saturating_sub(end.position);
+    Ok(end)
+}
+
+/// After a restart: how far beyond the durable position the checksums vouch for what is on the disk.
+fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
+    let (size, span) = (live.meta.segment_bytes, live.meta.span());
+    let mut trusted = durable;
+    for index in durable / size.. {
+        let path = segment_path(&live.paths.segments(), index);
+        let Ok(sums) = fs::read(live.paths.crc(index)) else { break };
+        let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { break };
+        for (i, sum) in sums.chunks_exact(4).enumerate() {
+            let from = i as u64 * span;
+            if from >= size {
+                break;
+            }
+            // SAFETY: within the segment; the lock is ours and no writer lives.
+            let bytes = unsafe { segment.bytes(from, span as usize) };
+            if crc32c::crc32c(bytes).to_le_bytes() != *sum {
+                return Ok(trusted.max(durable));
+            }
+            trusted = trusted.max(segment.base + from + span);
+        }
+        if trusted < segment.end() {
+            break;
+        }
+    }
+    Ok(trusted)
+}
+
+/// Zeroes what lies behind the end and removes later segments, wherever they are.
+fn truncate(live: &Live, end: &End) -> Result<()> {
+    let size = live.meta.segment_bytes;
+    let last = end.position / size;
+    let hot = live.paths.hot_place();
+    for dir in hot.iter().chain([&live.paths.segments()]) {
+        for index in list_segments(dir)?.into_iter().filter(|&i| i >= last) {
+            let path = segment_path(dir, index);
+            if index > last {
+                remove(&path)?;
+                remove(&live.paths.crc(index))?;
+            } else if let Some((segment, _)) = match Segment::open(&path, &live.meta, index, true) {
+                // Nothing of it is on the tape: one that is broken is made anew.
+                Err(Error::Damage { .. }) if end.position.is_multiple_of(size) => {
+                    remove(&path)?;
+                    Ok(None)
+                }
+                other => other,
+            }? {
+                segment.zero_from(end.position - segment.base);
+            }
+        }
+    }
+    if live.paths.definitions().exists() {
+        DefinitionLog::open(&live.paths, &live.meta, end.position)?;
+    }
+    Ok(())
+}
+
+/// Brings the live segments where the options want them.
+fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf, PathBuf)> {
+    let paths = &live.paths;
+    let Backing::Hot { dir, window_segments } = &options.backing else {
+        if let Some(hot) = paths.hot_place() {
+            // Hot before, a file now: the disk must have all of it first.
+            let live = Live { paths: paths.clone(), meta: live.meta };
+            let mut follower = Follower::open(live, Sync::OnClose, None, u64::MAX / 2)?;
+            while follower.step()? || follower.position < end.position {}
+            follower.sync()?;
+            remove(&paths.hot())?;
+            fs::remove_dir_all(&hot).at("remove", &hot)?;
+        }
+        return Ok((paths.segments(), paths.run()));
+    };
+    if *window_segments < 2 {
+        return Err(Error::Option("window_segments must be at least 2"));
+    }
+    if let Some(hot) = paths.hot_place() {
+        return Ok((hot.clone(), hot));
+    }
+    let hot = match dir {
+        Some(dir) => dir.clone(),
+        None => {
+            let full = fs::canonicalize(&paths.dir).at("resolve", &paths.dir)?;
+            let name = full.as_os_str().as_encoded_bytes();
+            Path::new("/dev/shm").join(format!("unitape-{}-{:08x}", live.meta.id, crc32c::crc32c(name)))
+        }
+    };
+    if hot.exists() {
+        // Left by a tape that stood here and was removed.
+        fs::remove_dir_all(&hot).at("remove", &hot)?;
+    }
+    fs::create_dir_all(&hot).at("make", &hot)?;
+    let (size, index) = (live.meta.segment_bytes, end.position / live.meta.segment_bytes);
+    let disk = segment_path(&paths.segments(), index);
+    if !end.position.is_multiple_of(size)
+        && let Some((from, first_ordinal)) = Segment::open(&disk, &live.meta, index, false)?
+    {
+        let header = SegmentHeader { meta: live.meta, index, first_ordinal };
+        let temp = hot.join(format!("making-{index:016x}"));
+        let to = Segment::create(&temp, &header)?;
+        // SAFETY: the range was found committed, or zero, by `find_end` and `truncate`; the new file is ours.
+        unsafe { to.copy_in(0, from.bytes(0, (end.position - from.base) as usize)) };
+        let path = segment_path(&hot, index);
+        fs::rename(&temp, &path).at("rename", &path)?;
+    }
+    let full = fs::canonicalize(&hot).at("resolve", &hot)?;
+    let text = full.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;
+    write_whole(&paths.hot(), format!("{text}\n").as_bytes())?;
+    Ok((full.clone(), full))
+}
+
+/// The segment that holds the end, if it is there; the first one of a new tape is made.
+fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End) -> Result<Option<Segment>> {
+    let index = end.position / meta.segment_bytes;
+    let path = segment_path(place, index);
+    let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
+    if let Some((segment, _)) = Segment::open(&path, meta, index, true)? {
+        if end.position == segment.base {
+            segment.write_header(&header);
+        }
+        return Ok(Some(segment));
+    }
+    if end.position > 0 {
+        return Ok(None);
+    }
+    let mut segment = Segment::create(&making.join("making-first"), &header)?;
+    fs::rename(&segment.path, &path).at("rename", &path)?;
+    segment.path = path;
+    Ok(Some(segment))
+}
+
+/// The checksum that a span with these first bytes and zeros behind them has.
+pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
+    padded(crc32c::crc32c(bytes), span - bytes.len() as u64)
+}

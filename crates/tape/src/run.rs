@@ -1,0 +1,228 @@
+//! What lives under `run/` while a tape is in use: locks, the shared state page, named cursors.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::MmapRaw;
+use unitape_model::Position;
+
+use crate::error::{At, Error, Result};
+use crate::layout::{Paths, remove};
+
+/// A lock on a file, held by this open file (not by the process), gone with it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    path: PathBuf,
+    /// What the file said before: who held it last and did not clean up.
+    pub before: String,
+}
+
+impl Lock {
+    pub fn take(path: &Path) -> Result<Self> {
+        loop {
+            let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+            let mut file = open.at("open", path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::Locked { path: path.into(), holder: pid_in(path) });
+                }
+                Err(TryLockError::Error(e)) => return Err(e).at("lock", path),
+            }
+            // The holder before may have unlinked the file between our open and our lock.
+            let same = fs::metadata(path).is_ok_and(|m| file.metadata().is_ok_and(|f| f.ino() == m.ino()));
+            if same {
+                let mut before = String::new();
+                // A lock file that is not text tells nothing about the holder before, and that is all.
+                let _ = (&mut file).take(4096).read_to_string(&mut before);
+                return Ok(Self { file, path: path.into(), before });
+            }
+        }
+    }
+
+    /// Says who holds the lock.
+    pub fn sign(&mut self, text: &str) -> Result<()> {
+        self.file.set_len(0).and_then(|()| self.file.write_all_at(text.as_bytes(), 0)).at("write", &self.path)
+    }
+
+    /// Removes the file while it is still locked.
+    pub fn remove(self) -> Result<()> {
+        remove(&self.path)
+    }
+}
+
+/// The process that holds the lock at `path`, if one does.
+pub(crate) fn holder(path: &Path) -> Option<u64> {
+    let file = File::open(path).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(pid_in(path)),
+        _ => None,
+    }
+}
+
+fn pid_in(path: &Path) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    field(&text, "pid").and_then(|v| v.parse().ok()).unwrap_or(0)
+}
+
+/// The value of `name` in lines of `name value`.
+pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+}
+
+/// Identity of this boot of the machine, empty where the system does not tell.
+pub(crate) fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
+}
+
+/// A page that the processes of a tape share: how far the recorder is, and a hint where the end is.
+#[derive(Debug)]
+pub(crate) struct State {
+    map: MmapRaw,
+}
+
+impl State {
+    pub const NAME: &'static str = "state";
+    const BYTES: u64 = 4096;
+
+    pub fn open(paths: &Paths) -> Result<Self> {
+        let path = paths.run().join(Self::NAME);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .at("open", &path)?;
+        // Written, not only stretched: a hole that cannot be filled later would be a signal.
+        if file.metadata().at("look at", &path)?.len() < Self::BYTES {
+            file.write_all_at(&[0; Self::BYTES as usize], 0).at("write", &path)?;
+        }
+        let map = MmapRaw::map_raw(&file).at("map", &path)?;
+        Ok(Self { map })
+    }
+
+    /// Followed (and in a hot tape recorded) up to here, as the follower says.
+    pub fn recorded(&self) -> &AtomicU64 {
+        self.word(0)
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < Self::BYTES as usize / 8);
+        // SAFETY: in the mapping (its file has BYTES bytes, index asserted), aligned, atomics only.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(index)) }
+    }
+
+    /// Reads the recorded position without keeping the page.
+    pub fn peek(paths: &Paths) -> u64 {
+        let mut word = [0; 8];
+        File::open(paths.run().join(Self::NAME))
+            .and_then(|f| f.read_exact_at(&mut word, 0))
+            .map_or(0, |()| u64::from_le_bytes(word))
+    }
+}
+
+impl State {
+    /// Sets the recorded position.
+    pub fn set_recorded(&self, position: u64) {
+        // Release: pairs with the Acquire of the writer's window check. Never backwards: a follower that begins
+        // again goes over what is recorded already.
+        self.recorded().fetch_max(position, Ordering::Release);
+    }
+}
+
+/// Removes what is left of `run/` when neither writer nor recorder use it; named cursors stay.
+pub(crate) fn tidy(paths: &Paths, writer: Lock) -> Result<()> {
+    match Lock::take(&paths.recorder_lock()) {
+        Ok(recorder) => {
+            remove(&paths.run().join(State::NAME))?;
+            recorder.remove()?;
+        }
+        Err(Error::Locked { .. }) => {}
+        Err(e) => return Err(e),
+    }
+    writer.remove()?;
+    // Directories that are not empty belong to somebody and stay.
+    let _ = fs::remove_dir(paths.run().join("cursors"));
+    let _ = fs::remove_dir(paths.run());
+    Ok(())
+}
+
+/// A named place on a tape that survives its reader: `run/cursors/NAME`.
+#[derive(Debug)]
+pub struct Cursor {
+    file: File,
+    path: PathBuf,
+}
+
+impl Cursor {
+    /// Opens or makes the cursor `name` (letters, digits, `-` and `_`) of the tape in `dir`.
+    ///
+    /// # Errors
+    /// A name that is not one, or the system's refusal.
+    pub fn open(dir: &Path, name: &str) -> Result<Self> {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
+            return Err(Error::Option("a cursor's name is 1 to 64 letters, digits, - or _"));
+        }
+        let folder = dir.join("run/cursors");
+        fs::create_dir_all(&folder).at("make", &folder)?;
+        let path = folder.join(name);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .at("open", &path)?;
+        Ok(Self { file, path })
+    }
+
+    /// The place stored last, none in a new cursor.
+    ///
+    /// # Errors
+    /// A file that is not a cursor, or the system's refusal.
+    pub fn load(&self) -> Result<Option<Position>> {
+        let mut text = [0; 12];
+        if self.file.metadata().at("look at", &self.path)?.len() == 0 {
+            return Ok(None);
+        }
+        self.file.read_exact_at(&mut text, 0).at("read", &self.path)?;
+        let position = &text[..8];
+        if text[8..] != crc32c::crc32c(position).to_le_bytes() {
+            return Err(Error::damage(&self.path, 0, "the cursor's checksum does not match"));
+        }
+        Ok(Some(Position(u64::from_le_bytes(position.try_into().expect("eight bytes")))))
+    }
+
+    /// Stores a place: what comes before it has been dealt with.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn store(&mut self, position: Position) -> Result<()> {
+        let mut text = [0; 12];
+        text[..8].copy_from_slice(&position.0.to_le_bytes());
+        let crc = crc32c::crc32c(&text[..8]);
+        text[8..].copy_from_slice(&crc.to_le_bytes());
+        self.file.write_all_at(&text, 0).at("write", &self.path)
+    }
+
+    /// Deletes the cursor.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn delete(self) -> Result<()> {
+        remove(&self.path)
+    }
+}
+
+/// Writes a small file under another name first, so that it is there whole or not at all.
+pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
+    let temp = path.with_extension("new");
+    File::create(&temp).and_then(|mut f| f.write_all(text)).at("write", &temp)?;
+    fs::rename(&temp, path).at("rename", path)
+}

@@ -1,0 +1,407 @@
+//! Looking at a tape without changing it: what it is, and whether it is whole. And retention.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use unitape_model::{Header, Position};
+
+use crate::DEFINITION_KINDS;
+use crate::definitions::Definitions;
+use crate::error::{At, Error, Result};
+use crate::follow::{drop_segments, load_durable};
+use crate::layout::{HEADER_PAGE, Meta, Paths, TapeId, list_segments, segment_path};
+use crate::live::Live;
+use crate::map::{Seen, Segment};
+use crate::reader::{Reader, Start};
+use crate::recover::span_sum;
+use crate::run::State;
+use crate::writer::writer_of;
+
+/// What is known about a tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Its identity.
+    pub id: TapeId,
+    /// Version of its format.
+    pub format: u64,
+    /// Bytes of frames in a segment.
+    pub segment_bytes: u64,
+    /// Segments there are.
+    pub segments: u64,
+    /// Oldest position retained.
+    pub first: Position,
+    /// Position behind the last committed frame.
+    pub end: Position,
+    /// Committed frames retained, bookkeeping included.
+    pub frames: u64,
+    /// Ordinal of the first event retained.
+    pub first_ordinal: u64,
+    /// Events ever put on the tape (non-META frames).
+    pub ordinals: u64,
+    /// What survives power loss.
+    pub durable: Position,
+    /// Bytes that its files occupy on the disk.
+    pub disk_bytes: u64,
+    /// Process that has it open for writing, 0 if it does not say.
+    pub writer: Option<u64>,
+    /// Directory of its hot segments.
+    pub hot: Option<PathBuf>,
+}
+
+/// Reads what is known about the tape in `dir`.
+///
+/// # Errors
+/// Not a tape, a foreign version, or damage on the way.
+pub fn info(dir: &Path) -> Result<Info> {
+    use std::os::unix::fs::MetadataExt;
+    let live = Live::open(dir)?;
+    let indices = live.indices()?;
+    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let (first, first_ordinal) = (reader.position(), reader.ordinal());
+    let mut frames = 0;
+    while let Some(run) = reader.next_run(1 << 20)? {
+        frames += unitape_model::frames(run.bytes).count() as u64;
+    }
+    let mut disk_bytes = 0;
+    for folder in [dir.to_path_buf(), live.paths.segments()] {
+        for entry in fs::read_dir(&folder).at("list", &folder)? {
+            let meta = entry.at("list", &folder)?.metadata().at("look at", &folder)?;
+            disk_bytes += if meta.is_file() { meta.blocks() * 512 } else { 0 };
+        }
+    }
+    Ok(Info {
+        id: live.meta.id,
+        format: crate::FORMAT_VERSION,
+        segment_bytes: live.meta.segment_bytes,
+        segments: indices.len() as u64,
+        first,
+        end: reader.position(),
+        frames,
+        first_ordinal,
+        ordinals: reader.ordinal(),
+        durable: Position(load_durable(&live.paths)?.position),
+        disk_bytes,
+        writer: writer_of(&live.paths),
+        hot: live.paths.hot_place(),
+    })
+}
+
+/// Something that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// In which file.
+    pub file: PathBuf,
+    /// At which byte of it.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What `verify` found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Frames seen, bookkeeping included.
+    pub frames: u64,
+    /// Complete units seen.
+    pub units: u64,
+    /// Events seen (non-META frames).
+    pub events: u64,
+    /// Checksummed spans that were compared.
+    pub spans: u64,
+    /// Definitions in the log.
+    pub definitions: u64,
+    /// Everything before this position can be used.
+    pub intact_to: u64,
+    /// What is wrong, in the order of the tape.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_intact(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn problem(&mut self, file: &Path, offset: u64, what: impl Into<String>) {
+        // A bound: a thoroughly broken tape is described well enough by the first ones.
+        if self.problems.len() < 1000 {
+            self.problems.push(Problem { file: file.into(), offset, what: what.into() });
+        }
+    }
+
+    fn error(&mut self, error: Error, file: &Path) {
+        match error {
+            Error::Damage { path, offset, what } => self.problem(&path, offset, what),
+            other => self.problem(file, 0, other.to_string()),
+        }
+    }
+}
+
+/// Checks the tape in `dir`: header pages, frames, units, tails, checksums, dictionary log.
+///
+/// Of a tape in use, what is committed is checked; checksums up to the durable position.
+///
+/// # Errors
+/// Not a tape, a foreign version, or a file that cannot be read; damage is in the report.
+pub fn verify(dir: &Path) -> Result<Report> {
+    let live = Live::open(dir)?;
+    let mut report = Report::default();
+    let closed = !live.paths.writer_lock().exists();
+    let in_use = writer_of(&live.paths).is_some();
+    let durable = match load_durable(&live.paths) {
+        Ok(durable) => durable.position,
+        Err(e) => {
+            report.error(e, &live.paths.durable());
+            0
+        }
+    };
+    let known = if closed { durable } else { State::peek(&live.paths).max(durable) };
+    let log = Definitions::open(dir);
+    let mut log = match log {
+        Ok(log) => Some(log),
+        Err(e) => {
+            report.error(e, &live.paths.definitions());
+            None
+        }
+    };
+    let indices = live.indices()?;
+    let Some(&oldest) = indices.first() else {
+        report.problem(&live.paths.segments(), 0, "there is no segment");
+        return Ok(report);
+    };
+    let size = live.meta.segment_bytes;
+    let mut logged = Logged { next: None, known };
+    logged.skip_to(&mut log, oldest * size, &mut report);
+    let mut walk = Walk { at: oldest * size, ordinal: None, over: false, unit_open: false };
+    for (i, &index) in indices.iter().enumerate() {
+        let path = segment_path(&live.paths.segments(), index);
+        if i > 0 && index != indices[i - 1] + 1 {
+            report.problem(
+                &segment_path(&live.paths.segments(), indices[i - 1] + 1),
+                0,
+                "the segment is missing",
+            );
+            walk.over = true;
+        }
+        let (segment, first_ordinal) = match live.segment(index) {
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
+            Err(e) => {
+                report.error(e, &path);
+                walk.over = true;
+                continue;
+            }
+        };
+        walk.segment(&segment, first_ordinal, in_use, &mut report, |position, frame, report| {
+            logged.compare(&mut log, position, frame, report);
+        });
+        sums(&live, index, durable, closed, &mut report);
+    }
+    logged.rest(&mut log, walk.at, &mut report);
+    if walk.unit_open && !in_use {
+        report.problem(
+            &segment_path(&live.paths.segments(), walk.at / size),
+            HEADER_PAGE,
+            "the last unit is not complete",
+        );
+    }
+    if report.intact_to < durable {
+        let path = segment_path(&live.paths.segments(), report.intact_to / size);
+        let what = format!("the tape ends before its durable position {durable}");
+        report.problem(&path, HEADER_PAGE + report.intact_to % size, what);
+    }
+    Ok(report)
+}
+
+struct Walk {
+    at: u64,
+    ordinal: Option<u64>,
+    /// The end, or damage, has been met: what follows must be empty.
+    over: bool,
+    unit_open: bool,
+}
+
+impl Walk {
+    fn segment(
+        &mut self,
+        segment: &Segment,
+        first_ordinal: u64,
+        in_use: bool,
+        report: &mut Report,
+        mut definition: impl FnMut(Position, &[u8], &mut Report),
+    ) {
+        let mut offset = 0;
+        let mut ordinal = first_ordinal;
+        if !self.over && self.ordinal.is_some_and(|o| o != first_ordinal) && segment.look(0) != Seen::Nothing
+        {
+            report.problem(&segment.path, 56, "the first ordinal does not go on from the segment before");
+        }
+        while !self.over && offset < segment.size {
+            match segment.look(offset) {
+                Seen::Frame(header) => {
+                    if DEFINITION_KINDS.contains(&header.kind()) {
+                        // SAFETY: `look` saw the frame committed at `offset`, its length within the segment.
+                        let frame = unsafe { segment.bytes(offset, header.len_bytes()) };
+                        definition(Position(segment.base + offset), frame, report);
+                    }
+                    offset += header.len_bytes() as u64;
+                    report.frames += 1;
+                    report.events += u64::from(!header.is_meta());
+                    ordinal += u64::from(!header.is_meta());
+                    self.unit_open = !header.is_last();
+                    self.at = segment.base + offset;
+                    if header.is_last() {
+                        report.units += 1;
+                        report.intact_to = self.at;
+                    }
+                }
+                Seen::Pad => {
+                    if let Some(found) = segment.first_nonzero(offset + 64).filter(|_| !in_use) {
+                        report.problem(
+                            &segment.path,
+                            HEADER_PAGE + found,
+                            "bytes behind the pad of a segment",
+                        );
+                    }
+                    self.at = segment.end();
+                    break;
+                }
+                Seen::Nothing => self.over = true,
+                Seen::Damage(header) => {
+                    let what = format!("no frame can start with {header:?}");
+                    report.problem(&segment.path, HEADER_PAGE + offset, what);
+                    self.over = true;
+                    self.ordinal = None;
+                    return;
+                }
+            }
+        }
+        if self.over
+            && !in_use
+            && let Some(found) = segment.first_nonzero(offset)
+        {
+            report.problem(&segment.path, HEADER_PAGE + found, "bytes behind the end of the tape");
+        }
+        self.ordinal = Some(ordinal);
+    }
+}
+
+/// Compares the checksums of a segment on the disk.
+fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report) {
+    let (size, span) = (live.meta.segment_bytes, live.meta.span());
+    let base = index * size;
+    let below = if closed { durable } else { durable - durable % span };
+    let covered = below.saturating_sub(base).min(size);
+    let path = segment_path(&live.paths.segments(), index);
+    let sums_path = live.paths.crc(index);
+    if covered == 0 {
+        return;
+    }
+    let sums = match fs::read(&sums_path) {
+        Ok(sums) => sums,
+        Err(e) => return report.problem(&sums_path, 0, e.to_string()),
+    };
+    let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { return };
+    let wanted = covered.div_ceil(span);
+    if (sums.len() as u64) < wanted * 4 {
+        report.problem(&sums_path, sums.len() as u64, format!("there must be {wanted} checksums"));
+    }
+    for (i, sum) in sums.chunks_exact(4).take(wanted as usize).enumerate() {
+        let from = i as u64 * span;
+        // SAFETY: below the durable position, so committed, and within the segment.
+        let bytes = unsafe { segment.bytes(from, (covered - from).min(span) as usize) };
+        report.spans += 1;
+        if span_sum(bytes, span).to_le_bytes() != *sum {
+            let what = format!("the checksum of the {span} bytes from here does not match");
+            report.problem(&path, HEADER_PAGE + from, what);
+            report.intact_to = report.intact_to.min(base + from);
+        }
+    }
+}
+
+/// The dictionary log beside the walk over the tape.
+struct Logged {
+    next: Option<(Position, Vec<u8>)>,
+    /// The log must have everything before this position.
+    known: u64,
+}
+
+impl Logged {
+    fn read(&mut self, log: &mut Option<Definitions>, report: &mut Report) {
+        self.next = None;
+        if let Some(open) = log {
+            match open.next() {
+                Ok(Some((position, frame))) => {
+                    report.definitions += 1;
+                    self.next = Some((position, frame.to_vec()));
+                }
+                Ok(None) => *log = None,
+                Err(e) => {
+                    report.error(e, Path::new("definitions.log"));
+                    *log = None;
+                }
+            }
+        }
+    }
+
+    fn skip_to(&mut self, log: &mut Option<Definitions>, position: u64, report: &mut Report) {
+        self.read(log, report);
+        while self.next.as_ref().is_some_and(|(at, _)| at.0 < position) {
+            self.read(log, report);
+        }
+    }
+
+    fn compare(
+        &mut self,
+        log: &mut Option<Definitions>,
+        position: Position,
+        frame: &[u8],
+        report: &mut Report,
+    ) {
+        let same = self.next.as_ref().is_some_and(|(at, logged)| *at == position && logged == frame);
+        if same {
+            self.read(log, report);
+        } else if position.0 < self.known {
+            let kind = Header::read(frame).kind();
+            let what = format!(
+                "the definition (kind {kind}) at position {position} is not in the log as it is on the tape"
+            );
+            report.problem(Path::new("definitions.log"), 0, what);
+            self.skip_to_after(log, position, report);
+        }
+    }
+
+    fn skip_to_after(&mut self, log: &mut Option<Definitions>, position: Position, report: &mut Report) {
+        while self.next.as_ref().is_some_and(|(at, _)| *at <= position) {
+            self.read(log, report);
+        }
+    }
+
+    fn rest(&mut self, log: &mut Option<Definitions>, end: u64, report: &mut Report) {
+        while let Some((at, _)) = &self.next {
+            if at.0 < end || self.known >= end {
+                let what = format!("the log has a definition at position {at} that the tape does not have");
+                report.problem(Path::new("definitions.log"), 0, what);
+            }
+            self.read(log, report);
+        }
+    }
+}
+
+/// Removes whole segments before `keep_from` of a tape that nobody writes; gives how many.
+///
+/// The dictionary log must cover them, so only what is durable goes.
+///
+/// # Errors
+/// A writer that has the tape open (it retains for itself), or the system's refusal.
+pub fn retain(dir: &Path, keep_from: Position) -> Result<u64> {
+    let meta = Meta::load(dir)?;
+    let paths = Paths { dir: dir.into() };
+    if let Some(holder) = writer_of(&paths) {
+        return Err(Error::Locked { path: paths.writer_lock(), holder });
+    }
+    let durable = load_durable(&paths)?.position;
+    let last = list_segments(&paths.segments())?.last().copied().unwrap_or(0);
+    let index = (keep_from.0.min(durable) / meta.segment_bytes).min(last);
+    drop_segments(&paths, index)
+}

@@ -1,0 +1,543 @@
+//! Appending: the live path of one unit at a time, and claims for many threads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use unitape_model::{Header, Position};
+
+use crate::claim::{Claim, Piece};
+use crate::error::{At, Error, Result, committed};
+use crate::follow::{Follower, IDLE};
+use crate::keeper::{Keeper, RecorderThread, Task};
+use crate::layout::{Meta, Paths, SegmentHeader, TapeId, list_segments, remove, segment_path, sync_file};
+use crate::live::Live;
+use crate::map::{Segment, check_frames};
+use crate::recover::{self, Recovery};
+use crate::run::{Lock, State, holder, tidy};
+
+/// Where the segments that are being written live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// In the tape's directory: for batch, and where latency does not matter.
+    File,
+    /// In shared memory, copied to the tape's directory by a recorder: for live feeds.
+    Hot {
+        /// Directory of the hot segments; by default one of its own under `/dev/shm`.
+        dir: Option<PathBuf>,
+        /// Segments that may be in shared memory at once (at least 2); bounds how far the recorder may be behind.
+        window_segments: u32,
+    },
+}
+
+/// Where the recorder of a hot tape runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecorderPlace {
+    /// A thread of the writer.
+    Thread,
+    /// A process of its own that calls [`crate::record`].
+    External,
+}
+
+/// When committed frames are flushed to the disk and the durable position advances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When the writer closes.
+    OnClose,
+    /// After so many bytes or so much time, whichever comes first.
+    Every {
+        /// Bytes that may be committed and not durable.
+        bytes: u64,
+        /// Time that committed bytes may wait.
+        interval: Duration,
+    },
+}
+
+/// How a writer opens a tape.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of frames in a segment, a power of two; an existing tape keeps its own.
+    pub segment_bytes: u64,
+    /// Where live segments are.
+    pub backing: Backing,
+    /// Where the recorder of a hot tape runs.
+    pub recorder: RecorderPlace,
+    /// How far ahead of the writer pages are faulted in, in bytes.
+    pub prefault_bytes: u64,
+    /// When frames become durable.
+    pub sync: Sync,
+    /// Keep about this much of the tape's end; older segments are removed. None keeps everything.
+    pub retain_bytes: Option<u64>,
+    /// How long a writer waits for a recorder that is behind before it gives [`Error::RecorderBehind`].
+    pub recorder_wait: Duration,
+    /// Cut the tape at damage beyond the durable position, instead of refusing to open it.
+    pub truncate_damage: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+            backing: Backing::File,
+            recorder: RecorderPlace::Thread,
+            prefault_bytes: 8 << 20,
+            sync: Sync::OnClose,
+            retain_bytes: None,
+            recorder_wait: Duration::from_secs(5),
+            truncate_damage: false,
+        }
+    }
+}
+
+/// What the writer shares with its claims and helper threads.
+#[derive(Debug, Default)]
+pub(crate) struct Core {
+    /// End of what has been given out; a hint to the helpers until all claims are published.
+    pub end: AtomicU64,
+    pub outstanding: AtomicU64,
+    pub current: Mutex<Option<Arc<Segment>>>,
+    pub stop_keeper: AtomicBool,
+    pub drain: AtomicBool,
+    pub abandon: AtomicBool,
+    attention: AtomicBool,
+    trouble: Mutex<Option<(Error, bool)>>,
+}
+
+impl Core {
+    /// Leaves an error for the writer's next call; a lasting one stays.
+    pub fn raise(&self, error: Error, lasting: bool) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*trouble, Some((_, true))) {
+            *trouble = Some((error, lasting));
+        }
+        // Release: pairs with the Acquire in `check`.
+        self.attention.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    fn check(&self, end: u64) -> Result<()> {
+        // Acquire: pairs with the Release in `raise`.
+        if self.attention.load(Ordering::Acquire) { committed(self.trouble(), end) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn trouble(&self) -> Result<()> {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match trouble.take() {
+            Some((Error::ClaimAbandoned(at), true)) => {
+                *trouble = Some((Error::ClaimAbandoned(at), true));
+                Err(Error::ClaimAbandoned(at))
+            }
+            Some((error, _)) => {
+                self.attention.store(false, Ordering::Relaxed);
+                Err(error)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The one writer of a tape.
+#[derive(Debug)]
+pub struct Writer {
+    core: Arc<Core>,
+    current: Option<Arc<Segment>>,
+    end: u64,
+    ordinal: u64,
+    meta: Meta,
+    options: Options,
+    paths: Paths,
+    /// Directory of the segments being written, and where new ones are made.
+    place: PathBuf,
+    making: PathBuf,
+    stash: Vec<Segment>,
+    keeper: Keeper,
+    recorder: Option<RecorderThread>,
+    state: State,
+    lock: Option<Lock>,
+}
+
+impl Writer {
+    /// Opens the tape in `dir`: makes it, or recovers it and goes on at its end.
+    ///
+    /// # Errors
+    /// Another writer, another tape, a foreign version, a directory of something else, damage, or the system's
+    /// refusal.
+    pub fn open(dir: &Path, id: TapeId, options: Options) -> Result<(Self, Recovery)> {
+        let opened = recover::open(dir, id, &options)?;
+        let recover::Opened { paths, meta, lock, recovery, place, making, current } = opened;
+        let (end, ordinal) = (recovery.end.0, recovery.ordinal);
+        let core = Arc::new(Core { end: AtomicU64::new(end), ..Core::default() });
+        let current = current.map(Arc::new);
+        if let Some(segment) = &current {
+            segment.prefault(end - segment.base, options.prefault_bytes);
+        }
+        *core.current.lock().unwrap_or_else(PoisonError::into_inner) = current.clone();
+        let state = State::open(&paths)?;
+        let hot = matches!(options.backing, Backing::Hot { .. });
+        let recorder = if hot && options.recorder == RecorderPlace::External {
+            None
+        } else {
+            let live = Live { paths: paths.clone(), meta };
+            let keep = half_window(&options);
+            let follower = Follower::open(live, options.sync, options.retain_bytes, keep)?;
+            Some(RecorderThread::spawn(core.clone(), follower)?)
+        };
+        let keeper = Keeper::spawn(Task {
+            core: core.clone(),
+            meta,
+            place: making.clone(),
+            prefault_bytes: options.prefault_bytes,
+            first: end / meta.segment_bytes + 1,
+        })?;
+        let stash = Vec::new();
+        let writer = Self {
+            core,
+            current,
+            end,
+            ordinal,
+            meta,
+            options,
+            paths,
+            place,
+            making,
+            stash,
+            keeper,
+            recorder,
+            state,
+            lock: Some(lock),
+        };
+        Ok((writer, recovery))
+    }
+
+    /// Position behind the last unit appended or claimed.
+    pub fn end(&self) -> Position {
+        Position(self.end)
+    }
+
+    /// Non-META frames before [`Writer::end`].
+    pub fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// Identity and segment size of the tape.
+    pub fn meta(&self) -> Meta {
+        self.meta
+    }
+
+    /// Everything before this position has been followed by the recorder, in a hot tape copied to the disk.
+    pub fn recorded(&self) -> Position {
+        // Acquire: pairs with the Release in `State::set_recorded`.
+        Position(self.state.recorded().load(Ordering::Acquire))
+    }
+
+    /// Appends one unit of whole unstamped frames, the last with the flag `LAST`; gives the position of the
+    /// first. Without system call or allocation while the unit fits the segment.
+    ///
+    /// # Errors
+    /// Bytes that are not such a unit, no room for a new segment, or trouble of a helper since the last call;
+    /// nothing was appended then, and the writer can go on.
+    #[inline]
+    pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
+        let (ordinals, last) = check_frames(unit, self.meta.segment_bytes)?;
+        if !last {
+            return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
+        }
+        self.core.check(self.end)?;
+        if let Some(segment) = &self.current {
+            let at = self.end - segment.base;
+            if unit.len() as u64 <= segment.size - at {
+                // SAFETY: the unit fits (checked), it is whole frames (checked), and what is behind the end is
+                // this writer's alone: `&mut self`, the lock, and claims that end before it.
+                unsafe { segment.put(at, unit, true) };
+                segment.commit(at, Header::read(unit));
+                let position = self.end;
+                self.advance(unit.len() as u64, ordinals);
+                return Ok(Position(position));
+            }
+        }
+        self.append_across(unit, ordinals)
+    }
+
+    /// Gives out the next `bytes` of the tape, for whole units with `ordinals` non-META frames.
+    ///
+    /// Frames never cross a segment. Where the claim does, `frames_before(limit)` is asked for the greatest
+    /// frame boundary in the claim's frames that is not beyond `limit` bytes, and the number of non-META frames
+    /// before it.
+    ///
+    /// # Errors
+    /// As [`Writer::append`]; nothing is given out then.
+    pub fn claim(
+        &mut self,
+        bytes: u64,
+        mut frames_before: impl FnMut(u64) -> (u64, u64),
+        ordinals: u64,
+    ) -> Result<Claim> {
+        self.core.check(self.end)?;
+        if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
+            return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
+        }
+        let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
+        // Relaxed: only this thread adds; `close` pairs with the subtraction.
+        self.core.outstanding.fetch_add(1, Ordering::Relaxed);
+        let claim = Claim::new(self.core.clone(), first, rest);
+        if self.current.as_ref().is_none_or(|c| c.index != current.index) {
+            self.set_current(current);
+        }
+        let given = end - self.end;
+        self.advance(given, ordinals);
+        Ok(claim)
+    }
+
+    /// Removes whole segments before `keep_from` that the recorder has dealt with; gives how many.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn retain(&mut self, keep_from: Position) -> Result<u64> {
+        let known = keep_from.0.min(self.recorded().0).min(self.end.saturating_sub(1));
+        crate::follow::drop_segments(&self.paths, known / self.meta.segment_bytes)
+    }
+
+    /// Flushes everything, completes checksums, makes the end durable and takes `run/` away.
+    ///
+    /// # Errors
+    /// Claims that are still out, or what the recorder meets on its last way; the tape is then as after a kill,
+    /// and the next open recovers it.
+    pub fn close(mut self) -> Result<()> {
+        // Acquire: pairs with the Release in `Claim::publish`.
+        let outstanding = self.core.outstanding.load(Ordering::Acquire);
+        if outstanding > 0 {
+            return Err(Error::ClaimsOutstanding(outstanding));
+        }
+        self.stop_keeper();
+        // Release: pairs with the Acquire in the recorder's loop; `end` is final.
+        self.core.drain.store(true, Ordering::Release);
+        self.current = None;
+        *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        match self.recorder.take() {
+            Some(mut recorder) => committed(recorder.join(), self.end)?,
+            None => committed(self.drain_external(), self.end)?,
+        }
+        for dir in [self.paths.segments(), self.place.clone()] {
+            for index in list_segments(&dir)? {
+                if index > 0 && index * self.meta.segment_bytes >= self.end {
+                    remove(&segment_path(&dir, index))?;
+                    remove(&self.paths.crc(index))?;
+                }
+            }
+        }
+        if matches!(self.options.backing, Backing::Hot { .. }) {
+            remove(&self.paths.hot())?;
+            fs::remove_dir_all(&self.place).at("remove", &self.place)?;
+        }
+        tidy(&self.paths, self.lock.take().expect("locked until closed"))?;
+        sync_file(&self.paths.dir)
+    }
+
+    #[inline]
+    fn advance(&mut self, bytes: u64, ordinals: u64) {
+        self.end += bytes;
+        self.ordinal += ordinals;
+        // Relaxed: a hint to the helpers.
+        self.core.end.store(self.end, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn append_across(&mut self, unit: &[u8], ordinals: u64) -> Result<Position> {
+        let before = |limit: u64| {
+            let mut cut = (0, 0);
+            for (offset, header, frame) in unitape_model::frames(unit) {
+                let behind = (offset + frame.len()) as u64;
+                if behind > limit {
+                    break;
+                }
+                cut = (behind, cut.1 + u64::from(!header.is_meta()));
+            }
+            cut
+        };
+        let mut claim = self.claim(unit.len() as u64, before, ordinals)?;
+        let position = claim.put(unit)?;
+        claim.publish();
+        Ok(position)
+    }
+
+    /// Cuts a claim into pieces, one a segment; changes nothing but the stash.
+    #[allow(clippy::type_complexity)] // first piece, others, the segment of the last, the end
+    fn pieces(
+        &mut self,
+        bytes: u64,
+        frames_before: &mut dyn FnMut(u64) -> (u64, u64),
+    ) -> Result<(Piece, Vec<Piece>, Arc<Segment>, u64)> {
+        let mut taken = 0;
+        let mut cut_ordinals = 0;
+        let mut pieces: Option<(Piece, Vec<Piece>)> = None;
+        let mut current = self.current.clone();
+        let mut end = self.end;
+        loop {
+            let segment = match current.take().filter(|s| end < s.end()) {
+                Some(segment) => segment,
+                None => match self.roll(end / self.meta.segment_bytes, self.ordinal + cut_ordinals) {
+                    Ok(segment) => segment,
+                    Err(e) => return self.undo(pieces, e),
+                },
+            };
+            let from = end - segment.base;
+            let room = segment.size - from;
+            let (length, pad) = if bytes - taken <= room {
+                (bytes - taken, false)
+            } else {
+                let (cut, ordinals) = frames_before(taken + room);
+                let right = cut >= taken && cut <= taken + room && (from > 0 || cut > taken);
+                if !right {
+                    let what = "a frame longer than a segment, or a boundary beyond the limit";
+                    return self.undo(pieces, Error::BadUnit { offset: cut, what });
+                }
+                cut_ordinals = ordinals;
+                (cut - taken, cut - taken < room)
+            };
+            taken += length;
+            end = if pad { segment.end() } else { end + length };
+            let piece = Piece { segment: segment.clone(), from, length, pad };
+            match &mut pieces {
+                None => pieces = Some((piece, Vec::new())),
+                Some((_, rest)) => rest.push(piece),
+            }
+            if taken == bytes {
+                let (first, rest) = pieces.expect("pushed above");
+                return Ok((first, rest, segment, end));
+            }
+            current = Some(segment);
+        }
+    }
+
+    /// Keeps segments that were taken for a claim that failed for the next one that needs them.
+    fn undo<T>(&mut self, pieces: Option<(Piece, Vec<Piece>)>, error: Error) -> Result<T> {
+        let used = self.current.as_ref().map(|s| s.index);
+        let mut segments: Vec<Arc<Segment>> = Vec::new();
+        if let Some((first, rest)) = pieces {
+            segments.extend(std::iter::once(first).chain(rest).map(|p| p.segment));
+        }
+        for segment in segments {
+            if Some(segment.index) != used
+                && let Some(segment) = Arc::into_inner(segment)
+            {
+                self.stash.push(segment);
+            }
+        }
+        committed(Err(error), self.end)
+    }
+
+    /// Puts segment `index` in its place: one prepared by the keeper, or made now.
+    #[cold]
+    fn roll(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<Segment>> {
+        self.await_window(index)?;
+        while let Ok(segment) = self.keeper.prepared.try_recv() {
+            if segment.index < index {
+                remove(&segment.path)?;
+            } else {
+                self.stash.push(segment);
+            }
+        }
+        let header = SegmentHeader { meta: self.meta, index, first_ordinal };
+        let mut segment = match self.stash.iter().position(|s| s.index == index) {
+            Some(i) => self.stash.swap_remove(i),
+            None => Segment::create(&self.making.join(format!("making-{index:016x}")), &header)?,
+        };
+        segment.write_header(&header);
+        let path = segment_path(&self.place, index);
+        if segment.path != path {
+            fs::rename(&segment.path, &path).at("rename", &path)?;
+            segment.path = path;
+        }
+        Ok(Arc::new(segment))
+    }
+
+    /// In a hot tape: waits until the recorder is near enough for segment `index` to begin.
+    fn await_window(&self, index: u64) -> Result<()> {
+        if !matches!(self.options.backing, Backing::Hot { .. }) {
+            return Ok(());
+        }
+        let needed = index.saturating_sub(half_window(&self.options)) * self.meta.segment_bytes;
+        let mut since = None;
+        while self.recorded().0 < needed {
+            self.core.check(self.end)?;
+            if since.get_or_insert_with(Instant::now).elapsed() >= self.options.recorder_wait {
+                let wanted = Position(index * self.meta.segment_bytes);
+                return Err(Error::RecorderBehind { recorded: self.recorded(), wanted });
+            }
+            std::thread::park_timeout(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+
+    fn set_current(&mut self, segment: Arc<Segment>) {
+        *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(segment.clone());
+        self.current = Some(segment);
+    }
+
+    /// Waits for a recorder of its own process to record all, or does it when there is none.
+    fn drain_external(&self) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            match Follower::open(
+                Live { paths: self.paths.clone(), meta: self.meta },
+                self.options.sync,
+                None,
+                1,
+            ) {
+                Ok(mut follower) => {
+                    while follower.position < self.end || follower.step()? {
+                        follower.step()?;
+                    }
+                    return follower.sync();
+                }
+                Err(Error::Locked { .. })
+                    if crate::follow::load_durable(&self.paths)?.position >= self.end =>
+                {
+                    return Ok(());
+                }
+                Err(Error::Locked { .. }) if since.elapsed() >= self.options.recorder_wait => {
+                    return Err(Error::RecorderBehind { recorded: self.recorded(), wanted: self.end() });
+                }
+                Err(Error::Locked { .. }) => std::thread::sleep(IDLE),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn stop_keeper(&mut self) {
+        // Relaxed: a wish; joining the thread orders everything else.
+        self.core.stop_keeper.store(true, Ordering::Relaxed);
+        self.keeper.stop();
+        for segment in self.stash.drain(..) {
+            // One that was in place already is removed by `close` or by recovery.
+            let _ = remove(&segment.path);
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop_keeper();
+        self.core.abandon.store(true, Ordering::Relaxed);
+        if let Some(mut recorder) = self.recorder.take() {
+            // Not closed: the tape is as after a kill, and recovery finds what the recorder met.
+            let _ = recorder.join();
+        }
+    }
+}
+
+/// Segments by which the recorder may be behind, and which it leaves in shared memory behind itself.
+fn half_window(options: &Options) -> u64 {
+    match options.backing {
+        Backing::Hot { window_segments, .. } => (u64::from(window_segments) / 2).max(1),
+        Backing::File => 1,
+    }
+}
+
+/// The process that has the tape open for writing.
+pub(crate) fn writer_of(paths: &Paths) -> Option<u64> {
+    holder(&paths.writer_lock())
+}
