@@ -28,7 +28,7 @@ pub struct FlowConfig {
     pub noise: Noise,
     /// Time of the start, nanoseconds since the epoch.
     pub start_ns: u64,
-    /// Time that the flow covers, in nanoseconds. Each hour has room for 1,000 scenes.
+    /// Time that the flow covers, in nanoseconds. Each hour has room for 3,000 scenes.
     pub span_ns: u64,
 }
 

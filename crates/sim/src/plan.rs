@@ -65,8 +65,7 @@ pub(crate) fn lay_out(
     times.sort_unstable();
 
     let window = Params::default().window_ns;
-    let pairs = CAST * world.instruments.len();
-    let mut busy_until = vec![0u64; pairs];
+    let mut busy_until = vec![[0u64; CAST]; world.instruments.len()];
     let mut plans = Vec::with_capacity(scenes);
     for (n, ((arm, miss), at_ns)) in kinds.into_iter().zip(times).enumerate() {
         let side = rng.pick(&[Side::Buy, Side::Sell]);
@@ -77,19 +76,13 @@ pub(crate) fn lay_out(
             _ => 500_000_000 + rng.below(window - 1_500_000_000),
         };
         let free_at = at_ns + gap_ns + window + 1_000_000_000;
-        let (owner, instrument) = find_free(&mut busy_until, at_ns, free_at, pairs, None, rng)
+        let needed = if miss == Some(Miss::Owner) { 2 } else { 1 };
+        let (instrument, owners) = take_free(&mut busy_until, needed, at_ns, free_at, rng)
             .ok_or(Error::TooManyScenes { scene: n, scenes })?;
-        let second = match miss {
-            Some(Miss::Owner) => {
-                let other = find_free(&mut busy_until, at_ns, free_at, pairs, Some(instrument), rng);
-                other.ok_or(Error::TooManyScenes { scene: n, scenes })?.0
-            }
-            _ => owner,
-        };
         plans.push(Plan {
             arm,
             miss,
-            owners: [owner, second],
+            owners,
             instrument,
             venues: [venue, other_venue],
             sides: [side, if miss == Some(Miss::Side) { side } else { side.opposite() }],
@@ -126,19 +119,25 @@ pub(crate) fn second_terms(plan: &Plan, px: i64, qty: i64, rng: &mut Rng) -> (i6
     }
 }
 
-/// Takes an owner and instrument who are at rest at `at_ns`, starting from a random place.
-fn find_free(
-    busy_until: &mut [u64],
+/// Takes the first instrument, from a random one on, in which as many owners as are needed (one or two) are at rest at
+/// `at_ns`, and those owners; one owner is given twice.
+fn take_free(
+    busy_until: &mut [[u64; CAST]],
+    needed: usize,
     at_ns: u64,
     free_at: u64,
-    pairs: usize,
-    only: Option<usize>,
     rng: &mut Rng,
-) -> Option<(usize, usize)> {
-    let from = rng.below(pairs as u64) as usize;
-    let all = (0..pairs).map(|n| (from + n) % pairs);
-    let mut fitting = all.filter(|pair| only.is_none_or(|instrument| pair / CAST == instrument));
-    let pair = fitting.find(|&pair| busy_until[pair] <= at_ns)?;
-    busy_until[pair] = free_at;
-    Some((pair % CAST, pair / CAST))
+) -> Option<(usize, [usize; 2])> {
+    let instruments = busy_until.len();
+    let (first_instrument, first_owner) =
+        (rng.below(instruments as u64) as usize, rng.below(CAST as u64) as usize);
+    (0..instruments).map(|n| (first_instrument + n) % instruments).find_map(|instrument| {
+        let busy = &mut busy_until[instrument];
+        let owners = (0..CAST).map(|n| (first_owner + n) % CAST);
+        let free: Vec<usize> = owners.filter(|&owner| busy[owner] <= at_ns).take(needed).collect();
+        (free.len() == needed).then(|| {
+            free.iter().for_each(|&owner| busy[owner] = free_at);
+            (instrument, [free[0], free[needed - 1]])
+        })
+    })
 }
