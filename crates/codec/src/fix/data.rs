@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 /// The pairs of length field and data field, for instance RawDataLength (95) and RawData (96).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DataTags {
     /// (length tag, data tag), sorted by length tag.
     pairs: Vec<(u32, u32)>,
@@ -12,6 +12,13 @@ pub struct DataTags {
     data: Vec<u32>,
     /// Bit t is set where t is a length tag below 65,536: one load answers for most fields.
     bits: Vec<u64>,
+}
+
+impl std::fmt::Debug for DataTags {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The bit table would fill pages and says the same.
+        write!(f, "DataTags({} pairs)", self.pairs.len())
+    }
 }
 
 impl DataTags {

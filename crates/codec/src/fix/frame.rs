@@ -475,10 +475,10 @@ impl Framer {
             return self.body_end_caret(buf, from, body_start, claimed, eof);
         };
         let body_end = body_start + claimed;
-        if buf.len() < body_end + 7 {
-            return if eof { Claim::Wrong } else { Claim::Need(body_end + 7) };
+        if buf.len() < body_end + 7 && !eof {
+            return Claim::Need(body_end + 7);
         }
-        if claimed == 0 || buf[body_end - 1] != sep {
+        if claimed == 0 || buf.get(body_end - 1) != Some(&sep) {
             return Claim::Wrong;
         }
         Claim::At(body_end)

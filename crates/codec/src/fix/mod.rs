@@ -23,11 +23,20 @@
 //!
 //! It keeps no session: logon, sequence numbers and resends are the caller's.
 
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
 mod data;
 mod fault;
 mod frame;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod naive;
+pub mod sample;
 mod scan;
 mod simd;
+#[cfg(test)]
+mod tests;
 mod tokens;
 pub mod value;
 

@@ -1,0 +1,79 @@
+//! What must hold for any bytes: the properties that tests and the fuzzer share.
+
+use super::frame::{Frame, Framer};
+use super::naive;
+use super::tokens::Tokens;
+
+/// Fast and slow path agree on every frame and every field of `input`, and every byte is in a
+/// frame or is a line end.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn agree(framer: &Framer, tokens: &mut Tokens, input: &[u8]) -> Result<(), String> {
+    let mut at = 0;
+    loop {
+        let fast = framer.frame(input, at, true);
+        let slow = naive::frame(framer, input, at);
+        if fast != slow {
+            return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
+        }
+        let both = tokens.frame(framer, input, at, true);
+        let (span, fields) = match fast {
+            Frame::Message(message) => (message.span, Some(naive::tokens(framer, message.span.of(input)))),
+            Frame::Bad { span, .. } => (span, None),
+            Frame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            Frame::End => {
+                let line_ends = input[at..].iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+                return if line_ends { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
+            }
+        };
+        match fields {
+            None if both == fast => {}
+            Some(Ok(fields)) if both == fast && tokens.as_slice() == fields => {}
+            Some(Err(fault)) if both == (Frame::Bad { span, fault }) => {}
+            fields => {
+                let got = tokens.as_slice();
+                return Err(format!("at {at}: {both:?} {got:?}, slow {fields:?}"));
+            }
+        }
+        if span.end <= span.start || span.start < at || span.end > input.len() {
+            return Err(format!("at {at}: span {span:?}"));
+        }
+        if !input[at..span.start].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+            return Err(format!("at {at}: bytes lost before {span:?}"));
+        }
+        at = span.end;
+    }
+}
+
+/// What the fast path says of a part of `input`, not knowing that more follows, is what it says
+/// of the whole; and a part as long as it asked for brings it on.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
+    let mut at = 0;
+    loop {
+        let whole = framer.frame(input, at, true);
+        for end in at..=input.len() {
+            match framer.frame(&input[..end], at, false) {
+                Frame::Incomplete { from, need } if from >= at && need > end => {
+                    // `from` skips line ends only.
+                    if !input[at..from].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+                        return Err(format!("at {at}, cut {end}: skipped to {from}"));
+                    }
+                    if end - at > framer.max_message() + 64 + (from - at) {
+                        return Err(format!("at {at}, cut {end}: waits without bound"));
+                    }
+                }
+                frame if frame == whole => {}
+                frame => return Err(format!("at {at}, cut {end}: {frame:?}, whole {whole:?}")),
+            }
+        }
+        at = match whole {
+            Frame::Message(message) => message.span.end,
+            Frame::Bad { span, .. } => span.end,
+            Frame::Incomplete { .. } | Frame::End => return Ok(()),
+        };
+    }
+}

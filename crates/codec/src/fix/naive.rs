@@ -1,0 +1,367 @@
+//! The slow, obvious twin of framing and fields: the rules of `frame.rs` read aloud, a byte at a
+//! time, on an input that is all there. Tests and the fuzzer hold the fast path against it.
+
+use super::fault::{Fault, FieldFault};
+use super::frame::{Frame, Framer, Message, Sep, Span};
+use super::tokens::Token;
+
+/// What stands at `input[at..]`, the whole input.
+#[must_use]
+pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
+    let mut from = at;
+    while from < input.len() && (input[from] == b'\r' || input[from] == b'\n') {
+        from += 1;
+    }
+    if from >= input.len() {
+        return Frame::End;
+    }
+    let bad = |end, fault| Frame::Bad { span: Span { start: from, end }, fault };
+    let sep = framer.sep();
+    let Some(second) = header_end(input, from, sep) else {
+        if input.len() - from <= 16 && is_start_cut_off(&input[from..], sep) {
+            return bad(input.len(), Fault::Truncated);
+        }
+        let mut end = from;
+        while end < input.len() && end < from + framer.max_message() && !starts(framer, input, from, end) {
+            end += 1;
+        }
+        return bad(end, Fault::Garbage);
+    };
+    // The claim of BodyLength.
+    let mut pos = second;
+    let mut claimed = 0u64;
+    let mut fault = None;
+    if input[pos..].starts_with(b"9=") {
+        pos += 2;
+        let mut digits = 0;
+        while pos < input.len() && input[pos].is_ascii_digit() && digits < 9 {
+            claimed = claimed * 10 + u64::from(input[pos] - b'0');
+            pos += 1;
+            digits += 1;
+        }
+        if pos == input.len() || input[pos..] == b"^"[..] && sep == Sep::CaretA {
+            return bad(input.len(), Fault::Truncated);
+        }
+        if digits == 0 || !sep_at(input, pos, sep) {
+            fault = Some(Fault::BodyLengthField);
+        } else {
+            pos += sep_len(sep);
+        }
+    } else if b"9=".starts_with(&input[pos..]) {
+        return bad(input.len(), Fault::Truncated);
+    } else {
+        fault = Some(Fault::BodyLengthField);
+    }
+    if fault.is_some() {
+        return unclaimed(framer, input, from, second, fault, 0);
+    }
+    let body = pos;
+    if claimed as usize + 7 + (body - from) > framer.max_message() {
+        let limit = framer.max_message() as u32;
+        let fault = Fault::BodyLengthLimit { claimed: claimed as u32, limit };
+        return unclaimed(framer, input, from, body, Some(fault), claimed);
+    }
+    // Where the claim leads: every separator counts as one.
+    let mut left = claimed;
+    let mut body_end = body;
+    let mut last_was_sep = false;
+    while left > 0 && body_end < input.len() {
+        last_was_sep = sep_at(input, body_end, sep);
+        body_end += if last_was_sep { sep_len(sep) } else { 1 };
+        left -= 1;
+    }
+    let start_inside =
+        |end: usize| (from + 1..end).any(|p| p + 5 <= end && starts(framer, &input[..end], from, p));
+    let mut leads = left == 0 && last_was_sep;
+    // Where a separator is two bytes, a start inside ends the count.
+    leads &= sep != Sep::CaretA || !(from + 1..body_end).any(|p| starts(framer, input, from, p));
+    let end = if leads { trailer_end(framer, input, body_end) } else { None };
+    let Some((end, digits)) = end else {
+        return unclaimed(framer, input, from, body, None, claimed);
+    };
+    // The sum, with every separator counted as byte 1.
+    let mut sum = 0u32;
+    let mut p = from;
+    while p < body_end {
+        if sep_at(input, p, sep) {
+            sum += 1;
+            p += sep_len(sep);
+        } else {
+            sum += u32::from(input[p]);
+            p += 1;
+        }
+    }
+    let computed = (sum % 256) as u8;
+    if digits == Some(u16::from(computed)) {
+        let message = message(framer, input, Span { start: from, end }, body, body_end, true, true);
+        if message.msg_type.start == message.msg_type.end && !framer.lenient() {
+            return bad(end, Fault::MsgType);
+        }
+        return Frame::Message(message);
+    }
+    if start_inside(body_end) {
+        return unclaimed(framer, input, from, body, None, claimed);
+    }
+    if framer.lenient() {
+        let span = Span { start: from, end };
+        return Frame::Message(message(framer, input, span, body, body_end, false, true));
+    }
+    match digits {
+        Some(stated) => bad(end, Fault::Checksum { stated, computed }),
+        None => bad(end, Fault::ChecksumField),
+    }
+}
+
+/// Rule 6. `fault` none: BodyLength claims the wrong number.
+fn unclaimed(
+    framer: &Framer,
+    input: &[u8],
+    from: usize,
+    body: usize,
+    fault: Option<Fault>,
+    claimed: u64,
+) -> Frame {
+    let sep = framer.sep();
+    let limit = from + framer.max_message();
+    let bad = |end, fault| Frame::Bad { span: Span { start: from, end }, fault };
+    let lenient_message = |body_end: usize, end: usize| {
+        let span = Span { start: from, end };
+        Frame::Message(message(framer, input, span, body.min(body_end), body_end, false, false))
+    };
+    let open_end = |mut end: usize| {
+        if !framer.lenient() {
+            return bad(end, Fault::Truncated);
+        }
+        while end > from && (input[end - 1] == b'\r' || input[end - 1] == b'\n') {
+            end -= 1;
+        }
+        lenient_message(end, end)
+    };
+    let next = (from + 1..input.len().min(limit)).find(|&p| starts(framer, input, from, p));
+    let part = &input[..next.unwrap_or(input.len())];
+    for p in from..part.len().min(limit) {
+        let after_sep = p >= from + sep_len(sep) && sep_at(part, p - sep_len(sep), sep);
+        if framer.lenient() && after_sep && (part[p] == b'\r' || part[p] == b'\n') {
+            return open_end(p);
+        }
+        if !after_sep || !part[p..].starts_with(b"10=") {
+            continue;
+        }
+        if let Some((end, _)) = trailer_end(framer, part, p) {
+            if framer.lenient() {
+                return lenient_message(p, end);
+            }
+            let mut found = 0;
+            let mut at = body;
+            while at < p {
+                at += if sep_at(input, at, sep) { sep_len(sep) } else { 1 };
+                found += 1;
+            }
+            let claimed = claimed as u32;
+            return bad(end, fault.unwrap_or(Fault::BodyLength { claimed, found }));
+        }
+        // A value cut off by the end of the input cannot be told from a long one.
+        let value = &part[p + 3..];
+        if next.is_none() && value.len() <= 7 {
+            break;
+        }
+    }
+    if let Some(next) = next {
+        return open_end(next);
+    }
+    if input.len() <= limit {
+        return open_end(input.len());
+    }
+    bad(limit, Fault::NoEnd { limit: framer.max_message() as u32 })
+}
+
+fn message(
+    framer: &Framer,
+    input: &[u8],
+    span: Span,
+    body: usize,
+    body_end: usize,
+    checksum_ok: bool,
+    length_ok: bool,
+) -> Message {
+    let body = Span { start: body.min(body_end), end: body_end };
+    let sep = framer.sep();
+    let mut msg_type = Span { start: body.start, end: body.start };
+    let mut at = body.start;
+    let mut first = true;
+    while at < body.end && (first || framer.lenient()) {
+        let mut end = at;
+        while end < body.end && !sep_at(&input[..body.end], end, sep) {
+            end += 1;
+        }
+        let field = &input[at..end];
+        let digits = field.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = field[..digits].iter().take(9).fold(0, |n, &d| n * 10 + u64::from(d - b'0'));
+        let is_type = match first {
+            true => field.starts_with(b"35="),
+            false => false,
+        };
+        // A lenient search reads the tag as a number: 035 is 35.
+        let lenient_type =
+            framer.lenient() && (1..=9).contains(&digits) && number == 35 && field.get(digits) == Some(&b'=');
+        if is_type || lenient_type {
+            let start = at + if is_type { 3 } else { digits + 1 };
+            msg_type = Span { start, end };
+            break;
+        }
+        at = end + sep_len(sep);
+        first = false;
+    }
+    Message { span, body, msg_type, checksum_ok, length_ok }
+}
+
+/// The end of a CheckSum field at `at` and its value, if it is three digits.
+fn trailer_end(framer: &Framer, input: &[u8], at: usize) -> Option<(usize, Option<u16>)> {
+    let value = input[at..].strip_prefix(b"10=")?;
+    for len in 0..=7 {
+        let pos = at + 3 + len;
+        let digits = value.get(..len).filter(|v| len == 3 && v.iter().all(u8::is_ascii_digit));
+        let number = digits.map(|v| v.iter().fold(0, |n, &d| n * 10 + u16::from(d - b'0')));
+        if sep_at(input, pos, framer.sep()) {
+            return Some((pos + sep_len(framer.sep()), number));
+        }
+        if framer.lenient() {
+            if pos >= input.len() || framer.sep() == Sep::CaretA && input[pos..] == b"^"[..] {
+                return Some((input.len(), number));
+            }
+            if input[pos] == b'\r' || input[pos] == b'\n' {
+                return Some((pos, number));
+            }
+        }
+        if pos >= input.len() {
+            return None;
+        }
+    }
+    None
+}
+
+/// The end of `8=FIX…|` at `at`.
+fn header_end(input: &[u8], at: usize, sep: Sep) -> Option<usize> {
+    let rest = input[at..].strip_prefix(b"8=FIX")?;
+    for len in 0..=11 {
+        if sep_at(rest, len, sep) {
+            return Some(at + 5 + len + sep_len(sep));
+        }
+        if !rest.get(len).is_some_and(|&b| b.is_ascii_alphanumeric() || b == b'.') {
+            return None;
+        }
+    }
+    None
+}
+
+/// Whether `rest`, the end of the input, could go on as a message start.
+fn is_start_cut_off(rest: &[u8], sep: Sep) -> bool {
+    let mut longer = rest.to_vec();
+    if rest.len() < 5 {
+        return b"8=FIX".starts_with(rest);
+    }
+    if sep == Sep::CaretA && rest.ends_with(b"^") {
+        longer.push(b'A');
+    } else {
+        longer.extend_from_slice(sep.bytes());
+    }
+    header_end(&longer, 0, sep).is_some()
+}
+
+/// Rule 2, for a start that is searched for.
+fn starts(framer: &Framer, input: &[u8], from: usize, at: usize) -> bool {
+    let Some(next) = header_end(input, at, framer.sep()) else { return false };
+    // A search from `from` on: inside a message it begins one byte later, which no rule sees, as
+    // a message begins with `8=`.
+    if at == from {
+        return true;
+    }
+    match input[at - 1] {
+        b'0'..=b'9' => input[next..].starts_with(b"9="),
+        b'=' => {
+            let mut first = at - 1;
+            while first > from && input[first - 1].is_ascii_digit() && at - first <= 10 {
+                first -= 1;
+            }
+            let digits = &input[first..at - 1];
+            let tag = digits.iter().fold(0u64, |n, &d| n * 10 + u64::from(d - b'0'));
+            !((1..=9).contains(&digits.len()) && framer.data_tags().is_data(tag as u32))
+        }
+        _ => true,
+    }
+}
+
+/// The fields of `message`.
+///
+/// # Errors
+/// The first field that is not `tag=value`.
+pub fn tokens(framer: &Framer, message: &[u8]) -> Result<Vec<Token>, Fault> {
+    let sep = framer.sep();
+    let lenient = framer.lenient();
+    let mut found: Vec<Token> = Vec::new();
+    let mut at = 0;
+    while at < message.len() {
+        let fault = |kind| Err(Fault::Field { offset: at as u32, kind });
+        let mut end = at;
+        while end < message.len() && !sep_at(message, end, sep) {
+            end += 1;
+        }
+        if end == at {
+            if lenient {
+                at += sep_len(sep);
+                continue;
+            }
+            return fault(FieldFault::Empty);
+        }
+        let Some(equals) = (at..end).find(|&p| message[p] == b'=') else {
+            return fault(FieldFault::NoEquals);
+        };
+        let digits = &message[at..equals];
+        if digits.is_empty()
+            || digits.len() > 9
+            || digits[0] == b'0'
+            || !digits.iter().all(u8::is_ascii_digit)
+        {
+            return fault(FieldFault::Tag);
+        }
+        let tag = digits.iter().fold(0, |n, &d| n * 10 + u32::from(d - b'0'));
+        let value = equals + 1;
+        // The field before may say how long this one is.
+        if let Some(previous) = found.last()
+            && framer.data_tags().data_of(previous.tag) == Some(tag)
+        {
+            let length = previous.of(message);
+            let length = std::str::from_utf8(length)
+                .ok()
+                .filter(|text| text.bytes().all(|b| b.is_ascii_digit()) && text.len() <= 9)
+                .and_then(|text| text.parse::<usize>().ok());
+            let fits = length.map(|length| value + length).filter(|&data_end| {
+                data_end <= message.len() && sep_at(message, data_end, sep)
+                    || lenient && data_end == message.len()
+            });
+            match fits {
+                Some(data_end) => end = data_end,
+                None if lenient => {}
+                None => return fault(FieldFault::DataLength),
+            }
+        }
+        if end == value && !lenient {
+            return fault(FieldFault::NoValue);
+        }
+        found.push(Token { tag, start: value as u32, end: end as u32 });
+        at = end + sep_len(sep);
+    }
+    Ok(found)
+}
+
+fn sep_len(sep: Sep) -> usize {
+    if sep == Sep::CaretA { 2 } else { 1 }
+}
+
+fn sep_at(bytes: &[u8], at: usize, sep: Sep) -> bool {
+    match sep {
+        Sep::Soh => bytes.get(at) == Some(&1),
+        Sep::Pipe => bytes.get(at) == Some(&b'|'),
+        Sep::CaretA => bytes.get(at) == Some(&b'^') && bytes.get(at + 1) == Some(&b'A'),
+    }
+}

@@ -1,0 +1,136 @@
+//! Mutated real messages and random bytes: fast and slow path must agree to the byte.
+
+use proptest::prelude::*;
+
+use super::super::simd::Kernel;
+use super::super::{Tokens, check, sample};
+use super::*;
+
+/// Fragments that bad streams are made of.
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
+    let good = prop_oneof![
+        (0u64..50).prop_map(|seed| sample::sample_orders(1, seed)),
+        Just(wrap("FIX.4.2", "35=0|")),
+        Just(wrap("FIXT.1.1", "35=X|52=20111124-07:42:11.197|268=1|279=0|55=JA30|270=62.09|")),
+        Just(wrap("FIX.4.4", "35=B|95=9|96=a|10=000||354=3|355=x=y|58=8=FIX.4.4|")),
+        Just(wrap("FIX.4.4", "35=n|212=23|213=8=FIX.4.4|9=5|35=0|10=1|58=see 58=FIX|")),
+        Just(wrap("FIX.4.4", "35=0|12345678=x|123456789=y|")),
+    ];
+    let odd = prop::sample::select(vec![
+        &b"8=FIX"[..],
+        b"8=FIX.4.4\x019=5\x0135=0\x0110=",
+        b"8=FIX.4.4\x01",
+        b"\x0110=123\x01",
+        b"9=12\x01",
+        b"10=",
+        b"\r\n",
+        b"\n",
+        b"junk",
+        b"=",
+        b"\x01",
+        b"0",
+        b"96=8=FIX.4.4\x01",
+        b"95=3\x0196=",
+        b"\x01\x01",
+        b"8=FIX.4.4\x019=70\x0135=0\x01",
+        b"8=FI",
+        b"\x0110=12345678\x01",
+        b"\x0158=",
+        b"\x01010=1\x01",
+        b"8=FIX.4.4\x019=999999999\x01",
+        b"8=FIX.4.4\x019=0\x01",
+        b"\x01035=7\x01",
+        b"^",
+        b"|",
+        b"10=0\n",
+    ])
+    .prop_map(<[u8]>::to_vec);
+    prop_oneof![4 => good, 3 => odd, 1 => prop::collection::vec(any::<u8>(), 0..40)]
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Set(usize, u8),
+    Cut(usize, usize),
+    Insert(usize, Vec<u8>),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let byte = prop_oneof![prop::sample::select(b"\x01=0189\n^A|8FIX.".to_vec()), any::<u8>()];
+    prop_oneof![
+        (any::<usize>(), byte).prop_map(|(at, byte)| Change::Set(at, byte)),
+        (any::<usize>(), 1usize..60).prop_map(|(at, len)| Change::Cut(at, len)),
+        (any::<usize>(), fragment()).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
+    ]
+}
+
+prop_compose! {
+    fn stream()(
+        parts in prop::collection::vec(fragment(), 0..6),
+        changes in prop::collection::vec(change(), 0..4),
+    ) -> Vec<u8> {
+        let mut bytes = parts.concat();
+        for change in changes {
+            let len = bytes.len();
+            match change {
+                Change::Set(at, byte) if len > 0 => bytes[at % len] = byte,
+                Change::Cut(at, n) if len > 0 => {
+                    let at = at % len;
+                    bytes.drain(at..len.min(at + n));
+                }
+                Change::Insert(at, more) => {
+                    let at = at % (len + 1);
+                    bytes.splice(at..at, more);
+                }
+                _ => {}
+            }
+        }
+        bytes
+    }
+}
+
+prop_compose! {
+    fn framer()(
+        sep in prop::sample::select(vec![Sep::Soh, Sep::Soh, Sep::Pipe, Sep::CaretA]),
+        lenient in any::<bool>(),
+        max in prop::sample::select(vec![64, 100, 300, 1 << 20]),
+    ) -> Framer {
+        Framer::default().with_sep(sep).with_lenient(lenient).with_max_message(max)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn fast_and_slow_agree(bytes in stream(), framer in framer()) {
+        let bytes = shown(&bytes, framer.sep());
+        for kernel in Kernel::all() {
+            if let Err(message) = check::agree(&framer, &mut Tokens::with_kernel(kernel), &bytes) {
+                prop_assert!(false, "{}", message);
+            }
+        }
+    }
+
+    // A block of a stream ends anywhere. What was decided at a cut must be what the whole says.
+    #[test]
+    fn a_cut_changes_no_answer(bytes in stream(), framer in framer()) {
+        let bytes = shown(&bytes, framer.sep());
+        if let Err(message) = check::cuts(&framer, &bytes) {
+            prop_assert!(false, "{}", message);
+        }
+    }
+}
+
+// The stream that the bench times must be what it says: valid, and about 270 bytes a message.
+#[test]
+fn sample_orders_are_good_and_agree() {
+    let orders = sample::sample_orders(2_000, 7);
+    let framer = Framer::default();
+    let digest = sample::digest(&framer, &mut Tokens::new(), &orders);
+    assert_eq!((digest.messages, digest.faults), (2_000, 0));
+    assert_eq!(digest, sample::digest_naive(&framer, &orders));
+    let mean = orders.len() / 2_000;
+    assert!((260..=280).contains(&mean), "{mean} bytes a message");
+    assert_ne!(orders, sample::sample_orders(2_000, 8));
+}
