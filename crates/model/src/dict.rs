@@ -80,6 +80,15 @@ impl Dictionary {
         self.tables[dict as usize].ends.len() as u32
     }
 
+    /// Forgets all names and keeps the memory.
+    pub fn clear(&mut self) {
+        for t in self.tables.iter_mut().filter(|t| !t.ends.is_empty()) {
+            t.ids.clear();
+            t.ends.clear();
+            t.text.clear();
+        }
+    }
+
     /// Whether no name is known.
     pub fn is_empty(&self) -> bool {
         self.tables.iter().all(|t| t.ends.is_empty())

@@ -1,0 +1,296 @@
+//! What stands on a tape: names, sources, and the account of every message, read from the tape alone.
+
+use crate::block::Tally;
+use crate::error::Error;
+use crate::sequence::{Sort, SourceState};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use unitape_model::{Dict, Dictionary, Event, Field, Kind, Value, flags, frames};
+use unitape_tape::{Reader, Start};
+
+/// The account of a tape.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// All names.
+    pub dictionary: Dictionary,
+    /// Sources in the order of their definitions; further stretches of 4 GiB are folded into their first.
+    pub sources: Vec<SourceAccount>,
+    /// Events by number of their kind.
+    pub by_kind: [u64; 64],
+    /// Greatest event time and greatest sequence of each session, by feed, at its last mark of progress.
+    pub feeds: BTreeMap<String, FeedAccount>,
+    /// Bytes of the raw log that quarantine events refer to.
+    pub raw_bytes: u64,
+    /// Messages recovered from quarantine by a later retry.
+    pub recovered: u64,
+    /// Id that the next source definition gets.
+    pub next_source: u32,
+}
+
+/// A source as the tape tells it.
+#[derive(Clone, Debug, Default)]
+pub struct SourceAccount {
+    /// Id of its definition.
+    pub id: u32,
+    /// Name of its feed.
+    pub feed: String,
+    /// File name.
+    pub file: String,
+    /// Bytes, where they were known.
+    pub size: Option<u64>,
+    /// BLAKE3 in hex, where it was known.
+    pub hash: Option<String>,
+    /// Format and mapping.
+    pub sort: Sort,
+    /// The account at its last mark of progress.
+    pub tally: Tally,
+    /// Offset of that mark.
+    pub through: u64,
+    /// Whether it has been consumed to its end.
+    pub end: bool,
+    /// Where the last message behind that mark starts that is on the tape.
+    pub last_offset: Option<u64>,
+    /// Ids of its further stretches.
+    pub extents: BTreeMap<u32, u32>,
+}
+
+/// What a feed's order depends on.
+#[derive(Clone, Debug, Default)]
+pub struct FeedAccount {
+    /// Greatest event time.
+    pub running_max: Option<i64>,
+    /// Greatest sequence by session.
+    pub sessions: BTreeMap<Vec<u8>, u64>,
+}
+
+/// The account as the command line prints it.
+#[derive(Clone, Debug, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub messages: u64,
+    pub events: u64,
+    pub quarantined: u64,
+    pub duplicates: u64,
+    pub ignored: u64,
+    pub by_feed: BTreeMap<String, FeedSummary>,
+    pub by_kind: BTreeMap<&'static str, u64>,
+}
+
+/// One feed of a [`Summary`].
+#[derive(Clone, Debug, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct FeedSummary {
+    pub messages: u64,
+    pub with_events: u64,
+    pub events: u64,
+    pub quarantined: u64,
+    pub duplicates: u64,
+    pub ignored: u64,
+    pub bytes: u64,
+    pub complete: bool,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            dictionary: Dictionary::default(),
+            sources: Vec::new(),
+            by_kind: [0; 64],
+            feeds: BTreeMap::new(),
+            raw_bytes: 0,
+            recovered: 0,
+            next_source: 1,
+        }
+    }
+}
+
+impl Account {
+    /// Reads the account of the tape in `dir`.
+    ///
+    /// # Errors
+    /// When the tape cannot be read or its definitions do not fit together.
+    pub fn of(dir: &Path) -> Result<Self, Error> {
+        let mut reader = Reader::open(dir, Start::Oldest)?;
+        let mut account = Self::default();
+        while let Some(run) = reader.next_run(1 << 20)? {
+            let base = run.position.0;
+            for (at, _, frame) in frames(run.bytes) {
+                account
+                    .add(frame)
+                    .map_err(|what| Error::Inconsistent { position: base + at as u64, what })?;
+            }
+        }
+        Ok(account)
+    }
+
+    /// Takes one frame into account.
+    ///
+    /// # Errors
+    /// What about it does not fit what came before.
+    pub fn add(&mut self, frame: &[u8]) -> Result<(), String> {
+        let event = Event::new(frame).ok_or("frame of an unknown kind")?;
+        match event.kind() {
+            Kind::Define => self.define(&event),
+            Kind::Source => self.define_source(&event),
+            Kind::Progress => self.progress(&event),
+            kind => {
+                self.by_kind[usize::from(kind as u8 & 63)] += 1;
+                if event.header().flags() & flags::LATE != 0 {
+                    self.recovered += u64::from(event.header().is_last());
+                    return Ok(());
+                }
+                if kind == Kind::Quarantine {
+                    let end =
+                        uint(&event, Field::RawAt).unwrap_or(0) + uint(&event, Field::Length).unwrap_or(0);
+                    self.raw_bytes = self.raw_bytes.max(end);
+                }
+                if event.source() != 0 {
+                    let (source, base) = self.source_mut(event.source())?;
+                    let offset = base + u64::from(event.offset());
+                    source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts what a run has counted in place of what the tape said when it began.
+    pub fn settle(&mut self, state: &SourceState) {
+        match self.sources.iter_mut().find(|s| s.id == state.id) {
+            Some(source) => source.tally = state.tally,
+            None => self.sources.push(SourceAccount {
+                id: state.id,
+                feed: state.feed.clone(),
+                file: state.file.clone(),
+                tally: state.tally,
+                ..SourceAccount::default()
+            }),
+        }
+    }
+
+    /// The account for people.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary::default();
+        for source in &self.sources {
+            let feed = summary
+                .by_feed
+                .entry(source.feed.clone())
+                .or_insert_with(|| FeedSummary { complete: true, ..FeedSummary::default() });
+            let t = source.tally;
+            feed.messages += t.messages;
+            feed.with_events += t.with_events;
+            feed.events += t.events;
+            feed.quarantined += t.quarantined;
+            feed.duplicates += t.duplicates;
+            feed.ignored += t.ignored;
+            feed.bytes += source.through;
+            feed.complete &= source.end;
+        }
+        for feed in summary.by_feed.values() {
+            summary.messages += feed.messages;
+            summary.events += feed.events;
+            summary.quarantined += feed.quarantined;
+            summary.duplicates += feed.duplicates;
+            summary.ignored += feed.ignored;
+        }
+        for kind in Kind::EVENTS {
+            match self.by_kind[kind as usize] {
+                0 => {}
+                n => _ = summary.by_kind.insert(kind.name(), n),
+            }
+        }
+        summary
+    }
+
+    fn define(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let mut scratch = [0; 36];
+        let Some(Value::Text(name)) = event.field(Field::Name, &mut scratch) else {
+            return Err("a definition without a name".to_owned());
+        };
+        let dict = uint(event, Field::Dict).and_then(|d| Dict::from_u8(d as u8));
+        match (dict, uint(event, Field::Index)) {
+            (Some(dict), Some(id)) if self.dictionary.define(dict, id as u32, name.as_bytes()) => Ok(()),
+            _ => Err(format!("the definition of \"{name}\" does not follow the ones before it")),
+        }
+    }
+
+    fn define_source(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let id = uint(event, Field::Index).unwrap_or(0) as u32;
+        let base = uint(event, Field::Base).unwrap_or(0);
+        let (feed, file) = (text(event, Field::Feed), text(event, Field::File));
+        self.next_source = self.next_source.max(id + 1);
+        if base > 0 {
+            let first = self.sources.iter_mut().rev().find(|s| s.feed == feed && s.file == file);
+            let first = first.ok_or("a further stretch of a source that is not defined")?;
+            first.extents.insert((base >> 32) as u32, id);
+            return Ok(());
+        }
+        let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
+        self.sources.push(SourceAccount {
+            id,
+            feed,
+            file,
+            size: uint(event, Field::Size),
+            hash: optional(Field::Hash),
+            sort: Sort { format: text(event, Field::Format), mapping: optional(Field::Mapping) },
+            ..SourceAccount::default()
+        });
+        Ok(())
+    }
+
+    fn progress(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let n = |field| uint(event, field).unwrap_or(0);
+        let mut tally = Tally {
+            messages: n(Field::Messages),
+            events: n(Field::Events),
+            quarantined: n(Field::Quarantined),
+            duplicates: n(Field::Duplicates),
+            ignored: n(Field::Ignored),
+            with_events: 0,
+        };
+        tally.with_events = tally
+            .messages
+            .checked_sub(tally.quarantined + tally.duplicates + tally.ignored)
+            .ok_or("the account of a source does not close")?;
+        let ended = event.field(Field::End, &mut [0; 36]) == Some(Value::Bool(true));
+        let (source, _) = self.source_mut(event.source())?;
+        source.tally = tally;
+        source.through = n(Field::Through);
+        source.end = ended;
+        source.last_offset = None;
+        let name = source.feed.clone();
+        let feed = self.feeds.entry(name).or_default();
+        let ts = event.ts_event().0;
+        feed.running_max = Some(feed.running_max.map_or(ts, |m| m.max(ts)));
+        feed.sessions = event
+            .unmapped()
+            .filter_map(|(session, max)| Some((session.as_bytes().to_vec(), max.parse().ok()?)))
+            .collect();
+        Ok(())
+    }
+
+    fn source_mut(&mut self, id: u32) -> Result<(&mut SourceAccount, u64), String> {
+        // Few sources, and the one in use is the last one mostly.
+        let index = self.sources.iter().rposition(|s| s.id == id || s.extents.values().any(|e| *e == id));
+        let source = &mut self.sources[index.ok_or_else(|| format!("source {id} is not defined"))?];
+        let extent = source.extents.iter().find(|(_, e)| **e == id).map_or(0, |(n, _)| *n);
+        Ok((source, u64::from(extent) << 32))
+    }
+}
+
+/// An unsigned integer field.
+pub fn uint(event: &Event<'_>, field: Field) -> Option<u64> {
+    match event.field(field, &mut [0; 36]) {
+        Some(Value::UInt(v)) => Some(v),
+        _ => None,
+    }
+}
+
+/// A text field; empty when it is not there.
+pub fn text(event: &Event<'_>, field: Field) -> String {
+    match event.field(field, &mut [0; 36]) {
+        Some(Value::Text(t)) => t.to_owned(),
+        _ => String::new(),
+    }
+}

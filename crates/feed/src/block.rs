@@ -1,0 +1,323 @@
+//! A block: a stretch of one source's bytes, and the events that a worker made of it.
+//!
+//! The block travels: filled at intake, decoded by its worker, given ids and a place by the sequencer, copied
+//! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
+
+use unitape_model::{Dict, Dictionary, Kind, Refusal, Resolve};
+
+/// Bytes of a source and what became of them.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// Index of the feed.
+    pub feed: usize,
+    /// Index of the source within the feed.
+    pub source: usize,
+    /// Offset of `bytes[0]` in the source.
+    pub base: u64,
+    /// Whether the source ends with this block.
+    pub eof: bool,
+    /// The source's bytes.
+    pub bytes: Vec<u8>,
+    /// How many of them were decoded; the rest belongs to the next block.
+    pub decoded: usize,
+    /// The events, unstamped frames one after the other.
+    pub arena: Vec<u8>,
+    /// What came of which message, in source order; messages that became nothing have no unit.
+    pub units: Vec<Unit>,
+    /// Places in the arena that hold provisional ids, in arena order.
+    pub fixups: Vec<Fixup>,
+    /// The names behind the provisional ids.
+    pub names: Dictionary,
+    /// Raw bytes for quarantine, one message after the other.
+    pub raw: Vec<u8>,
+    /// Sequence numbers seen, run by run.
+    pub runs: Vec<SequenceRun>,
+    /// The names of sessions in `runs`.
+    pub sessions: Vec<Vec<u8>>,
+    /// The account of the block.
+    pub tally: Tally,
+    /// The account as it stood at each progress unit.
+    pub tallies: Vec<Tally>,
+    /// Frames that the sequencer adds: definitions and progress.
+    pub added: Vec<u8>,
+    /// All of it has been given a place on the tape.
+    pub done: bool,
+}
+
+/// What came of one source message, or a mark of progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit {
+    /// Where the message starts in the source.
+    pub offset: u64,
+    /// Event time of its first event, [`NO_TS`] when it could not be told.
+    pub ts: i64,
+    /// End of its frames in the arena.
+    pub end: u32,
+    /// End of its entries in the fix-ups.
+    pub fixups_end: u32,
+    /// End of its bytes in the raw bytes.
+    pub raw_end: u32,
+    /// How many events it became.
+    pub events: u32,
+    /// What it is.
+    pub what: What,
+}
+
+/// What a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A message with events.
+    Events,
+    /// As `Events`, but it may have been sent before: the run of this index says with which sequence.
+    #[allow(missing_docs)]
+    Maybe { run: u32 },
+    /// A message, or garbage, that went into quarantine.
+    Quarantine,
+    /// The source has been consumed through `offset`; the tally of this index is the account so far.
+    #[allow(missing_docs)]
+    Progress { tally: u32, end: bool },
+}
+
+/// `Unit::ts` of a message whose time could not be told.
+pub const NO_TS: i64 = i64::MIN;
+
+/// A provisional id in the arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixup {
+    /// Start of the frame it stands in.
+    pub frame: u32,
+    /// Where it stands.
+    pub at: u32,
+    /// Which dictionary.
+    pub dict: Dict,
+    /// Its id in the block's own names.
+    pub id: u32,
+}
+
+/// Messages of one session whose sequence numbers follow one another in the block.
+#[derive(Clone, Copy, Debug)]
+pub struct SequenceRun {
+    /// Index into the block's sessions.
+    pub session: u32,
+    /// Greatest sequence of the run.
+    pub max: u64,
+    /// How many units the block had before the run.
+    pub units_before: u32,
+    /// Whether this is a single message that may have been sent before.
+    pub maybe: bool,
+}
+
+/// The account of messages: `messages = with_events + quarantined + duplicates + ignored`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Tally {
+    pub messages: u64,
+    pub with_events: u64,
+    pub events: u64,
+    pub quarantined: u64,
+    pub duplicates: u64,
+    pub ignored: u64,
+}
+
+impl Tally {
+    /// Whether every message is accounted for.
+    pub fn closes(&self) -> bool {
+        self.messages == self.with_events + self.quarantined + self.duplicates + self.ignored
+    }
+
+    /// The sum of two accounts.
+    pub fn plus(self, o: Tally) -> Tally {
+        Tally {
+            messages: self.messages + o.messages,
+            with_events: self.with_events + o.with_events,
+            events: self.events + o.events,
+            quarantined: self.quarantined + o.quarantined,
+            duplicates: self.duplicates + o.duplicates,
+            ignored: self.ignored + o.ignored,
+        }
+    }
+}
+
+/// A progress mark stands behind every message that reaches over a multiple of this many bytes of its source,
+/// wherever blocks were cut.
+pub const PROGRESS_BYTES: u64 = 1 << 20;
+
+impl Block {
+    /// Makes the block ready for new bytes; `bytes` keeps what it holds.
+    pub fn reset(&mut self) {
+        self.decoded = 0;
+        self.arena.clear();
+        self.units.clear();
+        self.fixups.clear();
+        self.names.clear();
+        self.raw.clear();
+        self.runs.clear();
+        self.sessions.clear();
+        self.tally = Tally::default();
+        self.tallies.clear();
+        self.added.clear();
+    }
+
+    /// Where the next message's frames will start.
+    pub fn mark(&self) -> (usize, usize) {
+        (self.arena.len(), self.fixups.len())
+    }
+
+    /// Takes back the frames since `mark`.
+    pub fn back_to(&mut self, mark: (usize, usize)) {
+        self.arena.truncate(mark.0);
+        self.fixups.truncate(mark.1);
+    }
+
+    /// Arena and resolver, to build an event with.
+    #[inline]
+    pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, Names<'b>) {
+        let frame = self.arena.len() as u32;
+        (&mut self.arena, Names { known, local: &mut self.names, fixups: &mut self.fixups, frame })
+    }
+
+    /// Ends a message that became `events` events.
+    #[inline]
+    pub fn end_message(&mut self, offset: u64, ts: i64, events: u32, maybe: bool) {
+        self.tally.messages += 1;
+        self.tally.with_events += 1;
+        self.tally.events += u64::from(events);
+        let what = if maybe { What::Maybe { run: self.runs.len() as u32 - 1 } } else { What::Events };
+        self.push(offset, ts, events, what);
+    }
+
+    /// Ends a message that the mapping does not want.
+    #[inline]
+    pub fn end_ignored(&mut self) {
+        self.tally.messages += 1;
+        self.tally.ignored += 1;
+    }
+
+    /// Puts a message, or garbage, into quarantine.
+    pub fn quarantine(&mut self, source: u32, offset: u64, raw: &[u8], reason: &str, detail: &str) {
+        use unitape_model::{EventBuilder, Field, Schema, UnixNanos, Value, flags};
+        let schema = Schema::of(Kind::Quarantine);
+        let set = |e: &mut EventBuilder<'_>, field, value| {
+            let spec = schema.get(field).expect("a field of quarantine");
+            e.set(spec, value).expect("of its sort");
+        };
+        // The time and the place in the raw log are the sequencer's to know.
+        let mut e = EventBuilder::begin(&mut self.arena, Kind::Quarantine, UnixNanos(0));
+        e.source(source, offset as u32);
+        set(&mut e, Field::RawAt, Value::UInt(0));
+        set(&mut e, Field::Length, Value::UInt(raw.len() as u64));
+        set(&mut e, Field::Reason, Value::Text(reason));
+        if !detail.is_empty() {
+            set(&mut e, Field::Detail, Value::Text(detail));
+        }
+        e.finish(flags::LAST).expect("a quarantine event is short");
+        self.raw.extend_from_slice(raw);
+        self.tally.messages += 1;
+        self.tally.quarantined += 1;
+        self.push(offset, NO_TS, 1, What::Quarantine);
+    }
+
+    /// Marks progress if the message at `start..end` of the source reaches over a multiple of
+    /// [`PROGRESS_BYTES`].
+    #[inline]
+    pub fn progress(&mut self, start: u64, end: u64) {
+        if start / PROGRESS_BYTES != end / PROGRESS_BYTES {
+            self.mark_progress(end, false);
+        }
+    }
+
+    /// Marks progress; `end` says that the source ends here.
+    #[cold]
+    pub fn mark_progress(&mut self, through: u64, end: bool) {
+        let tally = self.tallies.len() as u32;
+        self.tallies.push(self.tally);
+        self.push(through, NO_TS, 0, What::Progress { tally, end });
+    }
+
+    /// The message of this unit turned out to be a duplicate: the account of the block, and of the marks
+    /// behind it, says so.
+    pub fn recount_duplicate(&mut self, events: u32, unit: usize) {
+        let later = self.units[unit..].iter().find_map(|u| match u.what {
+            What::Progress { tally, .. } => Some(tally as usize),
+            _ => None,
+        });
+        let later = later.unwrap_or(self.tallies.len());
+        let tallies = &mut self.tallies[later..];
+        for t in tallies.iter_mut().chain([&mut self.tally]) {
+            t.with_events -= 1;
+            t.events -= u64::from(events);
+            t.duplicates += 1;
+        }
+    }
+
+    /// Notes a sequence number; `maybe` for a message that may have been sent before.
+    #[inline]
+    pub fn note_sequence(&mut self, session: &[u8], sequence: u64, maybe: bool) {
+        let units = self.units.len() as u32;
+        if let Some(run) = self.runs.last_mut()
+            && !maybe
+            && !run.maybe
+            && self.sessions[run.session as usize] == session
+            && !self.units[run.units_before as usize..].last().is_some_and(Unit::is_progress)
+        {
+            run.max = run.max.max(sequence);
+            return;
+        }
+        let index = self.sessions.iter().position(|s| s == session).unwrap_or_else(|| {
+            self.sessions.push(session.to_vec());
+            self.sessions.len() - 1
+        });
+        self.runs.push(SequenceRun { session: index as u32, max: sequence, units_before: units, maybe });
+    }
+
+    fn push(&mut self, offset: u64, ts: i64, events: u32, what: What) {
+        self.units.push(Unit {
+            offset,
+            ts,
+            end: self.arena.len() as u32,
+            fixups_end: self.fixups.len() as u32,
+            raw_end: self.raw.len() as u32,
+            events,
+            what,
+        });
+    }
+}
+
+impl Unit {
+    /// Whether it is a mark of progress.
+    pub fn is_progress(&self) -> bool {
+        matches!(self.what, What::Progress { .. })
+    }
+}
+
+/// Finds ids in the published dictionary, or gives provisional ones and notes where they stand.
+#[derive(Debug)]
+pub struct Names<'b> {
+    known: &'b Dictionary,
+    local: &'b mut Dictionary,
+    fixups: &'b mut Vec<Fixup>,
+    frame: u32,
+}
+
+impl Resolve for Names<'_> {
+    #[inline]
+    fn resolve(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+        match self.known.get(dict, name) {
+            Some(id) => Ok(id),
+            None => self.provisional(dict, name, at),
+        }
+    }
+}
+
+impl Names<'_> {
+    #[cold]
+    fn provisional(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+        // An id beyond the dictionary's own bound can only be refused; the sequencer relies on that.
+        let (id, _) = self.local.intern(dict, name)?;
+        if self.known.len(dict) + id > dict.id_max() {
+            return Err(Refusal::DictionaryFull);
+        }
+        self.fixups.push(Fixup { frame: self.frame, at: at as u32, dict, id });
+        Ok(id | unitape_model::id::PROVISIONAL)
+    }
+}

@@ -1,0 +1,330 @@
+//! Consolidation: many ordered streams become one tape.
+//!
+//! ```text
+//!  intake turnstile          parallel                 sequencing turnstile        parallel
+//!  read 256 KiB, cut  ──▶  frame, decode, map  ──▶  skip, ids, merge, place  ──▶  copy, publish
+//! ```
+//!
+//! The stages are those of [`unitape_ring::farm`]; block *i* is worker *i mod W*'s all the way.
+
+use crate::account::{Account, SourceAccount, Summary};
+use crate::block::Block;
+use crate::decode::{Decoder, Format};
+use crate::error::Error;
+use crate::quarantine::RawLog;
+use crate::sequence::{Counters, FeedState, PieceBuffer, Plan, Sequencer, Sort, SourceState, source_frame};
+use crate::source::{Feed, Intake, Pending, SourceFacts, is_stdin};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use unitape_model::{Dictionary, Header, flags};
+use unitape_ring::farm::{self, Claim, Ending, Farm};
+use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
+
+/// What to consolidate and how.
+#[derive(Debug)]
+pub struct Options<'a> {
+    /// The feeds; ties in time go to the earlier one.
+    pub feeds: Vec<Feed>,
+    /// Worker threads, 1 or more; the result does not depend on it.
+    pub workers: usize,
+    /// Bytes of a block, 64 KiB to 1 MiB in use and less in tests; the result does not depend on it.
+    pub block_bytes: usize,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// When up, the run ends after the blocks under way; a later run goes on from there.
+    pub stop: Option<&'a AtomicBool>,
+    /// What has been done so far, for progress bars.
+    pub progress: Arc<Progress>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            feeds: Vec::new(),
+            workers: 1,
+            block_bytes: BLOCK_BYTES,
+            tape: TapeOptions::default(),
+            stop: None,
+            progress: Arc::default(),
+        }
+    }
+}
+
+/// Bytes of a block unless told otherwise.
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// What a run has done so far.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes of input read.
+    pub bytes: Arc<AtomicU64>,
+    /// Bytes of input in all, as far as it is known.
+    pub bytes_total: AtomicU64,
+    /// Messages and events.
+    pub counters: Arc<Counters>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The account of the whole tape.
+    pub summary: Summary,
+    /// Whether all input was consumed, or the run was stopped before.
+    pub ending: Ending,
+    /// Messages that this run read (those that were on the tape already not counted).
+    pub fresh_messages: u64,
+}
+
+/// Consolidates the feeds onto the tape in `dir`: makes it, or goes on where an earlier run ended.
+///
+/// # Errors
+/// When an input cannot be read, is not what the tape says it was, or the tape refuses. What was committed
+/// stays, and another run goes on from there.
+pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
+    if options.workers == 0 {
+        return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
+    }
+    let facts: Vec<Vec<SourceFacts>> = options
+        .feeds
+        .iter()
+        .map(|f| f.files.iter().map(|path| SourceFacts::of(path)).collect())
+        .collect::<Result<_, _>>()?;
+    let id = match Reader::open(dir, Start::End) {
+        Ok(reader) => reader.id(),
+        Err(_) => tape_id(&options.feeds, &facts),
+    };
+    let (mut writer, _) = Writer::open(dir, id, options.tape.clone())?;
+    let mut account = Account::of(dir)?;
+    let raw = RawLog::open(dir, account.raw_bytes)?;
+    let before: u64 = account.sources.iter().map(|s| s.tally.messages).sum();
+
+    let mut consolidation = Consolidation { sources: Vec::new() };
+    let mut intake = Vec::new();
+    let mut states = Vec::new();
+    for (feed, facts) in options.feeds.iter().zip(&facts) {
+        let (state, pending) = open_feed(feed, facts, &mut account, &mut writer)?;
+        let left: u64 =
+            pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
+        options.progress.bytes_total.fetch_add(left, std::sync::atomic::Ordering::Relaxed);
+        intake.push((feed.format.clone(), pending, state.outstanding()));
+        consolidation.sources.push(state.sources.iter().map(|s| s.id).collect());
+        states.push(state);
+    }
+    let counters = options.progress.counters.clone();
+    let names = account.dictionary.clone();
+    let sequencer = Sequencer::new(writer, raw, names, account.next_source, states, counters);
+    let workers = (0..options.workers)
+        .map(|_| {
+            let decoders = options.feeds.iter().map(|f| f.format.decoder()).collect::<Result<_, _>>()?;
+            Ok(Worker {
+                decoders,
+                known: sequencer.dictionary().clone(),
+                seen: 0,
+                spares: Vec::new(),
+                pieces: None,
+            })
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    let intake = Intake::new(intake, options.block_bytes, options.progress.bytes.clone());
+    let farm_options = farm::Options { stop: options.stop, name: "decode", ..farm::Options::default() };
+    let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
+        unitape_ring::Error::Stage { error, .. } => error,
+        unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
+        other => Error::Config { origin: "--workers".to_owned(), what: other.to_string() },
+    })?;
+    done.sequencer.settle(&mut account);
+    done.sequencer.close()?;
+    let summary = account.summary();
+    Ok(Outcome { fresh_messages: summary.messages - before, summary, ending: done.ending })
+}
+
+/// What all workers share.
+struct Consolidation {
+    /// Ids of the source definitions, by feed and source.
+    sources: Vec<Vec<u32>>,
+}
+
+/// What one thread owns.
+struct Worker {
+    /// One per feed.
+    decoders: Vec<Decoder>,
+    /// Its snapshot of the names.
+    known: Dictionary,
+    /// How many definitions the snapshot has.
+    seen: usize,
+    spares: Vec<Box<Block>>,
+    pieces: Option<PieceBuffer>,
+}
+
+impl Farm for Consolidation {
+    type Worker = Worker;
+    type Intake = Intake;
+    type Input = Box<Block>;
+    type Block = Box<Block>;
+    type Sequencer = Sequencer;
+    type Plan = Option<Plan>;
+    type Error = Error;
+
+    fn intake(
+        &self,
+        intake: &mut Intake,
+        worker: &mut Worker,
+        _claim: Claim<'_>,
+    ) -> Result<Option<Box<Block>>, Error> {
+        let mut block = worker.spares.pop().unwrap_or_default();
+        Ok(intake.fill(&mut block)?.then_some(block))
+    }
+
+    fn work(&self, worker: &mut Worker, mut block: Box<Block>) -> Result<Box<Block>, Error> {
+        let source = self.sources[block.feed][block.source];
+        worker.decoders[block.feed].decode(&mut block, source, &worker.known);
+        Ok(block)
+    }
+
+    fn sequence(
+        &self,
+        sequencer: &mut Sequencer,
+        worker: &mut Worker,
+        mut block: Box<Block>,
+    ) -> Result<Option<Plan>, Error> {
+        if let Some(buffer) = worker.pieces.take() {
+            sequencer.recycle(buffer);
+        }
+        let feed = sequencer.feed(block.feed);
+        if feed.misses(&block) {
+            // The cut was wrong: what the block before left over belongs here.
+            feed.join_leftover(&mut block);
+            let source = self.sources[block.feed][block.source];
+            worker.decoders[block.feed].decode(&mut block, source, &worker.known);
+        }
+        let plan = sequencer.take(block)?;
+        sequencer.publish(&mut worker.known, &mut worker.seen);
+        worker.spares.extend(sequencer.spare());
+        Ok(plan)
+    }
+
+    fn finish(&self, worker: &mut Worker, plan: Option<Plan>) -> Result<(), Error> {
+        if let Some(plan) = plan {
+            let (block, pieces) = plan.carry_out()?;
+            worker.spares.push(block);
+            worker.pieces = Some(pieces);
+        }
+        Ok(())
+    }
+}
+
+/// Finds the feed's sources on the tape, defines those it does not have, and says which are to be read.
+fn open_feed(
+    feed: &Feed,
+    facts: &[SourceFacts],
+    account: &mut Account,
+    writer: &mut Writer,
+) -> Result<(FeedState, Vec<Pending>), Error> {
+    let sort = Sort { format: feed.format.name().to_owned(), mapping: feed.format.mapping() };
+    let mut states = Vec::new();
+    let mut pending = Vec::new();
+    let mut taken: Vec<u32> = Vec::new();
+    for (index, (path, facts)) in feed.files.iter().zip(facts).enumerate() {
+        let known = account.sources.iter().find(|s| {
+            s.feed == feed.name && s.file == facts.file && !taken.contains(&s.id) && !is_stdin(path)
+        });
+        let same = known.filter(|s| s.hash == facts.hash && s.size == facts.size);
+        let known = match (same, known) {
+            (Some(s), _) if s.end || s.sort == sort => Some(s.clone()),
+            (Some(s), _) => return Err(changed(s, "it was begun with another mapping")),
+            (None, Some(s)) if !s.end => return Err(changed(s, "its content has changed")),
+            _ => None,
+        };
+        let source = match known {
+            Some(source) => source,
+            None => {
+                let source = SourceAccount {
+                    id: account.next_source,
+                    feed: feed.name.clone(),
+                    file: facts.file.clone(),
+                    size: facts.size,
+                    hash: facts.hash.clone(),
+                    sort: sort.clone(),
+                    ..SourceAccount::default()
+                };
+                account.next_source += 1;
+                let mut frame = Vec::new();
+                source_frame(&mut frame, source.id, &feed.name, facts, &sort, 0);
+                Header::read(&frame).with_flags(flags::LAST).write(&mut frame);
+                writer.append(&frame)?;
+                account.sources.push(source.clone());
+                source
+            }
+        };
+        taken.push(source.id);
+        if !source.end {
+            pending.push(Pending { index, path: path.clone(), from: source.through });
+        }
+        states.push(SourceState {
+            id: source.id,
+            extents: source.extents,
+            tally: source.tally,
+            on_tape_through: source.last_offset,
+            feed: source.feed,
+            file: source.file,
+            sort: source.sort,
+        });
+    }
+    let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
+    let running_max = order.running_max.unwrap_or(crate::block::NO_TS);
+    let open = pending.len();
+    Ok((FeedState::new(states, (running_max, order.sessions), open, Arc::default()), pending))
+}
+
+fn changed(source: &SourceAccount, what: &str) -> Error {
+    Error::SourceChanged { feed: source.feed.clone(), file: source.file.clone(), what: what.to_owned() }
+}
+
+/// The same input gives the same identity.
+fn tape_id(feeds: &[Feed], facts: &[Vec<SourceFacts>]) -> TapeId {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    for (feed, facts) in feeds.iter().zip(facts) {
+        add(&feed.name);
+        add(feed.format.name());
+        add(&feed.format.mapping().unwrap_or_default());
+        for f in facts {
+            add(&f.file);
+            add(f.hash.as_deref().unwrap_or_default());
+        }
+    }
+    let bytes = hasher.finalize();
+    TapeId(u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
+}
+
+/// The feed that a bare file becomes: recognised by its content, named after itself.
+///
+/// # Errors
+/// When it cannot be read or is nothing we know.
+pub fn feed_of_file(path: &Path) -> Result<Feed, Error> {
+    let format = crate::detect::detect(path)?;
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    Ok(Feed { name, format, files: vec![path.to_owned()] })
+}
+
+/// The feed of `name=format:mapping:path`; the mapping may be left out where the format has none.
+///
+/// # Errors
+/// When it is not of that form, or there is no such format or mapping.
+pub fn feed_of_option(option: &str) -> Result<Feed, Error> {
+    let config = || Error::Config {
+        origin: format!("--feed {option}"),
+        what: "not of the form name=format:mapping:path".to_owned(),
+    };
+    let (name, rest) = option.split_once('=').ok_or_else(config)?;
+    let (format, rest) = rest.split_once(':').ok_or_else(config)?;
+    let (mapping, path) = rest.split_once(':').unwrap_or(("", rest));
+    if name.is_empty() || path.is_empty() {
+        return Err(config());
+    }
+    Ok(Feed { name: name.to_owned(), format: Format::named(format, mapping)?, files: vec![path.into()] })
+}

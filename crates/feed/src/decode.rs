@@ -1,0 +1,111 @@
+//! The decoders behind one face: a block of bytes becomes a block of events.
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::fix::FixDecoder;
+use crate::jsonl;
+use crate::mapping::Mapping;
+use unitape_codec::fix::Framer;
+use unitape_model::Dictionary;
+
+/// How a codec's stream may be cut for the farm.
+///
+/// Only `stateless` has members today; FAST brings `per-channel` and `stream`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statefulness {
+    /// Messages stand for themselves: blocks decode in parallel.
+    Stateless,
+}
+
+/// The sort of bytes a feed delivers.
+#[derive(Clone, Debug)]
+pub enum Format {
+    /// FIX tag=value, by a mapping.
+    Fix(Box<Mapping>),
+    /// Events as JSON Lines.
+    Events,
+}
+
+/// A decoder; one per worker and feed.
+#[derive(Debug)]
+pub enum Decoder {
+    /// FIX by a mapping.
+    Fix(Box<FixDecoder>),
+    /// Events as JSON Lines.
+    Events,
+}
+
+impl Format {
+    /// The format's word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Format::Fix(_) => "fix",
+            Format::Events => "events",
+        }
+    }
+
+    /// Name and hash of the mapping.
+    pub fn mapping(&self) -> Option<String> {
+        match self {
+            Format::Fix(m) => Some(m.identity()),
+            Format::Events => None,
+        }
+    }
+
+    /// How the farm may cut it.
+    pub fn statefulness(&self) -> Statefulness {
+        match self {
+            Format::Fix(_) | Format::Events => Statefulness::Stateless,
+        }
+    }
+
+    /// A decoder.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled.
+    pub fn decoder(&self) -> Result<Decoder, Error> {
+        Ok(match self {
+            Format::Fix(mapping) => Decoder::Fix(Box::new(FixDecoder::new(Framer::default(), mapping)?)),
+            Format::Events => Decoder::Events,
+        })
+    }
+
+    /// The format and mapping of these names, as `--feed` gives them.
+    ///
+    /// # Errors
+    /// When there is no such format or mapping.
+    pub fn named(format: &str, mapping: &str) -> Result<Self, Error> {
+        let config = |what: String| Error::Config { origin: "feed".to_owned(), what };
+        match format {
+            "fix" if mapping.is_empty() => {
+                Err(config("format fix needs a mapping: name=fix:MAPPING:path".to_owned()))
+            }
+            "fix" => Ok(Format::Fix(Box::new(Mapping::load(mapping)?))),
+            "events" => Ok(Format::Events),
+            other => Err(config(format!("no format `{other}`; formats: fix, events"))),
+        }
+    }
+
+    /// Where to cut `buf` so that, as far as can be guessed, only whole messages stand before the cut.
+    pub fn cut(&self, buf: &[u8]) -> usize {
+        match self {
+            Format::Fix(_) => Framer::default().cut(buf),
+            Format::Events => jsonl::cut(buf),
+        }
+    }
+}
+
+impl Decoder {
+    /// Decodes all whole messages of `block`; at the end of the source everything.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        block.reset();
+        match self {
+            Decoder::Fix(d) => d.decode(block, source, known),
+            Decoder::Events => jsonl::decode(block, source, known),
+        }
+        if block.eof {
+            block.decoded = block.bytes.len();
+            block.mark_progress(block.base + block.bytes.len() as u64, true);
+        }
+    }
+}

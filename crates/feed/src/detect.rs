@@ -1,0 +1,53 @@
+//! What a file is, by its content.
+
+use crate::decode::Format;
+use crate::error::Error;
+use crate::mapping::Mapping;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+const LOOK_BYTES: u64 = 64 << 10;
+
+/// The format and shipped mapping of a file.
+///
+/// # Errors
+/// When it cannot be read, or is nothing we know; the error shows what stands there.
+pub fn detect(path: &Path) -> Result<Format, Error> {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|f| f.take(LOOK_BYTES).read_to_end(&mut head));
+    read.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
+    recognise(&head).ok_or_else(|| Error::Unrecognised { path: path.to_owned(), seen: seen(&head) })
+}
+
+fn recognise(head: &[u8]) -> Option<Format> {
+    let text = head.trim_ascii_start();
+    if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
+        return Some(Format::Events);
+    }
+    let start = head.windows(5).position(|w| w == b"8=FIX")?;
+    let end = head[start..].iter().position(|b| *b == 1)? + start;
+    let begin_string = std::str::from_utf8(&head[start + 2..end]).ok()?;
+    let fits = |m: &Mapping| {
+        m.format == "fix"
+            && m.detect.begin_string.iter().any(|b| b == begin_string)
+            && m.detect.contains.iter().all(|c| contains(head, c.as_bytes()))
+    };
+    // The mapping that asks for most is the one that knows the file best.
+    let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
+    Some(Format::Fix(Box::new(best)))
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|w| w == part)
+}
+
+fn seen(head: &[u8]) -> String {
+    match head {
+        [] => "the file is empty".to_owned(),
+        [0x1f, 0x8b, ..] => "gzip; unpack it first".to_owned(),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd; unpack it first".to_owned(),
+        _ if head.iter().all(|b| *b == 0) => "nothing but zeros".to_owned(),
+        _ => format!("it begins with \"{}\"", head[..head.len().min(24)].escape_ascii()),
+    }
+}

@@ -1,0 +1,82 @@
+//! What can go wrong on the way from bytes to the tape; each says what was being done and where.
+
+use std::path::PathBuf;
+
+/// An error of this crate. Bad messages are no errors: they go into quarantine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A mapping cannot be used.
+    #[error("mapping {origin}: {what}")]
+    Mapping {
+        /// File name, or `built in`.
+        origin: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A configuration cannot be used.
+    #[error("{origin}: {what}")]
+    Config {
+        /// File name or option.
+        origin: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Reading an input failed.
+    #[error("{}: at byte {offset}: {source}", path.display())]
+    Read {
+        /// The input.
+        path: PathBuf,
+        /// Where, in bytes from its start.
+        offset: u64,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// The content is of no sort we know.
+    #[error(
+        "{}: not recognised by its content ({seen}); name it with --feed name=format:mapping:path", path.display()
+    )]
+    Unrecognised {
+        /// The input.
+        path: PathBuf,
+        /// What stands at its start.
+        seen: String,
+    },
+    /// An input is not what the tape says it was.
+    #[error("{file} of feed {feed}: {what}; the tape holds the beginning of another one, use a new tape")]
+    SourceChanged {
+        /// The feed.
+        feed: String,
+        /// The input's name.
+        file: String,
+        /// What differs.
+        what: String,
+    },
+    /// The quarantine's raw log.
+    #[error("{}: {source}", path.display())]
+    Raw {
+        /// Its file.
+        path: PathBuf,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// What stands on a tape does not fit together.
+    #[error("tape, position {position}: {what}")]
+    Inconsistent {
+        /// Where.
+        position: u64,
+        /// What.
+        what: String,
+    },
+    /// The tape refused.
+    #[error(transparent)]
+    Tape(#[from] unitape_tape::Error),
+    /// A worker could not be started.
+    #[error("cannot start worker {worker}: {source}")]
+    Spawn {
+        /// Which.
+        worker: usize,
+        /// The system's word.
+        source: std::io::Error,
+    },
+}

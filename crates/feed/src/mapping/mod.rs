@@ -1,0 +1,311 @@
+//! Mappings: how a message becomes events, told in TOML and compiled once.
+//!
+//! ```toml
+//! name = "jse-fix50-indices"
+//! format = "fix"
+//! detect = { begin_string = ["FIXT.1.1"], contains = ["1180=JSEFTSEP"] }
+//!
+//! [message]                 # what holds for every message
+//! ts = "52"                 # event time
+//! sequence = "1181"
+//! unlisted = "keep"         # fields that nothing below names: "keep" in the event, or "drop"
+//! drop = ["1180"]           # fields that are known and not wanted
+//!
+//! [group.268]               # a repeating group: its entries begin with the delimiter
+//! delimiter = "279"
+//! members = ["279", "55", "269", "270"]
+//!
+//! [table.side]              # values on the wire → values of the field
+//! "1" = "B"
+//!
+//! [[rule]]                  # the first rule whose `when` holds decides; no rule: quarantine
+//! when = { "35" = "0" }
+//! ignore = true
+//!
+//! [[rule]]
+//! when = { "35" = "X" }
+//! [[rule.event]]
+//! kind = "index"
+//! each = "268"              # one event per entry of this group …
+//! when = { "269" = "3" }    # … for which this holds
+//! fields = { index = "55", px = "270" }
+//! keep = { entry_time = "273" }   # kept beside the fields, under this name
+//! ```
+//!
+//! A field is a tag, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
+//! `{ const = "XJSE" }`, or the value of a group entry that is picked by a key:
+//! `{ group = "453", key = "452", is = "3", value = "448" }`. A group that looks different in different
+//! messages is told several times, under names of its own with `count = "268"`.
+
+mod plan;
+
+pub use plan::{Cond, EventPlan, FieldPlan, From, GroupPlan, KEEP, Pick, Plan, Rule};
+
+use crate::error::Error;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A mapping as its file tells it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mapping {
+    /// Name, by which `--feed` and source definitions refer to it.
+    pub name: String,
+    /// Format of the bytes: `fix`.
+    pub format: String,
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// How to know a file of this sort by its content.
+    #[serde(default)]
+    pub detect: Detect,
+    /// What holds for every message.
+    pub message: Message,
+    /// Repeating groups by count tag.
+    #[serde(default)]
+    pub group: BTreeMap<String, Group>,
+    /// Tables of values.
+    #[serde(default)]
+    pub table: BTreeMap<String, BTreeMap<String, String>>,
+    /// What to do with which message.
+    pub rule: Vec<RuleText>,
+    /// The file's own text, for its hash.
+    #[serde(skip)]
+    pub text: String,
+    /// Where it came from, for errors: a file name or `built in`.
+    #[serde(skip)]
+    pub origin: String,
+}
+
+/// How to know a file by its first bytes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Detect {
+    /// BeginString (8) is one of these.
+    #[serde(default)]
+    pub begin_string: Vec<String>,
+    /// Each of these fields occurs near the start.
+    #[serde(default)]
+    pub contains: Vec<String>,
+}
+
+/// What holds for every message.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// Field of the event time, a UTCTimestamp.
+    pub ts: String,
+    /// Used where `ts` is not there.
+    pub ts_or: Option<String>,
+    /// Field of the feed's own sequence number.
+    pub sequence: Option<String>,
+    /// Fields that name the session whose sequence it is.
+    #[serde(default)]
+    pub session: Vec<String>,
+    /// Field that says `Y` when the message may have been sent before; with a sequence that its session has
+    /// already passed it is a duplicate.
+    pub possdup: Option<String>,
+    /// What becomes of fields that nothing names.
+    #[serde(default)]
+    pub unlisted: Unlisted,
+    /// Fields that are known and not wanted.
+    #[serde(default)]
+    pub drop: Vec<String>,
+}
+
+/// What becomes of fields that nothing names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unlisted {
+    /// Kept in the event, under their tag.
+    #[default]
+    Keep,
+    /// Not kept.
+    Drop,
+}
+
+/// A repeating group.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Tag of its count, where the group's name is not that tag.
+    pub count: Option<String>,
+    /// First field of every entry.
+    pub delimiter: String,
+    /// All fields an entry may have.
+    pub members: Vec<String>,
+}
+
+/// A rule as its file tells it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleText {
+    /// Fields and the values they must have.
+    #[serde(default)]
+    pub when: BTreeMap<String, String>,
+    /// The message is known and becomes nothing.
+    #[serde(default)]
+    pub ignore: bool,
+    /// The events it becomes.
+    #[serde(default)]
+    pub event: Vec<EventText>,
+}
+
+/// An event of a rule as its file tells it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventText {
+    /// Kind of the event.
+    pub kind: String,
+    /// One event per entry of this group.
+    pub each: Option<String>,
+    /// Fields and the values they must have, of the entry where it has them, else of the message.
+    #[serde(default)]
+    pub when: BTreeMap<String, String>,
+    /// The event's fields.
+    #[serde(default)]
+    pub fields: BTreeMap<String, FieldText>,
+    /// Fields kept beside them: name and tag.
+    #[serde(default)]
+    pub keep: BTreeMap<String, String>,
+}
+
+/// Where a field's value comes from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum FieldText {
+    /// A tag.
+    Tag(String),
+    /// Anything more.
+    Table(FieldTable),
+}
+
+/// The long form of a field.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // told at the head of the module
+pub struct FieldTable {
+    pub from: Option<String>,
+    pub or: Option<String>,
+    pub r#const: Option<String>,
+    pub table: Option<String>,
+    pub r#else: Option<Otherwise>,
+    pub suffix: Option<String>,
+    pub group: Option<String>,
+    pub key: Option<String>,
+    pub is: Option<String>,
+    pub value: Option<String>,
+}
+
+/// What becomes of a value that the table does not have; by default the message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Otherwise {
+    /// Taken as it is.
+    Keep,
+    /// The field is left out.
+    Omit,
+}
+
+impl Mapping {
+    /// Reads a mapping; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong, with line and column where TOML knows them.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        let mut mapping: Mapping = toml::from_str(text).map_err(|e| Error::Mapping {
+            origin: origin.to_owned(),
+            what: e.to_string().trim_end().to_owned(),
+        })?;
+        mapping.text = text.to_owned();
+        mapping.origin = origin.to_owned();
+        Plan::compile(&mapping)?;
+        Ok(mapping)
+    }
+
+    /// The shipped mapping of this name.
+    pub fn built_in(name: &str) -> Option<Self> {
+        Self::all_built_in().find(|m| m.name == name)
+    }
+
+    /// All shipped mappings.
+    pub fn all_built_in() -> impl Iterator<Item = Self> {
+        BUILT_IN.iter().map(|text| Self::parse(text, "built in").expect("a shipped mapping is tested"))
+    }
+
+    /// A shipped mapping by name, or a file by path.
+    ///
+    /// # Errors
+    /// When there is neither, or the file is no mapping.
+    pub fn load(name_or_path: &str) -> Result<Self, Error> {
+        if let Some(m) = Self::built_in(name_or_path) {
+            return Ok(m);
+        }
+        match std::fs::read_to_string(name_or_path) {
+            Ok(text) => Self::parse(&text, name_or_path),
+            Err(e) => Err(Error::Mapping {
+                origin: name_or_path.to_owned(),
+                what: format!(
+                    "neither a shipped mapping ({}) nor a readable file: {e}",
+                    Self::all_built_in().map(|m| m.name).collect::<Vec<_>>().join(", ")
+                ),
+            }),
+        }
+    }
+
+    /// Name and hash, as source definitions record them.
+    pub fn identity(&self) -> String {
+        format!("{}@{}", self.name, &blake3::hash(self.text.as_bytes()).to_hex()[..16])
+    }
+}
+
+const BUILT_IN: &[&str] = &[
+    include_str!("../../../../mappings/jse-fix50-indices.toml"),
+    include_str!("../../../../mappings/fix44-orders.toml"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Mapping::parse(text, "m.toml").map(|_| "ok".to_owned()).unwrap_or_else(|e| e.to_string())
+    }
+
+    const HEAD: &str = "name='m'\nformat='fix'\nmessage={ts='52'}\n";
+
+    #[test]
+    fn shipped_mappings_compile_and_have_names_of_their_own() {
+        let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
+        assert_eq!(names, ["jse-fix50-indices", "fix44-orders"]);
+    }
+
+    #[test]
+    fn mistakes_are_named_where_they_are() {
+        for (rule, says) in [
+            ("[[rule]]\nwhen={35='X'}\n", "rule 1: neither `ignore` nor an event"),
+            ("[[rule]]\n[[rule.event]]\nkind='bob'\n", "rule 1, event 1: no kind `bob`"),
+            (
+                "[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={pxx='1'}\n",
+                "rule 1, event 1: `bbo` has no field `pxx`",
+            ),
+            (
+                "[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={instr='55',bid='x'}\n",
+                "rule 1, event 1, bid: `x` is no tag",
+            ),
+            (
+                "[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={instr='55',bid={from='1',table='t'}}\n",
+                "rule 1, event 1, bid: no table `t`",
+            ),
+            ("[[rule]]\n[[rule.event]]\nkind='bbo'\neach='268'\n", "rule 1, event 1: no group `268`"),
+            (
+                "[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={bid='1'}\n",
+                "rule 1, event 1: `bbo` needs the field `instr`",
+            ),
+            ("[[rule]]\nignore=true\nwhat=1\n", "unknown field `what`"),
+        ] {
+            let got = error(&format!("{HEAD}{rule}"));
+            assert!(got.contains(says), "{got}\nshould say: {says}");
+        }
+    }
+}

@@ -1,0 +1,662 @@
+//! The sequencer: what order must decide.
+//!
+//! It holds the turn: blocks come to it in the order they were claimed. For each message it decides whether it
+//! goes on the tape (not when it is there already after a restart, not when it is a duplicate), gives ids to
+//! names in tape order, puts definitions right before their first use, merges feeds by time, and gives
+//! everything a place on the tape. With one feed the worker copies its own block into that place when it has
+//! left the turn; a merge of several feeds copies here, because its pieces come from several workers' blocks.
+//!
+//! Invariant: what is written depends on the sources alone, not on where blocks were cut, on how many workers
+//! there are, or on when anything ran.
+
+use crate::account::Account;
+use crate::block::{Block, NO_TS, Tally, What};
+use crate::error::Error;
+use crate::quarantine::RawLog;
+use crate::source::SourceFacts;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use unitape_model::schema::at;
+use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, Kind, UnixNanos, Value, flags, frames};
+use unitape_tape::{Claim, Writer};
+
+/// The state behind the sequencing turnstile.
+#[derive(Debug)]
+pub struct Sequencer {
+    writer: Writer,
+    raw: RawLog,
+    dictionary: Dictionary,
+    /// Every name in the order it was defined, for workers to catch up with.
+    defined: Vec<(Dict, u32)>,
+    feeds: Vec<FeedState>,
+    /// Next id of a source definition.
+    next_source: u32,
+    pieces: Vec<Piece>,
+    /// Events by kind written by this run.
+    pub by_kind: [u64; 64],
+    spares: Vec<Box<Block>>,
+    counters: Arc<Counters>,
+}
+
+/// What a run has done so far, for progress bars.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub messages: AtomicU64,
+    pub events: AtomicU64,
+    pub quarantined: AtomicU64,
+}
+
+/// What the sequencer keeps of a feed.
+#[derive(Debug)]
+pub struct FeedState {
+    /// Sources in order.
+    pub sources: Vec<SourceState>,
+    /// Blocks decoded and not yet wholly on the tape.
+    queue: VecDeque<Box<Block>>,
+    cursor: Cursor,
+    /// Where the next block must start: index of the source and offset.
+    expected: Option<(usize, u64)>,
+    /// Bytes that the block before left undecoded.
+    leftover: Vec<u8>,
+    /// Greatest event time so far: a feed's own order wins over its clock.
+    pub running_max: i64,
+    /// Greatest sequence of each session.
+    pub sessions: Sessions,
+    /// Sources still to come or not yet ended.
+    open_sources: usize,
+    outstanding: Arc<AtomicU64>,
+}
+
+/// What the sequencer keeps of a source.
+#[derive(Clone, Debug, Default)]
+pub struct SourceState {
+    /// Id of its definition.
+    pub id: u32,
+    /// Id of the definition of each further 4 GiB.
+    pub extents: BTreeMap<u32, u32>,
+    /// Its account so far.
+    pub tally: Tally,
+    /// Messages that start here or before are on the tape already.
+    pub on_tape_through: Option<u64>,
+    /// Name of its feed, to define further extents.
+    pub feed: String,
+    /// File name.
+    pub file: String,
+    /// Format and mapping.
+    pub sort: Sort,
+}
+
+/// Format and mapping of a source, as its definition tells them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sort {
+    /// The format's word.
+    pub format: String,
+    /// Name and hash of the mapping.
+    pub mapping: Option<String>,
+}
+
+impl SourceState {
+    /// Id of the definition of a further 4 GiB, and whether it is given just now.
+    fn extent(&mut self, extent: u32, next: &mut u32) -> (u32, bool) {
+        if let Some(id) = self.extents.get(&extent) {
+            return (*id, false);
+        }
+        let id = *next;
+        *next += 1;
+        self.extents.insert(extent, id);
+        (id, true)
+    }
+}
+
+/// How far the first block of a feed's queue has been taken.
+#[derive(Debug, Default)]
+struct Cursor {
+    unit: usize,
+    arena: usize,
+    fixup: usize,
+    raw: usize,
+    run: usize,
+    /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
+    resolved: [Vec<u32>; Dict::COUNT],
+}
+
+/// A stretch of frames that goes onto the tape as it is.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    feed: u32,
+    /// Index in the feed's queue.
+    block: u32,
+    /// In `added` rather than in the arena.
+    added: bool,
+    start: u32,
+    end: u32,
+}
+
+/// Where a block goes: its own pieces and the place claimed for them.
+#[derive(Debug)]
+pub struct Plan {
+    block: Box<Block>,
+    pieces: Vec<Piece>,
+    claim: Claim,
+}
+
+impl Plan {
+    /// Copies the block onto the tape and publishes it. Gives the block back for its next bytes.
+    ///
+    /// # Errors
+    /// When the tape refuses; the claim is then lost and the tape must be opened again.
+    pub fn carry_out(self) -> Result<(Box<Block>, PieceBuffer), Error> {
+        let Plan { block, pieces, mut claim } = self;
+        for p in &pieces {
+            claim.put(p.of(&block))?;
+        }
+        claim.publish();
+        Ok((block, PieceBuffer(pieces)))
+    }
+}
+
+/// An emptied list of pieces on its way back to be used again.
+#[derive(Debug)]
+pub struct PieceBuffer(Vec<Piece>);
+
+impl Piece {
+    fn of<'b>(&self, block: &'b Block) -> &'b [u8] {
+        let bytes = if self.added { &block.added } else { &block.arena };
+        &bytes[self.start as usize..self.end as usize]
+    }
+}
+
+impl FeedState {
+    /// A feed with its sources, of which `open_sources` are still to be read.
+    pub fn new(
+        sources: Vec<SourceState>,
+        (running_max, sessions): (i64, Sessions),
+        open_sources: usize,
+        outstanding: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            sources,
+            queue: VecDeque::new(),
+            cursor: Cursor::default(),
+            expected: None,
+            leftover: Vec::new(),
+            running_max,
+            sessions,
+            open_sources,
+            outstanding,
+        }
+    }
+
+    /// How many of its blocks are claimed and not yet wholly on the tape.
+    pub fn outstanding(&self) -> Arc<AtomicU64> {
+        self.outstanding.clone()
+    }
+
+    /// The block that the cursor stands in. Those before it are done and wait to be copied.
+    fn in_hand(&self) -> Option<usize> {
+        self.queue.iter().position(|b| !b.done)
+    }
+
+    /// The time by which the next unit is merged; `None` when nothing is at hand.
+    fn head(&self) -> Option<i64> {
+        let unit = self.queue[self.in_hand()?].units[self.cursor.unit];
+        Some(self.running_max.max(unit.ts))
+    }
+
+    /// Settles blocks without further units, so that the cursor stands at a unit or at nothing.
+    fn advance(&mut self) {
+        while let Some(i) = self.in_hand() {
+            let block = &mut self.queue[i];
+            if self.cursor.unit < block.units.len() {
+                return;
+            }
+            apply_runs(block, &mut self.cursor.run, block.runs.len(), &mut self.sessions);
+            let state = &mut self.sources[block.source];
+            state.tally = state.tally.plus(block.tally);
+            block.done = true;
+            self.cursor = Cursor::default();
+        }
+    }
+
+    /// The block's place in its source does not follow what was decoded before it.
+    pub fn misses(&self, block: &Block) -> bool {
+        !self.leftover.is_empty() || self.expected.is_some_and(|e| e != (block.source, block.base))
+    }
+
+    /// Puts what was left over before the block's own bytes, to be decoded again.
+    pub fn join_leftover(&mut self, block: &mut Block) {
+        block.base -= self.leftover.len() as u64;
+        self.leftover.append(&mut block.bytes);
+        std::mem::swap(&mut self.leftover, &mut block.bytes);
+        self.leftover.clear();
+    }
+}
+
+impl Sequencer {
+    /// A sequencer over an open tape, from the account of what stands on it.
+    pub fn new(
+        writer: Writer,
+        raw: RawLog,
+        dictionary: Dictionary,
+        next_source: u32,
+        feeds: Vec<FeedState>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            writer,
+            raw,
+            dictionary,
+            defined: Vec::new(),
+            feeds,
+            next_source,
+            pieces: Vec::new(),
+            by_kind: [0; 64],
+            spares: Vec::new(),
+            counters,
+        }
+    }
+
+    /// The names known so far; a worker's first snapshot.
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    /// Brings a worker's snapshot up to date; `seen` is how much of the definitions it has.
+    pub fn publish(&self, known: &mut Dictionary, seen: &mut usize) {
+        for &(dict, id) in &self.defined[*seen..] {
+            let name = self.dictionary.name(dict, id).expect("defined");
+            let follows = known.define(dict, id, name.as_bytes());
+            debug_assert!(follows, "definitions are published in order");
+        }
+        *seen = self.defined.len();
+    }
+
+    /// The feed of this index.
+    pub fn feed(&mut self, index: usize) -> &mut FeedState {
+        &mut self.feeds[index]
+    }
+
+    /// A block to be used again.
+    pub fn spare(&mut self) -> Option<Box<Block>> {
+        self.spares.pop()
+    }
+
+    /// Takes back a list of pieces.
+    pub fn recycle(&mut self, buffer: PieceBuffer) {
+        if buffer.0.capacity() > self.pieces.capacity() {
+            self.pieces = buffer.0;
+            self.pieces.clear();
+        }
+    }
+
+    /// Takes the next block in order and gives places to all that can be placed now.
+    ///
+    /// # Errors
+    /// When the tape or the raw log cannot take more.
+    pub fn take(&mut self, mut block: Box<Block>) -> Result<Option<Plan>, Error> {
+        let feed = &mut self.feeds[block.feed];
+        // What is left over belongs to the same source: at its end a block is decoded whole.
+        feed.leftover.extend_from_slice(&block.bytes[block.decoded..]);
+        feed.expected =
+            if block.eof { None } else { Some((block.source, block.base + block.bytes.len() as u64)) };
+        self.counters.messages.fetch_add(block.tally.messages, Ordering::Relaxed);
+        self.counters.events.fetch_add(block.tally.events, Ordering::Relaxed);
+        self.counters.quarantined.fetch_add(block.tally.quarantined, Ordering::Relaxed);
+        block.done = false;
+        feed.queue.push_back(block);
+        feed.advance();
+        self.place()
+    }
+
+    /// Merges as far as every open feed has something at hand, and claims the place for it.
+    fn place(&mut self) -> Result<Option<Plan>, Error> {
+        self.pieces.clear();
+        loop {
+            let mut next: Option<(i64, usize)> = None;
+            let mut must_wait = false;
+            for (i, feed) in self.feeds.iter().enumerate() {
+                match feed.head() {
+                    Some(ts) if next.is_none_or(|(t, _)| ts < t) => next = Some((ts, i)),
+                    Some(_) => {}
+                    None => must_wait |= feed.open_sources > 0,
+                }
+            }
+            let Some((_, i)) = next else { break };
+            if must_wait {
+                break;
+            }
+            let limit = self.feeds.iter().enumerate().filter(|(j, _)| *j != i).filter_map(|(j, f)| {
+                // A feed before this one wins a tie.
+                f.head().map(|ts| if j < i { ts.saturating_sub(1) } else { ts })
+            });
+            let limit = limit.min().unwrap_or(i64::MAX);
+            self.emit_run(i, limit)?;
+        }
+        let (mut bytes, mut events) = (0u64, 0u64);
+        for p in &self.pieces {
+            let piece = p.of(&self.feeds[p.feed as usize].queue[p.block as usize]);
+            bytes += piece.len() as u64;
+            events += count_events(piece, &mut self.by_kind);
+        }
+        if bytes == 0 {
+            self.drop_emptied();
+            return Ok(None);
+        }
+        let (feeds, pieces) = (&self.feeds, &self.pieces);
+        let boundary = |limit: u64| boundary_before(feeds, pieces, limit);
+        let mut claim = self.writer.claim(bytes, boundary, events)?;
+        if let [feed] = &mut self.feeds[..]
+            && feed.queue.len() == 1
+        {
+            let block = feed.queue.pop_front().expect("one block");
+            feed.outstanding.fetch_sub(1, Ordering::Relaxed);
+            return Ok(Some(Plan { block, pieces: std::mem::take(&mut self.pieces), claim }));
+        }
+        for p in &self.pieces {
+            claim.put(p.of(&self.feeds[p.feed as usize].queue[p.block as usize]))?;
+        }
+        claim.publish();
+        self.drop_emptied();
+        Ok(None)
+    }
+
+    /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
+    /// the pieces to be copied from, and stops at the end of one.
+    fn emit_run(&mut self, i: usize, limit: i64) -> Result<(), Error> {
+        let feed = &mut self.feeds[i];
+        let index = feed.in_hand().expect("a feed with a head");
+        let mut block = std::mem::take(&mut feed.queue[index]);
+        let source = block.source;
+        let mut run_start = feed.cursor.arena;
+        while let Some(&unit) = block.units.get(feed.cursor.unit) {
+            if feed.running_max.max(unit.ts) > limit {
+                break;
+            }
+            feed.running_max = feed.running_max.max(unit.ts);
+            let piece = |added, start: usize, end: usize| Piece {
+                feed: i as u32,
+                block: index as u32,
+                added,
+                start: start as u32,
+                end: end as u32,
+            };
+            let state = &mut feed.sources[source];
+            let mut wanted =
+                !(state.on_tape_through.is_some_and(|t| unit.offset <= t) && !unit.is_progress());
+            match unit.what {
+                What::Events => {}
+                What::Maybe { run } => {
+                    apply_runs(&block, &mut feed.cursor.run, run as usize, &mut feed.sessions);
+                    let r = block.runs[run as usize];
+                    let seen = feed.sessions.get(&block.sessions[r.session as usize]);
+                    if seen.is_some_and(|max| r.max <= *max) {
+                        wanted = false;
+                        block.recount_duplicate(unit.events, feed.cursor.unit);
+                    }
+                }
+                What::Quarantine => {
+                    let raw = &block.raw[feed.cursor.raw..unit.raw_end as usize];
+                    let raw_at = if wanted { self.raw.append(raw)? } else { 0 };
+                    let frame = &mut block.arena[feed.cursor.arena..unit.end as usize];
+                    let ts = if feed.running_max == NO_TS { 0 } else { feed.running_max };
+                    patch(frame, at::TS_EVENT, &ts.to_le_bytes());
+                    patch(frame, RAW_AT, &raw_at.to_le_bytes());
+                }
+                What::Progress { tally, end } => {
+                    let units_done = feed.cursor.unit;
+                    let upto = block.runs.partition_point(|r| (r.units_before as usize) <= units_done);
+                    apply_runs(&block, &mut feed.cursor.run, upto, &mut feed.sessions);
+                    let total = state.tally.plus(block.tallies[tally as usize]);
+                    let start = block.added.len();
+                    let mark = Progress {
+                        source: state.id,
+                        through: unit.offset,
+                        end,
+                        running_max: feed.running_max,
+                    };
+                    progress_frame(&mut block.added, &mark, total, &feed.sessions);
+                    self.pieces.push(piece(false, run_start, feed.cursor.arena));
+                    self.pieces.push(piece(true, start, block.added.len()));
+                    run_start = feed.cursor.arena;
+                    if end {
+                        feed.open_sources -= 1;
+                    }
+                }
+            }
+            if wanted && unit.offset >> 32 != 0 && !unit.is_progress() {
+                let frames = feed.cursor.arena..unit.end as usize;
+                let (id, new) = state.extent((unit.offset >> 32) as u32, &mut self.next_source);
+                if new {
+                    let start = block.added.len();
+                    let facts = SourceFacts { file: state.file.clone(), size: None, hash: None };
+                    source_frame(
+                        &mut block.added,
+                        id,
+                        &state.feed,
+                        &facts,
+                        &state.sort,
+                        unit.offset >> 32 << 32,
+                    );
+                    self.pieces.push(piece(false, run_start, frames.start));
+                    self.pieces.push(piece(true, start, block.added.len()));
+                    run_start = frames.start;
+                }
+                patch_each(&mut block.arena[frames], at::SOURCE, &id.to_le_bytes());
+            }
+            if wanted {
+                for f in feed.cursor.fixup..unit.fixups_end as usize {
+                    let fixup = block.fixups[f];
+                    let table = &mut feed.cursor.resolved[fixup.dict as usize];
+                    if table.len() <= fixup.id as usize {
+                        table.resize(fixup.id as usize + 1, 0);
+                    }
+                    if table[fixup.id as usize] == 0 {
+                        let name = block.names.name(fixup.dict, fixup.id).expect("the block's own name");
+                        let (id, new) = self.dictionary.intern(fixup.dict, name.as_bytes()).map_err(|r| {
+                            Error::Inconsistent {
+                                position: self.writer.end().0,
+                                what: format!("{}: {r}", fixup.dict.name()),
+                            }
+                        })?;
+                        if new {
+                            self.defined.push((fixup.dict, id));
+                            let start = block.added.len();
+                            define_frame(&mut block.added, fixup.dict, id, name);
+                            self.pieces.push(piece(false, run_start, fixup.frame as usize));
+                            self.pieces.push(piece(true, start, block.added.len()));
+                            run_start = fixup.frame as usize;
+                        }
+                        table[fixup.id as usize] = id;
+                    }
+                    let id = table[fixup.id as usize];
+                    let width = if fixup.dict == Dict::Venue { 2 } else { 4 };
+                    let place = fixup.at as usize;
+                    block.arena[place..place + width].copy_from_slice(&id.to_le_bytes()[..width]);
+                }
+            } else {
+                self.pieces.push(piece(false, run_start, feed.cursor.arena));
+                run_start = unit.end as usize;
+            }
+            feed.cursor.unit += 1;
+            feed.cursor.arena = unit.end as usize;
+            feed.cursor.fixup = unit.fixups_end as usize;
+            feed.cursor.raw = unit.raw_end as usize;
+        }
+        self.pieces.push(Piece {
+            feed: i as u32,
+            block: index as u32,
+            added: false,
+            start: run_start as u32,
+            end: feed.cursor.arena as u32,
+        });
+        self.pieces.retain(|p| p.start < p.end);
+        feed.queue[index] = block;
+        feed.advance();
+        Ok(())
+    }
+
+    /// Gives blocks that are wholly on the tape back.
+    fn drop_emptied(&mut self) {
+        for feed in &mut self.feeds {
+            while feed.queue.front().is_some_and(|b| b.done) {
+                let block = feed.queue.pop_front().expect("a front");
+                // Relaxed: a guess for the intake, as there.
+                feed.outstanding.fetch_sub(1, Ordering::Relaxed);
+                self.spares.push(block);
+            }
+        }
+    }
+
+    /// The tape, when all blocks are placed; and the raw log, synced.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn close(self) -> Result<(), Error> {
+        let Self { writer, raw, .. } = self;
+        raw.sync()?;
+        writer.close()?;
+        Ok(())
+    }
+
+    /// Adds this run's counts to the account that was read from the tape.
+    pub fn settle(&self, account: &mut Account) {
+        for (kind, n) in self.by_kind.iter().enumerate() {
+            account.by_kind[kind] += n;
+        }
+        for feed in &self.feeds {
+            for source in &feed.sources {
+                account.settle(source);
+            }
+        }
+    }
+}
+
+type Sessions = BTreeMap<Vec<u8>, u64>;
+
+fn apply_runs(block: &Block, done: &mut usize, upto: usize, sessions: &mut Sessions) {
+    for run in &block.runs[(*done).min(upto)..upto] {
+        let session = &block.sessions[run.session as usize];
+        match sessions.get_mut(session) {
+            Some(max) => *max = run.max.max(*max),
+            None => _ = sessions.insert(session.clone(), run.max),
+        }
+    }
+    *done = upto.max(*done);
+}
+
+fn patch_each(mut run: &mut [u8], at: usize, bytes: &[u8]) {
+    while !run.is_empty() {
+        patch(run, at, bytes);
+        let len = Header::read(run).len_bytes();
+        run = &mut run[len..];
+    }
+}
+
+fn patch(frame: &mut [u8], at: usize, bytes: &[u8]) {
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+fn count_events(piece: &[u8], by_kind: &mut [u64; 64]) -> u64 {
+    let mut events = 0;
+    let mut at = 0;
+    while at < piece.len() {
+        let header = Header::read(&piece[at..]);
+        if !header.is_meta() {
+            events += 1;
+            by_kind[usize::from(header.kind() & 63)] += 1;
+        }
+        at += header.len_bytes();
+    }
+    events
+}
+
+/// The last frame boundary of the pieces at or before `limit`, and the events before it.
+fn boundary_before(feeds: &[FeedState], pieces: &[Piece], limit: u64) -> (u64, u64) {
+    let (mut bytes, mut events) = (0u64, 0u64);
+    for p in pieces {
+        for (_, header, frame) in frames(p.of(&feeds[p.feed as usize].queue[p.block as usize])) {
+            if bytes + frame.len() as u64 > limit {
+                return (bytes, events);
+            }
+            bytes += frame.len() as u64;
+            events += u64::from(!header.is_meta());
+        }
+    }
+    (bytes, events)
+}
+
+/// Where a quarantine event says its place in the raw log; the tests hold it against the schema.
+const RAW_AT: usize = 40;
+
+/// The definition of a name.
+pub fn define_frame(out: &mut Vec<u8>, dict: Dict, id: u32, name: &str) {
+    let mut e = EventBuilder::begin(out, Kind::Define, UnixNanos(0));
+    set(&mut e, Field::Dict, Value::UInt(dict as u64));
+    set(&mut e, Field::Index, Value::UInt(id.into()));
+    set(&mut e, Field::Name, Value::Text(name));
+    e.finish(0).expect("a definition is short");
+}
+
+/// The definition of a source, or of one more 4 GiB of it.
+pub fn source_frame(out: &mut Vec<u8>, id: u32, feed: &str, facts: &SourceFacts, sort: &Sort, base: u64) {
+    let mut e = EventBuilder::begin(out, Kind::Source, UnixNanos(0));
+    set(&mut e, Field::Index, Value::UInt(id.into()));
+    set(&mut e, Field::Base, Value::UInt(base));
+    if let Some(size) = facts.size {
+        set(&mut e, Field::Size, Value::UInt(size));
+    }
+    set(&mut e, Field::Format, Value::Text(&sort.format));
+    if let Some(hash) = &facts.hash {
+        set(&mut e, Field::Hash, Value::Text(hash));
+    }
+    set(&mut e, Field::Feed, Value::Text(feed));
+    set(&mut e, Field::File, Value::Text(&facts.file));
+    if let Some(mapping) = &sort.mapping {
+        set(&mut e, Field::Mapping, Value::Text(mapping));
+    }
+    e.finish(0).expect("a definition is short");
+}
+
+struct Progress {
+    source: u32,
+    through: u64,
+    end: bool,
+    running_max: i64,
+}
+
+fn progress_frame(out: &mut Vec<u8>, mark: &Progress, t: Tally, sessions: &Sessions) {
+    let mut e = EventBuilder::begin(out, Kind::Progress, UnixNanos(mark.running_max));
+    e.source(mark.source, 0);
+    set(&mut e, Field::End, Value::Bool(mark.end));
+    set(&mut e, Field::Through, Value::UInt(mark.through));
+    set(&mut e, Field::Messages, Value::UInt(t.messages));
+    set(&mut e, Field::Ignored, Value::UInt(t.ignored));
+    set(&mut e, Field::Duplicates, Value::UInt(t.duplicates));
+    set(&mut e, Field::Quarantined, Value::UInt(t.quarantined));
+    set(&mut e, Field::Events, Value::UInt(t.events));
+    for (session, max) in sessions {
+        let name = String::from_utf8_lossy(session);
+        e.unmapped(&name, &max.to_string()).expect("a session's name is short");
+    }
+    e.finish(flags::LAST).expect("a progress mark is short");
+}
+
+/// Sets a field of a bookkeeping frame, which its kind has.
+pub fn set(e: &mut EventBuilder<'_>, field: Field, value: Value<'_>) {
+    let spec = e.schema().get(field).expect("a field of the kind");
+    e.set(spec, value).expect("of its sort");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unitape_model::{Schema, Slot};
+
+    #[test]
+    fn the_place_in_the_raw_log_stands_where_the_schema_says() {
+        let slot = Schema::of(Kind::Quarantine).get(Field::RawAt).unwrap().slot;
+        assert_eq!(slot, Slot::UInt { at: RAW_AT as u16, width: 8 });
+    }
+}

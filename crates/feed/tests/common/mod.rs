@@ -1,0 +1,67 @@
+//! What the tests of consolidation share.
+#![allow(dead_code)] // each test file uses its part
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use unitape_feed::{Feed, Options, Outcome, consolidate, feed_of_file};
+use unitape_tape::Options as TapeOptions;
+
+/// The real JSE index feed.
+pub fn jse() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fix/jse/jse_fix50_marketdata_head80.fix")
+}
+
+/// Segments small enough that every tape of a test has several.
+pub fn small_tape() -> TapeOptions {
+    TapeOptions { segment_bytes: 1 << 16, prefault_bytes: 0, ..TapeOptions::default() }
+}
+
+/// Consolidates and expects it to succeed.
+pub fn run(dir: &Path, feeds: &[Feed], workers: usize, block_bytes: usize) -> Outcome {
+    let tape = small_tape();
+    consolidate(dir, Options { feeds: feeds.to_vec(), workers, block_bytes, tape, ..Options::default() })
+        .unwrap()
+}
+
+/// A feed of one file, recognised.
+pub fn feed(path: &Path) -> Feed {
+    feed_of_file(path).unwrap()
+}
+
+/// Every file of a tape's directory.
+pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut todo = vec![dir.to_owned()];
+    while let Some(d) = todo.pop() {
+        for entry in std::fs::read_dir(&d).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().display().to_string();
+                all.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+/// Asserts that two tapes are the same, byte for byte, naming the first difference.
+pub fn assert_same(a: &Path, b: &Path, what: &str) {
+    let (a, b) = (files(a), files(b));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{what}");
+    for (name, bytes) in &a {
+        let other = &b[name];
+        let at = bytes.iter().zip(other).position(|(x, y)| x != y);
+        assert!(bytes.len() == other.len() && at.is_none(), "{what}: {name} differs at {at:?}");
+    }
+}
+
+/// A FIX message with right length and checksum; `|` separates the fields of `body`.
+pub fn fix(begin: &str, body: &str) -> Vec<u8> {
+    let body = body.replace('|', "\x01");
+    let mut m = format!("8={begin}\x019={}\x01{body}", body.len()).into_bytes();
+    let sum = m.iter().fold(0u8, |s, b| s.wrapping_add(*b));
+    m.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    m
+}
