@@ -239,16 +239,18 @@ fn labels(scenes: &[Scene]) -> Vec<(Arm, [String; 2])> {
 /// An accidental wash trade, or a planted one that is none, would make a right detector look wrong.
 #[test]
 fn oracle_finds_what_was_planted_and_nothing_else() {
-    // The second is dense: some 60 messages a second, so that scenes overlap with everything.
-    let dense = FlowConfig { span_ns: 600_000_000_000, messages: 40_000, ..config(102) };
+    // The second is dense: some 60 messages and a scene every second, so that owners are short and scenes overlap.
+    let packed = FlowConfig { wash_trades: 400, near_misses: 200, ..config(102) };
+    let dense = FlowConfig { span_ns: 600_000_000_000, messages: 40_000, ..packed };
     for config in [config(101), dense, FlowConfig { messages: 0, ..config(103) }] {
         let (bytes, truth) = run(&config);
         let (execs, ids) = execs(&all_good(&bytes));
         let name = |f: Finding| (f.arm, f.legs.map(|n| ids[n].clone()));
         let found: Vec<_> = oracle::wash_trades(&execs, &Params::default()).into_iter().map(name).collect();
         assert_eq!(found, labels(&truth.planted), "seed {}", config.seed);
-        assert_eq!((truth.planted.len(), truth.near_misses.len()), (40, 25));
-        assert_eq!(truth.planted.iter().filter(|s| s.arm == Arm::SelfMatch).count(), 20);
+        let (washes, misses) = (config.wash_trades, config.near_misses);
+        assert_eq!((truth.planted.len(), truth.near_misses.len()), (washes, misses));
+        assert_eq!(truth.planted.iter().filter(|s| s.arm == Arm::SelfMatch).count(), washes / 2);
         assert!(truth.planted.iter().any(|s| s.legs[0].venue != s.legs[1].venue));
     }
 }
