@@ -3,10 +3,12 @@
 mod error;
 pub mod farm;
 mod floor;
+pub mod spsc;
 mod sync;
 mod turnstile;
 pub mod wait;
 
 pub use error::Error;
 pub use farm::{Claim, Done, Ending, Farm, Options, Stage, Stats, run};
+pub use spsc::{Consumer, PopError, Producer, PushError, ring};
 pub use wait::{Wait, Waiter};

@@ -127,9 +127,11 @@ fn serially(sizes: &[u64], held: &[u64], faults: &[(u64, Stage, Fault)]) -> Expe
     let mut out = Vec::new();
     let mut sequenced = Vec::new();
     let stages = [Stage::Intake, Stage::Work, Stage::Sequence, Stage::Finish];
+    let last = [Stage::Intake, Stage::Drain, Stage::Finish]; // the last only when something was held
+    let last = &last[..if held.is_empty() { 2 } else { 3 }];
     for block in 0..=sizes.len() as u64 {
         let end = block == sizes.len() as u64;
-        for stage in if end { &[Stage::Intake, Stage::Drain][..] } else { &stages[..] } {
+        for stage in if end { last } else { &stages[..] } {
             if let Err(e) = tape.trip(block, *stage) {
                 return Expected { result: Err((block, *stage, e)), sequenced };
             }
