@@ -1,0 +1,97 @@
+//! What can go wrong, and where.
+
+use unitape_codec::events::LineError;
+use unitape_model::Position;
+
+/// Why a watch could not be set up or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No scenario of this name.
+    #[error("no scenario is called {name:?}; there are: {known}")]
+    UnknownScenario {
+        /// What was asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// No parameter of this name.
+    #[error("scenario {scenario} has no parameter {name:?}; it has: {known}")]
+    UnknownParam {
+        /// The scenario.
+        scenario: &'static str,
+        /// What was given.
+        name: String,
+        /// Those it has.
+        known: String,
+    },
+    /// A parameter of the wrong sort.
+    #[error("parameter {scenario}.{name}: {wanted} is needed, not {got}")]
+    BadParam {
+        /// The scenario.
+        scenario: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// What it may be.
+        wanted: &'static str,
+        /// What it is, as JSON.
+        got: String,
+    },
+    /// Parameters that cannot be read at all.
+    #[error("parameters: {message}")]
+    BadParams {
+        /// What the reader says.
+        message: String,
+    },
+    /// A line that is not an event.
+    #[error("{label}:{line}: {source}")]
+    Line {
+        /// Name of the input.
+        label: String,
+        /// Line number from 1.
+        line: u64,
+        /// Why.
+        source: LineError,
+    },
+    /// A header or a case that cannot be used.
+    #[error("{label}:{line}: {message}")]
+    Record {
+        /// Name of the input.
+        label: String,
+        /// Line number from 1.
+        line: u64,
+        /// Why.
+        message: String,
+    },
+    /// `seq` is an order; this one does not follow the one before it.
+    #[error("{label}:{line}: seq {seq} does not follow {last}")]
+    Order {
+        /// Name of the input.
+        label: String,
+        /// Line number from 1.
+        line: u64,
+        /// Its `seq`.
+        seq: u64,
+        /// The `seq` before.
+        last: u64,
+    },
+    /// The input could not be read.
+    #[error("reading {label}: {source}")]
+    Read {
+        /// Name of the input.
+        label: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// An alert could not be handed on.
+    #[error("writing alerts: {0}")]
+    Write(#[source] std::io::Error),
+    /// A frame of a tape that is no event of ours, or a definition out of turn.
+    #[error("tape at {position}: {message}")]
+    Frame {
+        /// Where it stands.
+        position: Position,
+        /// What is wrong.
+        message: &'static str,
+    },
+}

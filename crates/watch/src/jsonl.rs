@@ -1,0 +1,142 @@
+//! Replay of events that stand in lines.
+
+use crate::alert::Alert;
+use crate::error::Error;
+use crate::params::{Overlay, Selection};
+use crate::scenarios;
+use crate::watch::{Metrics, Watch};
+use serde_json::Value;
+use std::io::{self, BufRead, Read as _};
+use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, parse_line};
+use unitape_model::{Dictionary, Event};
+
+/// What a replay came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Events taken.
+    pub events: u64,
+    /// Alerts given.
+    pub alerts: u64,
+    /// Cases begun.
+    pub cases: u64,
+    /// Counters by scenario, summed over all cases.
+    pub metrics: Vec<(&'static str, Metrics)>,
+}
+
+/// Replays the lines of `input`; `sink` is given each alert in order, with the case it belongs to.
+///
+/// A `header` lays its `params` over the configuration (those of the scenario it names, or of several by
+/// name) until the next one; a `case` may lay its own over these, and begins from empty state; `expect` is
+/// passed over. `label` names the input in errors.
+pub fn replay_jsonl(
+    mut input: impl BufRead,
+    label: &str,
+    selection: &Selection,
+    mut sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
+) -> Result<Replayed, Error> {
+    let mut watch = Watch::new(selection)?;
+    let mut total = Replayed::default();
+    let mut names = Dictionary::default();
+    let (mut text, mut arena, mut alerts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut header, mut case): (Overlay, Option<String>) = Default::default();
+    // The scenario that the header names; its cases are about the same.
+    let mut whose = None;
+    let mut last_seq = None;
+    for line in 1u64.. {
+        text.clear();
+        // Two bytes more than a line may have tell one that is too long from one that just fits.
+        let read = input.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut text);
+        if read.map_err(|source| Error::Read { label: label.into(), source })? == 0 {
+            break;
+        }
+        let record = |message: String| Error::Record { label: label.into(), line, message };
+        let trimmed = text.trim_ascii_end();
+        arena.clear();
+        let parsed = parse_line(trimmed, &mut names, &mut arena, &LineOptions::default())
+            .map_err(|source| Error::Line { label: label.into(), line, source })?;
+        match parsed {
+            Line::Blank | Line::Expect(_) => {}
+            Line::Header(json) => {
+                let read = Record::read(json, None, selection).map_err(record)?;
+                (header, whose) = (read.params, read.scenario);
+                add_up(&mut total, &watch);
+                watch = Watch::with_input_params(selection, &[&header])?;
+                (case, last_seq) = (None, None);
+            }
+            Line::Case(json) => {
+                let read = Record::read(json, whose.as_deref(), selection).map_err(record)?;
+                case = Some(read.id.ok_or_else(|| record("a case needs an id".into()))?);
+                add_up(&mut total, &watch);
+                watch = Watch::with_input_params(selection, &[&header, &read.params])?;
+                total.cases += 1;
+                last_seq = None;
+            }
+            Line::Event { start, seq, .. } => {
+                let seq = seq.unwrap_or_else(|| last_seq.map_or(1, |last: u64| last.saturating_add(1)));
+                if let Some(last) = last_seq.replace(seq).filter(|last| *last >= seq) {
+                    return Err(Error::Order { label: label.into(), line, seq, last });
+                }
+                let event = Event::new(&arena[start..]).expect("the frame that was just made");
+                watch.on_event(&event, seq, None, &names, &mut alerts);
+                total.events += 1;
+                for alert in alerts.drain(..) {
+                    sink(&alert, case.as_deref()).map_err(Error::Write)?;
+                    total.alerts += 1;
+                }
+            }
+        }
+    }
+    add_up(&mut total, &watch);
+    Ok(total)
+}
+
+/// A header or a case.
+struct Record {
+    id: Option<String>,
+    scenario: Option<String>,
+    params: Overlay,
+}
+
+impl Record {
+    /// Reads and checks one; `whose` is the scenario it is about unless it says so itself.
+    fn read(json: &str, whose: Option<&str>, selection: &Selection) -> Result<Self, String> {
+        let record: Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
+        let text = |name| record.get(name).and_then(Value::as_str);
+        let (whose, only) = (text("scenario").or(whose), selection.scenario.as_deref());
+        let mut this = Self {
+            id: text("id").map(str::to_owned),
+            scenario: whose.map(str::to_owned),
+            params: Overlay::default(),
+        };
+        // Parameters of a scenario that does not run are nobody's business.
+        if only.is_some() && whose.is_some() && whose != only {
+            return Ok(this);
+        }
+        if let Some(whose) = whose {
+            scenarios::find(whose).map_err(|e| e.to_string())?;
+        }
+        match record.get("params") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(map)) => {
+                this.params = Overlay::from_map(map, whose.or(only)).map_err(|e| e.to_string())?;
+            }
+            Some(_) => return Err("params must be an object".into()),
+        }
+        Ok(this)
+    }
+}
+
+fn add_up(total: &mut Replayed, watch: &Watch) {
+    for (i, (id, m)) in watch.metrics().enumerate() {
+        if total.metrics.len() <= i {
+            total.metrics.push((id, Metrics::default()));
+        }
+        let sum = &mut total.metrics[i].1;
+        sum.events += m.events;
+        sum.alerts += m.alerts;
+        sum.missing += m.missing;
+        sum.expired += m.expired;
+        sum.bound_hit += m.bound_hit;
+        sum.held = m.held;
+    }
+}

@@ -1,0 +1,227 @@
+//! Parameters: defaults, and what is laid over them one by one.
+
+use crate::def::{Def, Param, Sort};
+use crate::error::Error;
+use crate::scenarios;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use unitape_model::{Decimal, Price};
+
+/// Parameters of some scenarios, checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overlay {
+    by_scenario: BTreeMap<&'static str, BTreeMap<&'static str, Value>>,
+}
+
+impl Overlay {
+    /// Reads JSON (it begins with `{`) or TOML: `{"scenario":{"param":value}}` or, when `only` names the
+    /// scenario, also `{"param":value}`.
+    pub fn parse(text: &str, only: Option<&str>) -> Result<Self, Error> {
+        let bad = |message: String| Error::BadParams { message };
+        let value: Value = if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|e| bad(e.to_string()))?
+        } else {
+            toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))?
+        };
+        match value {
+            Value::Object(map) => Self::from_map(&map, only),
+            _ => Err(bad("a table of parameters is needed".into())),
+        }
+    }
+
+    /// As [`Overlay::parse`], of a JSON object that was read already.
+    pub fn from_map(map: &Map<String, Value>, only: Option<&str>) -> Result<Self, Error> {
+        let mut this = Self::default();
+        if let Some(id) = only {
+            let def = scenarios::find(id)?;
+            let long = map.len() == 1 && map.get(id).is_some_and(Value::is_object);
+            if !long {
+                this.add(def, map)?;
+                return Ok(this);
+            }
+        }
+        for (id, params) in map {
+            let def = scenarios::find(id)?;
+            let Value::Object(params) = params else {
+                return Err(Error::BadParams { message: format!("{id}: a table of parameters is needed") });
+            };
+            this.add(def, params)?;
+        }
+        Ok(this)
+    }
+
+    fn add(&mut self, def: &'static Def, params: &Map<String, Value>) -> Result<(), Error> {
+        let mine = self.by_scenario.entry(def.id).or_default();
+        for (name, value) in params {
+            let param = def.param(name).ok_or_else(|| Error::UnknownParam {
+                scenario: def.id,
+                name: name.clone(),
+                known: def.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+            })?;
+            if read(param, value).is_none() {
+                return Err(Error::BadParam {
+                    scenario: def.id,
+                    name: param.name,
+                    wanted: param.sort.wanted(),
+                    got: value.to_string(),
+                });
+            }
+            mine.insert(param.name, value.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Which scenarios run and with what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// Only this one; all, when `None`.
+    pub scenario: Option<String>,
+    /// From the configuration: over the defaults, under the header and the case of an input.
+    pub configuration: Overlay,
+    /// From the command line: over everything.
+    pub command_line: Overlay,
+}
+
+/// The parameters of one scenario, all of them.
+#[derive(Clone, Debug)]
+pub struct Params {
+    def: &'static Def,
+    values: BTreeMap<&'static str, Value>,
+}
+
+impl Params {
+    /// The defaults of `def` with `overlays` laid over them, the first lowest.
+    pub fn resolve(def: &'static Def, overlays: &[&Overlay]) -> Self {
+        let mut values: BTreeMap<_, _> = def
+            .params
+            .iter()
+            .map(|p| (p.name, serde_json::from_str(p.default).expect("defaults are JSON")))
+            .collect();
+        for overlay in overlays {
+            for (name, value) in overlay.by_scenario.get(def.id).into_iter().flatten() {
+                values.insert(name, value.clone());
+            }
+        }
+        Self { def, values }
+    }
+
+    /// A whole number.
+    ///
+    /// # Panics
+    /// If the definition has no such parameter.
+    pub fn uint(&self, name: &str) -> u64 {
+        match self.read(name) {
+            Read::UInt(v) => v,
+            Read::Nano(_) => panic!("{name} is no whole number"),
+        }
+    }
+
+    /// A tolerance in billionths of its unit.
+    ///
+    /// # Panics
+    /// If the definition has no such parameter.
+    pub fn nano(&self, name: &str) -> i64 {
+        match self.read(name) {
+            Read::Nano(v) => v,
+            Read::UInt(_) => panic!("{name} is no tolerance"),
+        }
+    }
+
+    /// All of them by name, for people.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.values.iter().map(|(n, v)| (*n, v))
+    }
+
+    fn read(&self, name: &str) -> Read {
+        let param = self.def.param(name).expect("a parameter of the definition");
+        read(param, &self.values[param.name]).expect("checked when laid over")
+    }
+}
+
+enum Read {
+    UInt(u64),
+    Nano(i64),
+}
+
+const TOLERANCE_MAX: i64 = 1_000_000_000;
+
+fn read(param: &Param, value: &Value) -> Option<Read> {
+    match param.sort {
+        Sort::UpTo(max) => value.as_u64().filter(|v| *v <= max).map(Read::UInt),
+        Sort::Tolerance => {
+            let decimal = match value {
+                Value::String(s) => Decimal::parse(s.as_bytes()).ok()?,
+                _ => Decimal::from_int(value.as_i64()?),
+            };
+            // A price has the same nine places.
+            let Price(nano) = Price::from_decimal(decimal).ok()?;
+            (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(Read::Nano(nano))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, only: Option<&str>) -> String {
+        match Overlay::parse(text, only) {
+            Ok(o) => {
+                let p = Params::resolve(scenarios::find("wash_trade").unwrap(), &[&o]);
+                format!("{} {} {}", p.uint("window_ms"), p.nano("px_tol_bps"), p.nano("qty_tol_pct"))
+            }
+            Err(e) => e.to_string(),
+        }
+    }
+
+    /// A misspelt parameter that is silently ignored makes a tuned scenario run untuned.
+    #[test]
+    fn overlays_are_checked() {
+        let defaults = "60000 5000000000 10000000000";
+        for (text, only, want) in [
+            ("", None, defaults),
+            ("{}", None, defaults),
+            (r#"{"wash_trade":{"window_ms":7}}"#, None, "7 5000000000 10000000000"),
+            (r#"{"wash_trade":{"window_ms":7}}"#, Some("wash_trade"), "7 5000000000 10000000000"),
+            (r#"{"window_ms":7,"px_tol_bps":"2.5"}"#, Some("wash_trade"), "7 2500000000 10000000000"),
+            ("window_ms = 7\nqty_tol_pct = 0", Some("wash_trade"), "7 5000000000 0"),
+            ("[wash_trade]\npx_tol_bps = '0.000000001'", None, "60000 1 10000000000"),
+            ("[wash]\nx = 1", None, "no scenario is called \"wash\"; there are: wash_trade"),
+            (
+                r#"{"window":7}"#,
+                Some("wash_trade"),
+                "scenario wash_trade has no parameter \"window\"; it has: window_ms, px_tol_bps, qty_tol_pct",
+            ),
+            (
+                r#"{"window_ms":"7"}"#,
+                Some("wash_trade"),
+                "parameter wash_trade.window_ms: a whole number in range is needed, not \"7\"",
+            ),
+            (
+                r#"{"px_tol_bps":2.5}"#,
+                Some("wash_trade"),
+                "parameter wash_trade.px_tol_bps: a whole number or a decimal as a string, from 0 to 1000000000 is needed, not 2.5",
+            ),
+            (
+                r#"{"px_tol_bps":-1}"#,
+                Some("wash_trade"),
+                "parameter wash_trade.px_tol_bps: a whole number or a decimal as a string, from 0 to 1000000000 is needed, not -1",
+            ),
+            (r#"{"wash_trade":3}"#, None, "parameters: wash_trade: a table of parameters is needed"),
+            ("{", None, "parameters: EOF while parsing an object at line 1 column 1"),
+        ] {
+            assert_eq!(parse(text, only), want, "{text}");
+        }
+        assert!(parse("a = ", None).starts_with("parameters: TOML parse error"));
+    }
+
+    #[test]
+    fn later_overlays_win_one_by_one() {
+        let a = Overlay::parse("[wash_trade]\nwindow_ms = 1\nqty_tol_pct = 1", None).unwrap();
+        let b = Overlay::parse("[wash_trade]\nwindow_ms = 2", None).unwrap();
+        let p = Params::resolve(scenarios::find("wash_trade").unwrap(), &[&a, &b]);
+        assert_eq!((p.uint("window_ms"), p.nano("qty_tol_pct")), (2, 1_000_000_000));
+        assert_eq!(p.values().count(), 3);
+    }
+}

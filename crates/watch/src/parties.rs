@@ -1,0 +1,48 @@
+//! Who belongs together.
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use unitape_model::{Event, Field, Value};
+
+/// The beneficial group of each owner, as `party` events tell it; an owner of whom nothing was told is its
+/// own group. At most one entry for each owner in the dictionary.
+#[derive(Debug, Default)]
+pub struct Parties {
+    groups: HashMap<u32, u32, FxBuildHasher>,
+    changes: u64,
+}
+
+impl Parties {
+    /// The group of `owner`.
+    #[inline]
+    pub fn group(&self, owner: u32) -> u32 {
+        if self.groups.is_empty() {
+            return owner;
+        }
+        self.groups.get(&owner).copied().unwrap_or(owner)
+    }
+
+    /// How often a group changed; whoever has filed things under groups files them anew.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    pub(crate) fn on_party(&mut self, event: &Event<'_>) {
+        let id = |field| match event.field(field, &mut [0; 36]) {
+            Some(Value::Sym(_, id)) => Some(id),
+            _ => None,
+        };
+        let Some(owner) = id(Field::Owner) else { return };
+        let group = id(Field::Group).unwrap_or(owner);
+        if self.group(owner) != group {
+            self.changes += 1;
+            self.groups.insert(owner, group);
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.changes += u64::from(!self.groups.is_empty());
+        self.groups.clear();
+    }
+}
