@@ -194,12 +194,12 @@ impl Reader {
 
     /// Whether a frame is there to be read.
     fn ready(&mut self) -> Result<bool> {
-        let before = (self.position, self.at, self.ordinal);
+        let ordinal = self.ordinal;
         let found = self.advance()?;
         if let Some((at, _)) = found {
             let base = self.segment.as_ref().expect("a segment after a frame").base;
             // Step back onto the frame; a pad before it stays behind us.
-            (self.position, self.at, self.ordinal) = (base + at, at, before.2);
+            (self.position, self.at, self.ordinal) = (base + at, at, ordinal);
         }
         Ok(found.is_some())
     }

@@ -55,6 +55,14 @@ impl Lock {
     }
 }
 
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not left to closing the file: a process that is being started by another thread of ours has a copy of
+        // the descriptor for a moment, and would keep the lock.
+        let _ = self.file.unlock();
+    }
+}
+
 /// The process that holds the lock at `path`, if one does.
 pub(crate) fn holder(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;

@@ -25,7 +25,7 @@ pub fn unit(seed: u64, index: u64, out: &mut Vec<u8>) {
     for f in 0..count {
         let r = mix(r, f);
         let lines = 1 + (r % 5) as u16;
-        let (kind, meta) = if r % 11 == 0 { (2 + (r % 3) as u8, flags::META) } else { (20, 0) };
+        let (kind, meta) = if r.is_multiple_of(11) { (2 + (r % 3) as u8, flags::META) } else { (20, 0) };
         let last = if f + 1 == count { flags::LAST } else { 0 };
         let from = out.len();
         out.resize(from + lines as usize * LINE, 0);

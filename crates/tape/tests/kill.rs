@@ -1,0 +1,364 @@
+//! Processes die: writers, readers, recorders. Everything reported committed stays, nothing else appears.
+//!
+//! The test binary starts itself again as the process to be killed; `child` is that process. Rounds by
+//! `UNITAPE_KILL_ROUNDS` (200), seed by `UNITAPE_KILL_SEED`; a failure names both.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::{Checker, ID, append, content, cut, events, mix, options, unit};
+use memmap2::MmapRaw;
+use rustix::process::{Pid, Signal, kill_process};
+use unitape_tape::{Backing, Options, Reader, RecorderPlace, Start, Sync, Writer, record, verify};
+
+const SEGMENT_BYTES: u64 = 32 << 10;
+
+/// Not a test of its own: what the killed processes run.
+#[test]
+fn child() {
+    let Ok(role) = std::env::var("UNITAPE_CHILD") else { return };
+    let var = |name: &str| std::env::var(name).unwrap();
+    let dir = std::path::PathBuf::from(var("DIR"));
+    let seed: u64 = var("SEED").parse().unwrap();
+    let counter = Counter::open(Path::new(&var("COUNTER")));
+    match role.as_str() {
+        "writer" => {
+            let hot = std::env::var("HOT").ok();
+            let (mut writer, _) =
+                Writer::open(&dir, ID, options(SEGMENT_BYTES, hot.as_deref().map(Path::new))).unwrap();
+            write_until_killed(&mut writer, &dir, seed, var("ROUND").parse().unwrap(), &counter);
+        }
+        "reader" => {
+            let mut reader = Checker::new(&dir, seed);
+            // Reads until it has all, then says so; a reader that errs or hangs fails the test.
+            loop {
+                let count = reader.catch_up();
+                counter.seen().store(count, Ordering::Release); // pairs with the Acquire in the tests
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        }
+        "recorder" => {
+            let sync = Sync::Every { bytes: 1 << 20, interval: Duration::from_millis(5) };
+            record(&dir, sync, &AtomicBool::new(false)).unwrap();
+        }
+        other => panic!("no role {other}"),
+    }
+}
+
+fn write_until_killed(writer: &mut Writer, dir: &Path, seed: u64, round: u64, counter: &Counter) {
+    let mut next = next_index(dir);
+    let mut run = Vec::new();
+    for step in 0..250u64 {
+        let r = mix(seed ^ round, step);
+        if r.is_multiple_of(3) {
+            // Several claims at once, filled by threads, published in whatever order.
+            let mut work = Vec::new();
+            for part in 0..1 + r / 3 % 3 {
+                let mut run = Vec::new();
+                let count = 1 + mix(r, part) % 6;
+                (next..next + count).for_each(|i| unit(seed, i, &mut run));
+                next += count;
+                let claim = writer.claim(run.len() as u64, |l| cut(&run, l), events(&run)).unwrap();
+                work.push((claim, run));
+            }
+            std::thread::scope(|s| {
+                for (mut claim, run) in work {
+                    s.spawn(move || {
+                        claim.put(&run).unwrap();
+                        claim.publish();
+                    });
+                }
+            });
+        } else {
+            run.clear();
+            unit(seed, next, &mut run);
+            writer.append(&run).unwrap();
+            next += 1;
+        }
+        counter.committed().store(next, Ordering::Release); // pairs with the Acquire in the tests
+    }
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Index behind the last whole unit on the tape.
+fn next_index(dir: &Path) -> u64 {
+    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut next = 0;
+    while let Some(run) = reader.next_run(1 << 20).unwrap() {
+        for (_, header, frame) in unitape_model::frames(run.bytes) {
+            if header.is_last() {
+                next = u64::from_le_bytes(frame[8..16].try_into().unwrap()) + 1;
+            }
+        }
+    }
+    next
+}
+
+/// Kills a writer again and again. Once recovery left a claim behind a hole, which the next writer's frames
+/// made reachable; once a segment file without a name was taken for the live one.
+fn kill_rounds(hot: bool) {
+    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap());
+    let seed: u64 = std::env::var("UNITAPE_KILL_SEED").map_or(20_261_121, |s| s.parse().unwrap());
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = other.path().join("hot");
+    let counter_path = other.path().join("counter");
+    let counter = Counter::create(&counter_path);
+    let options = options(SEGMENT_BYTES, hot.then_some(place.as_path()));
+    let spawn = |role: &str, round: u64| {
+        let mut command = again(role, dir.path(), seed, &counter_path);
+        command.env("ROUND", round.to_string());
+        if hot {
+            command.env("HOT", &place);
+        }
+        Victim(command.spawn().unwrap())
+    };
+    Writer::open(dir.path(), ID, options.clone()).unwrap().0.close().unwrap();
+    let mut reader = Checker::new(dir.path(), seed);
+    let mut bystander = spawn("reader", 0);
+    for round in 0..rounds {
+        let at = format!("hot {hot} seed {seed} round {round}");
+        let mut writer = spawn("writer", round);
+        std::thread::sleep(Duration::from_micros(mix(seed, round) % 14_000));
+        writer.kill();
+        let committed = counter.committed().load(Ordering::Acquire); // pairs with the Release in the child
+        let (mut writer, recovery) = Writer::open(dir.path(), ID, options.clone()).expect(&at);
+        let found = catch_up_to(&mut reader, recovery.end.0);
+        assert!(found >= committed, "{at}: {committed} were reported, {found} are there");
+        assert_eq!(reader.reader.ordinal(), recovery.ordinal, "{at}");
+        // Every other round the next writer is this one, and some end cleanly.
+        if round.is_multiple_of(2) {
+            append(&mut writer, seed, found, found + 7);
+            counter.committed().store(found + 7, Ordering::Release);
+        }
+        if round.is_multiple_of(5) {
+            writer.close().expect(&at);
+            let report = verify(dir.path()).unwrap();
+            assert!(report.is_intact(), "{at}: {:?}", report.problems);
+        }
+        assert!(bystander.is_running(), "{at}: the reader stopped");
+    }
+    let (writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+    let total = catch_up_to(&mut reader, writer.end().0);
+    wait_for(|| counter.seen().load(Ordering::Acquire) == total, "the reader to see all");
+    writer.close().unwrap();
+    bystander.kill();
+    equal_to_one_go(dir.path(), seed, total, SEGMENT_BYTES);
+}
+
+#[test]
+fn killed_writers_of_a_file_tape_lose_and_invent_nothing() {
+    kill_rounds(false);
+}
+
+#[test]
+fn killed_writers_of_a_hot_tape_lose_and_invent_nothing() {
+    kill_rounds(true);
+}
+
+/// A reader that is stopped or dead must be nothing to the writer, which does not know of it.
+#[test]
+fn stopped_and_killed_readers_do_not_disturb_the_writer() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let counter_path = other.path().join("counter");
+    let counter = Counter::create(&counter_path);
+    let (mut writer, _) = Writer::open(dir.path(), ID, options(1 << 20, None)).unwrap();
+    let mut victims: Vec<Victim> =
+        (0..4).map(|_| Victim(again("reader", dir.path(), 4, &counter_path).spawn().unwrap())).collect();
+    append(&mut writer, 4, 0, 1000);
+    wait_for(|| counter.seen().load(Ordering::Acquire) == 1000, "a reader to read");
+    victims[0].kill();
+    for victim in &victims[1..3] {
+        kill_process(Pid::from_child(&victim.0), Signal::STOP).unwrap();
+    }
+    append(&mut writer, 4, 1000, 20_000);
+    wait_for(|| counter.seen().load(Ordering::Acquire) == 20_000, "the last reader to read all");
+    let end = writer.end();
+    writer.close().unwrap();
+    assert_eq!(Reader::open(dir.path(), Start::End).unwrap().position(), end);
+    for victim in &victims[1..3] {
+        kill_process(Pid::from_child(&victim.0), Signal::CONT).unwrap();
+    }
+    assert_eq!(Checker::new(dir.path(), 4).catch_up(), 20_000);
+}
+
+/// A recorder that dies in the middle of a copy must leave no hole, whoever goes on.
+#[test]
+fn killed_recorders_leave_no_hole() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let counter_path = other.path().join("counter");
+    Counter::create(&counter_path);
+    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap()) / 4;
+    let options = Options {
+        backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 8 },
+        recorder: RecorderPlace::External,
+        recorder_wait: Duration::from_secs(60),
+        ..options(SEGMENT_BYTES, None)
+    };
+    let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+    let mut recorder = Victim(again("recorder", dir.path(), 6, &counter_path).spawn().unwrap());
+    let stop = AtomicBool::new(false);
+    let total = std::thread::scope(|s| {
+        let appender = s.spawn(|| {
+            let mut next = 0;
+            // Relaxed: a wish, nothing is read under it.
+            while !stop.load(Ordering::Relaxed) {
+                append(&mut writer, 6, next, next + 20);
+                next += 20;
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            next
+        });
+        for round in 0..rounds {
+            std::thread::sleep(Duration::from_micros(mix(6, round) % 30_000));
+            recorder.kill();
+            recorder = Victim(again("recorder", dir.path(), 6, &counter_path).spawn().unwrap());
+        }
+        stop.store(true, Ordering::Relaxed);
+        appender.join().unwrap()
+    });
+    writer.close().unwrap();
+    recorder.kill();
+    // What the killed recorder left under `run/` goes with the next close.
+    Writer::open(dir.path(), ID, common::options(SEGMENT_BYTES, None)).unwrap().0.close().unwrap();
+    equal_to_one_go(dir.path(), 6, total, SEGMENT_BYTES);
+}
+
+/// The figures of the docs come from here; a measurement that hangs or miscounts would be worse than none.
+#[test]
+fn measurements_run_to_their_end() {
+    use unitape_tape::measure;
+    if std::env::var("UNITAPE_PEER").is_ok() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let spawn = |arguments: &[String]| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "peer", "--nocapture"])
+            .env("UNITAPE_PEER", arguments.join("\n"))
+            .stdout(Stdio::null());
+        command
+    };
+    // In a thread of its own, because measuring pins the thread to a processor.
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let raw = measure::raw_round_trips(dir.path(), 200, &spawn).unwrap();
+            assert!(raw.len() == 200 && raw.is_sorted());
+            let file = options(1 << 20, None);
+            let times = measure::round_trips(dir.path(), &file, 2, 200, &spawn).unwrap();
+            assert!(times.len() == 200 && times.is_sorted());
+            let place = dir.path().join("hot");
+            let way =
+                measure::one_way(dir.path(), &options(1 << 20, Some(&place)), 2, 20_000, &spawn).unwrap();
+            assert_eq!((way.frames, way.bytes), (20_000, 20_000 * 128));
+            assert!(verify(&dir.path().join("one-way")).unwrap().is_intact());
+        });
+    });
+}
+
+/// Not a test of its own: the second process of a measurement.
+#[test]
+fn peer() {
+    let Ok(arguments) = std::env::var("UNITAPE_PEER") else { return };
+    let arguments: Vec<String> = arguments.lines().map(Into::into).collect();
+    unitape_tape::measure::peer(&arguments).unwrap();
+}
+
+fn equal_to_one_go(dir: &Path, seed: u64, units: u64, segment_bytes: u64) {
+    let report = verify(dir).unwrap();
+    assert!(report.is_intact(), "{:?}", report.problems);
+    assert_eq!(report.units, units);
+    let one = tempfile::tempdir().unwrap();
+    let (mut writer, _) = Writer::open(one.path(), ID, options(segment_bytes, None)).unwrap();
+    append(&mut writer, seed, 0, units);
+    writer.close().unwrap();
+    let (a, b) = (content(dir), content(one.path()));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    for (name, bytes) in &a {
+        assert!(*bytes == b[name], "seed {seed}: {name} differs from a tape written in one go");
+    }
+}
+
+/// Reads until `position`; the reader may have to notice first that its segment has moved.
+fn catch_up_to(reader: &mut Checker, position: u64) -> u64 {
+    wait_for(
+        || {
+            reader.catch_up();
+            reader.reader.position().0 >= position
+        },
+        "the reader to reach the end",
+    );
+    reader.next
+}
+
+fn wait_for(mut done: impl FnMut() -> bool, what: &str) {
+    for turn in 0..2_000_000u32 {
+        if done() {
+            return;
+        }
+        if turn > 100_000 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+    panic!("waited in vain for {what}");
+}
+
+fn again(role: &str, dir: &Path, seed: u64, counter: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--nocapture", "--test-threads", "1"]);
+    command.env("UNITAPE_CHILD", role).env("DIR", dir).env("SEED", seed.to_string()).env("COUNTER", counter);
+    command.stdout(Stdio::null());
+    command
+}
+
+/// A child that does not outlive the test.
+struct Victim(Child);
+
+impl Victim {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the processes tell each other: how many units are committed, how many a reader has seen.
+struct Counter(MmapRaw);
+
+impl Counter {
+    fn create(path: &Path) -> Self {
+        std::fs::write(path, [0; 4096]).unwrap();
+        Self::open(path)
+    }
+
+    fn open(path: &Path) -> Self {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+        Self(MmapRaw::map_raw(&file).unwrap())
+    }
+
+    fn committed(&self) -> &AtomicU64 {
+        // SAFETY: the page has 4096 bytes and is aligned; all processes use atomics.
+        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast()) }
+    }
+
+    fn seen(&self) -> &AtomicU64 {
+        // SAFETY: the page has 4096 bytes and is aligned; all processes use atomics.
+        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast::<u64>().add(64)) }
+    }
+}
