@@ -44,7 +44,7 @@ pub fn pin(cpu: usize) -> bool {
 /// # Errors
 /// The file, or the second process.
 pub fn raw_round_trips(dir: &Path, count: u64, spawn: Spawn<'_>) -> Result<Vec<u64>> {
-    let path = dir.join("raw");
+    let path = dir.join(format!("unitape-raw-{}", std::process::id()));
     std::fs::write(&path, [0; 4096]).at("write", &path)?;
     let words = Words::open(&path)?;
     let child = start(spawn, &["raw", &text(&path)?, &count.to_string()])?;
@@ -61,6 +61,7 @@ pub fn raw_round_trips(dir: &Path, count: u64, spawn: Spawn<'_>) -> Result<Vec<u
         times.push((now - last).as_nanos() as u64);
         last = now;
     }
+    crate::layout::remove(&path)?;
     child.finish()?;
     times.sort_unstable();
     Ok(times)

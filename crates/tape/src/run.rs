@@ -23,11 +23,18 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub fn take(path: &Path) -> Result<Self> {
+        let mut tries = 0;
         loop {
             let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
             let mut file = open.at("open", path)?;
             match file.try_lock() {
                 Ok(()) => {}
+                // `holder` locks for a moment to see whether someone else does.
+                Err(TryLockError::WouldBlock) if tries < 10 => {
+                    tries += 1;
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => {
                     return Err(Error::Locked { path: path.into(), holder: pid_in(path) });
                 }
