@@ -1,0 +1,195 @@
+//! `unitape consolidate`: many feeds onto one tape.
+
+use crate::output::{self, Done, Failure, bytes, grouped};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use unitape_feed::{Ending, Feed, Format, Options, Outcome, consolidate, feed_of_file, feed_of_option};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape consolidate market.fix --tape tape
+  unitape consolidate --feed orders=fix:fix44-orders:orders.fix market.fix --tape tape --workers 2 --json
+  unitape consolidate feeds.toml --tape tape
+
+A file is recognised by its content; --feed says what it is. Feeds are merged by event time, each in its own
+order. A rerun goes on where the last one ended and does nothing when all is done.
+
+feeds.toml:
+  [[feed]]
+  name = \"orders\"
+  format = \"fix\"
+  mapping = \"fix44-orders\"     # shipped, or a file
+  files = [\"orders-1.fix\", \"orders-2.fix\"]")]
+pub struct Args {
+    /// Input files (`-` is stdin, with --feed), or one CONFIG.toml
+    #[arg(value_name = "CONFIG.toml|FILE")]
+    inputs: Vec<PathBuf>,
+    /// Directory of the tape; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    tape: PathBuf,
+    /// Worker threads; the tape does not depend on it [default: one per core]
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// A feed: name=format:mapping:path (repeatable)
+    #[arg(long, value_name = "FEED")]
+    feed: Vec<String>,
+    /// Bytes of a block; the tape does not depend on it
+    #[arg(long, value_name = "BYTES", default_value_t = unitape_feed::BLOCK_BYTES, hide = true)]
+    block_bytes: usize,
+    /// Bytes of a segment of a new tape, a power of two
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    segment_bytes: u64,
+    /// Print the account as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    feed: Vec<ConfigFeed>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFeed {
+    name: String,
+    format: String,
+    #[serde(default)]
+    mapping: String,
+    files: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    let feeds = feeds(&args)?;
+    let stop = output::stop_flag()?;
+    let options = Options {
+        feeds,
+        workers: args.workers.unwrap_or_else(cores),
+        block_bytes: args.block_bytes.max(64),
+        tape: unitape_tape::Options { segment_bytes: args.segment_bytes, ..Default::default() },
+        stop: Some(&stop),
+        ..Options::default()
+    };
+    let started = Instant::now();
+    let outcome = run_with_progress(&args.tape, options)?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    if args.json {
+        let mut account = serde_json::to_value(&outcome.summary)?;
+        account["elapsed_s"] = elapsed_s.into();
+        output::print_json(&account)?;
+    } else {
+        print_summary(&args.tape, &outcome, elapsed_s);
+    }
+    if outcome.ending == Ending::Stopped {
+        return Err(Failure::Error("stopped; the same command goes on from here".to_owned()));
+    }
+    Ok(if outcome.summary.quarantined > 0 { Done::Flawed } else { Done::Clean })
+}
+
+/// Consolidates with a progress bar.
+pub fn run_with_progress(dir: &Path, options: Options<'_>) -> Result<Outcome, unitape_feed::Error> {
+    let progress = options.progress.clone();
+    // Relaxed throughout: figures for people.
+    let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
+    let note = || {
+        let c = &progress.counters;
+        let (events, quarantined) = (c.events.load(Ordering::Relaxed), c.quarantined.load(Ordering::Relaxed));
+        format!("{} events, {} quarantined", grouped(events), grouped(quarantined))
+    };
+    output::with_progress("consolidate", position, note, || consolidate(dir, options))
+}
+
+/// How many workers this machine is good for.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn feeds(args: &Args) -> Result<Vec<Feed>, Failure> {
+    let mut feeds: Vec<Feed> = Vec::new();
+    for option in &args.feed {
+        let feed = feed_of_option(option)?;
+        // The same name again: one more file of the same feed.
+        match feeds.iter_mut().find(|f| f.name == feed.name) {
+            Some(first) if first.format.mapping() == feed.format.mapping() => first.files.extend(feed.files),
+            Some(_) => {
+                return Err(Failure::Usage(format!("--feed {option}: the feed has another format already")));
+            }
+            None => feeds.push(feed),
+        }
+    }
+    for path in &args.inputs {
+        if path.extension().is_some_and(|e| e == "toml") {
+            feeds.extend(read_config(path)?);
+        } else if path.as_os_str() == "-" {
+            let what = "stdin has no content to recognise it by; say --feed name=format:mapping:-";
+            return Err(Failure::Usage(what.to_owned()));
+        } else {
+            feeds.push(feed_of_file(path)?);
+        }
+    }
+    if feeds.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to consolidate: name a file, a CONFIG.toml or a --feed".to_owned(),
+        ));
+    }
+    let mut names = BTreeMap::new();
+    for feed in &mut feeds {
+        let n = names.entry(feed.name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        if *n > 1 {
+            feed.name = format!("{}-{n}", feed.name);
+        }
+    }
+    Ok(feeds)
+}
+
+fn read_config(path: &Path) -> Result<Vec<Feed>, Failure> {
+    let at = |what: String| Failure::Error(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| at(e.to_string()))?;
+    let config: Config = toml::from_str(&text).map_err(|e| at(e.to_string().trim_end().to_owned()))?;
+    let base = path.parent().unwrap_or(Path::new(""));
+    let feed = |f: ConfigFeed| {
+        let files = f.files.into_iter().map(|p| base.join(p)).collect();
+        Ok(Feed {
+            format: Format::named(&f.format, &f.mapping).map_err(|e| at(e.to_string()))?,
+            name: f.name,
+            files,
+        })
+    };
+    config.feed.into_iter().map(feed).collect()
+}
+
+fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) {
+    let s = &outcome.summary;
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["feed", "messages", "with events", "quarantined", "duplicates", "ignored", "events"]);
+    for (name, f) in &s.by_feed {
+        let counts = [f.messages, f.with_events, f.quarantined, f.duplicates, f.ignored, f.events];
+        table.add_row(std::iter::once(name.clone()).chain(counts.map(grouped)));
+    }
+    println!("{table}");
+    let rate = if outcome.fresh_messages == 0 {
+        "nothing left to do".to_owned()
+    } else {
+        let per_s = outcome.fresh_messages as f64 / elapsed_s;
+        format!(
+            "{} messages in {elapsed_s:.2} s ({} a second)",
+            grouped(outcome.fresh_messages),
+            grouped(per_s as u64)
+        )
+    };
+    println!("{rate}; tape {}, {}", dir.display(), bytes(disk_bytes(dir)));
+    if s.quarantined > 0 {
+        println!("see: unitape quarantine list {}", dir.display());
+    }
+}
+
+fn disk_bytes(dir: &Path) -> u64 {
+    unitape_tape::info(dir).map_or(0, |i| i.disk_bytes)
+}

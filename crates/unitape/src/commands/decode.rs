@@ -1,0 +1,143 @@
+//! `unitape decode`: bytes to fields, without a mapping.
+
+use crate::output::{self, Done, Failure, grouped};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    format: FormatArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum FormatArgs {
+    /// FIX tag=value
+    #[command(after_help = "Examples:
+  unitape decode fix market.fix --json | head -n 3
+  unitape decode fix orders.log --sep '|' --dictionary FIX44.xml --json
+  cat orders.fix | unitape decode fix - --json
+
+Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.")]
+    Fix(FixArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct FixArgs {
+    /// Files; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A dictionary for repeating groups: QuickFIX XML or FIX Orchestra (repeatable)
+    #[arg(long, value_name = "D.xml")]
+    dictionary: Vec<PathBuf>,
+    /// What separates fields: SOH, | or ^A
+    #[arg(long, default_value = "SOH")]
+    sep: String,
+    /// Accept wrong and missing lengths and checksums
+    #[arg(long)]
+    lenient: bool,
+    /// Print as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    match args.format {
+        FormatArgs::Fix(args) => fix(&args),
+    }
+}
+
+fn fix(args: &FixArgs) -> output::Result {
+    let sep = Sep::parse(&args.sep)
+        .ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, | or ^A", args.sep)))?;
+    let dictionary = match &args.dictionary[..] {
+        [] => None,
+        paths => Some(Arc::new(Dictionary::load(paths)?)),
+    };
+    let framer = Framer::default().with_sep(sep).with_lenient(args.lenient);
+    let options = DecodeOptions { framer, dictionary };
+    let mut out = output::stdout();
+    let (mut messages, mut errors) = (0, 0);
+    for path in &args.files {
+        let mut input = open(path)?;
+        let label = path.display().to_string();
+        let summary = if args.json {
+            decode_json(&mut input, &label, &options, &mut out)?
+        } else {
+            decode_json(&mut input, &label, &options, &mut Readable::new(&mut out))?
+        };
+        messages += summary.messages;
+        errors += summary.errors;
+    }
+    out.flush()?;
+    if !args.json {
+        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
+    }
+    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = File::open(path).map_err(|e| Failure::Error(format!("{}: {e}", path.display())))?;
+    Ok(Box::new(file))
+}
+
+/// Takes JSON lines and writes them for eyes: number, offset, type, then `tag=value`.
+struct Readable<'w, W: Write> {
+    out: &'w mut W,
+    line: Vec<u8>,
+}
+
+impl<'w, W: Write> Readable<'w, W> {
+    fn new(out: &'w mut W) -> Self {
+        Self { out, line: Vec::new() }
+    }
+
+    fn flush_line(&mut self) -> std::io::Result<()> {
+        let value: serde_json::Value = serde_json::from_slice(&self.line)?;
+        let (n, offset) = (&value["n"], &value["offset"]);
+        match value.get("error") {
+            Some(e) => writeln!(
+                self.out,
+                "{n} @{offset} ! {}: {}",
+                e["code"].as_str().unwrap_or(""),
+                e["message"].as_str().unwrap_or("")
+            )?,
+            None => {
+                write!(self.out, "{n} @{offset} {}", value["type"].as_str().unwrap_or(""))?;
+                for (tag, v) in value["fields"].as_object().into_iter().flatten() {
+                    match v {
+                        serde_json::Value::String(s) => write!(self.out, " {tag}={s}")?,
+                        other => write!(self.out, " {tag}={other}")?,
+                    }
+                }
+                writeln!(self.out)?;
+            }
+        }
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Readable<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for part in bytes.split_inclusive(|b| *b == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                self.flush_line()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,39 @@
+//! `unitape generate`: shell completions and man pages, made from the commands themselves.
+
+use crate::output::{self, Done};
+use std::path::PathBuf;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Completions of a shell, to stdout
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Man pages into a directory
+    Man {
+        /// The directory
+        dir: PathBuf,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: Args, mut cli: clap::Command) -> output::Result {
+    match args.what {
+        What::Completions { shell } => {
+            clap_complete::generate(shell, &mut cli, "unitape", &mut output::stdout());
+        }
+        What::Man { dir } => {
+            std::fs::create_dir_all(&dir)?;
+            clap_mangen::generate_to(cli, &dir)?;
+        }
+    }
+    Ok(Done::Clean)
+}

@@ -1,0 +1,90 @@
+//! `unitape mapping`: is it right, and what does it make of a sample.
+
+use crate::output::{self, Done, grouped};
+use std::path::PathBuf;
+use unitape_feed::{Feed, Format, Mapping, Options, consolidate, quarantine};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Check a mapping; with a sample, say what becomes of its messages
+    #[command(
+        after_help = "Examples:\n  unitape mapping check mine.toml\n  unitape mapping check fix44-orders orders.fix"
+    )]
+    Check {
+        /// A mapping file, or the name of a shipped one
+        file: String,
+        /// A file of messages to try it on
+        sample: Option<PathBuf>,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Name the shipped mappings
+    List,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    match args.command {
+        Command::List => {
+            for m in Mapping::all_built_in() {
+                println!("{:24} {:6} {}", m.name, m.format, m.title);
+            }
+            Ok(Done::Clean)
+        }
+        Command::Check { file, sample, json } => check(&file, sample, json),
+    }
+}
+
+fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
+    let mapping = Mapping::load(file)?;
+    let Some(sample) = sample else {
+        if json {
+            output::print_json(&serde_json::json!({"mapping": mapping.name, "ok": true}))?;
+        } else {
+            println!("{}: ok, {} rules", mapping.name, mapping.rule.len());
+        }
+        return Ok(Done::Clean);
+    };
+    // A tape of its own, that goes when we have looked at it.
+    let dir = std::env::temp_dir().join(format!("unitape-mapping-check-{}", std::process::id()));
+    let feed =
+        Feed { name: "sample".to_owned(), format: Format::Fix(Box::new(mapping)), files: vec![sample] };
+    let tried = consolidate(&dir, Options { feeds: vec![feed], ..Options::default() })
+        .and_then(|outcome| Ok((outcome, quarantine::list(&dir)?)));
+    // What is left behind is temporary by name and place.
+    _ = std::fs::remove_dir_all(&dir);
+    let (outcome, entries) = tried?;
+    let s = &outcome.summary;
+    if json {
+        let mut value = serde_json::to_value(s)?;
+        value["quarantine"] = serde_json::to_value(&entries)?;
+        output::print_json(&value)?;
+    } else {
+        println!(
+            "{} messages: {} ignored, {} quarantined, {} duplicates, the rest became {} events",
+            grouped(s.messages),
+            grouped(s.ignored),
+            grouped(s.quarantined),
+            grouped(s.duplicates),
+            grouped(s.events)
+        );
+        for (kind, n) in &s.by_kind {
+            println!("  {kind:14} {}", grouped(*n));
+        }
+        for e in entries.iter().take(10) {
+            println!("  at byte {}: {}: {}", e.offset, e.reason, e.detail);
+        }
+        if entries.len() > 10 {
+            println!("  … and {} more", entries.len() - 10);
+        }
+    }
+    Ok(if s.quarantined > 0 { Done::Flawed } else { Done::Clean })
+}

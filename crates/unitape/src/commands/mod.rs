@@ -1,0 +1,11 @@
+//! One file a command: its arguments, and what it does with the crates below.
+
+pub mod bench;
+pub mod consolidate;
+pub mod demo;
+pub mod doctor;
+pub mod generate;
+pub mod mapping;
+pub mod quarantine;
+pub mod tape;
+pub mod watch;
