@@ -219,17 +219,19 @@ impl FixDecoder {
             count: 0,
             last: 0,
         };
-        for event in &rule.events {
-            let Some(group) = event.each else {
-                if message.holds(&event.when) {
-                    writer.event(event, &message)?;
+        // Events of the same group stay together, entry by entry, because the order of entries is feed order.
+        for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
+            let Some(group) = events[0].each.map(|g| &plan.groups[g]) else {
+                if message.holds(&events[0].when) {
+                    writer.event(&events[0], &message)?;
                 }
                 continue;
             };
-            each_entry(&plan.groups[group], &message, |tokens_of_entry| {
-                fill_entry(&plan.groups[group], tokens, tokens_of_entry, entry);
+            each_entry(group, &message, |range| {
+                fill_entry(group, tokens, range, entry);
                 let message = Message { entry, ..message };
-                if message.holds(&event.when) { writer.event(event, &message) } else { Ok(()) }
+                let mut wanted = events.iter().filter(|e| message.holds(&e.when));
+                wanted.try_for_each(|event| writer.event(event, &message))
             })?;
         }
         match writer.count {
