@@ -2,7 +2,7 @@
 
 use crate::block::Tally;
 use crate::error::Error;
-use crate::sequence::{Sort, SourceState};
+use crate::feed_state::{Sort, SourceState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -9,10 +9,12 @@
 
 use crate::account::{Account, SourceAccount, Summary};
 use crate::block::Block;
+use crate::bookkeeping::source_frame;
 use crate::decode::{Decoder, Format};
 use crate::error::Error;
+use crate::feed_state::{FeedState, Sort, SourceState};
 use crate::quarantine::RawLog;
-use crate::sequence::{Counters, FeedState, PieceBuffer, Plan, Sequencer, Sort, SourceState, source_frame};
+use crate::sequence::{Counters, PieceBuffer, Plan, Sequencer};
 use crate::source::{Feed, Intake, Pending, SourceFacts, is_stdin};
 use std::path::Path;
 use std::sync::Arc;

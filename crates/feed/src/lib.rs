@@ -12,7 +12,7 @@
 //! | `block` | a stretch of bytes and the events made of it |
 //! | `decode`, `fix`, `jsonl` | bytes to events, by format |
 //! | `mapping` | how a message becomes events, in TOML |
-//! | `sequence` | ids, definitions, merge, place on the tape |
+//! | `sequence`, `feed_state`, `bookkeeping` | ids, definitions, merge, place on the tape |
 //! | `consolidate` | all of it, on any number of workers |
 //! | `account` | what stands on a tape, every message accounted for |
 //! | `quarantine` | what could not become events |
@@ -32,10 +32,12 @@
 
 pub mod account;
 pub mod block;
+mod bookkeeping;
 mod consolidate;
 mod decode;
 mod detect;
 mod error;
+mod feed_state;
 mod fix;
 mod jsonl;
 pub mod mapping;

@@ -6,10 +6,10 @@
 
 use crate::account::{Account, text, uint};
 use crate::block::{Block, What};
+use crate::bookkeeping::define_frame;
 use crate::decode::Format;
 use crate::error::Error;
 use crate::mapping::Mapping;
-use crate::sequence::define_frame;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs::File;

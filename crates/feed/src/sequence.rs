@@ -10,15 +10,16 @@
 //! there are, or on when anything ran.
 
 use crate::account::Account;
-use crate::block::{Block, NO_TS, Tally, What};
+use crate::block::{Block, NO_TS, What};
+use crate::bookkeeping::{Progress, define_frame, progress_frame, source_frame};
 use crate::error::Error;
+use crate::feed_state::{FeedState, apply_runs};
 use crate::quarantine::RawLog;
 use crate::source::SourceFacts;
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use unitape_model::schema::at;
-use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, Kind, UnixNanos, Value, flags, frames};
+use unitape_model::{Dict, Dictionary, Header, frames};
 use unitape_tape::{Claim, Writer};
 
 /// The state behind the sequencing turnstile.
@@ -46,80 +47,6 @@ pub struct Counters {
     pub messages: AtomicU64,
     pub events: AtomicU64,
     pub quarantined: AtomicU64,
-}
-
-/// What the sequencer keeps of a feed.
-#[derive(Debug)]
-pub struct FeedState {
-    /// Sources in order.
-    pub sources: Vec<SourceState>,
-    /// Blocks decoded and not yet wholly on the tape.
-    queue: VecDeque<Box<Block>>,
-    cursor: Cursor,
-    /// Where the next block must start: index of the source and offset.
-    expected: Option<(usize, u64)>,
-    /// Bytes that the block before left undecoded.
-    leftover: Vec<u8>,
-    /// Greatest event time so far: a feed's own order wins over its clock.
-    pub running_max: i64,
-    /// Greatest sequence of each session.
-    pub sessions: Sessions,
-    /// Sources still to come or not yet ended.
-    open_sources: usize,
-    outstanding: Arc<AtomicU64>,
-}
-
-/// What the sequencer keeps of a source.
-#[derive(Clone, Debug, Default)]
-pub struct SourceState {
-    /// Id of its definition.
-    pub id: u32,
-    /// Id of the definition of each further 4 GiB.
-    pub extents: BTreeMap<u32, u32>,
-    /// Its account so far.
-    pub tally: Tally,
-    /// Messages that start here or before are on the tape already.
-    pub on_tape_through: Option<u64>,
-    /// Name of its feed, to define further extents.
-    pub feed: String,
-    /// File name.
-    pub file: String,
-    /// Format and mapping.
-    pub sort: Sort,
-}
-
-/// Format and mapping of a source, as its definition tells them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sort {
-    /// The format's word.
-    pub format: String,
-    /// Name and hash of the mapping.
-    pub mapping: Option<String>,
-}
-
-impl SourceState {
-    /// Id of the definition of a further 4 GiB, and whether it is given just now.
-    fn extent(&mut self, extent: u32, next: &mut u32) -> (u32, bool) {
-        if let Some(id) = self.extents.get(&extent) {
-            return (*id, false);
-        }
-        let id = *next;
-        *next += 1;
-        self.extents.insert(extent, id);
-        (id, true)
-    }
-}
-
-/// How far the first block of a feed's queue has been taken.
-#[derive(Debug, Default)]
-struct Cursor {
-    unit: usize,
-    arena: usize,
-    fixup: usize,
-    raw: usize,
-    run: usize,
-    /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
-    resolved: [Vec<u32>; Dict::COUNT],
 }
 
 /// A stretch of frames that goes onto the tape as it is.
@@ -165,72 +92,6 @@ impl Piece {
     fn of<'b>(&self, block: &'b Block) -> &'b [u8] {
         let bytes = if self.added { &block.added } else { &block.arena };
         &bytes[self.start as usize..self.end as usize]
-    }
-}
-
-impl FeedState {
-    /// A feed with its sources, of which `open_sources` are still to be read.
-    pub fn new(
-        sources: Vec<SourceState>,
-        (running_max, sessions): (i64, Sessions),
-        open_sources: usize,
-        outstanding: Arc<AtomicU64>,
-    ) -> Self {
-        Self {
-            sources,
-            queue: VecDeque::new(),
-            cursor: Cursor::default(),
-            expected: None,
-            leftover: Vec::new(),
-            running_max,
-            sessions,
-            open_sources,
-            outstanding,
-        }
-    }
-
-    /// How many of its blocks are claimed and not yet wholly on the tape.
-    pub fn outstanding(&self) -> Arc<AtomicU64> {
-        self.outstanding.clone()
-    }
-
-    /// The block that the cursor stands in. Those before it are done and wait to be copied.
-    fn in_hand(&self) -> Option<usize> {
-        self.queue.iter().position(|b| !b.done)
-    }
-
-    /// The time by which the next unit is merged; `None` when nothing is at hand.
-    fn head(&self) -> Option<i64> {
-        let unit = self.queue[self.in_hand()?].units[self.cursor.unit];
-        Some(self.running_max.max(unit.ts))
-    }
-
-    /// Settles blocks without further units, so that the cursor stands at a unit or at nothing.
-    fn advance(&mut self) {
-        while let Some(i) = self.in_hand() {
-            let block = &mut self.queue[i];
-            if self.cursor.unit < block.units.len() {
-                return;
-            }
-            apply_runs(block, &mut self.cursor.run, block.runs.len(), &mut self.sessions);
-            let state = &mut self.sources[block.source];
-            state.tally = state.tally.plus(block.tally);
-            block.done = true;
-            self.cursor = Cursor::default();
-        }
-    }
-
-    /// The block's place in its source does not follow what was decoded before it.
-    pub fn misses(&self, block: &Block) -> bool {
-        !self.leftover.is_empty() || self.expected.is_some_and(|e| e != (block.source, block.base))
-    }
-
-    /// Puts what was left over before the block's own bytes, to be decoded again.
-    pub fn join_leftover(&mut self, block: &mut Block) {
-        block.base -= self.leftover.len() as u64;
-        self.leftover.append(&mut block.bytes);
-        std::mem::swap(&mut self.leftover, &mut block.bytes);
-        self.leftover.clear();
     }
 }
 
@@ -533,19 +394,6 @@ impl Sequencer {
     }
 }
 
-type Sessions = BTreeMap<Vec<u8>, u64>;
-
-fn apply_runs(block: &Block, done: &mut usize, upto: usize, sessions: &mut Sessions) {
-    for run in &block.runs[(*done).min(upto)..upto] {
-        let session = &block.sessions[run.session as usize];
-        match sessions.get_mut(session) {
-            Some(max) => *max = run.max.max(*max),
-            None => _ = sessions.insert(session.clone(), run.max),
-        }
-    }
-    *done = upto.max(*done);
-}
-
 fn patch_each(mut run: &mut [u8], at: usize, bytes: &[u8]) {
     while !run.is_empty() {
         patch(run, at, bytes);
@@ -590,69 +438,10 @@ fn boundary_before(feeds: &[FeedState], pieces: &[Piece], limit: u64) -> (u64, u
 /// Where a quarantine event says its place in the raw log; the tests hold it against the schema.
 const RAW_AT: usize = 40;
 
-/// The definition of a name.
-pub fn define_frame(out: &mut Vec<u8>, dict: Dict, id: u32, name: &str) {
-    let mut e = EventBuilder::begin(out, Kind::Define, UnixNanos(0));
-    set(&mut e, Field::Dict, Value::UInt(dict as u64));
-    set(&mut e, Field::Index, Value::UInt(id.into()));
-    set(&mut e, Field::Name, Value::Text(name));
-    e.finish(0).expect("a definition is short");
-}
-
-/// The definition of a source, or of one more 4 GiB of it.
-pub fn source_frame(out: &mut Vec<u8>, id: u32, feed: &str, facts: &SourceFacts, sort: &Sort, base: u64) {
-    let mut e = EventBuilder::begin(out, Kind::Source, UnixNanos(0));
-    set(&mut e, Field::Index, Value::UInt(id.into()));
-    set(&mut e, Field::Base, Value::UInt(base));
-    if let Some(size) = facts.size {
-        set(&mut e, Field::Size, Value::UInt(size));
-    }
-    set(&mut e, Field::Format, Value::Text(&sort.format));
-    if let Some(hash) = &facts.hash {
-        set(&mut e, Field::Hash, Value::Text(hash));
-    }
-    set(&mut e, Field::Feed, Value::Text(feed));
-    set(&mut e, Field::File, Value::Text(&facts.file));
-    if let Some(mapping) = &sort.mapping {
-        set(&mut e, Field::Mapping, Value::Text(mapping));
-    }
-    e.finish(0).expect("a definition is short");
-}
-
-struct Progress {
-    source: u32,
-    through: u64,
-    end: bool,
-    running_max: i64,
-}
-
-fn progress_frame(out: &mut Vec<u8>, mark: &Progress, t: Tally, sessions: &Sessions) {
-    let mut e = EventBuilder::begin(out, Kind::Progress, UnixNanos(mark.running_max));
-    e.source(mark.source, 0);
-    set(&mut e, Field::End, Value::Bool(mark.end));
-    set(&mut e, Field::Through, Value::UInt(mark.through));
-    set(&mut e, Field::Messages, Value::UInt(t.messages));
-    set(&mut e, Field::Ignored, Value::UInt(t.ignored));
-    set(&mut e, Field::Duplicates, Value::UInt(t.duplicates));
-    set(&mut e, Field::Quarantined, Value::UInt(t.quarantined));
-    set(&mut e, Field::Events, Value::UInt(t.events));
-    for (session, max) in sessions {
-        let name = String::from_utf8_lossy(session);
-        e.unmapped(&name, &max.to_string()).expect("a session's name is short");
-    }
-    e.finish(flags::LAST).expect("a progress mark is short");
-}
-
-/// Sets a field of a bookkeeping frame, which its kind has.
-pub fn set(e: &mut EventBuilder<'_>, field: Field, value: Value<'_>) {
-    let spec = e.schema().get(field).expect("a field of the kind");
-    e.set(spec, value).expect("of its sort");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{Schema, Slot};
+    use unitape_model::{Field, Kind, Schema, Slot};
 
     #[test]
     fn the_place_in_the_raw_log_stands_where_the_schema_says() {

@@ -4,7 +4,7 @@
 //!   num  Price, Decimal, Amount, UnixNanos        exact, or refused
 //!   id   Dict, InlineId, Sequence                 interned or inline
 //!   kind Kind, Field      schema Schema, Slot     which fields an event has, and where they stand
-//!   event EventBuilder, Event                     build and read by field
+//!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position
 //! ```
@@ -31,6 +31,7 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("tapes are little-endian and so are the machines unitape runs on");
 
+pub mod builder;
 pub mod dict;
 pub mod event;
 pub mod frame;
@@ -38,12 +39,15 @@ pub mod id;
 pub mod kind;
 pub mod num;
 pub mod records;
+pub mod refusal;
 pub mod schema;
 
+pub use builder::EventBuilder;
 pub use dict::{Dictionary, Resolve};
-pub use event::{Event, EventBuilder, Refusal, Value};
+pub use event::{Event, Value};
 pub use frame::{Header, LINE, Position, flags, frames};
 pub use id::{Dict, InlineId, Sequence};
 pub use kind::{Field, Kind};
 pub use num::{Amount, Decimal, NumError, Price, Quantity, UnixNanos};
+pub use refusal::Refusal;
 pub use schema::{Schema, Slot, Spec};

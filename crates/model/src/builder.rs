@@ -1,0 +1,344 @@
+//! Building events by field, exactly, through [`Schema`].
+
+use crate::dict::Resolve;
+use crate::event::Value;
+use crate::event::{ENTRY_HEAD, Event};
+use crate::frame::{Header, LINE, flags};
+use crate::id::{Dict, InlineId, pack_id};
+use crate::kind::{Field, Kind};
+use crate::num::{Amount, Decimal, Price, UnixNanos};
+use crate::refusal::Refusal;
+use crate::schema::{
+    EXP_EXT, EXP_NONE, EXT_ONLY, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, Schema, Slot, Spec, TAG_UNMAPPED, at,
+};
+use std::sync::OnceLock;
+
+/// Writes one event at the end of an arena.
+pub struct EventBuilder<'a> {
+    buf: &'a mut Vec<u8>,
+    start: usize,
+    schema: &'static Schema,
+    ext: bool,
+}
+
+impl<'a> EventBuilder<'a> {
+    /// Begins an event of `kind` at the end of `buf`, all its fields none.
+    #[inline]
+    pub fn begin(buf: &'a mut Vec<u8>, kind: Kind, ts_event: UnixNanos) -> Self {
+        let schema = Schema::of(kind);
+        let start = buf.len();
+        buf.extend_from_slice(template(kind));
+        let mut this = Self { buf, start, schema, ext: false };
+        this.put(at::TS_EVENT, ts_event.0.to_le_bytes());
+        this
+    }
+
+    /// The layout of the event being built.
+    pub fn schema(&self) -> &'static Schema {
+        self.schema
+    }
+
+    /// Names where the event came from: the id of a source definition and the offset behind its base.
+    #[inline]
+    pub fn source(&mut self, source: u32, offset: u32) {
+        self.put(at::SOURCE, source.to_le_bytes());
+        self.put(at::OFFSET, offset.to_le_bytes());
+    }
+
+    /// When the message was received, by the clock of the capture or the kernel.
+    #[inline]
+    pub fn ts_recv(&mut self, ts: UnixNanos) {
+        let event = i64::from_le_bytes(self.get(at::TS_EVENT));
+        let delta = ts.0.checked_sub(event).and_then(|d| i32::try_from(d).ok());
+        match delta.filter(|d| !matches!(*d, RECV_NONE | RECV_EXT)) {
+            Some(d) => self.put(at::RECV_DELTA, d.to_le_bytes()),
+            None => {
+                self.put(at::RECV_DELTA, RECV_EXT.to_le_bytes());
+                self.extend(Field::TsRecv as u16, &ts.0.to_le_bytes());
+            }
+        }
+    }
+
+    /// The feed's own sequence number.
+    #[inline]
+    pub fn sequence(&mut self, sequence: u64) {
+        if sequence < u64::from(SEQ_EXT) {
+            self.put(at::SEQUENCE, (sequence as u32).to_le_bytes());
+        } else {
+            self.put(at::SEQUENCE, SEQ_EXT.to_le_bytes());
+            self.extend(Field::SrcSeq as u16, &sequence.to_le_bytes());
+        }
+    }
+
+    /// Sets a field. The sort of `value` must be that of the slot.
+    pub fn set(&mut self, spec: &Spec, value: Value<'_>) -> Result<(), Refusal> {
+        let tag = spec.field as u16;
+        match (spec.slot, value) {
+            (Slot::Sym { dict, at }, Value::Sym(d, id)) if d == dict => self.put_sym(dict, at, id),
+            (Slot::Syms { dict }, Value::Syms(d, ids)) if d == dict => self.extend(tag, ids),
+            (Slot::Price { at }, Value::Price(p)) => self.put_price(at, tag, p),
+            (Slot::Decimal { at, exp_at }, Value::Decimal(d)) => {
+                self.put(at.into(), d.mantissa().to_le_bytes());
+                self.put(exp_at.into(), d.exponent().to_le_bytes());
+            }
+            (Slot::DecimalNarrow { at, exp_at }, Value::Decimal(d)) => self.put_narrow(at, exp_at, tag, d),
+            (Slot::Amount { at, exp_at }, Value::Amount(a)) => {
+                self.put(at.into(), a.mantissa().to_le_bytes());
+                self.put(exp_at.into(), a.exponent().to_le_bytes());
+            }
+            (Slot::Id { at, n }, Value::Id(id)) => self.put_id(at, n, tag, id),
+            (Slot::Text { at, n }, Value::Text(t)) => self.put_text(at, n, tag, t),
+            (Slot::Code { at, shift, values, .. }, Value::Text(t)) => {
+                let code = values.iter().position(|v| *v == t).ok_or(Refusal::BadValue)? as u8 + 1;
+                self.buf[self.start + usize::from(at)] |= code << shift;
+            }
+            (Slot::Bool { at, shift }, Value::Bool(b)) => {
+                self.buf[self.start + usize::from(at)] |= (u8::from(b) + 1) << shift;
+            }
+            (Slot::UInt { at, width }, Value::UInt(v)) => self.put_uint(at, width, tag, v),
+            (Slot::Nanos { at }, Value::Nanos(t)) if t.0 != i64::MIN => {
+                self.put(at.into(), t.0.to_le_bytes())
+            }
+            (Slot::MillisAfter { at }, Value::Nanos(t)) => self.put_millis(at, tag, t),
+            (Slot::Json, Value::Json(j)) => self.extend(tag, j.as_bytes()),
+            _ => return Err(Refusal::WrongSort),
+        }
+        Ok(())
+    }
+
+    /// Sets a field from its text on the wire, parsed as its slot wants.
+    #[inline]
+    pub fn set_text(&mut self, spec: &Spec, text: &[u8], names: &mut impl Resolve) -> Result<(), Refusal> {
+        match spec.slot {
+            Slot::Sym { dict, at } => {
+                let id = names.resolve(dict, text, self.start + usize::from(at))?;
+                self.put_sym(dict, at, id);
+                Ok(())
+            }
+            Slot::Price { at } => {
+                self.put_price(at, spec.field as u16, Price::parse(text)?);
+                Ok(())
+            }
+            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+                self.set(spec, Value::Decimal(Decimal::parse(text)?))
+            }
+            Slot::Amount { .. } => self.set(spec, Value::Amount(Amount::parse(text)?)),
+            Slot::Id { at, n } => {
+                check_utf8(text)?;
+                self.put_id(at, n, spec.field as u16, InlineId::Text(text));
+                Ok(())
+            }
+            Slot::Text { .. } | Slot::Code { .. } => self.set(spec, Value::Text(check_utf8(text)?)),
+            Slot::Bool { .. } => match text {
+                b"Y" | b"true" | b"1" => self.set(spec, Value::Bool(true)),
+                b"N" | b"false" | b"0" => self.set(spec, Value::Bool(false)),
+                _ => Err(Refusal::BadValue),
+            },
+            Slot::UInt { .. } => {
+                let n = check_utf8(text)?.parse().map_err(|_| Refusal::BadInteger)?;
+                self.set(spec, Value::UInt(n))
+            }
+            Slot::Syms { .. } | Slot::Nanos { .. } | Slot::MillisAfter { .. } | Slot::Json => {
+                Err(Refusal::WrongSort)
+            }
+        }
+    }
+
+    /// Sets a list of names.
+    pub fn set_names<'n>(
+        &mut self,
+        spec: &Spec,
+        list: impl Iterator<Item = &'n [u8]>,
+        names: &mut impl Resolve,
+    ) -> Result<(), Refusal> {
+        let Slot::Syms { dict } = spec.slot else { return Err(Refusal::WrongSort) };
+        self.ext = true;
+        let entry = self.buf.len();
+        self.buf.extend_from_slice(&(spec.field as u16).to_le_bytes());
+        self.buf.extend_from_slice(&[0; 4]);
+        for name in list {
+            let id = names.resolve(dict, name, self.buf.len())?;
+            self.buf.extend_from_slice(&id.to_le_bytes());
+        }
+        let n = (self.buf.len() - entry - ENTRY_HEAD) as u32;
+        self.buf[entry + 2..entry + ENTRY_HEAD].copy_from_slice(&n.to_le_bytes());
+        Ok(())
+    }
+
+    /// Keeps a field that has no place of its own, under its name, with its value as JSON text.
+    pub fn unmapped(&mut self, name: &str, json: &str) -> Result<(), Refusal> {
+        let n = u16::try_from(name.len()).map_err(|_| Refusal::NameLength)?;
+        self.ext = true;
+        let total = (2 + name.len() + json.len()) as u32;
+        self.buf.extend_from_slice(&TAG_UNMAPPED.to_le_bytes());
+        self.buf.extend_from_slice(&total.to_le_bytes());
+        self.buf.extend_from_slice(&n.to_le_bytes());
+        self.buf.extend_from_slice(name.as_bytes());
+        self.buf.extend_from_slice(json.as_bytes());
+        Ok(())
+    }
+
+    /// Ends the event: pads it to whole lines and writes its header, unstamped. Refused events leave the
+    /// arena as it was before [`EventBuilder::begin`].
+    #[inline]
+    pub fn finish(self, frame_flags: u8) -> Result<usize, Refusal> {
+        let len = (self.buf.len() - self.start).next_multiple_of(LINE);
+        let Ok(lines) = u16::try_from(len / LINE) else {
+            self.buf.truncate(self.start);
+            return Err(Refusal::TooLarge);
+        };
+        if self.ext {
+            self.buf.resize(self.start + len, 0);
+        }
+        let bits = frame_flags | if self.ext { flags::EXT } else { 0 };
+        let bits = bits | if self.schema.kind.is_meta() { flags::META } else { 0 };
+        Header::unstamped(self.schema.kind as u8, bits, lines).write(&mut self.buf[self.start..]);
+        Ok(self.start)
+    }
+
+    /// The first field without which the event means nothing, if one is missing.
+    pub fn missing(&self) -> Option<&'static Spec> {
+        let event = Event::unfinished(&self.buf[self.start..], self.schema.fixed_bytes.into(), self.ext);
+        self.schema.fields.iter().find(|s| s.required && event.value(s, &mut [0; 36]).is_none())
+    }
+
+    /// Gives the event up and leaves the arena as before.
+    pub fn abandon(self) {
+        self.buf.truncate(self.start);
+    }
+
+    #[inline]
+    fn put<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+        self.buf[self.start + at..self.start + at + N].copy_from_slice(&bytes);
+    }
+
+    #[inline]
+    fn get<const N: usize>(&self, at: usize) -> [u8; N] {
+        self.buf[self.start + at..self.start + at + N].try_into().expect("N bytes")
+    }
+
+    #[inline]
+    fn put_sym(&mut self, dict: Dict, at: u16, id: u32) {
+        if dict == Dict::Venue {
+            // A provisional id of the 32-bit sort keeps its mark in the top bit of 16.
+            let id = id as u16 | if id >> 31 != 0 { crate::id::VENUE_PROVISIONAL } else { 0 };
+            self.put(at.into(), id.to_le_bytes());
+        } else {
+            self.put(at.into(), id.to_le_bytes());
+        }
+    }
+
+    #[inline]
+    fn put_price(&mut self, at: u16, tag: u16, p: Price) {
+        if at == EXT_ONLY {
+            self.extend(tag, &p.0.to_le_bytes());
+        } else {
+            self.put(at.into(), p.0.to_le_bytes());
+        }
+    }
+
+    fn put_narrow(&mut self, at: u16, exp_at: u16, tag: u16, d: Decimal) {
+        if let Ok(m) = u32::try_from(d.mantissa()) {
+            self.put(at.into(), m.to_le_bytes());
+            self.put(exp_at.into(), d.exponent().to_le_bytes());
+        } else {
+            self.put(exp_at.into(), EXP_EXT.to_le_bytes());
+            let mut payload = [0; 9];
+            payload[..8].copy_from_slice(&d.mantissa().to_le_bytes());
+            payload[8] = d.exponent() as u8;
+            self.extend(tag, &payload);
+        }
+    }
+
+    fn put_id(&mut self, at: u16, n: u16, tag: u16, id: InlineId<'_>) {
+        let slot = self.start + usize::from(at);
+        if at != EXT_ONLY && pack_id(id, &mut self.buf[slot..slot + usize::from(n)]) {
+            return;
+        }
+        match id {
+            InlineId::Text(t) => self.extend(tag, t),
+            // A number is told from text by its length of nine and its first byte, which no UTF-8 text has.
+            InlineId::Number(v) => {
+                let mut payload = [0xff; 9];
+                payload[1..].copy_from_slice(&v.to_le_bytes());
+                self.extend(tag, &payload);
+            }
+        }
+    }
+
+    fn put_text(&mut self, at: u16, n: u16, tag: u16, t: &str) {
+        let n = usize::from(n);
+        if t.is_empty() || t.len() > n || t.as_bytes().contains(&0) {
+            return self.extend(tag, t.as_bytes());
+        }
+        let slot = self.start + usize::from(at);
+        self.buf[slot..slot + t.len()].copy_from_slice(t.as_bytes());
+    }
+
+    fn put_uint(&mut self, at: u16, width: u8, tag: u16, v: u64) {
+        let (at, width) = (self.start + usize::from(at), usize::from(width));
+        let none = u64::MAX >> (64 - 8 * width);
+        let inline = if v < none - 1 { v } else { none - 1 };
+        self.buf[at..at + width].copy_from_slice(&inline.to_le_bytes()[..width]);
+        if v >= none - 1 {
+            self.extend(tag, &v.to_le_bytes());
+        }
+    }
+
+    fn put_millis(&mut self, at: u16, tag: u16, t: UnixNanos) {
+        let event = i64::from_le_bytes(self.get(at::TS_EVENT));
+        let delta = t.0.checked_sub(event).filter(|d| d % 1_000_000 == 0).map(|d| d / 1_000_000);
+        match delta.and_then(|d| u16::try_from(d).ok()).filter(|d| *d < 65534) {
+            Some(d) => self.put(at.into(), d.to_le_bytes()),
+            None => {
+                self.put(at.into(), 65534u16.to_le_bytes());
+                self.extend(tag, &t.0.to_le_bytes());
+            }
+        }
+    }
+
+    fn extend(&mut self, tag: u16, payload: &[u8]) {
+        self.ext = true;
+        self.buf.extend_from_slice(&tag.to_le_bytes());
+        self.buf.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        self.buf.extend_from_slice(payload);
+    }
+}
+
+#[inline]
+fn check_utf8(text: &[u8]) -> Result<&str, Refusal> {
+    std::str::from_utf8(text).map_err(|_| Refusal::NotUtf8)
+}
+
+/// The fixed part of a kind with every field none.
+fn template(kind: Kind) -> &'static [u8] {
+    static TEMPLATES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    let all = TEMPLATES.get_or_init(|| {
+        (0..=Kind::Clock as u8).map(|n| Kind::from_u8(n).map_or(Vec::new(), make_template)).collect()
+    });
+    &all[kind as usize]
+}
+
+fn make_template(kind: Kind) -> Vec<u8> {
+    let schema = Schema::of(kind);
+    let mut t = vec![0u8; usize::from(schema.fixed_bytes)];
+    t[at::RECV_DELTA..][..4].copy_from_slice(&RECV_NONE.to_le_bytes());
+    t[at::SEQUENCE..][..4].copy_from_slice(&SEQ_NONE.to_le_bytes());
+    for spec in schema.fields {
+        match spec.slot {
+            Slot::Price { at } if at != EXT_ONLY => {
+                t[usize::from(at)..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
+            }
+            Slot::Decimal { exp_at, .. }
+            | Slot::DecimalNarrow { exp_at, .. }
+            | Slot::Amount { exp_at, .. } => {
+                t[usize::from(exp_at)] = EXP_NONE as u8;
+            }
+            Slot::UInt { at, width } => t[usize::from(at)..usize::from(at) + usize::from(width)].fill(0xff),
+            Slot::Nanos { at } => t[usize::from(at)..][..8].copy_from_slice(&i64::MIN.to_le_bytes()),
+            Slot::MillisAfter { at } => t[usize::from(at)..][..2].fill(0xff),
+            _ => {}
+        }
+    }
+    t
+}

@@ -1,0 +1,70 @@
+//! Why a value or an event was refused.
+
+use crate::num::NumError;
+
+/// Why a value or an event was refused; the code goes into quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Not a number.
+    #[error("not a decimal number")]
+    BadDecimal,
+    /// A number the field cannot hold exactly.
+    #[error("decimal does not fit the field exactly")]
+    DecimalFit,
+    /// Not an unsigned integer, or one beyond 64 bits.
+    #[error("not an unsigned integer of 64 bits")]
+    BadInteger,
+    /// Not one of the values the field may have.
+    #[error("not one of the values of the field")]
+    BadValue,
+    /// Text that is not UTF-8.
+    #[error("text is not UTF-8")]
+    NotUtf8,
+    /// A name that is empty or longer than 255 bytes.
+    #[error("a name of 1 to 255 bytes is needed")]
+    NameLength,
+    /// A time that cannot be read or is out of range.
+    #[error("not a time")]
+    BadTime,
+    /// A value of the wrong sort for the field (a list for a number, say).
+    #[error("wrong sort of value for the field")]
+    WrongSort,
+    /// A field without which the event means nothing.
+    #[error("field missing")]
+    Missing,
+    /// The event would pass 4 MiB.
+    #[error("event longer than 4 MiB")]
+    TooLarge,
+    /// No more ids in this dictionary.
+    #[error("dictionary full")]
+    DictionaryFull,
+}
+
+impl Refusal {
+    /// The word that quarantine events carry.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::BadDecimal => "bad_decimal",
+            Self::DecimalFit => "decimal_fit",
+            Self::BadInteger => "bad_integer",
+            Self::BadValue => "bad_value",
+            Self::NotUtf8 => "not_utf8",
+            Self::NameLength => "name_length",
+            Self::BadTime => "bad_time",
+            Self::WrongSort => "wrong_sort",
+            Self::Missing => "missing",
+            Self::TooLarge => "too_large",
+            Self::DictionaryFull => "dict_full",
+        }
+    }
+}
+
+impl From<NumError> for Refusal {
+    fn from(e: NumError) -> Self {
+        match e {
+            NumError::Malformed => Self::BadDecimal,
+            NumError::DoesNotFit => Self::DecimalFit,
+        }
+    }
+}
