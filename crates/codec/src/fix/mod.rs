@@ -27,8 +27,12 @@
 #[doc(hidden)]
 pub mod check;
 mod data;
+mod dict;
+mod error;
 mod fault;
 mod frame;
+mod group;
+mod json;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
@@ -41,8 +45,12 @@ mod tokens;
 pub mod value;
 
 pub use data::DataTags;
+pub use dict::{Dictionary, Field, MessageDef};
+pub use error::Error;
 pub use fault::{Code, Fault, FieldFault};
 pub use frame::{Frame, Framer, Message, Sep, Span};
+pub use group::{Group, GroupSpec};
+pub use json::{DecodeOptions, Summary, decode_json};
 pub use tokens::{Token, Tokens};
 
 /// Groups inside groups, at most: the standard nests four deep.

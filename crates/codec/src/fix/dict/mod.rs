@@ -1,0 +1,345 @@
+//! Dictionaries: which fields, messages and repeating groups a dialect of FIX has.
+//!
+//! ```text
+//! QuickFIX XML ─╮                       ╭─ fields by tag: name, type, values
+//!               ├─▶ items (as written) ─┼─ messages by type: top-level groups
+//! Orchestra ────╯                       ╰─ groups: count tag, delimiter, members, nested groups
+//! ```
+//!
+//! Several files make one dictionary (FIXT 1.1 for the session, FIX 5.0 SP2 for the messages). A
+//! name is looked up in its own file first, then in the others; a field, component or message that
+//! two files define is taken from the later one.
+
+mod orchestra;
+mod quickfix;
+mod raw;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::data::DataTags;
+use super::error::Error;
+use super::group::GroupSpec;
+use raw::{Item, Place, Raw};
+
+/// A field as the dictionary defines it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The tag.
+    pub tag: u32,
+    /// The name, for instance `OrderQty`.
+    pub name: String,
+    /// The type in capitals, for instance `QTY`.
+    pub kind: String,
+    /// The values it may take and what they are called, in the order of the file; empty if any.
+    pub values: Vec<(String, String)>,
+}
+
+/// A message as the dictionary defines it.
+#[derive(Debug, Clone)]
+pub struct MessageDef {
+    /// MsgType (35).
+    pub msg_type: String,
+    /// The name, for instance `NewOrderSingle`.
+    pub name: String,
+    /// Groups not inside other groups, with those of header and trailer, sorted by count tag.
+    groups: Vec<Arc<GroupSpec>>,
+}
+
+/// A loaded dictionary. Never changes.
+#[derive(Debug, Clone)]
+pub struct Dictionary {
+    fields: BTreeMap<u32, Field>,
+    messages: HashMap<Vec<u8>, MessageDef>,
+    /// For message types not defined: the groups of header and trailer.
+    common: Vec<Arc<GroupSpec>>,
+    data: Arc<DataTags>,
+}
+
+impl Dictionary {
+    /// Reads QuickFIX XML and Orchestra files, given as (name for errors, content).
+    ///
+    /// # Errors
+    /// The first thing wrong, with file and line: not XML, not a dictionary, an attribute missing
+    /// or not a number, a name not defined, a component that contains itself.
+    ///
+    /// ```
+    /// use unitape_codec::fix::Dictionary;
+    ///
+    /// let xml = b"<fix><header/><trailer/><components/><messages>
+    ///   <message name='News' msgtype='B'><group name='NoLines'><field name='Text'/></group></message>
+    /// </messages><fields>
+    ///   <field number='33' name='NoLines' type='NUMINGROUP'/>
+    ///   <field number='58' name='Text' type='STRING'/>
+    /// </fields></fix>";
+    /// let dictionary = Dictionary::parse(&[("mine.xml", xml)]).unwrap();
+    /// let lines = dictionary.group(b"B", 33).unwrap();
+    /// assert_eq!(lines.delimiter(), Some(58));
+    /// ```
+    pub fn parse(files: &[(&str, &[u8])]) -> Result<Self, Error> {
+        let mut raws = Vec::with_capacity(files.len());
+        for &(file, content) in files {
+            raws.push(raw::parse(file, content)?);
+        }
+        Resolver::new(&raws).resolve()
+    }
+
+    /// The field with this tag.
+    #[must_use]
+    pub fn field(&self, tag: u32) -> Option<&Field> {
+        self.fields.get(&tag)
+    }
+
+    /// All fields by tag.
+    pub fn fields(&self) -> impl Iterator<Item = &Field> {
+        self.fields.values()
+    }
+
+    /// The message with this MsgType (35).
+    #[must_use]
+    pub fn message(&self, msg_type: &[u8]) -> Option<&MessageDef> {
+        self.messages.get(msg_type)
+    }
+
+    /// How many messages are defined.
+    #[must_use]
+    pub fn message_count(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The groups not inside other groups of a message type, sorted by count tag; those of header
+    /// and trailer for a type not defined.
+    #[must_use]
+    pub fn groups(&self, msg_type: &[u8]) -> &[Arc<GroupSpec>] {
+        self.messages.get(msg_type).map_or(&self.common, |message| &message.groups)
+    }
+
+    /// The group counted by `count_tag` at the top level of a message type.
+    #[must_use]
+    pub fn group(&self, msg_type: &[u8], count_tag: u32) -> Option<&Arc<GroupSpec>> {
+        super::group::find(self.groups(msg_type), count_tag)
+    }
+
+    /// The standard data fields and those of this dictionary.
+    #[must_use]
+    pub fn data_tags(&self) -> Arc<DataTags> {
+        Arc::clone(&self.data)
+    }
+}
+
+/// Turns what the files say into tables.
+struct Resolver<'r> {
+    raws: &'r [Raw],
+    /// Name to tag, over all files.
+    tags: HashMap<&'r str, u32>,
+    /// Key to definition, over all files.
+    components: HashMap<&'r str, Place>,
+    groups: HashMap<&'r str, Place>,
+    /// Components done, by (file, index): a component is used by many messages.
+    done: HashMap<Place, Flat>,
+    done_groups: HashMap<Place, Arc<GroupSpec>>,
+}
+
+/// What a list of items comes to without its components.
+#[derive(Debug, Clone, Default)]
+struct Flat {
+    /// Tags in order; a group is its count tag.
+    members: Vec<u32>,
+    groups: Vec<Arc<GroupSpec>>,
+}
+
+/// Components inside components, at most.
+const COMPONENT_DEPTH_MAX: usize = 32;
+
+/// Fields of one message, component or group, at most.
+const MEMBERS_MAX: usize = 100_000;
+
+impl<'r> Resolver<'r> {
+    fn new(raws: &'r [Raw]) -> Self {
+        let mut resolver = Resolver {
+            raws,
+            tags: HashMap::new(),
+            components: HashMap::new(),
+            groups: HashMap::new(),
+            done: HashMap::new(),
+            done_groups: HashMap::new(),
+        };
+        for (file, raw) in raws.iter().enumerate() {
+            for field in &raw.fields {
+                resolver.tags.insert(&field.name, field.tag);
+            }
+            for (index, component) in raw.components.iter().enumerate() {
+                resolver.components.insert(&component.key, Place { file, index });
+            }
+            for (index, group) in raw.groups.iter().enumerate() {
+                resolver.groups.insert(&group.key, Place { file, index });
+            }
+        }
+        resolver
+    }
+
+    fn resolve(mut self) -> Result<Dictionary, Error> {
+        let raws = self.raws;
+        let mut fields = BTreeMap::new();
+        let mut pairs = Vec::new();
+        for raw in raws {
+            for field in &raw.fields {
+                if field.kind == "DATA" || field.kind == "XMLDATA" {
+                    pairs.extend(self.length_tag(raw, field).map(|length| (length, field.tag)));
+                }
+                fields.insert(
+                    field.tag,
+                    Field {
+                        tag: field.tag,
+                        name: field.name.clone(),
+                        kind: field.kind.clone(),
+                        values: field.values.clone(),
+                    },
+                );
+            }
+        }
+        let mut common = Flat::default();
+        for (file, raw) in raws.iter().enumerate() {
+            self.flatten(file, &raw.common, &mut common, 0)?;
+        }
+        sort_groups(&mut common.groups);
+        let mut messages = HashMap::new();
+        for (file, raw) in raws.iter().enumerate() {
+            for message in &raw.messages {
+                let mut flat = Flat::default();
+                self.flatten(file, &message.items, &mut flat, 0)?;
+                flat.groups.extend(common.groups.iter().cloned());
+                sort_groups(&mut flat.groups);
+                let definition = MessageDef {
+                    msg_type: message.msg_type.clone(),
+                    name: message.name.clone(),
+                    groups: flat.groups,
+                };
+                messages.insert(message.msg_type.clone().into_bytes(), definition);
+            }
+        }
+        let data = Arc::new(DataTags::with_standard(pairs));
+        Ok(Dictionary { fields, messages, common: common.groups, data })
+    }
+
+    /// The length field of a data field: named by the file, or by the custom `X` and `XLen`.
+    fn length_tag(&self, raw: &Raw, field: &raw::RawField) -> Option<u32> {
+        let by_name = |name: String| raw.tag(&name).or_else(|| self.tags.get(name.as_str()).copied());
+        field
+            .length_tag
+            .or_else(|| by_name(format!("{}Len", field.name)))
+            .or_else(|| by_name(format!("{}Length", field.name)))
+    }
+
+    fn flatten(
+        &mut self,
+        file: usize,
+        items: &'r [Item],
+        into: &mut Flat,
+        depth: usize,
+    ) -> Result<(), Error> {
+        let raws = self.raws;
+        let raw = &raws[file];
+        for item in items {
+            match item {
+                Item::Field { key, line } => into.members.push(self.tag(raw, key, *line)?),
+                Item::Component { key, line } => {
+                    let place = raw.component(key).map(|index| Place { file, index });
+                    let place = place.or_else(|| self.components.get(key.as_str()).copied());
+                    let Some(place) = place else {
+                        return Err(raw.error(*line, format!("component {key} is not defined")));
+                    };
+                    let flat = self.component(place, depth, raw, *line)?;
+                    // A component named twice by each of thirty others doubles thirty times.
+                    if into.members.len() + flat.members.len() > MEMBERS_MAX {
+                        return Err(raw.error(*line, format!("more than {MEMBERS_MAX} fields")));
+                    }
+                    into.members.extend_from_slice(&flat.members);
+                    into.groups.extend(flat.groups.iter().cloned());
+                }
+                Item::Group { count, items, line } => {
+                    let group = self.group(file, count, items, *line, depth)?;
+                    into.members.push(group.count_tag());
+                    into.groups.push(group);
+                }
+                Item::GroupRef { key, line } => {
+                    let place = raw.group(key).map(|index| Place { file, index });
+                    let place = place.or_else(|| self.groups.get(key.as_str()).copied());
+                    let Some(place) = place else {
+                        return Err(raw.error(*line, format!("group {key} is not defined")));
+                    };
+                    let group = match self.done_groups.get(&place) {
+                        Some(group) => Arc::clone(group),
+                        None => {
+                            let body = &raws[place.file].groups[place.index];
+                            let group = self.group(place.file, &body.count, &body.items, body.line, depth)?;
+                            self.done_groups.insert(place, Arc::clone(&group));
+                            group
+                        }
+                    };
+                    into.members.push(group.count_tag());
+                    into.groups.push(group);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn component(&mut self, place: Place, depth: usize, used: &Raw, line: usize) -> Result<Flat, Error> {
+        if let Some(flat) = self.done.get(&place) {
+            return Ok(flat.clone());
+        }
+        if depth == COMPONENT_DEPTH_MAX {
+            let message =
+                format!("components nest deeper than {COMPONENT_DEPTH_MAX}, or one contains itself");
+            return Err(used.error(line, message));
+        }
+        let raws = self.raws;
+        let component = &raws[place.file].components[place.index];
+        let mut flat = Flat::default();
+        self.flatten(place.file, &component.items, &mut flat, depth + 1)?;
+        self.done.insert(place, flat.clone());
+        Ok(flat)
+    }
+
+    fn group(
+        &mut self,
+        file: usize,
+        count: &raw::Key,
+        items: &'r [Item],
+        line: usize,
+        depth: usize,
+    ) -> Result<Arc<GroupSpec>, Error> {
+        let raw = &self.raws[file];
+        let count_tag = self.tag(raw, count, line)?;
+        if depth == COMPONENT_DEPTH_MAX {
+            let message = format!("groups nest deeper than {COMPONENT_DEPTH_MAX}, or one contains itself");
+            return Err(raw.error(line, message));
+        }
+        let mut flat = Flat::default();
+        self.flatten(file, items, &mut flat, depth + 1)?;
+        let Some(&delimiter) = flat.members.first() else {
+            return Err(raw.error(line, format!("group {count_tag} has no fields")));
+        };
+        Ok(Arc::new(GroupSpec::new(count_tag, Some(delimiter), flat.members, flat.groups)))
+    }
+
+    fn tag(&self, raw: &Raw, key: &raw::Key, line: usize) -> Result<u32, Error> {
+        match key {
+            raw::Key::Tag(tag) => Ok(*tag),
+            raw::Key::Name(name) => raw
+                .tag(name)
+                .or_else(|| self.tags.get(name.as_str()).copied())
+                .ok_or_else(|| raw.error(line, format!("field {name} is not defined"))),
+        }
+    }
+}
+
+fn sort_groups(groups: &mut Vec<Arc<GroupSpec>>) {
+    // Stable: of two groups with one count the message's own stays, not the header's.
+    groups.sort_by_key(|group| group.count_tag());
+    groups.dedup_by_key(|group| group.count_tag());
+}
+
+#[cfg(test)]
+mod tests;

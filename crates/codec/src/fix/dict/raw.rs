@@ -1,0 +1,282 @@
+//! A dictionary file as written: names not looked up yet, every item with its line.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use super::super::error::Error;
+
+/// What one file defines.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    pub file: String,
+    pub fields: Vec<RawField>,
+    pub components: Vec<RawComponent>,
+    pub groups: Vec<RawGroup>,
+    pub messages: Vec<RawMessage>,
+    /// Header and trailer.
+    pub common: Vec<Item>,
+    tags: HashMap<String, u32>,
+    component_index: HashMap<String, usize>,
+    group_index: HashMap<String, usize>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RawField {
+    pub tag: u32,
+    pub name: String,
+    pub kind: String,
+    pub values: Vec<(String, String)>,
+    pub length_tag: Option<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct RawComponent {
+    pub key: String,
+    pub items: Vec<Item>,
+}
+
+/// A group defined apart and referred to (Orchestra).
+#[derive(Debug)]
+pub(super) struct RawGroup {
+    pub key: String,
+    pub count: Key,
+    pub items: Vec<Item>,
+    pub line: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct RawMessage {
+    pub msg_type: String,
+    pub name: String,
+    pub items: Vec<Item>,
+}
+
+/// How a field is referred to.
+#[derive(Debug, Clone)]
+pub(super) enum Key {
+    Tag(u32),
+    Name(String),
+}
+
+/// One entry of a message, component or group.
+#[derive(Debug)]
+pub(super) enum Item {
+    Field { key: Key, line: usize },
+    Component { key: String, line: usize },
+    Group { count: Key, items: Vec<Item>, line: usize },
+    GroupRef { key: String, line: usize },
+}
+
+/// A definition: file and index in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub file: usize,
+    pub index: usize,
+}
+
+impl Raw {
+    pub(super) fn tag(&self, name: &str) -> Option<u32> {
+        self.tags.get(name).copied()
+    }
+
+    pub(super) fn component(&self, key: &str) -> Option<usize> {
+        self.component_index.get(key).copied()
+    }
+
+    pub(super) fn group(&self, key: &str) -> Option<usize> {
+        self.group_index.get(key).copied()
+    }
+
+    pub(super) fn error(&self, line: usize, message: String) -> Error {
+        Error::Dictionary { file: self.file.clone(), line, message }
+    }
+}
+
+/// Reads one file of either kind; the root element says which.
+pub(super) fn parse(file: &str, content: &[u8]) -> Result<Raw, Error> {
+    let mut xml = Xml::new(file, content);
+    let Some(root) = xml.next_start()? else {
+        return Err(xml.error("no XML element"));
+    };
+    let mut raw = match root.name.as_str() {
+        "fix" => super::quickfix::parse(&mut xml, root.empty)?,
+        "repository" => super::orchestra::parse(&mut xml, root.empty)?,
+        other => {
+            let message = format!(
+                "the root element is <{other}>; a QuickFIX dictionary has <fix>, Orchestra <repository>"
+            );
+            return Err(xml.error(message));
+        }
+    };
+    xml.rest_is_empty()?;
+    raw.file = file.to_owned();
+    for field in &raw.fields {
+        raw.tags.insert(field.name.clone(), field.tag);
+    }
+    for (index, component) in raw.components.iter().enumerate() {
+        raw.component_index.insert(component.key.clone(), index);
+    }
+    for (index, group) in raw.groups.iter().enumerate() {
+        raw.group_index.insert(group.key.clone(), index);
+    }
+    Ok(raw)
+}
+
+/// An opening tag, namespace prefix taken off.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub name: String,
+    pub line: usize,
+    /// `<a/>`: no closing tag follows.
+    pub empty: bool,
+    attributes: Vec<(String, String)>,
+}
+
+impl Open {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A reader of opening and closing tags that knows the line.
+pub(super) struct Xml<'c> {
+    file: &'c str,
+    content: &'c [u8],
+    reader: Reader<&'c [u8]>,
+    /// Elements open.
+    depth: usize,
+    /// Lines are counted from here on.
+    counted: usize,
+    line: usize,
+}
+
+impl<'c> Xml<'c> {
+    fn new(file: &'c str, content: &'c [u8]) -> Self {
+        let mut reader = Reader::from_reader(content);
+        reader.config_mut().trim_text(true);
+        Xml { file, content, reader, depth: 0, counted: 0, line: 1 }
+    }
+
+    /// The next child: `None` at the closing tag of the element we are in, and at the end.
+    pub(super) fn next_start(&mut self) -> Result<Option<Open>, Error> {
+        loop {
+            // The line of a tag is where it begins, after the white space before it.
+            let event = match self.reader.read_event() {
+                Ok(event) => event,
+                Err(error) => {
+                    let at = self.reader.error_position() as usize;
+                    self.count_to(at);
+                    return Err(self.error(format!("not well-formed XML: {error}")));
+                }
+            };
+            let (start, empty) = match event {
+                Event::Start(start) => {
+                    self.depth += 1;
+                    (start, false)
+                }
+                Event::Empty(start) => (start, true),
+                Event::End(_) => {
+                    self.depth -= 1;
+                    return Ok(None);
+                }
+                // A file cut off would be a smaller dictionary without a word.
+                Event::Eof if self.depth > 0 => return Err(self.cut_off()),
+                Event::Eof => return Ok(None),
+                _ => continue,
+            };
+            let end = self.reader.buffer_position() as usize;
+            let len = start.len() + if empty { 3 } else { 2 };
+            let line = self.count_to(end.saturating_sub(len));
+            return self.open(&start, empty, line).map(Some);
+        }
+    }
+
+    /// Leaves the element just opened, whatever it holds.
+    pub(super) fn skip(&mut self, open: &Open) -> Result<(), Error> {
+        if open.empty {
+            return Ok(());
+        }
+        let outside = self.depth - 1;
+        while self.depth > outside {
+            match self.reader.read_event() {
+                Ok(Event::Start(_)) => self.depth += 1,
+                Ok(Event::End(_)) => self.depth -= 1,
+                Ok(Event::Eof) => return Err(self.cut_off()),
+                Ok(_) => {}
+                Err(error) => return Err(self.error_here(format!("not well-formed XML: {error}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The attribute, or an error naming the line.
+    pub(super) fn attribute(&self, open: &Open, name: &str) -> Result<String, Error> {
+        match open.get(name) {
+            Some(value) if !value.is_empty() => Ok(value.to_owned()),
+            _ => Err(self.error_at(open.line, format!("<{}> has no attribute {name}", open.name))),
+        }
+    }
+
+    /// The attribute as a tag.
+    pub(super) fn tag(&self, open: &Open, name: &str) -> Result<u32, Error> {
+        let text = self.attribute(open, name)?;
+        match text.parse() {
+            Ok(tag) if (1..=999_999_999).contains(&tag) => Ok(tag),
+            _ => Err(self.error_at(open.line, format!("{name}=\"{text}\" is not a tag"))),
+        }
+    }
+
+    pub(super) fn error_at(&self, line: usize, message: impl Into<String>) -> Error {
+        Error::Dictionary { file: self.file.to_owned(), line, message: message.into() }
+    }
+
+    fn error(&self, message: impl Into<String>) -> Error {
+        self.error_at(self.line, message)
+    }
+
+    fn error_here(&mut self, message: impl Into<String>) -> Error {
+        let line = self.count_to(self.reader.buffer_position() as usize);
+        self.error_at(line, message)
+    }
+
+    fn cut_off(&mut self) -> Error {
+        self.error_here("the file ends inside an element")
+    }
+
+    fn rest_is_empty(&mut self) -> Result<(), Error> {
+        loop {
+            match self.reader.read_event() {
+                Ok(Event::Comment(_) | Event::PI(_)) => {}
+                Ok(Event::Eof) => return Ok(()),
+                Ok(_) => return Err(self.error_here("content after the root element")),
+                Err(error) => return Err(self.error_here(format!("not well-formed XML: {error}"))),
+            }
+        }
+    }
+
+    fn count_to(&mut self, end: usize) -> usize {
+        let end = end.clamp(self.counted, self.content.len());
+        self.line += memchr::memchr_iter(b'\n', &self.content[self.counted..end]).count();
+        self.counted = end;
+        self.line
+    }
+
+    fn open(&self, start: &BytesStart<'_>, empty: bool, line: usize) -> Result<Open, Error> {
+        let mut attributes = Vec::new();
+        for attribute in start.attributes() {
+            let attribute = attribute.map_err(|error| self.error_at(line, error.to_string()))?;
+            let value = attribute
+                .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+                .map_err(|error| self.error_at(line, error.to_string()))?;
+            let value = match value {
+                Cow::Borrowed(value) => value.to_owned(),
+                Cow::Owned(value) => value,
+            };
+            attributes.push((attribute.key.local_name().as_ref().to_owned(), value));
+        }
+        Ok(Open { name: start.local_name().as_ref().to_owned(), line, empty, attributes })
+    }
+}

@@ -1,0 +1,33 @@
+//! What can fail for good. What is wrong with a message is a [`Fault`](super::Fault), not an error.
+
+/// An error of reading a dictionary or of the streaming driver.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A dictionary is not well-formed or refers to something it does not define.
+    #[error("{file}:{line}: {message}")]
+    Dictionary {
+        /// The name the file was given under.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The input could not be read.
+    #[error("{file}: cannot read at byte {offset}: {source}")]
+    Read {
+        /// The name the input was given under.
+        file: String,
+        /// Bytes read before.
+        offset: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The output could not be written.
+    #[error("cannot write the output: {source}")]
+    Write {
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,181 @@
+//! Repeating groups: which fields after a count belong to which entry.
+//!
+//! ```text
+//! 453=2 | 448=A 447=D 802=1 | 523=x 803=4 | 452=1 | 448=B 447=D 452=3 | 55=…
+//! count   ╰ entry 1 ──────────────────────────╯    ╰ entry 2 ───────╯   no member: the end
+//!                       ╰ nested group of 1 ─╯
+//! ```
+//!
+//! An entry starts with the delimiter, the first field of the group; the others may come in any
+//! order, each belongs to the entry as long as it is a member. The count must be the number of
+//! entries (`group_count`).
+
+use std::sync::Arc;
+
+use super::MAX_GROUP_DEPTH;
+use super::fault::Fault;
+use super::tokens::{Token, plain_length};
+
+/// A repeating group, from a dictionary or stated by a mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSpec {
+    count_tag: u32,
+    delimiter: Option<u32>,
+    /// Sorted; count tags of nested groups included.
+    members: Vec<u32>,
+    /// Sorted by count tag.
+    nested: Vec<Arc<GroupSpec>>,
+}
+
+impl GroupSpec {
+    /// A group counted by `count_tag` with these member fields and nested groups. `delimiter`
+    /// none: whatever field follows the count starts every entry.
+    #[must_use]
+    pub fn new(
+        count_tag: u32,
+        delimiter: Option<u32>,
+        mut members: Vec<u32>,
+        mut nested: Vec<Arc<GroupSpec>>,
+    ) -> Self {
+        members.extend(delimiter);
+        members.extend(nested.iter().map(|group| group.count_tag));
+        members.sort_unstable();
+        members.dedup();
+        nested.sort_by_key(|group| group.count_tag);
+        nested.dedup_by_key(|group| group.count_tag);
+        GroupSpec { count_tag, delimiter, members, nested }
+    }
+
+    /// The tag of the count field (NumInGroup).
+    #[must_use]
+    pub const fn count_tag(&self) -> u32 {
+        self.count_tag
+    }
+
+    /// The tag that starts every entry.
+    #[must_use]
+    pub const fn delimiter(&self) -> Option<u32> {
+        self.delimiter
+    }
+
+    /// The tags of the fields of an entry, sorted, with the counts of nested groups.
+    #[must_use]
+    pub fn members(&self) -> &[u32] {
+        &self.members
+    }
+
+    /// The groups inside, sorted by count tag.
+    #[must_use]
+    pub fn nested(&self) -> &[Arc<GroupSpec>] {
+        &self.nested
+    }
+
+    /// Reads the group whose count field is `tokens[at]`.
+    ///
+    /// # Errors
+    /// `group_count` if the count is no number or not the number of entries, here or in a nested
+    /// group, or if groups nest deeper than [`MAX_GROUP_DEPTH`].
+    pub fn read<'t>(&'t self, message: &'t [u8], tokens: &'t [Token], at: usize) -> Result<Group<'t>, Fault> {
+        let end = self.end(message, tokens, at, 0)?;
+        Ok(Group { spec: self, message, tokens, next: at + 1, end })
+    }
+
+    /// One past the last token of the group counted by `tokens[at]`.
+    fn end(&self, message: &[u8], tokens: &[Token], at: usize, depth: usize) -> Result<usize, Fault> {
+        let count = tokens[at];
+        // The field starts before `tag=`.
+        let offset = count.start - 1 - digits(count.tag);
+        if depth == MAX_GROUP_DEPTH {
+            return Err(Fault::GroupDepth { offset });
+        }
+        let stated = plain_length(count.of(message)).map_or(u32::MAX, |stated| stated as u32);
+        let (mut next, mut found) = (at + 1, 0);
+        while stated != u32::MAX && self.starts_entry(tokens, at, next) {
+            next = self.entry_end(message, tokens, at, next, depth)?;
+            found += 1;
+        }
+        if stated == found {
+            Ok(next)
+        } else {
+            Err(Fault::GroupCount { offset, tag: self.count_tag, stated, found })
+        }
+    }
+
+    fn starts_entry(&self, tokens: &[Token], at: usize, next: usize) -> bool {
+        let Some(token) = tokens.get(next) else { return false };
+        match self.delimiter {
+            Some(delimiter) => token.tag == delimiter,
+            None => token.tag == tokens[at + 1].tag && self.members.binary_search(&token.tag).is_ok(),
+        }
+    }
+
+    /// One past the last token of the entry that starts at `start`.
+    fn entry_end(
+        &self,
+        message: &[u8],
+        tokens: &[Token],
+        at: usize,
+        start: usize,
+        depth: usize,
+    ) -> Result<usize, Fault> {
+        let mut next = start;
+        while let Some(token) = tokens.get(next) {
+            if next > start && self.starts_entry(tokens, at, next)
+                || self.members.binary_search(&token.tag).is_err()
+            {
+                break;
+            }
+            next = match find(&self.nested, token.tag) {
+                Some(nested) => nested.end(message, tokens, next, depth + 1)?,
+                None => next + 1,
+            };
+        }
+        Ok(next)
+    }
+}
+
+/// The group counted by `count_tag` among groups sorted by count tag.
+#[inline]
+pub(crate) fn find(groups: &[Arc<GroupSpec>], count_tag: u32) -> Option<&Arc<GroupSpec>> {
+    let at = groups.binary_search_by_key(&count_tag, |group| group.count_tag).ok()?;
+    Some(&groups[at])
+}
+
+/// The entries of a group that was read: an iterator over the fields of each, nested groups
+/// included.
+#[derive(Debug, Clone)]
+pub struct Group<'t> {
+    spec: &'t GroupSpec,
+    message: &'t [u8],
+    tokens: &'t [Token],
+    next: usize,
+    end: usize,
+}
+
+impl Group<'_> {
+    /// Index of the first token after the group.
+    #[must_use]
+    pub const fn end(&self) -> usize {
+        self.end
+    }
+}
+
+impl<'t> Iterator for Group<'t> {
+    type Item = &'t [Token];
+
+    fn next(&mut self) -> Option<&'t [Token]> {
+        if self.next >= self.end {
+            return None;
+        }
+        let start = self.next;
+        // Reading has found every entry good; `start` also is a token of the delimiter's tag.
+        let tokens = &self.tokens[..self.end];
+        let end = self.spec.entry_end(self.message, tokens, start - 1, start, 0).unwrap_or(self.end);
+        self.next = end;
+        Some(&tokens[start..end])
+    }
+}
+
+fn digits(tag: u32) -> u32 {
+    tag.checked_ilog10().unwrap_or(0) + 1
+}

@@ -1,0 +1,440 @@
+//! FIX as JSON Lines: what `unitape decode fix --json` prints.
+//!
+//! ```text
+//! {"file":"a.fix","n":0,"offset":0,"type":"D","fields":{"8":"FIX.4.4",…,"453":[{"448":"X"}],"10":"203"}}
+//! {"file":"a.fix","n":1,"offset":271,"length":9,"error":{"code":"garbage","message":"…"}}
+//! ```
+//!
+//! One object for each message, each faulty message and each stretch of garbage, in order. All
+//! values are strings, `{"hex":"…"}` where the bytes are not UTF-8. A group is an array of objects
+//! if the dictionary knows it; a tag that is repeated without a group is an array, at the place of
+//! its first occurrence. The schema is `docs/schema/decode-fix.schema.json`.
+//!
+//! This is the one part of the module that reads and writes, through what the caller gives it; it
+//! holds a few times the largest message in memory, however long the input is.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use super::dict::Dictionary;
+use super::error::Error;
+use super::fault::Fault;
+use super::frame::{Frame, Framer, Message, Span};
+use super::group::{self, GroupSpec};
+use super::tokens::{Token, Tokens};
+
+/// How to decode.
+#[derive(Debug, Clone, Default)]
+pub struct DecodeOptions {
+    /// Separator, leniency, limits.
+    pub framer: Framer,
+    /// Groups by message type; with none, nothing is known to be a group.
+    pub dictionary: Option<Arc<Dictionary>>,
+}
+
+/// What was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Good messages.
+    pub messages: u64,
+    /// Faulty messages and stretches of garbage.
+    pub errors: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Decodes all of `input` to JSON Lines on `out`. Data fields of the dictionary are known to the
+/// framing too.
+///
+/// # Errors
+/// If the input cannot be read or the output not be written; what was decoded before is written.
+///
+/// ```
+/// use unitape_codec::fix::{DecodeOptions, decode_json};
+///
+/// let mut out = Vec::new();
+/// let mut input = &b"8=FIX.4.2\x019=5\x0135=0\x0110=161\x01"[..];
+/// let summary = decode_json(&mut input, "a.fix", &DecodeOptions::default(), &mut out).unwrap();
+/// assert_eq!((summary.messages, summary.errors), (1, 0));
+/// assert_eq!(
+///     out,
+///     br#"{"file":"a.fix","n":0,"offset":0,"type":"0","fields":{"8":"FIX.4.2","9":"5","35":"0","10":"161"}}
+/// "#
+/// );
+/// ```
+pub fn decode_json(
+    input: &mut dyn Read,
+    file_label: &str,
+    opts: &DecodeOptions,
+    out: &mut dyn Write,
+) -> Result<Summary, Error> {
+    let mut framer = opts.framer.clone();
+    if let Some(dictionary) = &opts.dictionary {
+        framer = framer.with_data_tags(dictionary.data_tags());
+    }
+    let mut source = Source { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false };
+    let mut lines = Lines {
+        head: head(file_label),
+        dictionary: opts.dictionary.as_deref(),
+        text: Vec::with_capacity(2 * FLUSH_BYTES),
+        render: Render::default(),
+        summary: Summary::default(),
+    };
+    let mut tokens = Tokens::new();
+    let mut at = 0;
+    // How much more is read when the same place stays undecided: doubled each time, so that a
+    // trickle of input does not cost its square.
+    let mut patience = 1;
+    let result = loop {
+        match tokens.frame(&framer, &source.buf[..source.len], at, source.eof) {
+            Frame::Message(message) => {
+                lines.message(&source, message, &tokens);
+                at = message.span.end;
+                patience = 1;
+            }
+            Frame::Bad { span, fault } => {
+                lines.fault(&source, span, fault);
+                at = span.end;
+                patience = 1;
+            }
+            Frame::Incomplete { from, need } => {
+                if let Err(error) = lines.flush(out) {
+                    break Err(error);
+                }
+                let wanted = (need - from).max(source.len - from + patience);
+                patience = (patience * 2).min(READ_BYTES);
+                if let Err(error) = source.read(from, wanted) {
+                    break Err(error);
+                }
+                at = 0;
+                continue;
+            }
+            Frame::End => break Ok(()),
+        }
+        if lines.text.len() >= FLUSH_BYTES
+            && let Err(error) = lines.flush(out)
+        {
+            return Err(error);
+        }
+    };
+    lines.flush(out)?;
+    result?;
+    lines.summary.bytes = source.base + source.len as u64;
+    Ok(lines.summary)
+}
+
+/// Output is written when so much has gathered, and before waiting for input.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// Input is read in pieces of this size.
+const READ_BYTES: usize = 256 << 10;
+
+/// The input and the part of it in memory.
+struct Source<'s> {
+    input: &'s mut dyn Read,
+    file_label: &'s str,
+    buf: Vec<u8>,
+    len: usize,
+    /// Offset of `buf[0]` in the input.
+    base: u64,
+    eof: bool,
+}
+
+impl Source<'_> {
+    /// Drops what lies before `from` and reads until `wanted` bytes are there, or the end.
+    fn read(&mut self, from: usize, wanted: usize) -> Result<(), Error> {
+        self.buf.copy_within(from..self.len, 0);
+        self.base += from as u64;
+        self.len -= from;
+        if self.buf.len() < wanted.max(self.len + READ_BYTES) {
+            self.buf.resize(wanted.max(self.len + READ_BYTES), 0);
+        }
+        while self.len < wanted && !self.eof {
+            match self.input.read(&mut self.buf[self.len..]) {
+                Ok(0) => self.eof = true,
+                // A reader that claims more than it was given room for is cut to the room.
+                Ok(n) => self.len = (self.len + n).min(self.buf.len()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    let offset = self.base + self.len as u64;
+                    return Err(Error::Read { file: self.file_label.to_owned(), offset, source });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lines of one file.
+struct Lines<'l> {
+    /// `{"file":"…","n":`
+    head: Vec<u8>,
+    dictionary: Option<&'l Dictionary>,
+    text: Vec<u8>,
+    render: Render,
+    summary: Summary,
+}
+
+impl Lines<'_> {
+    fn message(&mut self, source: &Source<'_>, message: Message, tokens: &Tokens) {
+        let bytes = &source.buf[message.span.start..message.span.end];
+        let msg_type = &source.buf[message.msg_type.start..message.msg_type.end];
+        let line = self.text.len();
+        self.start(source, message.span.start);
+        self.text.extend_from_slice(b",\"type\":");
+        value(&mut self.text, msg_type);
+        self.text.extend_from_slice(b",\"fields\":");
+        let groups = self.dictionary.map_or(&[][..], |dictionary| dictionary.groups(msg_type));
+        match self.render.object(&mut self.text, bytes, tokens.as_slice(), groups) {
+            Ok(()) => {
+                self.text.extend_from_slice(b"}\n");
+                self.summary.messages += 1;
+            }
+            Err(fault) => {
+                self.text.truncate(line);
+                self.fault(source, message.span, fault);
+            }
+        }
+    }
+
+    fn fault(&mut self, source: &Source<'_>, span: Span, fault: Fault) {
+        self.start(source, span.start);
+        self.text.extend_from_slice(b",\"length\":");
+        number(&mut self.text, span.len() as u64);
+        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
+        self.text.extend_from_slice(fault.code().as_str().as_bytes());
+        self.text.extend_from_slice(b"\",\"message\":");
+        let mut sentence = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(sentence, "{fault}");
+        string(&mut self.text, &sentence);
+        self.text.extend_from_slice(b"}}\n");
+        self.summary.errors += 1;
+    }
+
+    fn start(&mut self, source: &Source<'_>, at: usize) {
+        self.text.extend_from_slice(&self.head);
+        number(&mut self.text, self.summary.messages + self.summary.errors);
+        self.text.extend_from_slice(b",\"offset\":");
+        number(&mut self.text, source.base + at as u64);
+    }
+
+    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let written = out.write_all(&self.text).and_then(|()| out.flush());
+        self.text.clear();
+        written.map_err(|source| Error::Write { source })
+    }
+}
+
+/// Writes fields as an object; keeps its tables for the next message.
+#[derive(Debug, Default)]
+struct Render {
+    /// Items of the objects being written, an inner object's after its outer's.
+    items: Vec<Item>,
+    /// (tag, item), to find repeated tags.
+    order: Vec<(u32, u32)>,
+}
+
+/// A field of an object, or the count field of a group that stands for all of it.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    tag: u32,
+    first: u32,
+    /// The next item of the same tag, 0 if none: an item is never the first of its tag and also
+    /// next of another.
+    next: u32,
+    /// Whether an item of this tag stands before.
+    again: bool,
+}
+
+impl Render {
+    fn object(
+        &mut self,
+        out: &mut Vec<u8>,
+        message: &[u8],
+        tokens: &[Token],
+        groups: &[Arc<GroupSpec>],
+    ) -> Result<(), Fault> {
+        let base = self.items.len();
+        let result = self.object_at(out, message, tokens, groups, base);
+        self.items.truncate(base);
+        result
+    }
+
+    fn object_at(
+        &mut self,
+        out: &mut Vec<u8>,
+        message: &[u8],
+        tokens: &[Token],
+        groups: &[Arc<GroupSpec>],
+        base: usize,
+    ) -> Result<(), Fault> {
+        // A bit for each tag, by a hash of six bits of its low and high part: no two alike means
+        // no tag twice, which is the usual case.
+        let (mut seen, mut repeated) = ([0u64; 64], false);
+        let mut at = 0;
+        while at < tokens.len() {
+            let tag = tokens[at].tag;
+            let end = match group::find(groups, tag) {
+                Some(group) => group.read(message, tokens, at)?.end(),
+                None => at + 1,
+            };
+            let bit = 1 << (tag % 64);
+            let word = &mut seen[(tag >> 6) as usize % 64];
+            repeated |= *word & bit != 0;
+            *word |= bit;
+            self.items.push(Item { tag, first: at as u32, next: 0, again: false });
+            at = end;
+        }
+        if repeated {
+            self.chain(base);
+        }
+        let count = self.items.len();
+        out.push(b'{');
+        let mut comma = false;
+        for index in base..count {
+            let item = self.items[index];
+            if item.again {
+                continue;
+            }
+            if comma {
+                out.push(b',');
+            }
+            comma = true;
+            out.push(b'"');
+            number(out, u64::from(item.tag));
+            out.extend_from_slice(b"\":");
+            if item.next == 0 {
+                self.item(out, message, tokens, groups, item)?;
+                continue;
+            }
+            out.push(b'[');
+            let mut item = item;
+            loop {
+                self.item(out, message, tokens, groups, item)?;
+                if item.next == 0 {
+                    break;
+                }
+                out.push(b',');
+                item = self.items[item.next as usize];
+            }
+            out.push(b']');
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
+    /// Links the items of each tag that is there more than once.
+    fn chain(&mut self, base: usize) {
+        self.order.clear();
+        let tags = self.items[base..].iter().enumerate();
+        self.order.extend(tags.map(|(index, item)| (item.tag, (base + index) as u32)));
+        self.order.sort_unstable();
+        for pair in self.order.windows(2) {
+            if pair[0].0 == pair[1].0 {
+                self.items[pair[0].1 as usize].next = pair[1].1;
+                self.items[pair[1].1 as usize].again = true;
+            }
+        }
+    }
+
+    #[inline]
+    fn item(
+        &mut self,
+        out: &mut Vec<u8>,
+        message: &[u8],
+        tokens: &[Token],
+        groups: &[Arc<GroupSpec>],
+        item: Item,
+    ) -> Result<(), Fault> {
+        let first = item.first as usize;
+        let Some(group) = group::find(groups, item.tag) else {
+            value(out, tokens[first].of(message));
+            return Ok(());
+        };
+        out.push(b'[');
+        for (n, entry) in group.read(message, tokens, first)?.enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            self.object(out, message, entry, group.nested())?;
+        }
+        out.push(b']');
+        Ok(())
+    }
+}
+
+fn head(file_label: &str) -> Vec<u8> {
+    let mut head = b"{\"file\":".to_vec();
+    string(&mut head, file_label);
+    head.extend_from_slice(b",\"n\":");
+    head
+}
+
+/// A value: a string, or `{"hex":"…"}`.
+#[inline]
+fn value(out: &mut Vec<u8>, bytes: &[u8]) {
+    if plain(bytes) {
+        out.push(b'"');
+        out.extend_from_slice(bytes);
+        out.push(b'"');
+        return;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => string(out, text),
+        Err(_) => {
+            out.extend_from_slice(b"{\"hex\":\"");
+            for byte in bytes {
+                out.push(HEX[usize::from(byte >> 4)]);
+                out.push(HEX[usize::from(byte & 15)]);
+            }
+            out.extend_from_slice(b"\"}");
+        }
+    }
+}
+
+/// Whether all is ASCII that JSON takes as it is.
+#[inline]
+fn plain(bytes: &[u8]) -> bool {
+    bytes.iter().fold(true, |all, &b| all & (b' '..0x7f).contains(&b) & (b != b'"') & (b != b'\\'))
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for &byte in text.as_bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0..0x20 | 0x7f => {
+                out.extend_from_slice(b"\\u00");
+                out.push(HEX[usize::from(byte >> 4)]);
+                out.push(HEX[usize::from(byte & 15)]);
+            }
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}
+
+#[inline]
+fn number(out: &mut Vec<u8>, mut n: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
