@@ -1,6 +1,6 @@
 //! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
 
-use crate::block::{Block, Tally};
+use crate::block::{Block, Fixup, Tally};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -80,7 +80,23 @@ pub struct Cursor {
     pub raw: usize,
     pub run: usize,
     /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
-    pub resolved: [Vec<u32>; Dict::COUNT],
+    resolved: [Vec<u32>; Dict::COUNT],
+}
+
+impl Cursor {
+    /// The id that was given to the block's own name, 0 if none was yet.
+    pub fn resolved(&self, fixup: &Fixup) -> u32 {
+        self.resolved[fixup.dict as usize].get(fixup.id as usize).copied().unwrap_or(0)
+    }
+
+    /// Keeps the id that was given to the block's own name.
+    pub fn resolve(&mut self, fixup: &Fixup, id: u32) {
+        let table = &mut self.resolved[fixup.dict as usize];
+        if table.len() <= fixup.id as usize {
+            table.resize(fixup.id as usize + 1, 0);
+        }
+        table[fixup.id as usize] = id;
+    }
 }
 
 impl FeedState {

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::feed_state::{FeedState, apply_runs};
 use crate::quarantine::RawLog;
 use crate::source::SourceFacts;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use unitape_model::schema::at;
@@ -92,6 +93,41 @@ impl Piece {
     fn of<'b>(&self, block: &'b Block) -> &'b [u8] {
         let bytes = if self.added { &block.added } else { &block.arena };
         &bytes[self.start as usize..self.end as usize]
+    }
+}
+
+/// The stretch of a block's arena that is being taken, as pieces.
+struct Run<'p> {
+    pieces: &'p mut Vec<Piece>,
+    feed: usize,
+    block: usize,
+    /// Start of what has not become a piece yet.
+    start: usize,
+}
+
+impl Run<'_> {
+    /// Puts what was added to the block before the frame at `before`.
+    fn insert(&mut self, before: usize, added: Range<usize>) {
+        self.push(false, self.start..before);
+        self.push(true, added);
+        self.start = before;
+    }
+
+    /// Leaves these frames out.
+    fn skip(&mut self, frames: Range<usize>) {
+        self.push(false, self.start..frames.start);
+        self.start = frames.end;
+    }
+
+    fn end(mut self, at: usize) {
+        self.push(false, self.start..at);
+    }
+
+    fn push(&mut self, added: bool, range: Range<usize>) {
+        if !range.is_empty() {
+            let (feed, block) = (self.feed as u32, self.block as u32);
+            self.pieces.push(Piece { feed, block, added, start: range.start as u32, end: range.end as u32 });
+        }
     }
 }
 
@@ -229,23 +265,15 @@ impl Sequencer {
         let feed = &mut self.feeds[i];
         let index = feed.in_hand().expect("a feed with a head");
         let mut block = std::mem::take(&mut feed.queue[index]);
-        let source = block.source;
-        let mut run_start = feed.cursor.arena;
+        let mut run = Run { pieces: &mut self.pieces, feed: i, block: index, start: feed.cursor.arena };
         while let Some(&unit) = block.units.get(feed.cursor.unit) {
             if feed.running_max.max(unit.ts) > limit {
                 break;
             }
             feed.running_max = feed.running_max.max(unit.ts);
-            let piece = |added, start: usize, end: usize| Piece {
-                feed: i as u32,
-                block: index as u32,
-                added,
-                start: start as u32,
-                end: end as u32,
-            };
-            let state = &mut feed.sources[source];
-            let mut wanted =
-                !(state.on_tape_through.is_some_and(|t| unit.offset <= t) && !unit.is_progress());
+            let frames = feed.cursor.arena..unit.end as usize;
+            let state = &mut feed.sources[block.source];
+            let mut wanted = state.on_tape_through.is_none_or(|t| unit.offset > t) || unit.is_progress();
             match unit.what {
                 What::Events => {}
                 What::Maybe { run } => {
@@ -260,99 +288,69 @@ impl Sequencer {
                 What::Quarantine => {
                     let raw = &block.raw[feed.cursor.raw..unit.raw_end as usize];
                     let raw_at = if wanted { self.raw.append(raw)? } else { 0 };
-                    let frame = &mut block.arena[feed.cursor.arena..unit.end as usize];
                     let ts = if feed.running_max == NO_TS { 0 } else { feed.running_max };
+                    let frame = &mut block.arena[frames.clone()];
                     patch(frame, at::TS_EVENT, &ts.to_le_bytes());
                     patch(frame, RAW_AT, &raw_at.to_le_bytes());
                 }
                 What::Progress { tally, end } => {
-                    let units_done = feed.cursor.unit;
-                    let upto = block.runs.partition_point(|r| (r.units_before as usize) <= units_done);
+                    let done = feed.cursor.unit;
+                    let upto = block.runs.partition_point(|r| r.units_before as usize <= done);
                     apply_runs(&block, &mut feed.cursor.run, upto, &mut feed.sessions);
                     let total = state.tally.plus(block.tallies[tally as usize]);
+                    let (source, running_max) = (state.id, feed.running_max);
+                    let mark = Progress { source, through: unit.offset, end, running_max };
                     let start = block.added.len();
-                    let mark = Progress {
-                        source: state.id,
-                        through: unit.offset,
-                        end,
-                        running_max: feed.running_max,
-                    };
                     progress_frame(&mut block.added, &mark, total, &feed.sessions);
-                    self.pieces.push(piece(false, run_start, feed.cursor.arena));
-                    self.pieces.push(piece(true, start, block.added.len()));
-                    run_start = feed.cursor.arena;
-                    if end {
-                        feed.open_sources -= 1;
-                    }
+                    run.insert(frames.start, start..block.added.len());
+                    feed.open_sources -= usize::from(end);
                 }
-            }
-            if wanted && unit.offset >> 32 != 0 && !unit.is_progress() {
-                let frames = feed.cursor.arena..unit.end as usize;
-                let (id, new) = state.extent((unit.offset >> 32) as u32, &mut self.next_source);
-                if new {
-                    let start = block.added.len();
-                    let facts = SourceFacts { file: state.file.clone(), size: None, hash: None };
-                    source_frame(
-                        &mut block.added,
-                        id,
-                        &state.feed,
-                        &facts,
-                        &state.sort,
-                        unit.offset >> 32 << 32,
-                    );
-                    self.pieces.push(piece(false, run_start, frames.start));
-                    self.pieces.push(piece(true, start, block.added.len()));
-                    run_start = frames.start;
-                }
-                patch_each(&mut block.arena[frames], at::SOURCE, &id.to_le_bytes());
             }
             if wanted {
+                if unit.offset >> 32 != 0 && !unit.is_progress() {
+                    let (id, new) = state.extent((unit.offset >> 32) as u32, &mut self.next_source);
+                    if new {
+                        let start = block.added.len();
+                        let facts = SourceFacts { file: state.file.clone(), size: None, hash: None };
+                        let base = unit.offset >> 32 << 32;
+                        source_frame(&mut block.added, id, &state.feed, &facts, &state.sort, base);
+                        run.insert(frames.start, start..block.added.len());
+                    }
+                    patch_each(&mut block.arena[frames], at::SOURCE, &id.to_le_bytes());
+                }
                 for f in feed.cursor.fixup..unit.fixups_end as usize {
                     let fixup = block.fixups[f];
-                    let table = &mut feed.cursor.resolved[fixup.dict as usize];
-                    if table.len() <= fixup.id as usize {
-                        table.resize(fixup.id as usize + 1, 0);
-                    }
-                    if table[fixup.id as usize] == 0 {
-                        let name = block.names.name(fixup.dict, fixup.id).expect("the block's own name");
-                        let (id, new) = self.dictionary.intern(fixup.dict, name.as_bytes()).map_err(|r| {
-                            Error::Inconsistent {
+                    let id = match feed.cursor.resolved(&fixup) {
+                        0 => {
+                            let name = block.names.name(fixup.dict, fixup.id).expect("the block's own name");
+                            let given = self.dictionary.intern(fixup.dict, name.as_bytes());
+                            let (id, new) = given.map_err(|r| Error::Inconsistent {
                                 position: self.writer.end().0,
                                 what: format!("{}: {r}", fixup.dict.name()),
+                            })?;
+                            if new {
+                                self.defined.push((fixup.dict, id));
+                                let start = block.added.len();
+                                define_frame(&mut block.added, fixup.dict, id, name);
+                                run.insert(fixup.frame as usize, start..block.added.len());
                             }
-                        })?;
-                        if new {
-                            self.defined.push((fixup.dict, id));
-                            let start = block.added.len();
-                            define_frame(&mut block.added, fixup.dict, id, name);
-                            self.pieces.push(piece(false, run_start, fixup.frame as usize));
-                            self.pieces.push(piece(true, start, block.added.len()));
-                            run_start = fixup.frame as usize;
+                            feed.cursor.resolve(&fixup, id);
+                            id
                         }
-                        table[fixup.id as usize] = id;
-                    }
-                    let id = table[fixup.id as usize];
+                        id => id,
+                    };
                     let width = if fixup.dict == Dict::Venue { 2 } else { 4 };
-                    let place = fixup.at as usize;
-                    block.arena[place..place + width].copy_from_slice(&id.to_le_bytes()[..width]);
+                    patch(&mut block.arena, fixup.at as usize, &id.to_le_bytes()[..width]);
                 }
             } else {
-                self.pieces.push(piece(false, run_start, feed.cursor.arena));
-                run_start = unit.end as usize;
+                run.skip(frames);
             }
             feed.cursor.unit += 1;
             feed.cursor.arena = unit.end as usize;
             feed.cursor.fixup = unit.fixups_end as usize;
             feed.cursor.raw = unit.raw_end as usize;
         }
-        self.pieces.push(Piece {
-            feed: i as u32,
-            block: index as u32,
-            added: false,
-            start: run_start as u32,
-            end: feed.cursor.arena as u32,
-        });
-        self.pieces.retain(|p| p.start < p.end);
+        run.end(feed.cursor.arena);
         feed.queue[index] = block;
         feed.advance();
         Ok(())
