@@ -1,0 +1,71 @@
+//! The JSON Schema that users are given could drift away from what the codec reads.
+
+use expect_test::expect_file;
+use serde_json::{Map, Value, json};
+use unitape_model::Kind;
+use unitape_model::schema::{Schema, Slot};
+
+fn sort_of(slot: Slot) -> Value {
+    let decimal = |about: &str| {
+        json!({
+            "description": about,
+            "anyOf": [{"type": "string", "pattern": r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)$"}, {"type": "integer"}]
+        })
+    };
+    let name = json!({"type": "string", "minLength": 1, "maxLength": 255});
+    match slot {
+        Slot::Sym { .. } => name,
+        Slot::Syms { .. } => json!({"type": "array", "items": name}),
+        Slot::Price { .. } => decimal("price, up to nine places"),
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => decimal("up to 18 digits"),
+        Slot::Amount { .. } => decimal("amount, up to 38 digits"),
+        Slot::Id { .. } => {
+            json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": u64::MAX}]})
+        }
+        Slot::Text { .. } => json!({"type": "string"}),
+        Slot::Code { values, .. } => json!({"enum": values}),
+        Slot::Bool { .. } => json!({"type": "boolean"}),
+        Slot::UInt { .. } => json!({"type": "integer", "minimum": 0, "maximum": u64::MAX}),
+        Slot::Nanos { .. } | Slot::MillisAfter { .. } => {
+            json!({"type": "integer", "description": "nanoseconds since 1970, UTC"})
+        }
+        Slot::Json => json!({}),
+    }
+}
+
+fn kind_schema(kind: Kind) -> Value {
+    let mut properties = Map::new();
+    properties.insert("kind".into(), json!({"const": kind.name()}));
+    let mut required = vec!["ts", "kind"];
+    for spec in Schema::of(kind).fields {
+        let mut sort = sort_of(spec.slot);
+        if spec.required {
+            required.push(spec.field.name());
+        } else if sort != json!({}) {
+            sort = json!({"anyOf": [sort, {"type": "null"}]});
+        }
+        properties.insert(spec.field.name().into(), sort);
+    }
+    json!({"title": kind.name(), "properties": properties, "required": required})
+}
+
+#[test]
+fn the_schema_in_docs_is_that_of_the_code() {
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "unitape event, one line of JSON Lines",
+        "description": "Made from the table of kinds; docs/events.md tells it in words. Other fields are kept.",
+        "type": "object",
+        "properties": {
+            "rec": {"const": "event"},
+            "seq": {"type": "integer", "minimum": 0, "maximum": u64::MAX},
+            "ts": {"type": "integer", "description": "event time, nanoseconds since 1970, UTC"},
+            "src_seq": {"type": "integer", "minimum": 0, "maximum": u64::MAX},
+            "ts_recv": {"type": "integer"},
+        },
+        "required": ["ts", "kind"],
+        "oneOf": Kind::EVENTS.map(kind_schema),
+    });
+    let text = serde_json::to_string_pretty(&schema).expect("JSON prints");
+    expect_file!["../../../docs/schema/event.schema.json"].assert_eq(&format!("{text}\n"));
+}
