@@ -1,0 +1,120 @@
+//! The drawing of every event in `docs/formats-events.md` is made from the schema, so it cannot lie. When a test
+//! here fails because the schema gained something, `UPDATE_DOCS=1 cargo test -p unitape-model` draws it anew.
+
+use std::fmt::Write;
+use unitape_model::schema::{EXT_ONLY, Schema, width_bytes};
+use unitape_model::{Kind, Slot};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats-events.md");
+const BEGIN: &str = "<!-- drawn from the schema: begin -->\n";
+const END: &str = "<!-- drawn from the schema: end -->\n";
+
+#[test]
+fn the_page_shows_the_schema() {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let (head, rest) = page.split_once(BEGIN).expect("the mark where the drawing begins");
+    let (drawn, tail) = rest.split_once(END).expect("the mark where it ends");
+    let now = draw_all();
+    if drawn != now && std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(PAGE, format!("{head}{BEGIN}{now}{END}{tail}")).unwrap();
+        return;
+    }
+    assert!(drawn == now, "docs/formats-events.md is not what the schema says; draw it with UPDATE_DOCS=1");
+}
+
+fn draw_all() -> String {
+    let mut out = String::new();
+    for kind in Kind::META.into_iter().chain(Kind::EVENTS) {
+        draw(&mut out, Schema::of(kind));
+    }
+    out.push('\n');
+    out
+}
+
+fn draw(out: &mut String, schema: &Schema) {
+    let size = usize::from(schema.fixed_bytes);
+    writeln!(out, "\n### `{}`: kind {}, {size} bytes\n", schema.kind.name(), schema.kind as u8).unwrap();
+    out.push_str("```text\n     ");
+    (0..16).for_each(|i| write!(out, "{i:<5}").unwrap());
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    let owner = owners(schema);
+    for row in (0..size).step_by(16) {
+        write!(out, "{row:>4} ").unwrap();
+        let mut at = row;
+        while at < row + 16 {
+            let same = owner[at..row + 16].iter().take_while(|o| **o == owner[at]).count();
+            let width = same * 5 - 1;
+            let name: String = owner[at].chars().take(width).collect();
+            write!(out, "│{name:<width$}").unwrap();
+            at += same;
+        }
+        out.push_str("│\n");
+    }
+    out.push_str("```\n");
+    if !schema.fields.is_empty() {
+        out.push_str("\n| field | at | form |\n|---|---|---|\n");
+    }
+    for spec in schema.fields {
+        let must = if spec.required { " (must)" } else { "" };
+        let (at, form) = describe(spec.slot);
+        writeln!(out, "| `{}`{must} | {at} | {form} |", spec.field.name()).unwrap();
+    }
+}
+
+/// The name of what stands at each byte.
+fn owners(schema: &Schema) -> Vec<&'static str> {
+    let mut owner = vec![""; usize::from(schema.fixed_bytes)];
+    let mut place = |at: u16, n: u16, name| owner[usize::from(at)..usize::from(at + n)].fill(name);
+    for (at, n, name) in [
+        (0, 8, "header"),
+        (8, 8, "ts_event"),
+        (16, 4, "source"),
+        (20, 4, "offset"),
+        (24, 4, "recv delta"),
+        (28, 4, "sequence"),
+    ] {
+        place(at, n, name);
+    }
+    for spec in schema.fields {
+        match spec.slot {
+            Slot::Code { at, .. } | Slot::Bool { at, .. } => place(at, 1, "bits"),
+            slot => {
+                if let Some((at, n)) = width_bytes(slot) {
+                    place(at, n, spec.field.name());
+                }
+            }
+        }
+        if let Slot::Decimal { exp_at, .. } | Slot::DecimalNarrow { exp_at, .. } | Slot::Amount { exp_at, .. } =
+            spec.slot
+        {
+            place(exp_at, 1, "exp");
+        }
+    }
+    owner
+}
+
+fn describe(slot: Slot) -> (String, String) {
+    let place = |at: u16| if at == EXT_ONLY { "extension".to_owned() } else { at.to_string() };
+    let upto = |n: u16, what: &str| if n == 0 { what.to_owned() } else { format!("{what}, {n} bytes") };
+    match slot {
+        Slot::Sym { dict, at } => (place(at), format!("id of a name ({})", dict.name())),
+        Slot::Syms { dict } => (place(EXT_ONLY), format!("ids of names ({}), u32 each", dict.name())),
+        Slot::Price { at } => (place(at), "price, i64 in 1e-9".to_owned()),
+        Slot::Decimal { at, exp_at } => (place(at), format!("i64 mantissa, exponent at {exp_at}")),
+        Slot::DecimalNarrow { at, exp_at } => (place(at), format!("u32 mantissa, exponent at {exp_at}")),
+        Slot::Amount { at, exp_at } => (place(at), format!("i128 mantissa, exponent at {exp_at}")),
+        Slot::Id { at, n } => (place(at), upto(n, "inline id")),
+        Slot::Text { at, n } => (place(at), upto(n, "text")),
+        Slot::Code { at, shift, bits, values } => {
+            let values: Vec<String> =
+                values.iter().enumerate().map(|(i, v)| format!("{} `{v}`", i + 1)).collect();
+            (place(at), format!("bits {shift} to {}: {}", shift + bits - 1, values.join(", ")))
+        }
+        Slot::Bool { at, shift } => (place(at), format!("bits {shift} to {}: 1 false, 2 true", shift + 1)),
+        Slot::UInt { at, width } => (place(at), format!("u{}", u16::from(width) * 8)),
+        Slot::Nanos { at } => (place(at), "i64 ns since 1970".to_owned()),
+        Slot::MillisAfter { at } => (place(at), "u16 ms after `ts_event`".to_owned()),
+        Slot::Json => (place(EXT_ONLY), "JSON text".to_owned()),
+    }
+}
