@@ -239,7 +239,7 @@ pub fn run<F: Farm>(
     sequencer: F::Sequencer,
     options: &Options<'_>,
 ) -> Result<Done<F>, Error<F::Error>> {
-    let (floor, mut lanes) = Floor::new(workers, intake, sequencer);
+    let (floor, mut lanes): (Floor<F>, _) = Floor::new(workers, intake, sequencer);
     let Some((first, others)) = lanes.split_first_mut() else { return Err(Error::NoWorkers) };
 
     let ran = thread::scope(|scope| {
@@ -277,7 +277,10 @@ fn propagate<F: Farm>(panics: Vec<Option<Box<dyn Any + Send>>>, lanes: &[Lane<F>
 }
 
 /// Turns what the lanes hold into the one result.
-pub(crate) fn conclude<F: Farm>(floor: Floor<F>, lanes: Vec<Lane<F>>) -> Result<Done<F>, Error<F::Error>> {
+pub fn conclude<F: Farm, const SOUND: bool>(
+    floor: Floor<F, SOUND>,
+    lanes: Vec<Lane<F>>,
+) -> Result<Done<F>, Error<F::Error>> {
     let mut stats = Stats::default();
     let mut ending = Ending::EndOfInput;
     let mut lowest: Option<(u64, Stage, F::Error)> = None;
