@@ -251,6 +251,23 @@ proptest! {
         }
     }
 
+    /// A damaged tape is still printed, and the full form still carries every byte of it.
+    #[test]
+    fn damaged_frames_are_printed_and_come_back(plan in plan(), hits in proptest::collection::vec((8usize..256, any::<u8>()), 1..12)) {
+        let mut frame = build(&plan, true);
+        for (at, byte) in hits {
+            if let Some(b) = frame.get_mut(at) {
+                *b = byte;
+            }
+        }
+        let text = line(&frame, &names(), &One, Form::Full);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap();
+        serde_json::from_str::<serde_json::Value>(&line(&frame, &names(), &One, Form::Plain)).unwrap();
+        let mut back = Vec::new();
+        prop_assert!(parse_full(text.as_bytes(), &mut back).is_ok(), "{}", text);
+        prop_assert_eq!(back, frame, "{}", text);
+    }
+
     #[test]
     fn arbitrary_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut arena = Vec::new();
