@@ -21,10 +21,83 @@ use super::tokens::{Token, plain_length};
 pub struct GroupSpec {
     count_tag: u32,
     delimiter: Option<u32>,
-    /// Sorted; count tags of nested groups included.
-    members: Vec<u32>,
-    /// Sorted by count tag.
-    nested: Vec<Arc<GroupSpec>>,
+    /// Count tags of nested groups included.
+    members: TagSet,
+    nested: GroupTable,
+}
+
+/// Groups by their count tag.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupTable {
+    tags: TagSet,
+    /// In the order of `tags`.
+    groups: Vec<Arc<GroupSpec>>,
+}
+
+impl GroupTable {
+    /// These groups; of two with one count tag the first.
+    #[must_use]
+    pub fn new(mut groups: Vec<Arc<GroupSpec>>) -> Self {
+        groups.sort_by_key(|group| group.count_tag);
+        groups.dedup_by_key(|group| group.count_tag);
+        let tags = TagSet::new(groups.iter().map(|group| group.count_tag).collect());
+        GroupTable { tags, groups }
+    }
+
+    /// No groups.
+    #[must_use]
+    pub fn empty() -> &'static Self {
+        static EMPTY: GroupTable = GroupTable { tags: TagSet::EMPTY, groups: Vec::new() };
+        &EMPTY
+    }
+
+    /// The group counted by `count_tag`.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, count_tag: u32) -> Option<&Arc<GroupSpec>> {
+        if !self.tags.contains(count_tag) {
+            return None;
+        }
+        let at = self.tags.sorted.binary_search(&count_tag).ok()?;
+        self.groups.get(at)
+    }
+
+    /// The groups, sorted by count tag.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<GroupSpec>> {
+        self.groups.iter()
+    }
+}
+
+/// Tags, with a bit for each of the low ones: dictionaries name hundreds of members, and every
+/// field of an entry is looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct TagSet {
+    sorted: Vec<u32>,
+    low: [u64; 32],
+}
+
+impl TagSet {
+    const EMPTY: TagSet = TagSet { sorted: Vec::new(), low: [0; 32] };
+
+    fn new(mut tags: Vec<u32>) -> Self {
+        tags.sort_unstable();
+        tags.dedup();
+        let mut low = [0; 32];
+        for &tag in &tags {
+            if let Some(word) = low.get_mut(tag as usize / 64) {
+                *word |= 1 << (tag % 64);
+            }
+        }
+        TagSet { sorted: tags, low }
+    }
+
+    #[inline]
+    fn contains(&self, tag: u32) -> bool {
+        match self.low.get(tag as usize / 64) {
+            Some(word) => word >> (tag % 64) & 1 == 1,
+            None => self.sorted.binary_search(&tag).is_ok(),
+        }
+    }
 }
 
 impl GroupSpec {
@@ -35,14 +108,11 @@ impl GroupSpec {
         count_tag: u32,
         delimiter: Option<u32>,
         mut members: Vec<u32>,
-        mut nested: Vec<Arc<GroupSpec>>,
+        nested: Vec<Arc<GroupSpec>>,
     ) -> Self {
         members.extend(delimiter);
         members.extend(nested.iter().map(|group| group.count_tag));
-        members.sort_unstable();
-        members.dedup();
-        nested.sort_by_key(|group| group.count_tag);
-        nested.dedup_by_key(|group| group.count_tag);
+        let (members, nested) = (TagSet::new(members), GroupTable::new(nested));
         GroupSpec { count_tag, delimiter, members, nested }
     }
 
@@ -61,12 +131,12 @@ impl GroupSpec {
     /// The tags of the fields of an entry, sorted, with the counts of nested groups.
     #[must_use]
     pub fn members(&self) -> &[u32] {
-        &self.members
+        &self.members.sorted
     }
 
-    /// The groups inside, sorted by count tag.
+    /// The groups inside.
     #[must_use]
-    pub fn nested(&self) -> &[Arc<GroupSpec>] {
+    pub const fn nested(&self) -> &GroupTable {
         &self.nested
     }
 
@@ -105,7 +175,7 @@ impl GroupSpec {
         let Some(token) = tokens.get(next) else { return false };
         match self.delimiter {
             Some(delimiter) => token.tag == delimiter,
-            None => token.tag == tokens[at + 1].tag && self.members.binary_search(&token.tag).is_ok(),
+            None => token.tag == tokens[at + 1].tag && self.members.contains(token.tag),
         }
     }
 
@@ -120,25 +190,16 @@ impl GroupSpec {
     ) -> Result<usize, Fault> {
         let mut next = start;
         while let Some(token) = tokens.get(next) {
-            if next > start && self.starts_entry(tokens, at, next)
-                || self.members.binary_search(&token.tag).is_err()
-            {
+            if next > start && self.starts_entry(tokens, at, next) || !self.members.contains(token.tag) {
                 break;
             }
-            next = match find(&self.nested, token.tag) {
+            next = match self.nested.get(token.tag) {
                 Some(nested) => nested.end(message, tokens, next, depth + 1)?,
                 None => next + 1,
             };
         }
         Ok(next)
     }
-}
-
-/// The group counted by `count_tag` among groups sorted by count tag.
-#[inline]
-pub(crate) fn find(groups: &[Arc<GroupSpec>], count_tag: u32) -> Option<&Arc<GroupSpec>> {
-    let at = groups.binary_search_by_key(&count_tag, |group| group.count_tag).ok()?;
-    Some(&groups[at])
 }
 
 /// The entries of a group that was read: an iterator over the fields of each, nested groups

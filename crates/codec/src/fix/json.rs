@@ -21,7 +21,7 @@ use super::dict::Dictionary;
 use super::error::Error;
 use super::fault::Fault;
 use super::frame::{Frame, Framer, Message, Span};
-use super::group::{self, GroupSpec};
+use super::group::GroupTable;
 use super::tokens::{Token, Tokens};
 
 /// How to decode.
@@ -185,7 +185,7 @@ impl Lines<'_> {
         self.text.extend_from_slice(b",\"type\":");
         value(&mut self.text, msg_type);
         self.text.extend_from_slice(b",\"fields\":");
-        let groups = self.dictionary.map_or(&[][..], |dictionary| dictionary.groups(msg_type));
+        let groups = self.dictionary.map_or(GroupTable::empty(), |dictionary| dictionary.groups(msg_type));
         match self.render.object(&mut self.text, bytes, tokens.as_slice(), groups) {
             Ok(()) => {
                 self.text.extend_from_slice(b"}\n");
@@ -257,7 +257,7 @@ impl Render {
         out: &mut Vec<u8>,
         message: &[u8],
         tokens: &[Token],
-        groups: &[Arc<GroupSpec>],
+        groups: &GroupTable,
     ) -> Result<(), Fault> {
         let base = self.items.len();
         let result = self.object_at(out, message, tokens, groups, base);
@@ -270,7 +270,7 @@ impl Render {
         out: &mut Vec<u8>,
         message: &[u8],
         tokens: &[Token],
-        groups: &[Arc<GroupSpec>],
+        groups: &GroupTable,
         base: usize,
     ) -> Result<(), Fault> {
         // A bit for each tag, by a hash of six bits of its low and high part: no two alike means
@@ -279,7 +279,7 @@ impl Render {
         let mut at = 0;
         while at < tokens.len() {
             let tag = tokens[at].tag;
-            let end = match group::find(groups, tag) {
+            let end = match groups.get(tag) {
                 Some(group) => group.read(message, tokens, at)?.end(),
                 None => at + 1,
             };
@@ -348,11 +348,11 @@ impl Render {
         out: &mut Vec<u8>,
         message: &[u8],
         tokens: &[Token],
-        groups: &[Arc<GroupSpec>],
+        groups: &GroupTable,
         item: Item,
     ) -> Result<(), Fault> {
         let first = item.first as usize;
-        let Some(group) = group::find(groups, item.tag) else {
+        let Some(group) = groups.get(item.tag) else {
             value(out, tokens[first].of(message));
             return Ok(());
         };

@@ -49,7 +49,7 @@ pub use dict::{Dictionary, Field, MessageDef};
 pub use error::Error;
 pub use fault::{Code, Fault, FieldFault};
 pub use frame::{Frame, Framer, Message, Sep, Span};
-pub use group::{Group, GroupSpec};
+pub use group::{Group, GroupSpec, GroupTable};
 pub use json::{DecodeOptions, Summary, decode_json};
 pub use tokens::{Token, Tokens};
 

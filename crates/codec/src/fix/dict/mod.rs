@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::data::DataTags;
 use super::error::Error;
-use super::group::GroupSpec;
+use super::group::{GroupSpec, GroupTable};
 use raw::{Item, Place, Raw};
 
 /// A field as the dictionary defines it.
@@ -42,8 +42,8 @@ pub struct MessageDef {
     pub msg_type: String,
     /// The name, for instance `NewOrderSingle`.
     pub name: String,
-    /// Groups not inside other groups, with those of header and trailer, sorted by count tag.
-    groups: Vec<Arc<GroupSpec>>,
+    /// Groups not inside other groups, with those of header and trailer.
+    groups: GroupTable,
 }
 
 /// A loaded dictionary. Never changes.
@@ -52,7 +52,7 @@ pub struct Dictionary {
     fields: BTreeMap<u32, Field>,
     messages: HashMap<Vec<u8>, MessageDef>,
     /// For message types not defined: the groups of header and trailer.
-    common: Vec<Arc<GroupSpec>>,
+    common: GroupTable,
     data: Arc<DataTags>,
 }
 
@@ -107,17 +107,17 @@ impl Dictionary {
         self.messages.len()
     }
 
-    /// The groups not inside other groups of a message type, sorted by count tag; those of header
-    /// and trailer for a type not defined.
+    /// The groups not inside other groups of a message type; those of header and trailer for a
+    /// type not defined.
     #[must_use]
-    pub fn groups(&self, msg_type: &[u8]) -> &[Arc<GroupSpec>] {
+    pub fn groups(&self, msg_type: &[u8]) -> &GroupTable {
         self.messages.get(msg_type).map_or(&self.common, |message| &message.groups)
     }
 
     /// The group counted by `count_tag` at the top level of a message type.
     #[must_use]
     pub fn group(&self, msg_type: &[u8], count_tag: u32) -> Option<&Arc<GroupSpec>> {
-        super::group::find(self.groups(msg_type), count_tag)
+        self.groups(msg_type).get(count_tag)
     }
 
     /// The standard data fields and those of this dictionary.
@@ -202,24 +202,23 @@ impl<'r> Resolver<'r> {
         for (file, raw) in raws.iter().enumerate() {
             self.flatten(file, &raw.common, &mut common, 0)?;
         }
-        sort_groups(&mut common.groups);
         let mut messages = HashMap::new();
         for (file, raw) in raws.iter().enumerate() {
             for message in &raw.messages {
                 let mut flat = Flat::default();
                 self.flatten(file, &message.items, &mut flat, 0)?;
                 flat.groups.extend(common.groups.iter().cloned());
-                sort_groups(&mut flat.groups);
                 let definition = MessageDef {
                     msg_type: message.msg_type.clone(),
                     name: message.name.clone(),
-                    groups: flat.groups,
+                    // The message's own come first and stay where the header has one alike.
+                    groups: GroupTable::new(flat.groups),
                 };
                 messages.insert(message.msg_type.clone().into_bytes(), definition);
             }
         }
         let data = Arc::new(DataTags::with_standard(pairs));
-        Ok(Dictionary { fields, messages, common: common.groups, data })
+        Ok(Dictionary { fields, messages, common: GroupTable::new(common.groups), data })
     }
 
     /// The length field of a data field: named by the file, or by the custom `X` and `XLen`.
@@ -333,12 +332,6 @@ impl<'r> Resolver<'r> {
                 .ok_or_else(|| raw.error(line, format!("field {name} is not defined"))),
         }
     }
-}
-
-fn sort_groups(groups: &mut Vec<Arc<GroupSpec>>) {
-    // Stable: of two groups with one count the message's own stays, not the header's.
-    groups.sort_by_key(|group| group.count_tag());
-    groups.dedup_by_key(|group| group.count_tag());
 }
 
 #[cfg(test)]

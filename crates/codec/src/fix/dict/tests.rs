@@ -12,7 +12,7 @@ fn check(xml: &str, expected: Expect) {
             messages.sort_by_key(|message| message.msg_type.clone());
             for message in messages {
                 out += &format!("{} {}\n", message.msg_type, message.name);
-                for group in dictionary.groups(message.msg_type.as_bytes()) {
+                for group in dictionary.groups(message.msg_type.as_bytes()).iter() {
                     show(group, 1, &mut out);
                 }
             }
@@ -26,7 +26,7 @@ fn check(xml: &str, expected: Expect) {
 fn show(group: &GroupSpec, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     *out += &format!("{indent}{} by {:?}: {:?}\n", group.count_tag(), group.delimiter(), group.members());
-    for nested in group.nested() {
+    for nested in group.nested().iter() {
         show(nested, depth + 1, out);
     }
 }
