@@ -6,7 +6,7 @@ mod commands;
 mod output;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{bench, consolidate, demo, doctor, mapping, quarantine, tape, watch};
+use commands::{bench, consolidate, decode, demo, doctor, mapping, quarantine, tape, watch};
 use output::{Done, Failure};
 use std::process::ExitCode;
 
@@ -26,6 +26,8 @@ struct Cli {
 enum Command {
     /// Sample feeds onto a tape, watched and replayed, with a summary that explains itself
     Demo(demo::Args),
+    /// Bytes to fields, without a mapping
+    Decode(decode::Args),
     /// Many feeds onto one ordered, durable tape
     Consolidate(consolidate::Args),
     /// Look at a tape, check it, play it again
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Demo(args) => demo::run(args),
+        Command::Decode(args) => decode::run(args),
         Command::Consolidate(args) => consolidate::run(args),
         Command::Tape(args) => tape::run(args),
         Command::Quarantine(args) => quarantine::run(args),

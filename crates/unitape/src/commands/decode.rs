@@ -57,7 +57,7 @@ fn fix(args: &FixArgs) -> output::Result {
         .ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, | or ^A", args.sep)))?;
     let dictionary = match &args.dictionary[..] {
         [] => None,
-        paths => Some(Arc::new(Dictionary::load(paths)?)),
+        paths => Some(Arc::new(dictionary(paths)?)),
     };
     let framer = Framer::default().with_sep(sep).with_lenient(args.lenient);
     let options = DecodeOptions { framer, dictionary };
@@ -79,6 +79,16 @@ fn fix(args: &FixArgs) -> output::Result {
         eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
     }
     Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+}
+
+fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let bytes = std::fs::read(path).map_err(|e| Failure::Error(format!("{}: {e}", path.display())))?;
+        files.push((path.display().to_string(), bytes));
+    }
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
+    Ok(Dictionary::parse(&files)?)
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod consolidate;
+pub mod decode;
 pub mod demo;
 pub mod doctor;
 pub mod generate;
