@@ -1,0 +1,169 @@
+//! The FIX decoder against the vectors in `vectors/fix`: cases from the standard, real sessions
+//! and market data, the published dictionaries. Where each comes from is in `SOURCES.md` there.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, Summary, decode_json};
+
+fn read(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fix").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn dictionary(names: &[&str]) -> Arc<Dictionary> {
+    let files: Vec<_> = names.iter().map(|name| (*name, read(&format!("dict/{name}")))).collect();
+    let files: Vec<_> = files.iter().map(|(name, content)| (*name, &content[..])).collect();
+    Arc::new(Dictionary::parse(&files).expect("a published dictionary"))
+}
+
+fn decode(name: &str, input: &[u8], opts: &DecodeOptions) -> (Summary, String) {
+    let mut out = Vec::new();
+    let summary = decode_json(&mut &input[..], name, opts, &mut out).expect("memory reads and writes");
+    (summary, String::from_utf8(out).expect("JSON is UTF-8"))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+}
+
+/// How many objects have each type or error code.
+fn census(text: &str) -> BTreeMap<String, usize> {
+    let mut census = BTreeMap::new();
+    for line in lines(text) {
+        let key = line["type"].as_str().or(line["error"]["code"].as_str()).expect("type or code");
+        *census.entry(key.to_owned()).or_default() += 1;
+    }
+    census
+}
+
+// Each rule of the standard that a decoder has got wrong somewhere.
+#[test]
+fn golden_cases() {
+    let golden = String::from_utf8(read("golden.jsonl")).expect("ASCII");
+    let cases = lines(&golden);
+    assert!(cases.len() >= 38, "the file has lost cases");
+    for case in &cases {
+        let input: Vec<u8> = case["input"].as_str().expect("input").chars().map(|c| c as u8).collect();
+        let sep = Sep::parse(case["sep"].as_str().unwrap_or("SOH")).expect("a separator");
+        let framer = Framer::default().with_sep(sep).with_lenient(case["lenient"] == true);
+        let (_, text) = decode("f", &input, &DecodeOptions { framer, dictionary: None });
+        let mut found = lines(&text);
+        for line in &mut found {
+            let code = line["error"]["code"].clone();
+            let line = line.as_object_mut().expect("an object");
+            line.remove("file");
+            if let Some(error) = line.get_mut("error") {
+                *error = code;
+            }
+        }
+        assert_eq!(Value::Array(found), case["expect"], "{}", case["name"]);
+    }
+}
+
+// Real sessions, field for field and in order, as another decoder wrote them.
+#[test]
+fn real_sessions_to_the_letter() {
+    for name in ["hffix/fix.4.1.set.1", "hffix/fix.5.0.set.2"] {
+        let (summary, text) = decode(name, &read(name), &DecodeOptions::default());
+        let expected = read(&format!("{name}.expected.jsonl"));
+        assert_eq!(text.as_bytes(), expected, "{name}");
+        assert_eq!(summary.errors, 0);
+    }
+}
+
+// A day's head of market data: all of it good, with and without the groups.
+#[test]
+fn real_market_data() {
+    let input = read("jse/jse_fix50_marketdata_head80.fix");
+    let (plain, _) = decode("jse", &input, &DecodeOptions::default());
+    assert_eq!(plain, Summary { messages: 11_110, errors: 0, bytes: 1_617_971 });
+    let dictionary = dictionary(&["quickfix_FIXT11.xml", "quickfix_FIX50SP2.xml"]);
+    let opts = DecodeOptions { dictionary: Some(dictionary), ..DecodeOptions::default() };
+    let (grouped, text) = decode("jse", &input, &opts);
+    assert_eq!(grouped, plain);
+    for line in lines(&text) {
+        let fields = &line["fields"];
+        if line["type"] == "X" {
+            let entries = fields["268"].as_array().expect("a group");
+            assert!(!entries.is_empty() && entries.iter().all(|entry| entry["279"].is_string()), "{line}");
+        }
+        assert!(fields["10"].as_str().is_some_and(|sum| sum.len() == 3), "{line}");
+    }
+}
+
+// One broken message in the middle of real data costs that message and no other.
+#[test]
+fn one_bad_byte_costs_one_message() {
+    let good = read("jse/jse_fix50_marketdata_head80.fix");
+    // Deterministic places all over the first 200 kB.
+    for place in (0..200).map(|n| n * 991 + 13) {
+        let mut input = good[..220_000].to_vec();
+        let (before, _) = decode("jse", &input, &DecodeOptions::default());
+        input[place] ^= 0x15;
+        let (after, text) = decode("jse", &input, &DecodeOptions::default());
+        assert!(after.messages + 2 >= before.messages, "byte {place}: {before:?} {after:?}");
+        assert!(after.errors > before.errors, "byte {place} went unseen");
+        let covered: u64 = lines(&text).iter().filter_map(|line| line["length"].as_u64()).sum();
+        assert!(covered < 2_000, "byte {place}: {covered} bytes lost");
+    }
+}
+
+#[test]
+fn lengths_and_sums_that_are_made_up() {
+    let input = read("fix2json/100FIX42_nochecksum.dat");
+    let (strict, _) = decode("f", &input, &DecodeOptions::default());
+    assert_eq!((strict.messages, strict.errors), (0, 100));
+    let opts = DecodeOptions { framer: Framer::default().with_lenient(true), dictionary: None };
+    let (lenient, text) = decode("f", &input, &opts);
+    assert_eq!((lenient.messages, lenient.errors), (100, 0));
+    assert_eq!(census(&text).keys().collect::<Vec<_>>(), ["8", "D"]);
+}
+
+// Two sides with two parties each, both groups ended by the next delimiter only.
+#[test]
+fn nested_groups_of_a_cross() {
+    let input = read("fix2json/44_new_order_cross.txt");
+    let framer = Framer::default().with_lenient(true);
+    let dictionary = dictionary(&["quickfix_FIX44.xml"]);
+    let opts = DecodeOptions { framer, dictionary: Some(dictionary) };
+    let (summary, text) = decode("f", &input, &opts);
+    assert_eq!((summary.messages, summary.errors), (4, 1), "{text}");
+    let cross = &lines(&text)[1];
+    let sides = cross["fields"]["552"].as_array().expect("a group");
+    assert_eq!(sides.len(), 2);
+    for side in sides {
+        let parties = side["453"].as_array().expect("a group in a group");
+        let roles: Vec<_> = parties.iter().map(|party| party["452"].as_str()).collect();
+        assert_eq!(roles, [Some("4"), Some("3")]);
+    }
+}
+
+// The published dictionaries of both kinds must load, and agree where they say the same thing.
+#[test]
+fn published_dictionaries() {
+    let fix44 = dictionary(&["quickfix_FIX44.xml"]);
+    assert_eq!((fix44.fields().count(), fix44.message_count()), (912, 93));
+    assert_eq!(fix44.field(54).map(|side| side.name.as_str()), Some("Side"));
+    let parties = fix44.group(b"D", 453).expect("parties of an order");
+    assert_eq!(parties.delimiter(), Some(448));
+    assert_eq!(parties.members(), [447, 448, 452, 802]);
+    assert_eq!(parties.nested().get(802).and_then(|sub| sub.delimiter()), Some(523));
+    // The header's hops are in every message, also in one the dictionary does not know.
+    assert!(fix44.group(b"D", 627).is_some() && fix44.group(b"??", 627).is_some());
+
+    let fix50 = dictionary(&["quickfix_FIXT11.xml", "quickfix_FIX50SP2.xml"]);
+    assert_eq!(fix50.message(b"X").map(|m| m.name.as_str()), Some("MarketDataIncrementalRefresh"));
+    assert_eq!(fix50.group(b"X", 268).and_then(|group| group.delimiter()), Some(279));
+    assert_eq!(fix50.message(b"A").map(|m| m.name.as_str()), Some("Logon"));
+
+    let orchestra = dictionary(&["orchestra/OrchestraFIX42.xml"]);
+    assert_eq!((orchestra.fields().count(), orchestra.message_count()), (405, 46));
+    let side = orchestra.field(54).expect("Side");
+    assert_eq!(side.kind, "CHAR");
+    assert!(side.values.contains(&("1".to_owned(), "Buy".to_owned())));
+    assert_eq!(orchestra.group(b"X", 268).and_then(|group| group.delimiter()), Some(279));
+    assert_eq!(orchestra.data_tags().data_of(95), Some(96));
+}
