@@ -419,8 +419,8 @@ fn a_tape_gives_the_same_alerts_with_positions() {
         })
         .collect();
     expect_test::expect![[r#"
-        {"scenario":"wash_trade","ts":1710167401000000000,"trigger_seq":3,"key":{"group":"G7","instr":"GB00B03MLX29"},"detail":{"arm":"self_match","positions":[640,896],"seqs":[2,3]}}
-        {"scenario":"wash_trade","ts":1710167430000000000,"trigger_seq":5,"key":{"group":"ACME","instr":"GB00B03MLX29"},"detail":{"arm":"round_trip","positions":[1216,1408],"seqs":[4,5]}}"#]]
+        {"scenario":"wash_trade","ts":1710167401000000000,"trigger_seq":3,"key":{"group":"G7","instr":"GB00B03MLX29"},"detail":{"arm":"self_match","seqs":[2,3],"positions":[640,896]}}
+        {"scenario":"wash_trade","ts":1710167430000000000,"trigger_seq":5,"key":{"group":"ACME","instr":"GB00B03MLX29"},"detail":{"arm":"round_trip","seqs":[4,5],"positions":[1216,1408]}}"#]]
     .assert_eq(&shown.join("\n"));
 
     let mut bad = TapeWatch::new(&Selection::default()).unwrap();
