@@ -1,6 +1,7 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
-use super::frame::{Frame, Framer};
+use super::frame::{Frame, Framer, Sep};
+use super::json::{DecodeOptions, decode_json};
 use super::naive;
 use super::tokens::Tokens;
 
@@ -76,4 +77,34 @@ pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
             Frame::Incomplete { .. } | Frame::End => return Ok(()),
         };
     }
+}
+
+/// What the fuzzer runs: the first byte picks separator, leniency and limit, the rest is the
+/// input.
+///
+/// # Panics
+/// If any property does not hold.
+pub fn any_bytes(data: &[u8]) {
+    let Some((&pick, input)) = data.split_first() else { return };
+    let sep = [Sep::Soh, Sep::Pipe, Sep::CaretA, Sep::Soh][usize::from(pick & 3)];
+    let framer = Framer::default()
+        .with_sep(sep)
+        .with_lenient(pick & 4 != 0)
+        .with_max_message(if pick & 8 != 0 { 80 } else { 1 << 20 });
+    if let Err(difference) = agree(&framer, &mut Tokens::new(), input) {
+        panic!("{difference}");
+    }
+    // Every cut of the rest is a square; long inputs would tell no more.
+    if input.len() <= 400
+        && let Err(difference) = cuts(&framer, input)
+    {
+        panic!("{difference}");
+    }
+    let mut out = Vec::new();
+    let opts = DecodeOptions { framer, dictionary: None };
+    let summary = decode_json(&mut &input[..], "fuzz", &opts, &mut out).expect("memory reads and writes");
+    let lines = out.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    assert_eq!(lines, summary.messages + summary.errors, "one line an object");
+    assert!(std::str::from_utf8(&out).is_ok(), "JSON is UTF-8");
+    assert_eq!(summary.bytes, input.len() as u64, "all is read");
 }

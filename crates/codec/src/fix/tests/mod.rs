@@ -1,6 +1,7 @@
 //! The fast path against the slow twin, and small cases of framing and fields.
 
 mod cases;
+mod fuzz;
 mod twins;
 
 use super::{Framer, Sep};
