@@ -109,6 +109,8 @@ impl Follower {
             }
         }
         let state = State::open(&live.paths)?;
+        // Before the first step, which may have nothing to do until a writer that waits for this goes on.
+        state.set_recorded(durable.position);
         let sums = Sums::new(&live.meta);
         Ok(Self {
             position: from * size,
@@ -287,6 +289,7 @@ impl Follower {
             let have = committed_bytes(&segment);
             if have < segment.size && segment.look(have) != Seen::Pad {
                 // A copy that was cut off in the middle: its first word is missing, the rest may be there.
+                segment.reserve(have)?;
                 segment.zero_from(have);
             }
             Some(Copy { segment, have })

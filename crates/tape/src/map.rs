@@ -56,7 +56,7 @@ impl Segment {
                 .truncate(true)
                 .open(path)
                 .at("create", path)?;
-            reserve(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
+            allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
             let map = MmapRaw::map_raw(&file).at("map", path)?;
             let base = header.index * meta.segment_bytes;
             Ok(Self {
@@ -113,6 +113,23 @@ impl Segment {
         // SAFETY: the page is the first HEADER_PAGE bytes of a writable mapping (asserted), and no reader
         // looks at it: the file has no name yet, or nothing in it is committed.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr(), bytes.len()) };
+    }
+
+    /// Makes sure that everything from data offset `at` on has blocks, which a closed tape gave back; only the
+    /// sole writer, before it writes there, and nothing from there on is committed.
+    pub fn reserve(&self, at: u64) -> Result<()> {
+        assert!(self.writable);
+        allocate(&self.file, HEADER_PAGE + at, self.size - at).at("reserve", &self.path)
+    }
+
+    /// Gives the blocks behind the tape's end at data offset `at` back to the file system. The file keeps its
+    /// size, because readers may have it mapped, and the page with the word at the end, at which they look.
+    pub fn give_back(&self, at: u64) {
+        let from = (HEADER_PAGE + at + 1).next_multiple_of(4096);
+        let to = HEADER_PAGE + self.size;
+        if from < to {
+            punch(&self.file, from, to - from);
+        }
     }
 
     /// Position behind the last byte of data.
@@ -220,8 +237,13 @@ impl Segment {
     /// First data offset at or after `at` that holds a byte other than zero. Nobody may be writing.
     pub fn first_nonzero(&self, at: u64) -> Option<u64> {
         let mut at = at;
-        while at < self.size {
-            let length = (self.size - at).min(4096 - at % 4096);
+        loop {
+            // A hole is skipped, not read: reading one in shared memory would fill it.
+            at = at.max(next_data(&self.file, HEADER_PAGE + at)?.saturating_sub(HEADER_PAGE));
+            if at >= self.size {
+                return None;
+            }
+            let length = (self.size - at).min(SCAN - at % SCAN);
             // SAFETY: in the mapping, and by the caller's word nobody writes.
             let page = unsafe { self.bytes(at, length as usize) };
             if let Some(i) = page.iter().position(|&b| b != 0) {
@@ -229,7 +251,6 @@ impl Segment {
             }
             at += length;
         }
-        None
     }
 
     /// Zeroes everything from data offset `at` on; only the sole writer, above the committed end.
@@ -292,8 +313,14 @@ fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// Gives a file blocks for `length` bytes from `offset`.
-fn reserve(file: &File, offset: u64, length: u64) -> std::io::Result<()> {
+/// Bytes looked at between two questions where the next hole is.
+const SCAN: u64 = 64 * 1024;
+
+/// Gives a file blocks for `length` bytes from `offset`, which mean nothing yet.
+fn allocate(file: &File, offset: u64, length: u64) -> std::io::Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
     match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, length) {
         Ok(()) => Ok(()),
         // A file system without reservation: writing zeros has the same effect, only slower.
@@ -309,6 +336,33 @@ fn reserve(file: &File, offset: u64, length: u64) -> std::io::Result<()> {
             Ok(())
         }
         Err(e) => Err(e.into()),
+    }
+}
+
+/// Makes a hole in a file. Where that is refused the blocks stay, which costs space and nothing else.
+fn punch(file: &File, offset: u64, length: u64) {
+    #[cfg(target_os = "linux")]
+    {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = rustix::fs::fallocate(file, flags, offset, length);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, offset, length);
+}
+
+/// First byte at or after `offset` of a file that is not in a hole; none if only holes follow.
+fn next_data(file: &File, offset: u64) -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
+        Ok(found) => Some(found),
+        Err(rustix::io::Errno::NXIO) => None,
+        // A file system that does not tell holes from data: everything is data.
+        Err(_) => Some(offset),
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        Some(offset)
     }
 }
 

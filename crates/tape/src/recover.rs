@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use unitape_model::Position;
 
 use crate::definitions::DefinitionLog;
-use crate::error::{At, Error, Result};
+use crate::error::{At, Error, Result, committed};
 use crate::follow::{Follower, load_durable, padded};
 use crate::layout::{
     HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove, segment_path,
@@ -331,6 +331,8 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End) -> Result<O
     let path = segment_path(place, index);
     let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
     if let Some((segment, _)) = Segment::open(&path, meta, index, true)? {
+        // Before the first write: a full disk is an error here, and a signal in the middle of an append.
+        committed(segment.reserve(end.position - segment.base), end.position)?;
         if end.position == segment.base {
             segment.write_header(&header);
         }

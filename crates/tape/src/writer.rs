@@ -328,6 +328,11 @@ impl Writer {
                 }
             }
         }
+        let last = self.end / self.meta.segment_bytes;
+        let path = segment_path(&self.paths.segments(), last);
+        if let Some((segment, _)) = Segment::open(&path, &self.meta, last, true)? {
+            segment.give_back(self.end - segment.base);
+        }
         if matches!(self.options.backing, Backing::Hot { .. }) {
             remove(&self.paths.hot())?;
             fs::remove_dir_all(&self.place).at("remove", &self.place)?;
