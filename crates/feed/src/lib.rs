@@ -54,3 +54,15 @@ pub use mapping::Mapping;
 pub use sequence::Counters;
 pub use source::Feed;
 pub use unitape_ring::farm::Ending;
+
+/// What becomes of these bytes as a whole source: the account, and whether frames came out whole. For fuzzing.
+#[doc(hidden)]
+pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
+    let mut block = block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() };
+    format.decoder()?.decode(&mut block, 1, &unitape_model::Dictionary::default());
+    let framed: usize = unitape_model::frames(&block.arena).map(|(_, _, frame)| frame.len()).sum();
+    assert_eq!(framed, block.arena.len(), "the arena is whole frames");
+    assert!(unitape_model::frames(&block.arena).all(|(_, _, frame)| unitape_model::Event::new(frame).is_some()));
+    assert!(block.tally.closes(), "every message is accounted for");
+    Ok(block.tally)
+}

@@ -1,0 +1,18 @@
+//! Any bytes, as a source of each shipped sort: no panic, whole frames, and an account that closes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+use unitape_feed::{Format, Mapping};
+
+static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
+    let mapped = Mapping::all_built_in().map(|m| Format::Fix(Box::new(m)));
+    mapped.chain([Format::Events]).collect()
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((sort, bytes)) = bytes.split_first() else { return };
+    let format = &FORMATS[usize::from(*sort) % FORMATS.len()];
+    unitape_feed::try_bytes(format, bytes).expect("shipped mappings compile");
+});
