@@ -157,15 +157,10 @@ impl Account {
 
     /// Puts what a run has counted in place of what the tape said when it began.
     pub fn settle(&mut self, state: &SourceState) {
-        match self.sources.iter_mut().find(|s| s.id == state.id) {
-            Some(source) => source.tally = state.tally,
-            None => self.sources.push(SourceAccount {
-                id: state.id,
-                feed: state.feed.clone(),
-                file: state.file.clone(),
-                tally: state.tally,
-                ..SourceAccount::default()
-            }),
+        if let Some(source) = self.sources.iter_mut().find(|s| s.id == state.id) {
+            source.tally = state.tally;
+            source.through = state.through;
+            source.end = state.end;
         }
     }
 

@@ -267,6 +267,8 @@ fn open_feed(
             id: source.id,
             extents: source.extents,
             tally: source.tally,
+            through: source.through,
+            end: source.end,
             on_tape_through: source.last_offset,
             feed: source.feed,
             file: source.file,

@@ -38,6 +38,10 @@ pub struct SourceState {
     pub extents: BTreeMap<u32, u32>,
     /// Its account so far.
     pub tally: Tally,
+    /// Consumed through this offset, as the last mark of progress says.
+    pub through: u64,
+    /// Consumed to its end.
+    pub end: bool,
     /// Messages that start here or before are on the tape already.
     pub on_tape_through: Option<u64>,
     /// Name of its feed, to define further extents.

@@ -303,6 +303,7 @@ impl Sequencer {
                     let start = block.added.len();
                     progress_frame(&mut block.added, &mark, total, &feed.sessions);
                     run.insert(frames.start, start..block.added.len());
+                    (state.through, state.end) = (unit.offset, end);
                     feed.open_sources -= usize::from(end);
                 }
             }

@@ -21,6 +21,8 @@ fn the_jse_feed_is_accounted_for() {
     assert_eq!(s.by_kind["status"], 80);
     let account = Account::of(dir.path()).unwrap();
     assert!(account.sources.iter().all(|s| s.end && s.tally.closes()));
+    // What the run says of itself is what the tape says afterwards.
+    assert_eq!(serde_json::to_value(s).unwrap(), serde_json::to_value(account.summary()).unwrap());
     let report = unitape_tape::verify(dir.path()).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
