@@ -47,7 +47,6 @@ use std::sync::Arc;
 use super::data::DataTags;
 use super::fault::Fault;
 use super::scan::{self, Start, Trailer};
-use super::simd::Kernel;
 use super::tokens::plain_length;
 
 /// Offsets from `start` up to, not including, `end`.
@@ -152,19 +151,12 @@ pub struct Framer {
     lenient: bool,
     max_message: usize,
     data: Arc<DataTags>,
-    kernel: Kernel,
 }
 
 impl Default for Framer {
     /// SOH, strict, messages up to 1 MiB, standard data fields.
     fn default() -> Self {
-        Framer {
-            sep: Sep::Soh,
-            lenient: false,
-            max_message: 1 << 20,
-            data: DataTags::standard(),
-            kernel: Kernel::best(),
-        }
+        Framer { sep: Sep::Soh, lenient: false, max_message: 1 << 20, data: DataTags::standard() }
     }
 }
 
@@ -220,15 +212,13 @@ impl Framer {
     /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
-        let mut masks = Vec::new();
-        self.frame_with(buf, at, eof, &mut |start, body_end, _, sep| match sep {
-            1 => (scan::sum(&buf[start..body_end]), 0),
-            _ => {
-                let body = &buf[start..body_end];
-                let sum = self.kernel.scan(body, sep, &mut masks);
-                let words = &masks[..body.len().div_ceil(64)];
-                (sum, words.iter().map(|mask| mask.count_ones()).sum())
-            }
+        self.frame_with(buf, at, eof, &mut |start, body_end, _, sep| {
+            let body = &buf[start..body_end];
+            let seps = match sep {
+                1 => 0,
+                _ => memchr::memchr_iter(sep, body).count(),
+            };
+            (scan::sum(body), seps)
         })
     }
 
@@ -254,7 +244,7 @@ impl Framer {
         buf: &[u8],
         at: usize,
         eof: bool,
-        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, u32),
+        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, usize),
     ) -> Frame {
         let mut from = at;
         while matches!(buf.get(from), Some(b'\r' | b'\n')) {
@@ -510,13 +500,13 @@ impl Framer {
         from: usize,
         body_end: usize,
         end: usize,
-        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, u32),
+        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, usize),
     ) -> u8 {
         match self.sep {
             Sep::Soh => sum(from, body_end, end, 1).0 as u8,
             Sep::Pipe => {
                 let (sum, seps) = sum(from, body_end, end, b'|');
-                sum.wrapping_sub(u64::from(seps) * u64::from(b'|' - 1)) as u8
+                sum.wrapping_sub(seps as u64 * u64::from(b'|' - 1)) as u8
             }
             Sep::CaretA => {
                 let bytes = &buf[from..body_end];

@@ -30,6 +30,7 @@ mod data;
 mod dict;
 mod error;
 mod fault;
+mod fields;
 mod frame;
 mod group;
 mod json;

@@ -35,7 +35,8 @@ pub struct Tokens {
     /// Grows to the largest message seen and stays; the first `used` are the current message.
     table: Vec<Token>,
     used: usize,
-    masks: Vec<u64>,
+    /// Where the separators of the message are; grows like `table`.
+    ends: Vec<u32>,
     kernel: Kernel,
 }
 
@@ -53,7 +54,7 @@ impl Tokens {
     }
 
     pub(crate) fn with_kernel(kernel: Kernel) -> Self {
-        Tokens { table: Vec::new(), used: 0, masks: Vec::new(), kernel }
+        Tokens { table: Vec::new(), used: 0, ends: Vec::new(), kernel }
     }
 
     /// The fields in message order.
@@ -82,15 +83,17 @@ impl Tokens {
     /// # Errors
     /// The first field that is not `tag=value`; the fields before it stay readable.
     pub fn index(&mut self, message: &[u8], framer: &Framer) -> Result<(), Fault> {
+        self.used = 0;
+        if u32::try_from(message.len()).is_err() {
+            // Tokens have 32-bit offsets; framing never makes so long a message.
+            return Err(Fault::NoEnd { limit: u32::MAX });
+        }
         match framer.sep().byte() {
             Some(sep) => {
-                self.kernel.scan(message, sep, &mut self.masks);
-                self.resolve(message, framer)
+                let scan = self.kernel.scan(message, sep, &mut self.ends);
+                self.resolve(message, scan.seps, framer)
             }
-            None => {
-                self.used = 0;
-                self.walk(message, 0, framer)
-            }
+            None => self.walk(message, 0, framer),
         }
     }
 
@@ -99,29 +102,21 @@ impl Tokens {
     /// comes back as [`Frame::Bad`].
     pub fn frame(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
         self.used = 0;
-        // Set to the range whose separators are in `masks`.
-        let mut scanned = (0, 0);
-        let kernel = self.kernel;
-        let masks = &mut self.masks;
+        // Set to the range whose separators are in `ends`, and their number.
+        let mut scanned = (0, 0, 0);
+        let (kernel, ends) = (self.kernel, &mut self.ends);
         let frame = framer.frame_with(buf, at, eof, &mut |start, body_end, end, sep| {
-            let sum = kernel.scan(&buf[start..end], sep, masks);
-            scanned = (start, end);
-            let tail: u64 = buf[body_end..end].iter().map(|&byte| u64::from(byte)).sum();
-            let seps = match sep {
-                1 => 0,
-                _ => {
-                    let words = &masks[..(end - start).div_ceil(64)];
-                    let all: u32 = words.iter().map(|mask| mask.count_ones()).sum();
-                    all - buf[body_end..end].iter().filter(|&&byte| byte == sep).count() as u32
-                }
-            };
-            (sum - tail, seps)
+            let scan = kernel.scan(&buf[start..end], sep, ends);
+            scanned = (start, end, scan.seps);
+            let tail = &buf[body_end..end];
+            let sum = scan.sum - tail.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+            (sum, scan.seps - tail.iter().filter(|&&byte| byte == sep).count())
         });
         let Frame::Message(message) = frame else { return frame };
         let span = message.span;
         let bytes = &buf[span.start..span.end];
-        let read = if scanned == (span.start, span.end) {
-            self.resolve(bytes, framer)
+        let read = if (scanned.0, scanned.1) == (span.start, span.end) {
+            self.resolve(bytes, scanned.2, framer)
         } else {
             self.index(bytes, framer)
         };
@@ -131,42 +126,15 @@ impl Tokens {
         }
     }
 
-    /// Turns the separator masks of `message` into fields.
-    fn resolve(&mut self, message: &[u8], framer: &Framer) -> Result<(), Fault> {
-        let lenient = framer.lenient();
-        let data = framer.data_tags();
-        let masks = &self.masks[..message.len().div_ceil(64)];
-        let seps: usize = masks.iter().map(|m| m.count_ones() as usize).sum();
-        // The text after the last separator, where there is any, is walked below.
-        if self.table.len() < seps + 1 {
-            self.table.resize(seps + 1, Token::default());
+    /// Turns the first `seps` of `ends` into fields.
+    fn resolve(&mut self, message: &[u8], seps: usize, framer: &Framer) -> Result<(), Fault> {
+        if self.table.len() < seps {
+            self.table.resize(seps, Token::default());
         }
-        let table = &mut self.table[..seps];
-        let mut slots = table.iter_mut();
-        let mut start = 0;
-        self.used = 0;
-        for (block, &mask) in masks.iter().enumerate() {
-            let mut mask = mask;
-            while mask != 0 {
-                let end = block * 64 + mask.trailing_zeros() as usize;
-                mask &= mask - 1;
-                let Some(slot) = slots.next() else { break };
-                let (tag, digits) = match tag_at(message, start) {
-                    // One byte of value at least, unless lenient.
-                    Some((tag, digits)) if start + digits + usize::from(!lenient) < end => (tag, digits),
-                    // Long tags, lenient empty fields and what is wrong: the walk knows.
-                    _ => return self.walk(message, start, framer),
-                };
-                if data.data_of(tag).is_some() {
-                    // The next field may hold separators.
-                    return self.walk(message, start, framer);
-                }
-                *slot = Token { tag, start: (start + digits + 1) as u32, end: end as u32 };
-                self.used += 1;
-                start = end + 1;
-            }
-        }
-        if start < message.len() { self.walk(message, start, framer) } else { Ok(()) }
+        let (ends, table) = (&self.ends[..seps], &mut self.table[..seps]);
+        let read = self.kernel.fields(message, ends, framer.lenient(), framer.data_tags(), table);
+        self.used = read.fields;
+        if read.stopped < message.len() { self.walk(message, read.stopped, framer) } else { Ok(()) }
     }
 
     /// Reads fields one after the other from `at`, appending to those already read.
@@ -234,44 +202,6 @@ impl Token {
     pub fn of(self, message: &[u8]) -> &[u8] {
         message.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
-}
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
-
-/// The tag of the field at `start` and its digits, if it is 1 to 7 digits and `=`.
-#[inline(always)]
-fn tag_at(message: &[u8], start: usize) -> Option<(u32, usize)> {
-    let word = match message.get(start..start + 8) {
-        Some(eight) => u64::from_le_bytes(eight.try_into().ok()?),
-        None => {
-            let mut padded = [0; 8];
-            let rest = message.get(start..)?;
-            padded[..rest.len()].copy_from_slice(rest);
-            u64::from_le_bytes(padded)
-        }
-    };
-    let x = word ^ (ONES * b'=' as u64);
-    // The lowest set bit marks the first '='; bits above it may be false, which nobody reads.
-    let equals = x.wrapping_sub(ONES) & !x & HIGH;
-    let digits = equals.trailing_zeros() as usize / 8;
-    // No '=' in eight bytes, no digit before it, or a leading zero.
-    if equals == 0 || digits == 0 || word & 0xff == u64::from(b'0') {
-        return None;
-    }
-    // Digits to the top, so that the last one is in the highest byte and missing ones are zero.
-    let shift = 64 - 8 * digits as u32;
-    let d = (word << shift).wrapping_sub((ONES * b'0' as u64) << shift);
-    // A byte that is no digit is above 9 here: the lowest such byte is seen without borrow or
-    // carry from below, so nothing wrong passes.
-    if (d.wrapping_add(ONES * 0x76) | d) & HIGH != 0 {
-        return None;
-    }
-    // Pairs, then fours, then eights.
-    let pairs = d.wrapping_mul(10).wrapping_add(d >> 8);
-    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
-    let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
-    Some(((low.wrapping_add(high) >> 32) as u32, digits))
 }
 
 /// 1 to 9 digits without a leading zero.
