@@ -64,6 +64,13 @@ impl DataTags {
         Some(self.pairs[at].1)
     }
 
+    /// A bit for each length tag below 1,024.
+    #[inline]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) fn low_bits(&self) -> &[u64; 16] {
+        self.bits.first_chunk().unwrap_or(&[0; 16])
+    }
+
     /// Whether `tag` is a data field.
     #[must_use]
     pub fn is_data(&self, tag: u32) -> bool {

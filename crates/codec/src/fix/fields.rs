@@ -14,16 +14,17 @@ pub(crate) struct Read {
     pub stopped: usize,
 }
 
-/// Reads the fields that end at the separators at `ends` into `table`, which is as long.
+/// Reads the fields from `start` on that end at the separators at `ends` into `table`, which is as
+/// long or longer.
 #[inline(always)]
 pub(crate) fn read(
     message: &[u8],
+    mut start: usize,
     ends: &[u32],
     lenient: bool,
     data: &DataTags,
     table: &mut [Token],
 ) -> Read {
-    let mut start = 0;
     // One byte of value at least, unless lenient.
     let value_len_min = usize::from(!lenient);
     for (fields, (&end, slot)) in ends.iter().zip(table.iter_mut()).enumerate() {

@@ -16,10 +16,11 @@
 
 use super::fault::{Fault, FieldFault};
 use super::frame::{Frame, Framer};
-use super::simd::Kernel;
+use super::simd::{Kernel, Places, STEP};
 
 /// One field: its tag and where its value lies in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
 pub struct Token {
     /// The tag.
     pub tag: u32,
@@ -36,7 +37,7 @@ pub struct Tokens {
     table: Vec<Token>,
     used: usize,
     /// Where the separators of the message are; grows like `table`.
-    ends: Vec<u32>,
+    places: Places,
     kernel: Kernel,
 }
 
@@ -54,7 +55,7 @@ impl Tokens {
     }
 
     pub(crate) fn with_kernel(kernel: Kernel) -> Self {
-        Tokens { table: Vec::new(), used: 0, ends: Vec::new(), kernel }
+        Tokens { table: Vec::new(), used: 0, places: Places::default(), kernel }
     }
 
     /// The fields in message order.
@@ -90,8 +91,8 @@ impl Tokens {
         }
         match framer.sep().byte() {
             Some(sep) => {
-                let scan = self.kernel.scan(message, sep, &mut self.ends);
-                self.resolve(message, scan.seps, framer)
+                self.kernel.scan(message, sep, &mut self.places);
+                self.resolve(message, framer)
             }
             None => self.walk(message, 0, framer),
         }
@@ -102,21 +103,21 @@ impl Tokens {
     /// comes back as [`Frame::Bad`].
     pub fn frame(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
         self.used = 0;
-        // Set to the range whose separators are in `ends`, and their number.
-        let mut scanned = (0, 0, 0);
-        let (kernel, ends) = (self.kernel, &mut self.ends);
+        // Set to the range whose separators are in `places`.
+        let mut scanned = (0, 0);
+        let (kernel, places) = (self.kernel, &mut self.places);
         let frame = framer.frame_with(buf, at, eof, &mut |start, body_end, end, sep| {
-            let scan = kernel.scan(&buf[start..end], sep, ends);
-            scanned = (start, end, scan.seps);
+            let sum = kernel.scan(&buf[start..end], sep, places);
+            scanned = (start, end);
             let tail = &buf[body_end..end];
-            let sum = scan.sum - tail.iter().map(|&byte| u64::from(byte)).sum::<u64>();
-            (sum, scan.seps - tail.iter().filter(|&&byte| byte == sep).count())
+            let sum = sum - tail.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+            (sum, places.ends().len() - tail.iter().filter(|&&byte| byte == sep).count())
         });
         let Frame::Message(message) = frame else { return frame };
         let span = message.span;
         let bytes = &buf[span.start..span.end];
-        let read = if (scanned.0, scanned.1) == (span.start, span.end) {
-            self.resolve(bytes, scanned.2, framer)
+        let read = if scanned == (span.start, span.end) {
+            self.resolve(bytes, framer)
         } else {
             self.index(bytes, framer)
         };
@@ -126,13 +127,14 @@ impl Tokens {
         }
     }
 
-    /// Turns the first `seps` of `ends` into fields.
-    fn resolve(&mut self, message: &[u8], seps: usize, framer: &Framer) -> Result<(), Fault> {
-        if self.table.len() < seps {
-            self.table.resize(seps, Token::default());
+    /// Turns `places` into fields.
+    fn resolve(&mut self, message: &[u8], framer: &Framer) -> Result<(), Fault> {
+        let room = self.places.ends().len() + STEP;
+        if self.table.len() < room {
+            self.table.resize(room, Token::default());
         }
-        let (ends, table) = (&self.ends[..seps], &mut self.table[..seps]);
-        let read = self.kernel.fields(message, ends, framer.lenient(), framer.data_tags(), table);
+        let (places, table) = (&self.places, &mut self.table[..room]);
+        let read = self.kernel.fields(message, places, framer.lenient(), framer.data_tags(), table);
         self.used = read.fields;
         if read.stopped < message.len() { self.walk(message, read.stopped, framer) } else { Ok(()) }
     }
