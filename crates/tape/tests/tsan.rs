@@ -1,0 +1,160 @@
+//! The tape under ThreadSanitizer (`cargo xtask test --only tsan`), and as a plain test without.
+//!
+//! A program with its own `main` and plain threads, because the test harness is not instrumented. TSan tells
+//! places apart by their address, so a reader with a mapping of its own never meets the writer's in its eyes:
+//! `one_mapping` therefore runs the segment's own code, compiled in here, with writers and a reader on one
+//! mapping; `whole_tape` runs all of it with its helper threads.
+
+#[allow(dead_code, unused_imports)]
+#[path = "../src/error.rs"]
+mod error;
+#[allow(dead_code, unused_imports)]
+#[path = "../src/layout.rs"]
+mod layout;
+#[allow(dead_code, unused_imports)]
+#[path = "../src/map.rs"]
+mod map;
+
+use std::sync::Arc;
+use std::thread::{JoinHandle, spawn};
+
+use layout::{Meta, SegmentHeader, TapeId};
+use map::{Seen, Segment};
+use unitape_model::{Header, LINE, Position, flags, frames};
+use unitape_tape::{Options, Reader, Start, Writer, verify};
+
+/// What could go wrong: a first word stored before the rest of its claim is in place. TSan ends the process with
+/// an error when it sees the race.
+fn main() {
+    for writers in [1, 2, 4] {
+        one_mapping(writers);
+    }
+    for threads in [2, 3, 4] {
+        whole_tape(threads);
+    }
+    println!("test result: ok. 6 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+}
+
+/// `Arc` frees with a fence, which TSan does not know, unless the standard library was built for it. Only what
+/// happens while an `Arc` frees is left out.
+// SAFETY: the name is TSan's, which reads a string that ends with zero and lives for ever; no one else has it.
+#[unsafe(no_mangle)]
+extern "C" fn __tsan_default_suppressions() -> *const std::ffi::c_char {
+    c"race:alloc::sync::Arc*drop_slow".as_ptr()
+}
+
+/// Appends a claim of `count` frames, of one to three lines, that carry `number` in every word.
+fn fill(number: u64, count: u64, run: &mut Vec<u8>) {
+    for i in 0..count {
+        let lines = 1 + (number + i) % 3;
+        let from = run.len();
+        run.resize(from + lines as usize * LINE, 0);
+        for word in run[from..].chunks_exact_mut(8) {
+            word.copy_from_slice(&number.to_le_bytes());
+        }
+        let last = if i + 1 == count { flags::LAST } else { 0 };
+        Header::unstamped(20, last, lines as u16).write(&mut run[from..]);
+    }
+}
+
+fn check(frame: &[u8], number: u64) {
+    assert!(frame[8..].chunks_exact(8).all(|word| word == number.to_le_bytes()), "claim {number} is torn");
+}
+
+/// Claims of one segment go around between `writers` threads; a reader follows on the same mapping.
+fn one_mapping(writers: u64) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let meta = Meta { id: TapeId(1), segment_bytes: 1 << 20 };
+    let header = SegmentHeader { meta, index: 0, first_ordinal: 0 };
+    let segment = Arc::new(Segment::create(&dir.path().join("segment"), &header).expect("a segment"));
+    let mut claims = Vec::new();
+    let mut at = 0;
+    loop {
+        let mut run = Vec::new();
+        fill(claims.len() as u64, 1 + claims.len() as u64 % 4, &mut run);
+        if at + run.len() as u64 > meta.segment_bytes {
+            break;
+        }
+        let length = run.len() as u64;
+        claims.push((at, run));
+        at += length;
+    }
+    let (total, claims) = (claims.len() as u64, Arc::new(claims));
+    let threads: Vec<JoinHandle<()>> = (0..writers)
+        .map(|writer| {
+            let (segment, claims) = (segment.clone(), claims.clone());
+            spawn(move || {
+                for (at, run) in claims.iter().skip(writer as usize).step_by(writers as usize) {
+                    // SAFETY: the claims are whole frames in disjoint ranges of the segment, one thread each.
+                    unsafe { segment.put(*at, run, true) };
+                    segment.commit(*at, Header::read(run));
+                }
+            })
+        })
+        .collect();
+    let (mut at, mut next) = (0, 0);
+    while next < total {
+        match segment.look(at) {
+            Seen::Frame(header) => {
+                // SAFETY: `look` saw the frame committed.
+                check(unsafe { segment.bytes(at, header.len_bytes()) }, next);
+                at += header.len_bytes() as u64;
+                next += u64::from(header.is_last());
+            }
+            Seen::Nothing => std::hint::spin_loop(),
+            other => panic!("{other:?} at {at}"),
+        }
+    }
+    threads.into_iter().for_each(|t| t.join().expect("a writer"));
+}
+
+/// A writer whose claims are filled by `threads` threads over many segments, its helpers, and a reader.
+fn whole_tape(threads: u64) {
+    const CLAIMS: u64 = 3_000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options { segment_bytes: 32 << 10, prefault_bytes: 8 << 10, ..Options::default() };
+    let id = unitape_tape::TapeId(1);
+    let (mut writer, _) = Writer::open(dir.path(), id, options).expect("a tape");
+    let mut reader = Reader::open(dir.path(), Start::Oldest).expect("a reader");
+    let reading = spawn(move || {
+        let mut next = 0;
+        while next < CLAIMS {
+            match reader.next().expect("no damage") {
+                Some(frame) => {
+                    assert!(frame.header.is_at(frame.position));
+                    check(frame.bytes, next);
+                    next += u64::from(frame.header.is_last());
+                }
+                None => std::thread::yield_now(),
+            }
+        }
+        (reader.position(), reader.ordinal())
+    });
+    let mut number = 0;
+    while number < CLAIMS {
+        let mut filling = Vec::new();
+        for _ in 0..threads.min(CLAIMS - number) {
+            let mut run = Vec::new();
+            let count = 1 + number % 4;
+            fill(number, count, &mut run);
+            number += 1;
+            let mut claim = writer.claim(run.len() as u64, |limit| cut(&run, limit), count).expect("a claim");
+            filling.push(spawn(move || {
+                claim.put(&run).expect("whole frames");
+                claim.publish();
+            }));
+        }
+        filling.into_iter().for_each(|t| t.join().expect("a claim"));
+    }
+    let end = (writer.end(), writer.ordinal());
+    assert_eq!(reading.join().expect("the reader"), end);
+    writer.close().expect("a clean end");
+    let report = verify(dir.path()).expect("a tape");
+    assert!(report.is_intact(), "{:?}", report.problems);
+    assert_eq!((report.units, Position(report.intact_to)), (CLAIMS, end.0));
+}
+
+fn cut(run: &[u8], limit: u64) -> (u64, u64) {
+    let behind = frames(run).map(|(offset, _, frame)| (offset + frame.len()) as u64);
+    behind.zip(1..).take_while(|(at, _)| *at <= limit).last().unwrap_or((0, 0))
+}
