@@ -95,7 +95,7 @@ pub fn any_bytes(data: &[u8]) {
         panic!("{difference}");
     }
     // Every cut of the rest is a square; long inputs would tell no more.
-    if input.len() <= 400
+    if input.len() <= 250
         && let Err(difference) = cuts(&framer, input)
     {
         panic!("{difference}");
