@@ -1,4 +1,32 @@
 //! Bytes to fields and back, sans I/O, one module per format.
+//!
+//! ```text
+//!  a feed's bytes ─▶ frames ─▶ fields ─▶ (mapping, in the feed crate) ─▶ events
+//!     8=FIX.4.4|9=…            38 = "100"
+//!  a line of JSON ◀─────────────────── events ───────────────────▶ events again
+//! ```
+//!
+//! | module | format |
+//! |---|---|
+//! | [`fix`] | FIX tag=value: framing, fields, values, dictionaries, groups, JSON |
+//! | [`events`] | our own events as JSON Lines |
+//!
+//! Every codec takes bytes that are there and says what they are, or how many more it needs; the
+//! caller owns the loop, so the live reader, the file reader and the fuzzer run the same decoder.
+//! What is wrong with the bytes is a value with a code and a place, never a panic.
+//!
+//! ```
+//! use unitape_codec::fix::{Frame, Framer, Sep, Tokens, value};
+//!
+//! let log = b"8=FIX.4.2|9=10|35=D|38=7|10=193|";
+//! let framer = Framer::default().with_sep(Sep::Pipe);
+//! let mut tokens = Tokens::new();
+//! let Frame::Message(message) = tokens.frame(&framer, log, 0, true) else { panic!() };
+//! let quantity = tokens.value(message.span.of(log), 38).and_then(value::int);
+//! assert_eq!(quantity, Some(7));
+//! ```
+//!
+//! It opens no files, reads no clock, keeps no session and gives fields no meaning.
 
 pub mod events;
 pub mod fix;

@@ -1,8 +1,9 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
-use super::frame::{Frame, Framer, Sep};
+use super::frame::{Frame, Framer};
 use super::json::{DecodeOptions, decode_json};
 use super::naive;
+use super::sep::Sep;
 use super::tokens::Tokens;
 
 /// Fast and slow path agree on every frame and every field of `input`, and every byte is in a

@@ -39,6 +39,7 @@ mod json;
 pub mod naive;
 pub mod sample;
 mod scan;
+mod sep;
 mod simd;
 #[cfg(test)]
 mod tests;
@@ -49,9 +50,10 @@ pub use data::DataTags;
 pub use dict::{Dictionary, Field, MessageDef};
 pub use error::Error;
 pub use fault::{Code, Fault, FieldFault};
-pub use frame::{Frame, Framer, Message, Sep, Span};
+pub use frame::{Frame, Framer, Message, Span};
 pub use group::{Group, GroupSpec, GroupTable};
 pub use json::{DecodeOptions, Summary, decode_json};
+pub use sep::Sep;
 pub use tokens::{Token, Tokens};
 
 /// Groups inside groups, at most: the standard nests four deep.

@@ -2,7 +2,8 @@
 //! time, on an input that is all there. Tests and the fuzzer hold the fast path against it.
 
 use super::fault::{Fault, FieldFault};
-use super::frame::{Frame, Framer, Message, Sep, Span};
+use super::frame::{Frame, Framer, Message, Span};
+use super::sep::Sep;
 use super::tokens::Token;
 
 /// What stands at `input[at..]`, the whole input.

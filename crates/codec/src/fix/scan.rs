@@ -2,7 +2,8 @@
 //! says "need" where the buffer ends before the answer.
 
 use super::data::DataTags;
-use super::frame::{Here, Sep, Span};
+use super::frame::Span;
+use super::sep::{Here, Sep};
 use super::tokens::plain_length;
 
 /// Bytes after a position that a start or trailer there may take, at most.

@@ -1,0 +1,91 @@
+//! Separators: SOH on the wire, what logs show instead.
+
+/// How fields are separated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sep {
+    /// The byte 0x01, as on the wire.
+    #[default]
+    Soh,
+    /// `|`, as in many logs.
+    Pipe,
+    /// The two characters `^A`.
+    CaretA,
+}
+
+/// Whether a separator stands somewhere.
+pub(crate) enum Here {
+    Yes,
+    No,
+    Need,
+}
+
+impl Sep {
+    /// Reads a separator as users write it: `SOH`, `\x01`, `|` or `^A`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "SOH" | "soh" | "\u{1}" | "\\x01" | "" => Some(Sep::Soh),
+            "|" => Some(Sep::Pipe),
+            "^A" => Some(Sep::CaretA),
+            _ => None,
+        }
+    }
+
+    /// The separator, where it is one byte.
+    #[inline]
+    #[must_use]
+    pub const fn byte(self) -> Option<u8> {
+        match self {
+            Sep::Soh => Some(1),
+            Sep::Pipe => Some(b'|'),
+            Sep::CaretA => None,
+        }
+    }
+
+    /// The separator's bytes.
+    #[inline]
+    #[must_use]
+    pub const fn bytes(self) -> &'static [u8] {
+        match self {
+            Sep::Soh => b"\x01",
+            Sep::Pipe => b"|",
+            Sep::CaretA => b"^A",
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn len(self) -> usize {
+        self.bytes().len()
+    }
+
+    #[inline]
+    pub(crate) fn is_at(self, buf: &[u8], at: usize) -> bool {
+        match self.byte() {
+            Some(sep) => buf.get(at) == Some(&sep),
+            None => buf.get(at..at + 2) == Some(b"^A"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn here(self, buf: &[u8], at: usize) -> Here {
+        if self.is_at(buf, at) {
+            return Here::Yes;
+        }
+        match buf.get(at) {
+            None => Here::Need,
+            Some(b'^') if self == Sep::CaretA && at + 1 == buf.len() => Here::Need,
+            Some(_) => Here::No,
+        }
+    }
+
+    /// The next separator at or after `at`.
+    #[inline]
+    pub(crate) fn find(self, buf: &[u8], at: usize) -> Option<usize> {
+        let rest = buf.get(at..)?;
+        match self.byte() {
+            Some(sep) => memchr::memchr(sep, rest),
+            None => memchr::memmem::find(rest, b"^A"),
+        }
+        .map(|found| at + found)
+    }
+}
