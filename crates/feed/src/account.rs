@@ -141,9 +141,9 @@ impl Account {
                     return Ok(());
                 }
                 if kind == Kind::Quarantine {
-                    let end =
-                        uint(&event, Field::RawAt).unwrap_or(0) + uint(&event, Field::Length).unwrap_or(0);
-                    self.raw_bytes = self.raw_bytes.max(end);
+                    let part = |field| uint(&event, field).unwrap_or(0);
+                    let end = part(Field::RawAt).checked_add(part(Field::Length));
+                    self.raw_bytes = self.raw_bytes.max(end.ok_or("a place no raw log can have")?);
                 }
                 if event.source() != 0 {
                     let (source, base) = self.source_mut(event.source())?;

@@ -56,6 +56,9 @@ impl Default for Options<'_> {
 /// Bytes of a block unless told otherwise.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
+/// Bytes of a block, at most.
+pub const BLOCK_BYTES_MAX: usize = 64 << 20;
+
 /// What a run has done so far.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -86,6 +89,17 @@ pub struct Outcome {
 pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
     if options.workers == 0 {
         return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
+    }
+    // Places in a block are 32 bits wide, and events are larger than the bytes that they come from.
+    if !(64..=BLOCK_BYTES_MAX).contains(&options.block_bytes) {
+        let what = format!("64 to {BLOCK_BYTES_MAX}");
+        return Err(Error::Config { origin: "--block-bytes".to_owned(), what });
+    }
+    if options.feeds.iter().flat_map(|f| &f.files).filter(|path| is_stdin(path)).count() > 1 {
+        return Err(Error::Config {
+            origin: "-".to_owned(),
+            what: "stdin can be one source only".to_owned(),
+        });
     }
     let facts: Vec<Vec<SourceFacts>> = options
         .feeds
@@ -229,7 +243,8 @@ fn open_feed(
     let mut taken: Vec<u32> = Vec::new();
     for (index, (path, facts)) in feed.files.iter().zip(facts).enumerate() {
         let known = account.sources.iter().find(|s| {
-            s.feed == feed.name && s.file == facts.file && !taken.contains(&s.id) && !is_stdin(path)
+            // A stream without a hash (stdin, a pipe) is another one each time.
+            s.feed == feed.name && s.file == facts.file && !taken.contains(&s.id) && facts.hash.is_some()
         });
         let same = known.filter(|s| s.hash == facts.hash && s.size == facts.size);
         let known = match (same, known) {
@@ -261,7 +276,8 @@ fn open_feed(
         };
         taken.push(source.id);
         if !source.end {
-            pending.push(Pending { index, path: path.clone(), from: source.through });
+            let (path, from, size) = (path.clone(), source.through, facts.size);
+            pending.push(Pending { index, path, from, size });
         }
         states.push(SourceState {
             id: source.id,

@@ -15,8 +15,21 @@ const LOOK_BYTES: u64 = 64 << 10;
 /// When it cannot be read, or is nothing we know; the error shows what stands there.
 pub fn detect(path: &Path) -> Result<Format, Error> {
     let mut head = Vec::new();
+    let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+    let meta = std::fs::metadata(path).map_err(fail)?;
+    if meta.is_dir() {
+        return Err(fail(std::io::Error::new(
+            std::io::ErrorKind::IsADirectory,
+            "is a directory; name its files",
+        )));
+    }
+    if !meta.is_file() {
+        // What a look took out of a pipe would be missing from its feed.
+        let seen = "a pipe or device, which can be read only once".to_owned();
+        return Err(Error::Unrecognised { path: path.to_owned(), seen });
+    }
     let read = File::open(path).and_then(|f| f.take(LOOK_BYTES).read_to_end(&mut head));
-    read.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
+    read.map_err(fail)?;
     recognise(&head).ok_or_else(|| Error::Unrecognised { path: path.to_owned(), seen: seen(&head) })
 }
 

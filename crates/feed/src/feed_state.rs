@@ -172,13 +172,18 @@ impl FeedState {
 /// Greatest sequence of each session.
 pub type Sessions = BTreeMap<Vec<u8>, u64>;
 
+/// A feed's sessions that are kept, the first ones in its order. What a further session sends again is taken
+/// for new, so nothing is lost to the bound.
+pub const SESSIONS_MAX: usize = 1024;
+
 /// Takes over what the block's runs up to `upto` say of the sessions.
 pub fn apply_runs(block: &Block, done: &mut usize, upto: usize, sessions: &mut Sessions) {
     for run in &block.runs[(*done).min(upto)..upto] {
         let session = &block.sessions[run.session as usize];
-        match sessions.get_mut(session) {
-            Some(max) => *max = run.max.max(*max),
-            None => _ = sessions.insert(session.clone(), run.max),
+        if let Some(max) = sessions.get_mut(session) {
+            *max = run.max.max(*max);
+        } else if sessions.len() < SESSIONS_MAX {
+            sessions.insert(session.clone(), run.max);
         }
     }
     *done = upto.max(*done);

@@ -31,6 +31,12 @@ pub struct FixDecoder {
     detail: String,
 }
 
+/// Fields of a message; slots hold their index and one more in 16 bits.
+const FIELDS_MAX: usize = u16::MAX as usize - 1;
+
+/// The name of a session as it came, in bytes; a longer one is told by its hash.
+const SESSION_BYTES_MAX: usize = 128;
+
 /// Why a message was refused; the words go into quarantine.
 struct Refused {
     code: &'static str,
@@ -117,6 +123,12 @@ impl FixDecoder {
 
     fn message(&mut self, block: &mut Block, raw: &[u8], source: u32, offset: u64, known: &Dictionary) {
         let mark = block.mark();
+        let fields = self.tokens.as_slice().len();
+        if fields > FIELDS_MAX {
+            let detail = format!("{fields} fields, more than {FIELDS_MAX}");
+            block.quarantine(source, offset, raw, Refusal::TooLarge.code(), &detail);
+            return;
+        }
         self.fill_slots(raw);
         match self.apply(block, raw, source, offset, known) {
             Ok(Outcome::Ignored) => {
@@ -139,7 +151,7 @@ impl FixDecoder {
     fn fill_slots(&mut self, raw: &[u8]) {
         self.slots.fill(0);
         self.unlisted.clear();
-        for (i, token) in self.tokens.as_slice().iter().enumerate().take(usize::from(u16::MAX) - 1) {
+        for (i, token) in self.tokens.as_slice().iter().enumerate() {
             match self.plan.slot(token.tag) {
                 0 => {}
                 KEEP => self.unlisted.push(i as u16),
@@ -169,6 +181,13 @@ impl FixDecoder {
                 session.push(b'>');
             }
             session.extend_from_slice(self.value(raw, *slot).unwrap_or_default());
+        }
+        // The name stands in every mark of progress: it must be short, and come back from there as it was.
+        if session.len() > SESSION_BYTES_MAX || std::str::from_utf8(&session).is_err() {
+            let hash = blake3::hash(&session).to_hex();
+            session.clear();
+            session.extend_from_slice(b"blake3:");
+            session.extend_from_slice(hash.as_bytes());
         }
         block.note_sequence(&session, sequence, maybe);
         self.session = session;

@@ -46,7 +46,9 @@ mod sequence;
 mod source;
 
 pub use account::{Account, FeedSummary, Summary};
-pub use consolidate::{BLOCK_BYTES, Options, Outcome, Progress, consolidate, feed_of_file, feed_of_option};
+pub use consolidate::{
+    BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, consolidate, feed_of_file, feed_of_option,
+};
 pub use decode::Format;
 pub use detect::detect;
 pub use error::Error;
@@ -62,7 +64,9 @@ pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
     format.decoder()?.decode(&mut block, 1, &unitape_model::Dictionary::default());
     let framed: usize = unitape_model::frames(&block.arena).map(|(_, _, frame)| frame.len()).sum();
     assert_eq!(framed, block.arena.len(), "the arena is whole frames");
-    assert!(unitape_model::frames(&block.arena).all(|(_, _, frame)| unitape_model::Event::new(frame).is_some()));
+    assert!(
+        unitape_model::frames(&block.arena).all(|(_, _, frame)| unitape_model::Event::new(frame).is_some())
+    );
     assert!(block.tally.closes(), "every message is accounted for");
     Ok(block.tally)
 }

@@ -47,8 +47,12 @@ pub struct Entry {
     pub recovered: bool,
     #[serde(skip)]
     raw_at: u64,
+    /// Id of the source's first definition.
     #[serde(skip)]
     source_id: u32,
+    /// Id that events carry, which is another one in each 4 GiB.
+    #[serde(skip)]
+    extent_id: u32,
 }
 
 /// What a retry did.
@@ -144,7 +148,7 @@ pub fn list(dir: &Path) -> Result<Vec<Entry>, Error> {
     }
     Ok(entries
         .into_iter()
-        .map(|(offset, e)| Entry { recovered: late.contains(&(e.source_id, offset)), ..e })
+        .map(|(offset, e)| Entry { recovered: late.contains(&(e.extent_id, offset)), ..e })
         .collect())
 }
 
@@ -179,7 +183,7 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>) -> Result<Retried, Error> {
         let mut block = Block { base: e.offset, bytes: raw_of(dir, e)?, ..Block::default() };
         block.eof = true;
         let nothing = unitape_model::Dictionary::default();
-        format.decoder()?.decode(&mut block, e.source_id, &nothing);
+        format.decoder()?.decode(&mut block, e.extent_id, &nothing);
         let whole = block.units.first().is_some_and(|u| u.what == What::Events && u.offset == e.offset)
             && block.tally.messages == 1;
         if !whole {
@@ -247,14 +251,21 @@ fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {
         recovered: false,
         raw_at: uint(event, Field::RawAt).unwrap_or(0),
         source_id: source.map_or(id, |s| s.id),
+        extent_id: id,
     }
 }
 
 fn raw_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, Error> {
     let path = dir.join(RAW_LOG);
     let read = || {
+        let file = File::open(&path)?;
+        // Asked before memory is: the length is what the tape says, and a tape can be damaged.
+        let end = entry.raw_at.checked_add(entry.length);
+        if end.is_none_or(|end| file.metadata().is_ok_and(|m| m.len() < end)) {
+            return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
+        }
         let mut raw = vec![0; entry.length as usize];
-        File::open(&path)?.read_exact_at(&mut raw, entry.raw_at)?;
+        file.read_exact_at(&mut raw, entry.raw_at)?;
         Ok(raw)
     };
     read().map_err(|source| Error::Raw { path: path.clone(), source })

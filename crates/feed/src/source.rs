@@ -41,8 +41,8 @@ impl SourceFacts {
             return Ok(Self { file: "-".to_owned(), size: None, hash: None });
         }
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
-        let mut file = File::open(path).map_err(fail)?;
-        let meta = file.metadata().map_err(fail)?;
+        // Looked at before it is opened: a pipe has one reader, and that is not this one.
+        let meta = std::fs::metadata(path).map_err(fail)?;
         if meta.is_dir() {
             return Err(fail(std::io::Error::new(ErrorKind::IsADirectory, "is a directory; name its files")));
         }
@@ -50,6 +50,7 @@ impl SourceFacts {
         if !meta.is_file() {
             return Ok(Self { file: name, size: None, hash: None });
         }
+        let mut file = File::open(path).map_err(fail)?;
         let mut hasher = blake3::Hasher::new();
         let mut buf = vec![0; 1 << 18];
         let mut size = 0u64;
@@ -82,6 +83,8 @@ pub struct Pending {
     pub path: PathBuf,
     /// Where to begin.
     pub from: u64,
+    /// Its bytes, where they are known; what is appended while it is read is not of this source.
+    pub size: Option<u64>,
 }
 
 /// The state behind the intake turnstile: which source is open, how far it is claimed.
@@ -109,6 +112,7 @@ struct Open {
     reader: Reader,
     /// Offset of the next byte to read, the carried ones not counted.
     offset: u64,
+    size: Option<u64>,
     /// Bytes behind the last cut.
     carry: Vec<u8>,
 }
@@ -198,38 +202,46 @@ impl FeedIntake {
 
 impl Open {
     fn new(pending: Pending) -> Result<Self, Error> {
-        let Pending { index, path, from } = pending;
+        let Pending { index, path, from, size } = pending;
         let fail = |source| Error::Read { path: path.clone(), offset: from, source };
         let reader = if is_stdin(&path) {
             Reader::Stdin(std::io::stdin())
         } else {
             let mut file = File::open(&path).map_err(fail)?;
-            file.seek(SeekFrom::Start(from)).map_err(fail)?;
+            // A pipe cannot seek, and starts at its start.
+            if from > 0 {
+                file.seek(SeekFrom::Start(from)).map_err(fail)?;
+            }
             Reader::File(file)
         };
-        Ok(Self { index, path, reader, offset: from, carry: Vec::new() })
+        Ok(Self { index, path, reader, offset: from, size, carry: Vec::new() })
     }
 
     /// Reads `want` bytes more, fewer only at the end; true at the end.
     fn read(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<bool, Error> {
-        let mut left = want;
+        let fail = |source, offset, path: &Path| Err(Error::Read { path: path.to_owned(), offset, source });
+        let until_end = self.size.map(|size| size.saturating_sub(self.offset));
+        let mut left = until_end.map_or(want, |n| want.min(usize::try_from(n).unwrap_or(want)));
         while left > 0 {
             let reader: &mut dyn Read = match &mut self.reader {
                 Reader::File(f) => f,
                 Reader::Stdin(s) => s,
             };
             match reader.take(left as u64).read_to_end(bytes) {
+                Ok(0) if self.size.is_some() => {
+                    let source =
+                        std::io::Error::new(ErrorKind::UnexpectedEof, "became shorter while it was read");
+                    return fail(source, self.offset, &self.path);
+                }
                 Ok(0) => return Ok(true),
                 Ok(n) => {
                     left -= n;
                     self.offset += n as u64;
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(source) => {
-                    return Err(Error::Read { path: self.path.clone(), offset: self.offset, source });
-                }
+                Err(source) => return fail(source, self.offset, &self.path),
             }
         }
-        Ok(false)
+        Ok(self.size.is_some_and(|size| self.offset >= size))
     }
 }
