@@ -50,6 +50,10 @@ enum Command {
 fn main() -> ExitCode {
     // Clap ends usage errors with exit code 2 and help with 0 by itself.
     let cli = Cli::parse();
+    if let Err(Failure::Error(what)) = output::refusals_not_signals() {
+        eprintln!("unitape: {what}");
+        return ExitCode::FAILURE;
+    }
     let result = match cli.command {
         Command::Demo(args) => demo::run(args),
         Command::Decode(args) => decode::run(args),

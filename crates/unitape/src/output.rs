@@ -65,6 +65,12 @@ pub fn stop_flag() -> std::result::Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
+/// A file that may not grow any more is told as an error of the write, with its name, and does not kill us.
+pub fn refusals_not_signals() -> std::result::Result<(), Failure> {
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    Ok(())
+}
+
 /// Runs `work` with a progress bar beside it, where stderr is a terminal. `position` gives bytes done and bytes
 /// in all (0 when not known), `note` a few words behind the bar.
 pub fn with_progress<T>(

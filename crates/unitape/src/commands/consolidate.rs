@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use unitape_feed::{Ending, Feed, Format, Options, Outcome, consolidate, feed_of_file, feed_of_option};
+use unitape_feed::{
+    Ending, Error, Feed, Format, Options, Outcome, consolidate, feed_of_file, feed_of_option,
+};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -32,14 +34,15 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     tape: PathBuf,
     /// Worker threads; the tape does not depend on it [default: one per core]
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX))]
+    workers: Option<u16>,
     /// A feed: name=format:mapping:path (repeatable)
     #[arg(long, value_name = "FEED")]
     feed: Vec<String>,
     /// Bytes of a block; the tape does not depend on it
-    #[arg(long, value_name = "BYTES", default_value_t = unitape_feed::BLOCK_BYTES, hide = true)]
-    block_bytes: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = unitape_feed::BLOCK_BYTES as u32, hide = true,
+        value_parser = clap::value_parser!(u32).range(64..=unitape_feed::BLOCK_BYTES_MAX as i64))]
+    block_bytes: u32,
     /// Bytes of a segment of a new tape, a power of two
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     segment_bytes: u64,
@@ -47,6 +50,9 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// More threads than this help nowhere, and each has its memory.
+const WORKERS_MAX: i64 = 256;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,14 +76,14 @@ pub fn run(args: Args) -> output::Result {
     let stop = output::stop_flag()?;
     let options = Options {
         feeds,
-        workers: args.workers.unwrap_or_else(cores),
-        block_bytes: args.block_bytes.max(64),
+        workers: args.workers.map_or_else(cores, usize::from),
+        block_bytes: args.block_bytes as usize,
         tape: unitape_tape::Options { segment_bytes: args.segment_bytes, ..Default::default() },
         stop: Some(&stop),
         ..Options::default()
     };
     let started = Instant::now();
-    let outcome = run_with_progress(&args.tape, options)?;
+    let outcome = run_with_progress(&args.tape, options).map_err(usage_or_error)?;
     let elapsed_s = started.elapsed().as_secs_f64();
     if args.json {
         let mut account = serde_json::to_value(&outcome.summary)?;
@@ -105,6 +111,16 @@ pub fn run_with_progress(dir: &Path, options: Options<'_>) -> Result<Outcome, un
     output::with_progress("consolidate", position, note, || consolidate(dir, options))
 }
 
+/// An option that cannot be is a matter of usage, whoever finds out.
+fn usage_or_error(error: Error) -> Failure {
+    match error {
+        Error::Config { .. } | Error::Tape(unitape_tape::Error::Option(_)) => {
+            Failure::Usage(error.to_string())
+        }
+        error => error.into(),
+    }
+}
+
 /// How many workers this machine is good for.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -113,7 +129,7 @@ pub fn cores() -> usize {
 fn feeds(args: &Args) -> Result<Vec<Feed>, Failure> {
     let mut feeds: Vec<Feed> = Vec::new();
     for option in &args.feed {
-        let feed = feed_of_option(option)?;
+        let feed = feed_of_option(option).map_err(usage_or_error)?;
         // The same name again: one more file of the same feed.
         match feeds.iter_mut().find(|f| f.name == feed.name) {
             Some(first) if first.format.mapping() == feed.format.mapping() => first.files.extend(feed.files),

@@ -54,7 +54,7 @@ fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
         return Ok(Done::Clean);
     };
     // A tape of its own, that goes when we have looked at it.
-    let dir = std::env::temp_dir().join(format!("unitape-mapping-check-{}", std::process::id()));
+    let dir = scratch_dir()?;
     let feed =
         Feed { name: "sample".to_owned(), format: Format::Fix(Box::new(mapping)), files: vec![sample] };
     let tried = consolidate(&dir, Options { feeds: vec![feed], ..Options::default() })
@@ -87,4 +87,18 @@ fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
         }
     }
     Ok(if s.quarantined > 0 { Done::Flawed } else { Done::Clean })
+}
+
+/// A directory that nobody else has: what a killed check left behind must not be taken for ours.
+fn scratch_dir() -> std::io::Result<PathBuf> {
+    let base = std::env::temp_dir();
+    let mut n = 0u32;
+    loop {
+        let dir = base.join(format!("unitape-mapping-check-{}-{n}", std::process::id()));
+        match std::fs::create_dir(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
+            Err(e) => return Err(e),
+        }
+    }
 }
