@@ -1,0 +1,177 @@
+//! The demo checks itself: what is on the tape against what is known to have been put into the feeds.
+
+use super::feeds::{Counted, JSE, ORDERS};
+use super::picture::{Course, Found, Picture, execution};
+use std::collections::BTreeMap;
+use unitape_feed::Summary;
+use unitape_sim::{Arm, LastBbo, Scene, Truth};
+use unitape_watch::Alert;
+
+/// Something that must hold, and what differs if it does not.
+#[derive(Debug, serde::Serialize)]
+pub struct Check {
+    /// What must hold.
+    pub what: String,
+    /// Where it does not; empty when all is well.
+    pub differs: Vec<String>,
+}
+
+impl Check {
+    /// A check with what it found.
+    pub fn new(what: impl Into<String>, differs: Vec<String>) -> Self {
+        Self { what: what.into(), differs }
+    }
+
+    /// Whether it holds.
+    pub fn holds(&self) -> bool {
+        self.differs.is_empty()
+    }
+}
+
+/// For each planted scene the place of its alert in `found`; and what was missed, or found without being planted.
+pub fn scenes(planted: &[Scene], found: &[Found]) -> (Vec<Option<usize>>, Vec<String>) {
+    let mut free: Vec<usize> = (0..found.len()).collect();
+    let mut differs = Vec::new();
+    let mut matched = Vec::with_capacity(planted.len());
+    for scene in planted {
+        let at = free.iter().position(|&n| is_of(&found[n], scene));
+        matched.push(at.map(|at| free.remove(at)));
+        if at.is_none() {
+            let legs = legs(scene).join(" + ");
+            differs.push(format!("no alert for {} of {}: {legs}", arm(scene.arm), scene.key.group));
+        }
+    }
+    for n in free {
+        let f = &found[n];
+        let (key, legs) = (f.key.join(" "), f.legs.join(" + "));
+        differs.push(format!("{} {} of {key} was not planted: {legs}", f.scenario, f.arm));
+    }
+    (matched, differs)
+}
+
+/// Near misses with an execution that an alert names as evidence.
+pub fn missed(near_misses: &[Scene], found: &[Found]) -> Vec<String> {
+    let accused = |leg: &String| found.iter().any(|f| f.legs.contains(leg));
+    let guilty = near_misses.iter().filter(|scene| legs(scene).iter().any(accused));
+    guilty.map(|scene| format!("a near miss raised an alert: {}", legs(scene).join(" + "))).collect()
+}
+
+/// Where live and replayed alerts part.
+pub fn alerts(live: &[Alert], replayed: &[Alert]) -> Vec<String> {
+    let mut differs = Vec::new();
+    if live.len() != replayed.len() {
+        differs.push(format!("{} alerts live, {} replayed", live.len(), replayed.len()));
+    }
+    for (n, (a, b)) in live.iter().zip(replayed).enumerate().filter(|(_, (a, b))| a != b) {
+        differs.push(format!("alert {n}: live {a:?}, replayed {b:?}"));
+    }
+    differs
+}
+
+/// Whether every message is an event, in quarantine, a duplicate or ignored, and as many of each as there must be.
+pub fn account(
+    summary: &Summary,
+    picture: &Picture,
+    truth: &Truth,
+    jse: &Counted,
+    sizes: &BTreeMap<String, u64>,
+) -> Vec<String> {
+    let mut differs = Vec::new();
+    let mut same = |what: String, is: u64, must: u64| {
+        if is != must {
+            differs.push(format!("{what}: {is}, but it must be {must}"));
+        }
+    };
+    let (bad, flow) = (truth.flow.bad.total(), &truth.flow);
+    let mut kinds = flow.by_kind.clone();
+    kinds.insert("quarantine".to_owned(), bad);
+    kinds.retain(|_, n| *n > 0);
+    let known = [
+        (JSE, jse.messages, 0, &jse.by_kind, None),
+        (ORDERS, flow.messages + bad, bad, &kinds, Some(flow.no_event)),
+    ];
+    same("feeds".to_owned(), summary.by_feed.len() as u64, known.len() as u64);
+    for (feed, messages, quarantined, by_kind, ignored) in known {
+        let is = summary.by_feed.get(feed).cloned().unwrap_or_default();
+        let sum = is.with_events + is.quarantined + is.duplicates + is.ignored;
+        same(format!("{feed}: with events + quarantined + duplicates + ignored"), sum, is.messages);
+        same(format!("{feed}: messages"), is.messages, messages);
+        same(format!("{feed}: quarantined"), is.quarantined, quarantined);
+        same(format!("{feed}: duplicates"), is.duplicates, 0);
+        same(format!("{feed}: ignored"), is.ignored, ignored.unwrap_or(is.ignored));
+        same(format!("{feed}: bytes"), is.bytes, sizes.get(feed).copied().unwrap_or(0));
+        same(format!("{feed}: read to its end"), is.complete.into(), 1);
+        let nothing = BTreeMap::new();
+        let on_tape = picture.by_feed.get(feed).unwrap_or(&nothing);
+        let names: std::collections::BTreeSet<&String> = on_tape.keys().chain(by_kind.keys()).collect();
+        for kind in names {
+            let count = |of: &BTreeMap<String, u64>| of.get(kind).copied().unwrap_or(0);
+            same(format!("{feed}: {kind} events"), count(on_tape), count(by_kind));
+        }
+    }
+    differs
+}
+
+/// Whether the last best bids and offers are those of the books that made them.
+pub fn last_bbo(truth: &[LastBbo], books: &[Course]) -> Vec<String> {
+    let mut differs = Vec::new();
+    if truth.len() != books.len() {
+        differs.push(format!("{} books on the tape, {} made", books.len(), truth.len()));
+    }
+    for must in truth {
+        let values = [&must.bid, &must.bid_qty, &must.ask, &must.ask_qty];
+        let (must_ts, must_values) = (must.ts as i64, values.map(Option::clone));
+        let is = books.iter().find(|c| c.venue == must.venue && c.instr == must.instr);
+        match is {
+            None => differs.push(format!("{} {}: nothing on the tape", must.venue, must.instr)),
+            Some(c) if c.ts == must_ts && c.last == must_values => {}
+            Some(c) => differs.push(format!(
+                "{} {}: {:?} at {} on the tape, {must_values:?} at {must_ts} in the book",
+                must.venue, must.instr, c.last, c.ts
+            )),
+        }
+    }
+    differs
+}
+
+/// Whether quarantine holds what is bad, by reason.
+pub fn reasons(truth: &Truth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
+    let bad = truth.flow.bad;
+    let must: BTreeMap<String, u64> = [
+        ("bad_checksum", bad.checksum),
+        ("bad_body_length", bad.body_length),
+        ("decimal_fit", bad.decimals),
+        ("garbage", bad.garbage),
+    ]
+    .into_iter()
+    .filter(|(_, n)| *n > 0)
+    .map(|(reason, n)| (reason.to_owned(), n))
+    .collect();
+    if must == *reasons { Vec::new() } else { vec![format!("{reasons:?} in quarantine, {must:?} made")] }
+}
+
+/// The word of an arm.
+pub fn arm(arm: Arm) -> &'static str {
+    match arm {
+        Arm::SelfMatch => "self_match",
+        Arm::RoundTrip => "round_trip",
+    }
+}
+
+fn is_of(found: &Found, scene: &Scene) -> bool {
+    found.scenario == scene.scenario
+        && found.arm == arm(scene.arm)
+        && found.key == [scene.key.group.as_str(), scene.key.instr.as_str()]
+        && found.ts == scene.ts as i64
+        && found.legs == legs(scene)
+}
+
+fn legs(scene: &Scene) -> [String; 2] {
+    scene.legs.each_ref().map(|l| {
+        let side = l.side.to_string();
+        execution(l.ts as i64, [l.venue, &l.oid, &l.match_id, &l.owner, &side, &l.px, &l.qty])
+    })
+}
+
+#[cfg(test)]
+mod tests;

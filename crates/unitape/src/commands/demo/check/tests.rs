@@ -1,0 +1,182 @@
+use super::*;
+use serde_json::json;
+use unitape_model::UnixNanos;
+use unitape_sim::{Key, Miss, SceneLeg};
+
+fn scene(n: u64, arm: Arm, miss: Option<Miss>) -> Scene {
+    let leg = |id: u64, side| SceneLeg {
+        ts: 1000 + n,
+        venue: "XLON",
+        oid: format!("O{n}{id}"),
+        match_id: format!("M{n}"),
+        exec_id: format!("E{n}{id}"),
+        owner: format!("WSH{n}"),
+        side,
+        px: "2500.5".to_owned(),
+        qty: "100".to_owned(),
+    };
+    Scene {
+        scenario: "wash_trade",
+        arm,
+        miss,
+        ts: 1000 + n,
+        key: Key { group: format!("WSH{n}"), instr: "GB00B03MLX29".to_owned() },
+        legs: [leg(1, 'B'), leg(2, 'S')],
+    }
+}
+
+fn found(scene: &Scene) -> Found {
+    Found {
+        scenario: scene.scenario.to_owned(),
+        arm: arm(scene.arm).to_owned(),
+        key: vec![scene.key.group.clone(), scene.key.instr.clone()],
+        ts: scene.ts as i64,
+        positions: vec![64, 192],
+        legs: legs(scene).to_vec(),
+    }
+}
+
+/// A self-check that holds whatever happens is worse than none: each kind of difference must fail it.
+#[test]
+fn a_missing_and_an_extra_alert_fail() {
+    let planted = [scene(1, Arm::SelfMatch, None), scene(2, Arm::RoundTrip, None)];
+    let all: Vec<Found> = planted.iter().map(found).collect();
+    assert_eq!(scenes(&planted, &all), (vec![Some(0), Some(1)], vec![]));
+
+    let (matched, differs) = scenes(&planted, &all[1..]);
+    assert_eq!(matched, [None, Some(0)]);
+    assert!(differs.len() == 1 && differs[0].starts_with("no alert for self_match of WSH1"), "{differs:?}");
+
+    let extra = [&all[..], &[found(&scene(3, Arm::SelfMatch, None))]].concat();
+    let (matched, differs) = scenes(&planted, &extra);
+    assert_eq!(matched, [Some(0), Some(1)]);
+    assert!(differs.len() == 1 && differs[0].contains("was not planted"), "{differs:?}");
+
+    // The same alert twice is one too many.
+    let twice = [&all[..], &all[..1]].concat();
+    assert_eq!(scenes(&planted, &twice).1.len(), 1);
+}
+
+/// An alert about the right owner with the wrong evidence accuses somebody of something else.
+#[test]
+fn every_part_of_an_alert_counts() {
+    let planted = [scene(1, Arm::RoundTrip, None)];
+    let right = found(&planted[0]);
+    let spoil: [fn(&mut Found); 6] = [
+        |f| f.scenario = "spoofing".to_owned(),
+        |f| f.arm = "self_match".to_owned(),
+        |f| f.key[0] = "WSH9".to_owned(),
+        |f| f.key[1] = "GB0002634946".to_owned(),
+        |f| f.ts += 1,
+        |f| f.legs.swap(0, 1),
+    ];
+    for spoil in spoil {
+        let mut wrong = right.clone();
+        spoil(&mut wrong);
+        assert_eq!(scenes(&planted, &[wrong.clone()]).1.len(), 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_near_miss_in_evidence_fails() {
+    let near = [scene(1, Arm::RoundTrip, Some(Miss::Price))];
+    assert_eq!(missed(&near, &[found(&scene(2, Arm::RoundTrip, None))]), [""; 0]);
+    let mut half = found(&scene(2, Arm::RoundTrip, None));
+    half.legs[1] = legs(&near[0])[1].clone();
+    assert_eq!(missed(&near, &[half]).len(), 1);
+}
+
+#[test]
+fn live_and_replay_must_agree_to_the_letter() {
+    let alert = |seq| Alert {
+        scenario: "wash_trade",
+        ts: UnixNanos(5),
+        trigger_seq: seq,
+        key: vec![("group", "WSH1".to_owned())],
+        detail: json!({"arm": "self_match", "positions": [64, 192]}),
+    };
+    assert_eq!(alerts(&[alert(1), alert(2)], &[alert(1), alert(2)]), [""; 0]);
+    assert_eq!(alerts(&[alert(1)], &[alert(1), alert(2)]).len(), 1);
+    assert_eq!(alerts(&[alert(1), alert(3)], &[alert(1), alert(2)]).len(), 1);
+}
+
+#[test]
+fn another_last_price_fails() {
+    let must = LastBbo {
+        ts: 7,
+        venue: "XLON",
+        instr: "GB00B03MLX29".to_owned(),
+        bid: Some("10".to_owned()),
+        bid_qty: Some("5".to_owned()),
+        ask: None,
+        ask_qty: None,
+    };
+    let course = || Course {
+        venue: "XLON".to_owned(),
+        instr: "GB00B03MLX29".to_owned(),
+        ts: 7,
+        last: vec![Some("10".to_owned()), Some("5".to_owned()), None, None],
+        ..Course::default()
+    };
+    assert_eq!(last_bbo(std::slice::from_ref(&must), &[course()]), [""; 0]);
+    assert_eq!(last_bbo(std::slice::from_ref(&must), &[]).len(), 2);
+    assert_eq!(last_bbo(&[], &[course()]).len(), 1);
+    let later = Course { ts: 8, ..course() };
+    let dearer = Course { last: vec![Some("11".to_owned()), Some("5".to_owned()), None, None], ..course() };
+    for wrong in [later, dearer] {
+        assert_eq!(last_bbo(std::slice::from_ref(&must), &[wrong]).len(), 1);
+    }
+}
+
+/// One message that is nowhere is the one that the customer asks about.
+#[test]
+fn an_account_that_is_one_off_fails() {
+    let mut flow = unitape_sim::Flow::new(unitape_sim::FlowConfig {
+        messages: 2_000,
+        wash_trades: 1,
+        near_misses: 0,
+        ..unitape_sim::FlowConfig::default()
+    })
+    .unwrap();
+    let mut truth = flow.write_fix(&mut std::io::sink()).unwrap();
+    truth.flow.bad.garbage = 1;
+    let jse = Counted { messages: 3, by_kind: BTreeMap::from([("index".to_owned(), 2)]) };
+    let sizes = BTreeMap::from([(JSE.to_owned(), 10), (ORDERS.to_owned(), 20)]);
+    let feed = |messages, quarantined, ignored, bytes| unitape_feed::FeedSummary {
+        messages,
+        with_events: messages - quarantined - ignored,
+        quarantined,
+        ignored,
+        bytes,
+        complete: true,
+        ..unitape_feed::FeedSummary::default()
+    };
+    let mut summary = Summary::default();
+    summary.by_feed.insert(JSE.to_owned(), feed(3, 0, 1, 10));
+    let orders = feed(truth.flow.messages + 1, 1, truth.flow.no_event, 20);
+    summary.by_feed.insert(ORDERS.to_owned(), orders);
+    let mut kinds = truth.flow.by_kind.clone();
+    kinds.retain(|_, n| *n > 0);
+    kinds.insert("quarantine".to_owned(), 1);
+    let by_feed = BTreeMap::from([(JSE.to_owned(), jse.by_kind.clone()), (ORDERS.to_owned(), kinds)]);
+    let mut picture = Picture { by_feed, ..Picture::default() };
+    assert_eq!(account(&summary, &picture, &truth, &jse, &sizes), [""; 0]);
+
+    *picture.by_feed.get_mut(ORDERS).unwrap().get_mut("exec").unwrap() += 1;
+    assert_eq!(account(&summary, &picture, &truth, &jse, &sizes).len(), 1);
+    summary.by_feed.get_mut(ORDERS).unwrap().ignored -= 1;
+    assert_eq!(account(&summary, &picture, &truth, &jse, &sizes).len(), 3);
+    summary.by_feed.remove(JSE);
+    assert!(account(&summary, &picture, &truth, &jse, &sizes).len() > 5);
+}
+
+#[test]
+fn quarantine_must_hold_what_is_bad() {
+    let mut flow =
+        unitape_sim::Flow::new(unitape_sim::FlowConfig { messages: 800, ..Default::default() }).unwrap();
+    let mut truth = flow.write_fix(&mut std::io::sink()).unwrap();
+    assert_eq!(reasons(&truth, &BTreeMap::new()), [""; 0]);
+    truth.flow.bad.checksum = 2;
+    assert_eq!(reasons(&truth, &BTreeMap::from([("bad_checksum".to_owned(), 2)])), [""; 0]);
+    assert_eq!(reasons(&truth, &BTreeMap::from([("garbage".to_owned(), 2)])).len(), 1);
+}

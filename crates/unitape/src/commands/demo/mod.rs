@@ -1,0 +1,208 @@
+//! `unitape demo`: sample feeds onto a tape, watched and replayed, with a summary that explains itself.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `place` | the directory, which is the demo's own or refused |
+//! | `feeds` | a real feed, and a made one whose truth is known |
+//! | `live` | the watch that follows the tape while it is written |
+//! | `picture` | what stands on the tape, in one pass |
+//! | `check` | whether it is what must stand there |
+//! | `report`, `layout` | the summary, for people and as data |
+
+mod check;
+mod feeds;
+mod layout;
+mod live;
+mod picture;
+mod place;
+mod report;
+
+use crate::commands::{consolidate, watch};
+use crate::output::{self, Done, Failure};
+use check::Check;
+use feeds::Written;
+use live::Live;
+use picture::{Found, Picture};
+use place::Place;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+use unitape_feed::quarantine::Entry;
+use unitape_feed::{Account, Ending, Options, Outcome, Summary};
+use unitape_watch::{Alert, Selection};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape demo
+  unitape demo --seconds 20 --dir demo
+  unitape demo --json
+
+No network, no configuration. The order flow is the same on every machine: 100,000 messages for each of the N
+seconds that the demo may take. Exit code 0 means that the demo's own checks hold; the messages in quarantine are
+broken on purpose.")]
+pub struct Args {
+    /// About how long it may take; 100,000 messages of order flow for each second
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
+    seconds: u64,
+    /// Where the feeds and the tape go: a new, empty or earlier demo's directory [default: unitape-demo in the
+    /// system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print everything as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that a demo did and saw.
+struct Story {
+    place: Place,
+    workers: usize,
+    written: Written,
+    summary: Summary,
+    picture: Picture,
+    live: Live,
+    found: Vec<Found>,
+    /// For each planted scene, its place in `found`.
+    matched: Vec<Option<usize>>,
+    quarantine: Vec<Entry>,
+    reasons: BTreeMap<String, u64>,
+    tape: unitape_tape::Info,
+    times: Times,
+    checks: Vec<Check>,
+}
+
+/// How long each part took, in seconds.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+struct Times {
+    make_s: f64,
+    consolidate_s: f64,
+    replay_s: f64,
+    check_s: f64,
+    total_s: f64,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    let story = act(&args)?;
+    if args.json {
+        output::print_json(&report::json(&story))?;
+    } else {
+        report::print(&story)?;
+    }
+    let failed: Vec<&Check> = story.checks.iter().filter(|c| !c.holds()).collect();
+    if failed.is_empty() {
+        return Ok(Done::Clean);
+    }
+    let mut what = "the demo does not hold; this must not happen, please report it:".to_owned();
+    for check in failed {
+        what.push_str(&format!("\n  not so: {}", check.what));
+        let shown = check.differs.iter().take(DIFFERENCES_SHOWN);
+        shown.for_each(|line| what.push_str(&format!("\n    {line}")));
+        if let Some(more) = check.differs.len().checked_sub(DIFFERENCES_SHOWN).filter(|n| *n > 0) {
+            what.push_str(&format!("\n    and {more} more"));
+        }
+    }
+    Err(Failure::Error(what))
+}
+
+fn act(args: &Args) -> Result<Story, Failure> {
+    let started = Instant::now();
+    let stop = output::stop_flag()?;
+    let place = Place::prepare(args.dir.as_deref())?;
+    let tape = place.tape();
+    let workers = consolidate::cores();
+    let mut times = Times::default();
+
+    let written = feeds::write(&place, args.seconds, &stop)?;
+    times.make_s = started.elapsed().as_secs_f64();
+
+    let from = Instant::now();
+    let options = Options { feeds: written.feeds.clone(), workers, stop: Some(&stop), ..Options::default() };
+    let (outcome, live): (Outcome, Live) =
+        live::alongside(&tape, || Ok(consolidate::run_with_progress(&tape, options)?))?;
+    times.consolidate_s = from.elapsed().as_secs_f64();
+    if outcome.ending == Ending::Stopped {
+        return Err(Failure::Error("stopped".to_owned()));
+    }
+
+    let from = Instant::now();
+    let mut replayed: Vec<Alert> = Vec::new();
+    watch::watch_tape(&tape, &Selection::default(), |alert| {
+        replayed.push(alert.clone());
+        Ok(())
+    })?;
+    times.replay_s = from.elapsed().as_secs_f64();
+
+    let from = Instant::now();
+    // From the tape alone: what the run itself has counted is then compared with it.
+    let account = Account::of(&tape)?;
+    let summary = account.summary();
+    let picture = picture::look(&tape, &account)?;
+    let found = picture::evidence(&tape, &account, &live.alerts)?;
+    let (matched, alerts_differ) = check::scenes(&written.truth.planted, &found);
+    let quarantine = unitape_feed::quarantine::list(&tape)?;
+    let mut reasons = BTreeMap::new();
+    for entry in &quarantine {
+        *reasons.entry(entry.reason.clone()).or_insert(0) += 1;
+    }
+    let sizes = sizes(&written)?;
+    let mut accounts = check::account(&summary, &picture, &written.truth, &written.jse, &sizes);
+    if outcome.summary.events != summary.events || live.events != summary.by_kind.values().sum::<u64>() {
+        accounts.push(format!(
+            "{} events by the run, {} by the tape, {} frames of events met by the live watch",
+            outcome.summary.events, summary.events, live.events
+        ));
+    }
+    let truth = &written.truth;
+    let checks = vec![
+        Check::new("every planted wash trade is found, with its executions, and nothing else", alerts_differ),
+        Check::new("no near miss is in any alert's evidence", check::missed(&truth.near_misses, &found)),
+        Check::new("replay gives the same alerts as the live watch", check::alerts(&live.alerts, &replayed)),
+        Check::new("every message and every byte is accounted for, kind by kind", accounts),
+        Check::new("quarantine holds what was broken, by reason", check::reasons(truth, &reasons)),
+        Check::new(
+            "the last best prices are those of the books",
+            check::last_bbo(&truth.bbo, &picture.books),
+        ),
+        Check::new("the tape is intact, checksums and all", verify(&tape)?),
+    ];
+    times.check_s = from.elapsed().as_secs_f64();
+    times.total_s = started.elapsed().as_secs_f64();
+    let tape = unitape_tape::info(&tape)?;
+    Ok(Story {
+        place,
+        workers,
+        written,
+        summary,
+        picture,
+        live,
+        found,
+        matched,
+        quarantine,
+        reasons,
+        tape,
+        times,
+        checks,
+    })
+}
+
+fn verify(tape: &std::path::Path) -> Result<Vec<String>, Failure> {
+    let report = unitape_tape::verify(tape)?;
+    let problems = report.problems.iter();
+    Ok(problems.map(|p| format!("{} at offset {}: {}", p.file.display(), p.offset, p.what)).collect())
+}
+
+/// Bytes of the files of each feed.
+fn sizes(written: &Written) -> Result<BTreeMap<String, u64>, Failure> {
+    let mut sizes = BTreeMap::new();
+    for feed in &written.feeds {
+        for file in &feed.files {
+            let size = std::fs::metadata(file).map_err(|e| place::at("look at", file, &e))?.len();
+            *sizes.entry(feed.name.clone()).or_insert(0) += size;
+        }
+    }
+    Ok(sizes)
+}
+
+const DIFFERENCES_SHOWN: usize = 8;

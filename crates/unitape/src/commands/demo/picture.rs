@@ -1,0 +1,225 @@
+//! What stands on the tape, in one pass: events by feed and kind, last values, and how they moved.
+
+use super::feeds::{SPAN_NS, START_NS};
+use crate::output::Failure;
+use std::collections::BTreeMap;
+use std::path::Path;
+use unitape_feed::Account;
+use unitape_model::{Dict, Event, Field, InlineId, Kind, Position, Value, frames};
+use unitape_tape::{Reader, Start};
+use unitape_watch::Alert;
+
+/// Columns of a sparkline; each is the same stretch of time.
+pub const COLUMNS: usize = 26;
+
+/// The tape at a glance.
+#[derive(Debug, Default)]
+pub struct Picture {
+    /// Events by feed and kind.
+    pub by_feed: BTreeMap<String, BTreeMap<String, u64>>,
+    /// How often an event of one feed follows one of another.
+    pub switches: u64,
+    /// Best bid and offer by venue and instrument, the most active first.
+    pub books: Vec<Course>,
+    /// Index values, the most active first.
+    pub indices: Vec<Course>,
+}
+
+/// One instrument at one venue.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// MIC.
+    pub venue: String,
+    /// ISIN, or the name of the index.
+    pub instr: String,
+    /// How often it changed.
+    pub changes: u64,
+    /// Time of the last change, nanoseconds since the epoch.
+    pub ts: i64,
+    /// The last values, exact: bid, bid quantity, ask, ask quantity; of an index the value.
+    pub last: Vec<Option<String>>,
+    /// Last mid or value of each column of time, in billionths.
+    pub moves: [Option<i64>; COLUMNS],
+}
+
+/// An alert with its evidence looked up on the tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which scenario.
+    pub scenario: String,
+    /// Which arm of it.
+    pub arm: String,
+    /// Values of its key: group, instrument.
+    pub key: Vec<String>,
+    /// Event time, nanoseconds since the epoch.
+    pub ts: i64,
+    /// Where its evidence stands.
+    pub positions: Vec<u64>,
+    /// What stands there, in words: see [`execution`].
+    pub legs: Vec<String>,
+}
+
+/// Reads the tape in `dir`, whose account is known.
+pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
+    let mut feeds: BTreeMap<u32, &str> = BTreeMap::new();
+    for source in &account.sources {
+        feeds.insert(source.id, &source.feed);
+        feeds.extend(source.extents.values().map(|id| (*id, source.feed.as_str())));
+    }
+    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut counts: BTreeMap<(u32, Kind), u64> = BTreeMap::new();
+    let mut courses: BTreeMap<(Kind, u16, u32), Course> = BTreeMap::new();
+    let (mut switches, mut source_before) = (0, 0);
+    while let Some(run) = reader.next_run(1 << 20)? {
+        for (_, header, frame) in frames(run.bytes) {
+            let Some(event) = Event::new(frame).filter(|_| !header.is_meta()) else { continue };
+            *counts.entry((event.source(), event.kind())).or_default() += 1;
+            switches += u64::from(source_before != 0 && event.source() != source_before);
+            source_before = event.source();
+            if matches!(event.kind(), Kind::Bbo | Kind::Index) {
+                let key = (event.kind(), event.venue(), event.instrument());
+                courses.entry(key).or_default().take(&event);
+            }
+        }
+    }
+    let mut picture = Picture { switches, ..Picture::default() };
+    for ((source, kind), n) in counts {
+        let feed = feeds.get(&source).copied().unwrap_or("?");
+        let by_kind = picture.by_feed.entry(feed.to_owned()).or_default();
+        *by_kind.entry(kind.name().to_owned()).or_default() += n;
+    }
+    let name = |dict, id| account.dictionary.name(dict, id).unwrap_or("?").to_owned();
+    for ((kind, venue, instr), course) in courses {
+        let course =
+            Course { venue: name(Dict::Venue, venue.into()), instr: name(Dict::Instrument, instr), ..course };
+        if kind == Kind::Bbo { &mut picture.books } else { &mut picture.indices }.push(course);
+    }
+    for courses in [&mut picture.books, &mut picture.indices] {
+        courses.sort_by(|a, b| (b.changes, &a.venue, &a.instr).cmp(&(a.changes, &b.venue, &b.instr)));
+    }
+    Ok(picture)
+}
+
+impl Course {
+    fn take(&mut self, event: &Event<'_>) {
+        self.changes += 1;
+        self.ts = event.ts_event().0;
+        let fields: &[Field] = match event.kind() {
+            Kind::Index => &[Field::Px],
+            _ => &[Field::Bid, Field::BidQty, Field::Ask, Field::AskQty],
+        };
+        self.last.clear();
+        self.last.extend(fields.iter().map(|f| text(event, *f)));
+        let middle = match event.kind() {
+            Kind::Index => billionths(event, Field::Px),
+            _ => billionths(event, Field::Bid)
+                .zip(billionths(event, Field::Ask))
+                .map(|(bid, ask)| bid.midpoint(ask)),
+        };
+        let since = (self.ts.saturating_sub(START_NS as i64)).clamp(0, SPAN_NS as i64 - 1);
+        let column = (since as u64 * COLUMNS as u64 / SPAN_NS) as usize;
+        self.moves[column] = middle.or(self.moves[column]);
+    }
+
+    /// Its course as blocks, from lowest to highest; a column without a change shows the value before it.
+    pub fn sparkline(&self) -> String {
+        const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        let values = || self.moves.iter().flatten().map(|v| i128::from(*v));
+        let (Some(low), Some(high)) = (values().min(), values().max()) else { return String::new() };
+        let mut before = None;
+        let column = |value: &Option<i64>| {
+            before = value.or(before);
+            match before {
+                None => ' ',
+                Some(_) if low == high => BLOCKS[3],
+                Some(v) => BLOCKS[((i128::from(v) - low) * 7 / (high - low)) as usize],
+            }
+        };
+        self.moves.iter().map(column).collect()
+    }
+}
+
+/// Looks up the evidence of `alerts` on the tape in `dir`.
+pub fn evidence(dir: &Path, account: &Account, alerts: &[Alert]) -> Result<Vec<Found>, Failure> {
+    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut found = Vec::with_capacity(alerts.len());
+    for alert in alerts {
+        let positions = alert.detail["positions"].as_array().into_iter().flatten();
+        let positions: Vec<u64> = positions.filter_map(serde_json::Value::as_u64).collect();
+        let mut legs = Vec::new();
+        for position in &positions {
+            let frame = reader.at(Position(*position))?;
+            legs.push(match Event::new(frame.bytes) {
+                Some(event) => leg(&event, account),
+                None => "no event".to_owned(),
+            });
+        }
+        found.push(Found {
+            scenario: alert.scenario.to_owned(),
+            arm: alert.detail["arm"].as_str().unwrap_or_default().to_owned(),
+            key: alert.key.iter().map(|(_, value)| value.clone()).collect(),
+            ts: alert.ts.0,
+            positions,
+            legs,
+        });
+    }
+    Ok(found)
+}
+
+/// An execution in words, the same for the one on the tape and the one that was planted.
+pub fn execution(ts: i64, parts: [&str; 7]) -> String {
+    let [venue, oid, match_id, owner, side, px, qty] = parts;
+    format!("exec at {ts} on {venue}, order {oid}, match {match_id}: {owner} {side} {qty} @ {px}")
+}
+
+fn leg(event: &Event<'_>, account: &Account) -> String {
+    let known = |dict, id: u32| account.dictionary.name(dict, id).unwrap_or("?").to_owned();
+    let owner = match event.field(Field::Owner, &mut [0; 36]) {
+        Some(Value::Sym(dict, id)) => known(dict, id),
+        _ => "?".to_owned(),
+    };
+    let venue = known(Dict::Venue, event.venue().into());
+    let part = |field| text(event, field).unwrap_or_else(|| "?".to_owned());
+    let rest = [Field::Oid, Field::MatchId, Field::Side, Field::Px, Field::Qty].map(part);
+    let [oid, match_id, side, px, qty] = &rest;
+    if event.kind() != Kind::Exec {
+        return format!("a {} at {}", event.kind().name(), event.ts_event().0);
+    }
+    execution(event.ts_event().0, [&venue, oid, match_id, &owner, side, px, qty])
+}
+
+/// A number, a word or an id as text.
+fn text(event: &Event<'_>, field: Field) -> Option<String> {
+    match event.field(field, &mut [0; 36])? {
+        Value::Price(px) => Some(px.to_string()),
+        Value::Decimal(d) => Some(d.to_string()),
+        Value::Text(t) => Some(t.to_owned()),
+        Value::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
+        Value::Id(InlineId::Number(n)) => Some(n.to_string()),
+        _ => None,
+    }
+}
+
+fn billionths(event: &Event<'_>, field: Field) -> Option<i64> {
+    match event.field(field, &mut [0; 36])? {
+        Value::Price(px) => Some(px.0),
+        Value::Decimal(d) => i64::try_from(d.scaled(9)?).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flat course divides by its range, which is zero; a gap must hold the value, not fall to the floor.
+    #[test]
+    fn sparklines_hold_gaps_and_survive_flatness() {
+        let mut course = Course::default();
+        assert_eq!(course.sparkline(), "");
+        course.moves[2] = Some(5);
+        assert_eq!(course.sparkline(), format!("  {}", "▄".repeat(COLUMNS - 2)));
+        (course.moves[4], course.moves[5]) = (Some(i64::MIN), Some(i64::MAX));
+        assert_eq!(course.sparkline(), format!("  ▄▄▁{}", "█".repeat(COLUMNS - 5)));
+    }
+}

@@ -1,0 +1,121 @@
+//! Where a demo leaves its files: a directory of its own, marked, and never anybody else's.
+
+use crate::output::Failure;
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The directory of a demo, held until dropped.
+#[derive(Debug)]
+pub struct Place {
+    /// The directory.
+    pub dir: PathBuf,
+    /// The mark, locked against a second demo in the same directory.
+    _mark: File,
+}
+
+impl Place {
+    /// Makes `dir` (by default one below the system's temporary directory) ready: what an earlier demo left in it
+    /// goes, anything else is refused.
+    pub fn prepare(dir: Option<&Path>) -> Result<Self, Failure> {
+        let dir = dir.map_or_else(|| std::env::temp_dir().join("unitape-demo"), Path::to_path_buf);
+        fs::create_dir_all(&dir).map_err(|e| at("make", &dir, &e))?;
+        let mark = dir.join(MARK);
+        let begins = fs::read(&mark).map(|text| text.starts_with(MARK_TEXT.as_bytes()));
+        if !begins.unwrap_or(false) {
+            let mut entries = fs::read_dir(&dir).map_err(|e| at("list", &dir, &e))?;
+            if entries.next().is_some() {
+                return Err(Failure::Error(format!(
+                    "{} holds files that are not a demo's ({MARK} is missing); nothing was touched, \
+                     say --dir with a new or empty directory",
+                    dir.display()
+                )));
+            }
+        }
+        let options = &mut File::options();
+        let mut file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&mark)
+            .map_err(|e| at("write", &mark, &e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let what =
+                    format!("another demo is running in {}; say --dir for a second one", dir.display());
+                return Err(Failure::Error(what));
+            }
+            Err(TryLockError::Error(e)) => return Err(at("lock", &mark, &e)),
+        }
+        file.write_all(MARK_TEXT.as_bytes()).map_err(|e| at("write", &mark, &e))?;
+        let place = Self { dir, _mark: file };
+        for old in [place.feeds(), place.tape()] {
+            match fs::remove_dir_all(&old) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(at("remove", &old, &e)),
+                _ => {}
+            }
+        }
+        fs::create_dir(place.feeds()).map_err(|e| at("make", &place.feeds(), &e))?;
+        Ok(place)
+    }
+
+    /// Directory of the feeds.
+    pub fn feeds(&self) -> PathBuf {
+        self.dir.join("feeds")
+    }
+
+    /// Directory of the tape.
+    pub fn tape(&self) -> PathBuf {
+        self.dir.join("tape")
+    }
+}
+
+/// An error of the file system with its place.
+pub fn at(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Error(format!("cannot {what} {}: {error}", path.display()))
+}
+
+const MARK: &str = "unitape-demo.txt";
+const MARK_TEXT: &str =
+    "Made by `unitape demo`. The next demo in this directory replaces `feeds` and `tape`.\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(dir: &Path) -> String {
+        match Place::prepare(Some(dir)) {
+            Err(Failure::Error(what)) => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A demo that cleans up a directory of somebody's work is the last one they try.
+    #[test]
+    fn what_is_not_a_demos_stays() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("tape/work.txt");
+        fs::create_dir(temp.path().join("tape")).unwrap();
+        fs::write(&file, "years").unwrap();
+        assert!(refused(temp.path()).contains("not a demo's"));
+        // A file that only bears the name of the mark is none.
+        fs::write(temp.path().join(MARK), "notes").unwrap();
+        assert!(refused(temp.path()).contains("not a demo's"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "years");
+        assert_eq!(fs::read_to_string(temp.path().join(MARK)).unwrap(), "notes");
+    }
+
+    /// Two demos at once would cut off each other's tape.
+    #[test]
+    fn one_demo_at_a_time() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("new/demo");
+        let first = Place::prepare(Some(&dir)).unwrap();
+        fs::write(first.feeds().join("old.fix"), "old").unwrap();
+        assert!(refused(&dir).contains("another demo is running"));
+        drop(first);
+        let second = Place::prepare(Some(&dir)).unwrap();
+        assert!(!second.feeds().join("old.fix").exists());
+    }
+}

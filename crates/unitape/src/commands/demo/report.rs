@@ -1,0 +1,349 @@
+//! The summary of a demo, for people and as data.
+
+use super::feeds::{JSE, ORDERS};
+use super::layout::{Paint, Table, WIDTH, quoted, wrapped};
+use super::picture::{Course, Found};
+use super::{Story, check};
+use crate::output::{self, Failure, bytes, grouped};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use unitape_sim::{Miss, Scene};
+
+/// Instruments shown of each sort.
+const SHOWN: usize = 12;
+
+/// Prints the summary.
+pub fn print(story: &Story) -> Result<(), Failure> {
+    let paint = Paint::for_stdout();
+    let mut lines = Vec::new();
+    lines.extend(wrapped(&told(story), WIDTH - 2));
+    section(
+        &mut lines,
+        paint,
+        "Feeds",
+        "messages = with events + quarantined + ignored; both were read side by side",
+    );
+    lines.extend(feeds(story).lines(paint));
+    lines.push(format!(
+        "  {} on tape in {} events, {:.0} bytes an event; the feeds take turns {} times",
+        bytes(tape_bytes(story)),
+        grouped(events(story)),
+        tape_bytes(story) as f64 / events(story).max(1) as f64,
+        grouped(story.picture.switches)
+    ));
+    section(
+        &mut lines,
+        paint,
+        "Order books",
+        "last best bid and ask, and the way of their middle over 130 minutes",
+    );
+    books(&mut lines, &story.picture.books, paint);
+    section(&mut lines, paint, "Indices", "last value, and its way over the same time");
+    indices(&mut lines, &story.picture.indices, paint);
+    section(
+        &mut lines,
+        paint,
+        "Wash trades: planted, and found",
+        "the same owner on both sides; evidence = positions on the tape",
+    );
+    lines.extend(planted(story).lines(paint));
+    lines.push(String::new());
+    lines.extend(near_misses(story).lines(paint));
+    section(&mut lines, paint, "Quarantine", "broken on purpose; kept byte for byte, neighbours unharmed");
+    lines.extend(quarantine(story).lines(paint));
+    section(&mut lines, paint, "Checked by the demo itself", "");
+    for check in &story.checks {
+        let mark = if check.holds() { paint.good("✓") } else { paint.bad("✗") };
+        lines.push(format!("  {mark} {}", check.what));
+    }
+    let t = story.times;
+    lines.push(paint.dim(&format!(
+        "  {:.1} s: {:.2} s making the feeds, {:.2} s onto the tape, {:.2} s replay, {:.2} s checks",
+        t.total_s, t.make_s, t.consolidate_s, t.replay_s, t.check_s
+    )));
+    section(&mut lines, paint, "Try next", "");
+    for (command, what) in next(story) {
+        lines.push(format!("  {}", paint.dim(&format!("# {what}"))));
+        lines.push(format!("  {command}"));
+    }
+    let mut out = output::stdout();
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The same as data.
+pub fn json(story: &Story) -> Value {
+    let truth = &story.written.truth;
+    let feeds: serde_json::Map<_, _> = story
+        .summary
+        .by_feed
+        .iter()
+        .map(|(name, f)| {
+            let mut value = serde_json::to_value(f).unwrap_or_default();
+            value["by_kind"] = json!(story.picture.by_feed.get(name));
+            value["messages_per_s"] = rate(f.messages, story.times.consolidate_s).into();
+            (name.clone(), value)
+        })
+        .collect();
+    let scenes: Vec<Value> = truth
+        .planted
+        .iter()
+        .zip(&story.matched)
+        .map(|(scene, at)| json!({ "scene": scene, "alert": at.map(|n| alert_json(&story.found[n])), "found": at.is_some() }))
+        .collect();
+    let extra = (0..story.found.len()).filter(|n| !story.matched.contains(&Some(*n)));
+    let near: Vec<Value> = truth
+        .near_misses
+        .iter()
+        .map(|scene| {
+            let raised = !check::missed(std::slice::from_ref(scene), &story.found).is_empty();
+            json!({ "scene": scene, "alert": raised })
+        })
+        .collect();
+    json!({
+        "dir": story.place.dir.display().to_string(),
+        "holds": story.checks.iter().all(|c| c.holds()),
+        "workers": story.workers,
+        "feeds": feeds,
+        "messages": story.summary.messages,
+        "events": story.summary.events,
+        "quarantined": story.summary.quarantined,
+        "ignored": story.summary.ignored,
+        "feed_switches": story.picture.switches,
+        "tape": {
+            "id": story.tape.id.to_string(),
+            "bytes": tape_bytes(story),
+            "events": events(story),
+            "bytes_per_event": tape_bytes(story) as f64 / events(story).max(1) as f64,
+            "disk_bytes": story.tape.disk_bytes,
+        },
+        "books": story.picture.books.iter().map(course_json).collect::<Vec<_>>(),
+        "indices": story.picture.indices.iter().map(course_json).collect::<Vec<_>>(),
+        "planted": scenes,
+        "not_planted": extra.map(|n| alert_json(&story.found[n])).collect::<Vec<_>>(),
+        "near_misses": near,
+        "alerts": { "live": story.live.alerts.len(), "live_before_the_tape_was_done": story.live.early },
+        "quarantine": story.reasons,
+        "times": story.times,
+        "checks": story.checks.iter().map(|c| json!({ "what": c.what, "holds": c.holds(), "differs": c.differs })).collect::<Vec<_>>(),
+        "next": next(story).map(|(command, _)| command),
+    })
+}
+
+/// What just happened, in plain sentences.
+fn told(story: &Story) -> String {
+    let truth = &story.written.truth;
+    let messages = |feed| story.summary.by_feed.get(feed).map_or(0, |f| f.messages);
+    let again = if story.checks.iter().all(|c| c.holds()) {
+        "played again from the tape, it raised exactly the same."
+    } else {
+        "but not all is as it must be: see the checks below."
+    };
+    format!(
+        "What just happened: a morning of the Johannesburg exchange's real index feed ({} messages of FIX 5.0, 24 \
+         November 2011) and a made-up FIX 4.4 order flow at three venues ({} messages, in which {} wash trades, {} \
+         near misses and {} broken messages are hidden) were decoded by {} and merged by time onto one tape: a \
+         durable log that any number of programs can follow without slowing its writer. One did: a watch followed \
+         the tape while it was being written and raised {} alerts, {} before the last message was on it; {again}",
+        grouped(messages(JSE)),
+        grouped(messages(ORDERS)),
+        truth.planted.len(),
+        truth.near_misses.len(),
+        grouped(truth.flow.bad.total()),
+        if story.workers == 1 { "one worker".to_owned() } else { format!("{} workers", story.workers) },
+        story.live.alerts.len(),
+        match story.live.early {
+            early if early == story.live.alerts.len() => "all of them".to_owned(),
+            early => format!("{early} of them"),
+        },
+    )
+}
+
+fn section(lines: &mut Vec<String>, paint: Paint, title: &str, about: &str) {
+    lines.push(String::new());
+    let about = if about.is_empty() { String::new() } else { format!("  {}", paint.dim(about)) };
+    lines.push(format!("{}{about}", paint.bold(title)));
+}
+
+fn feeds(story: &Story) -> Table {
+    let head =
+        ["feed", ">messages", ">with events", ">quarantined", ">ignored", ">events", ">size", ">messages/s"];
+    let mut table = Table::new(&head);
+    let s = &story.summary;
+    let mut row = |name: &str, counts: [u64; 6]| {
+        let [messages, with_events, quarantined, ignored, events, size] = counts;
+        let rate = rate(messages, story.times.consolidate_s);
+        let numbers = [messages, with_events, quarantined, ignored, events].map(grouped);
+        let cells = std::iter::once(name.to_owned()).chain(numbers).chain([bytes(size), grouped(rate)]);
+        table.row(cells.collect());
+    };
+    let mut sum = [0; 6];
+    for (name, f) in &s.by_feed {
+        let counts = [f.messages, f.with_events, f.quarantined, f.ignored, f.events, f.bytes];
+        sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+        row(name, counts);
+    }
+    row("both", sum);
+    table
+}
+
+fn books(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
+    let mut table =
+        Table::new(&["venue", "instrument", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
+    for c in courses.iter().take(SHOWN) {
+        let value = |n: usize| c.last.get(n).cloned().flatten().unwrap_or_else(|| "-".to_owned());
+        let cells = [value(1), value(0), value(2), value(3), grouped(c.changes), c.sparkline()];
+        table.row([c.venue.clone(), c.instr.clone()].into_iter().chain(cells).collect());
+    }
+    lines.extend(table.lines(paint));
+    more(lines, courses.len(), "order books", paint);
+}
+
+fn indices(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
+    let mut table = Table::new(&["venue", "index", ">value", ">changes", "course"]);
+    for c in courses.iter().take(SHOWN) {
+        let value = c.last.first().cloned().flatten().unwrap_or_else(|| "-".to_owned());
+        table.row(vec![c.venue.clone(), c.instr.clone(), value, grouped(c.changes), c.sparkline()]);
+    }
+    lines.extend(table.lines(paint));
+    more(lines, courses.len(), "indices", paint);
+}
+
+fn more(lines: &mut Vec<String>, all: usize, what: &str, paint: Paint) {
+    if let Some(more) = all.checked_sub(SHOWN).filter(|n| *n > 0) {
+        lines.push(paint.dim(&format!("  the most active; {more} more {what} are on the tape")));
+    }
+}
+
+fn planted(story: &Story) -> Table {
+    let mut table = Table::new(&["planted at", "scene", "owner", "instrument", "evidence", ">found"]);
+    for (scene, at) in story.written.truth.planted.iter().zip(&story.matched) {
+        let evidence = match at {
+            Some(n) => {
+                story.found[*n].positions.iter().map(|p| format!("@{p}")).collect::<Vec<_>>().join(" ")
+            }
+            None => "-".to_owned(),
+        };
+        table.row(vec![
+            time(scene),
+            check::arm(scene.arm).to_owned(),
+            scene.key.group.clone(),
+            scene.key.instr.clone(),
+            evidence,
+            if at.is_some() { "yes" } else { "NO" }.to_owned(),
+        ]);
+    }
+    for (n, f) in story.found.iter().enumerate().filter(|(n, _)| !story.matched.contains(&Some(*n))) {
+        let key = |at: usize| f.key.get(at).cloned().unwrap_or_default();
+        let evidence = f.positions.iter().map(|p| format!("@{p}")).collect::<Vec<_>>().join(" ");
+        table.row(vec![
+            format!("NEVER (alert {n})"),
+            f.arm.clone(),
+            key(0),
+            key(1),
+            evidence,
+            "NO".to_owned(),
+        ]);
+    }
+    table
+}
+
+fn near_misses(story: &Story) -> Table {
+    let mut table = Table::new(&["near misses: innocent because", ">planted", ">alerts"]);
+    let scenes = &story.written.truth.near_misses;
+    for miss in [Miss::Window, Miss::Price, Miss::Quantity, Miss::Side, Miss::Owner] {
+        let of: Vec<Scene> = scenes.iter().filter(|s| s.miss == Some(miss)).cloned().collect();
+        let why = match miss {
+            Miss::Window => "the second trade came a minute or more after the first",
+            Miss::Price => "its price was one tick too far from the first",
+            Miss::Quantity => "its quantity was one share too far from the first",
+            Miss::Side => "both trades were on the same side",
+            Miss::Owner => "the two owners have nothing to do with each other",
+        };
+        let raised = check::missed(&of, &story.found).len() as u64;
+        table.row(vec![why.to_owned(), grouped(of.len() as u64), grouped(raised)]);
+    }
+    table
+}
+
+fn quarantine(story: &Story) -> Table {
+    let mut table = Table::new(&["reason", ">messages", "for example"]);
+    for (reason, n) in &story.reasons {
+        let first = story.quarantine.iter().find(|e| e.reason == *reason);
+        let detail = first.map(|e| e.detail.clone()).unwrap_or_default();
+        let room = WIDTH - 35;
+        let short = if detail.chars().count() > room {
+            format!("{}…", detail.chars().take(room - 1).collect::<String>())
+        } else {
+            detail
+        };
+        table.row(vec![reason.clone(), grouped(*n), short]);
+    }
+    table
+}
+
+/// Commands to go on with, and what they do.
+fn next(story: &Story) -> [(String, &'static str); 3] {
+    let program = program();
+    let tape = quoted(&story.place.tape().display().to_string());
+    let first = story.found.first().map(|f| f.positions.as_slice()).unwrap_or_default();
+    let (from, to) = (first.iter().min().unwrap_or(&0), first.iter().max().unwrap_or(&0));
+    let window = r#"'{"wash_trade":{"window_ms":120000}}'"#;
+    [
+        (
+            format!("{program} tape cat {tape} --kind exec --from @{from} --to @{to}"),
+            "the executions from the first alert's first piece of evidence to its last",
+        ),
+        (format!("{program} quarantine list {tape}"), "what was broken, where, and why"),
+        (
+            format!("{program} watch replay {tape} --params {window}"),
+            "the same tape with a window of two minutes: some near misses become alerts",
+        ),
+    ]
+}
+
+/// This program, as it can be called from here.
+fn program() -> String {
+    let called = std::env::args().next().unwrap_or_else(|| "unitape".to_owned());
+    let here = std::env::current_dir().ok();
+    let relative =
+        here.and_then(|here| Path::new(&called).strip_prefix(here).ok().map(|p| p.display().to_string()));
+    match relative {
+        // A path without a slash would be looked for in PATH.
+        Some(path) if path.contains('/') => quoted(&path),
+        Some(path) => quoted(&format!("./{path}")),
+        None => quoted(&called),
+    }
+}
+
+fn alert_json(f: &Found) -> Value {
+    json!({ "scenario": f.scenario, "arm": f.arm, "key": f.key, "ts": f.ts, "positions": f.positions, "evidence": f.legs })
+}
+
+fn course_json(c: &Course) -> Value {
+    json!({
+        "venue": c.venue, "instr": c.instr, "changes": c.changes, "ts": c.ts, "last": c.last,
+        "sparkline": c.sparkline(),
+    })
+}
+
+fn time(scene: &Scene) -> String {
+    let text = crate::commands::tape::utc(scene.ts as i64);
+    text.get(11..23).unwrap_or(&text).to_owned()
+}
+
+fn tape_bytes(story: &Story) -> u64 {
+    story.tape.end.0 - story.tape.first.0
+}
+
+fn events(story: &Story) -> u64 {
+    story.tape.ordinals - story.tape.first_ordinal
+}
+
+fn rate(messages: u64, seconds: f64) -> u64 {
+    (messages as f64 / seconds.max(1e-9)) as u64
+}
