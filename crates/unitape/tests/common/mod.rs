@@ -1,0 +1,238 @@
+//! What the tests of the command line share: the binary, inputs made by hand or by the simulator, and tapes
+//! compared byte for byte.
+#![allow(dead_code)] // each test file uses its part
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use unitape_sim::{Flow, FlowConfig, Noise, Truth};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The real JSE index feed.
+pub fn jse() -> PathBuf {
+    root().join("vectors/fix/jse/jse_fix50_marketdata_head80.fix")
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Asserts the exit code, showing all that was said when it is another.
+    #[track_caller]
+    pub fn code(self, code: i32) -> Self {
+        let out = String::from_utf8_lossy(&self.stdout[..self.stdout.len().min(2000)]);
+        assert_eq!(self.code, Some(code), "stdout: {out}\nstderr: {}", self.stderr);
+        self
+    }
+
+    /// Asserts that stderr has all of these words.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in: {}", self.stderr);
+        }
+        self
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).unwrap()
+    }
+
+    /// Stdout as one JSON value a line.
+    #[track_caller]
+    pub fn lines(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        self.text().lines().map(parse).collect()
+    }
+
+    /// Stdout as one JSON object.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        let mut lines = self.lines();
+        assert_eq!(lines.len(), 1, "one line expected: {lines:?}");
+        lines.pop().unwrap()
+    }
+}
+
+/// The command, ready for arguments.
+pub fn unitape() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_unitape"))
+}
+
+/// Runs the command with these arguments to its end.
+pub fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
+    finish(unitape().args(args))
+}
+
+/// Runs a prepared command to its end.
+pub fn finish(command: &mut Command) -> Ran {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs the command with `input` on stdin.
+pub fn run_with_stdin<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, input: &[u8]) -> Ran {
+    let mut command = unitape();
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        // A command that reads no further closes its end; that is not what is tested here.
+        scope.spawn(move || _ = stdin.write_all(input));
+        child.wait_with_output().unwrap()
+    });
+    Ran {
+        code: output.status.code(),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// `--feed` for a file of FIX orders.
+pub fn orders_option(name: &str, path: &Path) -> String {
+    format!("{name}=fix:fix44-orders:{}", path.display())
+}
+
+/// Consolidates `name=fix:fix44-orders:path` and gives the account; `code` is expected.
+#[track_caller]
+pub fn consolidate_orders(path: &Path, tape: &Path, code: i32) -> Value {
+    let feed = orders_option("orders", path);
+    run([
+        OsStr::new("consolidate"),
+        "--feed".as_ref(),
+        feed.as_ref(),
+        "--tape".as_ref(),
+        tape.as_ref(),
+        "--json".as_ref(),
+    ])
+    .code(code)
+    .json()
+}
+
+/// The events of a tape, as `tape cat --json` with these options prints them.
+#[track_caller]
+pub fn cat(tape: &Path, options: &[&str]) -> Vec<Value> {
+    run(["tape".as_ref(), "cat".as_ref(), tape.as_os_str(), "--json".as_ref()]
+        .into_iter()
+        .chain(options.iter().map(OsStr::new)))
+    .code(0)
+    .lines()
+}
+
+/// The quarantine of a tape, whatever the exit code.
+#[track_caller]
+pub fn quarantine(tape: &Path) -> Vec<Value> {
+    run(["quarantine".as_ref(), "list".as_ref(), tape.as_os_str(), "--json".as_ref()]).lines()
+}
+
+/// Writes `bytes` to `dir/name` and gives its path.
+pub fn file(dir: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// A FIX 4.4 message with right length and checksum; `|` separates the fields of `body`.
+pub fn fix(body: &str) -> Vec<u8> {
+    let body = body.replace('|', "\x01");
+    let mut m = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+    let sum = m.iter().fold(0u8, |s, b| s.wrapping_add(*b));
+    m.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    m
+}
+
+/// The report of a new order, number `n` of its session, at second `n` of the day.
+pub fn order(n: u32) -> Vec<u8> {
+    order_with(n, "44=10.5|")
+}
+
+/// The same with other fields in place of its price.
+pub fn order_with(n: u32, fields: &str) -> Vec<u8> {
+    let time = format!("20260302-{:02}:{:02}:{:02}", n / 3600, n / 60 % 60, n % 60);
+    fix(&format!(
+        "35=8|49=XLON|56=U|34={n}|52={time}|60={time}|37=O{n}|150=0|54=1|38=100|40=2|207=XLON|48=GB0000000001|22=4|{fields}"
+    ))
+}
+
+/// The oids of the orders on a tape, in order: who is there, who is missing, who is there twice.
+#[track_caller]
+pub fn oids(tape: &Path) -> Vec<String> {
+    let text = |v: &Value| v["oid"].as_str().unwrap().to_owned();
+    cat(tape, &["--kind", "order_new"]).iter().map(text).collect()
+}
+
+/// A seeded order flow, with heartbeats and damage when `noisy`; the same arguments give the same bytes.
+pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, Truth) {
+    let noise = match noisy {
+        true => Noise { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 },
+        false => Noise::default(),
+    };
+    let config =
+        FlowConfig { seed, messages, wash_trades: 6, near_misses: 4, noise, ..FlowConfig::default() };
+    let mut bytes = Vec::new();
+    let truth = Flow::new(config).unwrap().write_fix(&mut bytes).unwrap();
+    (bytes, truth)
+}
+
+/// Every file under a directory, by name.
+pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut todo = vec![dir.to_owned()];
+    while let Some(d) = todo.pop() {
+        for entry in std::fs::read_dir(&d).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().display().to_string();
+                all.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+/// Asserts that two tapes are the same, byte for byte, naming the first difference.
+#[track_caller]
+pub fn assert_same(a: &Path, b: &Path, what: &str) {
+    let (a, b) = (files(a), files(b));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{what}");
+    for (name, bytes) in &a {
+        let other = &b[name];
+        let at = bytes.iter().zip(other).position(|(x, y)| x != y);
+        assert!(bytes.len() == other.len() && at.is_none(), "{what}: {name} differs at {at:?}");
+    }
+}
+
+/// Asserts that every message of an account is in one of its classes, for each feed and in all.
+#[track_caller]
+pub fn assert_closes(account: &Value) {
+    let n = |v: &Value, key: &str| v[key].as_u64().unwrap_or_else(|| panic!("no {key} in {v}"));
+    let feeds = account["by_feed"].as_object().unwrap();
+    for (name, f) in feeds {
+        let sum = n(f, "with_events") + n(f, "quarantined") + n(f, "duplicates") + n(f, "ignored");
+        assert_eq!(n(f, "messages"), sum, "{name}: {f}");
+    }
+    for key in ["messages", "events", "quarantined", "duplicates", "ignored"] {
+        let sum: u64 = feeds.values().map(|f| n(f, key)).sum();
+        assert_eq!(n(account, key), sum, "{key}: {account}");
+    }
+    let kinds: u64 = account["by_kind"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
+    assert_eq!(kinds, n(account, "events") + n(account, "quarantined"), "{account}");
+}
