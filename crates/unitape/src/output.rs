@@ -46,6 +46,17 @@ pub fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
+/// Prints a line as `println!` does, but a closed stdout ends the command and does not panic.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::output::print_line(format_args!($($words)*))? };
+}
+pub(crate) use say;
+
+/// Prints a line.
+pub fn print_line(words: std::fmt::Arguments<'_>) -> std::result::Result<(), Failure> {
+    Ok(writeln!(io::stdout().lock(), "{words}")?)
+}
+
 /// Prints one JSON object as a line.
 pub fn print_json(value: &impl serde::Serialize) -> std::result::Result<(), Failure> {
     let mut out = stdout();

@@ -1,6 +1,6 @@
 //! `unitape consolidate`: many feeds onto one tape.
 
-use crate::output::{self, Done, Failure, bytes, grouped};
+use crate::output::{self, Done, Failure, bytes, grouped, say};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ pub fn run(args: Args) -> output::Result {
         account["elapsed_s"] = elapsed_s.into();
         output::print_json(&account)?;
     } else {
-        print_summary(&args.tape, &outcome, elapsed_s);
+        print_summary(&args.tape, &outcome, elapsed_s)?;
     }
     if outcome.ending == Ending::Stopped {
         return Err(Failure::Error("stopped; the same command goes on from here".to_owned()));
@@ -180,7 +180,7 @@ fn read_config(path: &Path) -> Result<Vec<Feed>, Failure> {
     config.feed.into_iter().map(feed).collect()
 }
 
-fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) {
+fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<(), Failure> {
     let s = &outcome.summary;
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
@@ -189,7 +189,7 @@ fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) {
         let counts = [f.messages, f.with_events, f.quarantined, f.duplicates, f.ignored, f.events];
         table.add_row(std::iter::once(name.clone()).chain(counts.map(grouped)));
     }
-    println!("{table}");
+    say!("{table}");
     let rate = if outcome.fresh_messages == 0 {
         "nothing left to do".to_owned()
     } else {
@@ -200,10 +200,11 @@ fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) {
             grouped(per_s as u64)
         )
     };
-    println!("{rate}; tape {}, {}", dir.display(), bytes(disk_bytes(dir)));
+    say!("{rate}; tape {}, {}", dir.display(), bytes(disk_bytes(dir)));
     if s.quarantined > 0 {
-        println!("see: unitape quarantine list {}", dir.display());
+        say!("see: unitape quarantine list {}", dir.display());
     }
+    Ok(())
 }
 
 fn disk_bytes(dir: &Path) -> u64 {

@@ -53,8 +53,8 @@ pub fn run(args: Args) -> output::Result {
 }
 
 fn fix(args: &FixArgs) -> output::Result {
-    let sep = Sep::parse(&args.sep)
-        .ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, | or ^A", args.sep)))?;
+    let sep =
+        Sep::parse(&args.sep).ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, | or ^A", args.sep)))?;
     let dictionary = match &args.dictionary[..] {
         [] => None,
         paths => Some(Arc::new(dictionary(paths)?)),

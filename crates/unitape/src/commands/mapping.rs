@@ -1,6 +1,6 @@
 //! `unitape mapping`: is it right, and what does it make of a sample.
 
-use crate::output::{self, Done, grouped};
+use crate::output::{self, Done, grouped, say};
 use std::path::PathBuf;
 use unitape_feed::{Feed, Format, Mapping, Options, consolidate, quarantine};
 
@@ -27,6 +27,7 @@ enum Command {
         json: bool,
     },
     /// Name the shipped mappings
+    #[command(after_help = "Example:\n  unitape mapping list")]
     List,
 }
 
@@ -35,7 +36,7 @@ pub fn run(args: Args) -> output::Result {
     match args.command {
         Command::List => {
             for m in Mapping::all_built_in() {
-                println!("{:24} {:6} {}", m.name, m.format, m.title);
+                say!("{:24} {:6} {}", m.name, m.format, m.title);
             }
             Ok(Done::Clean)
         }
@@ -49,7 +50,7 @@ fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
         if json {
             output::print_json(&serde_json::json!({"mapping": mapping.name, "ok": true}))?;
         } else {
-            println!("{}: ok, {} rules", mapping.name, mapping.rule.len());
+            say!("{}: ok, {} rules", mapping.name, mapping.rule.len());
         }
         return Ok(Done::Clean);
     };
@@ -68,7 +69,7 @@ fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
         value["quarantine"] = serde_json::to_value(&entries)?;
         output::print_json(&value)?;
     } else {
-        println!(
+        say!(
             "{} messages: {} ignored, {} quarantined, {} duplicates, the rest became {} events",
             grouped(s.messages),
             grouped(s.ignored),
@@ -77,13 +78,13 @@ fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
             grouped(s.events)
         );
         for (kind, n) in &s.by_kind {
-            println!("  {kind:14} {}", grouped(*n));
+            say!("  {kind:14} {}", grouped(*n));
         }
         for e in entries.iter().take(10) {
-            println!("  at byte {}: {}: {}", e.offset, e.reason, e.detail);
+            say!("  at byte {}: {}: {}", e.offset, e.reason, e.detail);
         }
         if entries.len() > 10 {
-            println!("  … and {} more", entries.len() - 10);
+            say!("  … and {} more", entries.len() - 10);
         }
     }
     Ok(if s.quarantined > 0 { Done::Flawed } else { Done::Clean })

@@ -1,6 +1,6 @@
 //! `unitape quarantine`: what could not become events.
 
-use crate::output::{self, Done};
+use crate::output::{self, Done, say};
 use std::io::Write;
 use std::path::PathBuf;
 use unitape_feed::{Mapping, quarantine};
@@ -99,7 +99,7 @@ pub fn run(args: Args) -> output::Result {
             if json {
                 output::print_json(&done)?;
             } else {
-                println!(
+                say!(
                     "{} tried, {} recovered ({} events, flagged late), {} left",
                     done.tried, done.recovered, done.events, done.left
                 );

@@ -1,6 +1,6 @@
 //! `unitape tape`: look at a tape, check it, play it again.
 
-use crate::output::{self, Done, Failure, bytes, grouped};
+use crate::output::{self, Done, Failure, bytes, grouped, say};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -311,25 +311,25 @@ fn info(dir: &Path, json: bool) -> output::Result {
         }))?;
         return Ok(Done::Clean);
     }
-    println!("tape      {}, format {}", info.id, info.format);
-    println!(
+    say!("tape      {}, format {}", info.id, info.format);
+    say!(
         "segments  {} of {}, {} on disk",
         info.segments,
         bytes(info.segment_bytes),
         bytes(info.disk_bytes)
     );
-    println!("positions {} to {}, durable to {}", info.first, info.end, info.durable);
-    println!("frames    {}, of them {} events", grouped(info.frames), grouped(info.ordinals));
+    say!("positions {} to {}, durable to {}", info.first, info.end, info.durable);
+    say!("frames    {}, of them {} events", grouped(info.frames), grouped(info.ordinals));
     match info.writer {
-        Some(pid) => println!("writer    process {pid}"),
-        None => println!("writer    none"),
+        Some(pid) => say!("writer    process {pid}"),
+        None => say!("writer    none"),
     }
     for d in Dict::ALL.iter().filter(|d| account.dictionary.len(**d) > 0) {
-        println!("names     {} {}", grouped(account.dictionary.len(*d).into()), d.name());
+        say!("names     {} {}", grouped(account.dictionary.len(*d).into()), d.name());
     }
     for s in &account.sources {
         let state = if s.end { "complete".to_owned() } else { format!("through byte {}", s.through) };
-        println!("source    {}/{}: {} messages, {state}", s.feed, s.file, grouped(s.tally.messages));
+        say!("source    {}/{}: {} messages, {state}", s.feed, s.file, grouped(s.tally.messages));
     }
     Ok(Done::Clean)
 }
@@ -357,7 +357,7 @@ fn verify(dir: &Path, json: bool) -> output::Result {
             "problems": problems,
         }))?;
     } else {
-        println!(
+        say!(
             "{} frames, {} messages, {} events, {} checksums, {} definitions",
             grouped(report.frames),
             grouped(report.units),
@@ -366,12 +366,12 @@ fn verify(dir: &Path, json: bool) -> output::Result {
             grouped(report.definitions)
         );
         for p in &problems {
-            println!("{p}");
+            say!("{p}");
         }
         if problems.is_empty() {
-            println!("intact to position {}", report.intact_to);
+            say!("intact to position {}", report.intact_to);
         } else {
-            println!("intact only to position {}", report.intact_to);
+            say!("intact only to position {}", report.intact_to);
         }
     }
     Ok(if problems.is_empty() { Done::Clean } else { Done::Flawed })
@@ -426,7 +426,7 @@ fn replay(dir: &Path, speed: f64, json: bool) -> output::Result {
     if json {
         eprintln!("{summary}");
     } else {
-        println!("{summary}");
+        say!("{summary}");
     }
     Ok(Done::Clean)
 }

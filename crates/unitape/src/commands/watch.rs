@@ -1,6 +1,6 @@
 //! `unitape watch`: surveillance over events.
 
-use crate::output::{self, Done, Failure, grouped};
+use crate::output::{self, Done, Failure, grouped, say};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ fn replay_lines(path: &Path, selection: &Selection, json: bool) -> output::Resul
     })?;
     out.flush()?;
     if !json {
-        println!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
+        say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
     }
     Ok(Done::Clean)
 }
@@ -107,7 +107,7 @@ fn replay_tape(dir: &Path, selection: &Selection, json: bool) -> output::Result 
     })?;
     out.flush()?;
     if !json {
-        println!("{} events, {} alerts", grouped(events), grouped(alerts));
+        say!("{} events, {} alerts", grouped(events), grouped(alerts));
     }
     Ok(Done::Clean)
 }
