@@ -169,6 +169,7 @@ struct Worker {
     known: Dictionary,
     /// How many definitions the snapshot has.
     seen: usize,
+    #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<Block>>,
     pieces: Option<PieceBuffer>,
 }

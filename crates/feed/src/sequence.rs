@@ -37,6 +37,7 @@ pub struct Sequencer {
     pieces: Vec<Piece>,
     /// Events by kind written by this run.
     pub by_kind: [u64; 64],
+    #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<Block>>,
     counters: Arc<Counters>,
 }
@@ -264,7 +265,7 @@ impl Sequencer {
     fn emit_run(&mut self, i: usize, limit: i64) -> Result<(), Error> {
         let feed = &mut self.feeds[i];
         let index = feed.in_hand().expect("a feed with a head");
-        let mut block = std::mem::take(&mut feed.queue[index]);
+        let block = &mut feed.queue[index];
         let mut run = Run { pieces: &mut self.pieces, feed: i, block: index, start: feed.cursor.arena };
         while let Some(&unit) = block.units.get(feed.cursor.unit) {
             if feed.running_max.max(unit.ts) > limit {
@@ -277,7 +278,7 @@ impl Sequencer {
             match unit.what {
                 What::Events => {}
                 What::Maybe { run } => {
-                    apply_runs(&block, &mut feed.cursor.run, run as usize, &mut feed.sessions);
+                    apply_runs(block, &mut feed.cursor.run, run as usize, &mut feed.sessions);
                     let r = block.runs[run as usize];
                     let seen = feed.sessions.get(&block.sessions[r.session as usize]);
                     if seen.is_some_and(|max| r.max <= *max) {
@@ -296,7 +297,7 @@ impl Sequencer {
                 What::Progress { tally, end } => {
                     let done = feed.cursor.unit;
                     let upto = block.runs.partition_point(|r| r.units_before as usize <= done);
-                    apply_runs(&block, &mut feed.cursor.run, upto, &mut feed.sessions);
+                    apply_runs(block, &mut feed.cursor.run, upto, &mut feed.sessions);
                     let total = state.tally.plus(block.tallies[tally as usize]);
                     let (source, running_max) = (state.id, feed.running_max);
                     let mark = Progress { source, through: unit.offset, end, running_max };
@@ -352,7 +353,6 @@ impl Sequencer {
             feed.cursor.raw = unit.raw_end as usize;
         }
         run.end(feed.cursor.arena);
-        feed.queue[index] = block;
         feed.advance();
         Ok(())
     }

@@ -154,7 +154,8 @@ pub fn unpack_id<'a>(slot: &'a [u8], scratch: &'a mut [u8; 36]) -> Option<Inline
         MARK_NUMBER => {
             Some(InlineId::Number(u64::from_le_bytes(slot[..8].try_into().expect("eight bytes")) >> 8))
         }
-        mark @ (MARK_UUID_LOWER | MARK_UUID_UPPER) => {
+        // A slot too short for one holds the mark only when its tape is damaged; it then reads as text.
+        mark @ (MARK_UUID_LOWER | MARK_UUID_UPPER) if slot.len() >= 17 => {
             uuid_text(slot[1..17].try_into().expect("a slot of 17 bytes"), mark == MARK_UUID_UPPER, scratch);
             Some(InlineId::Text(scratch))
         }
@@ -216,6 +217,20 @@ mod tests {
         assert!(round_trip(InlineId::Text(b"25ECF178-55E3-4914-90D6-53DB38FF46C5"), 24));
         assert!(!round_trip(InlineId::Text(b"25ECf178-55E3-4914-90D6-53DB38FF46C5"), 24), "mixed case");
         assert!(!round_trip(InlineId::Text(b"25ecf178-55e3-4914-90d6-53db38ff46c5"), 16));
+    }
+
+    /// A flipped bit on a tape once made a reader panic here.
+    #[test]
+    fn damaged_slots_are_read_as_something() {
+        for n in [8, 16, 24] {
+            for mark in 0..=255 {
+                let mut slot = vec![mark; n];
+                unpack_id(&slot, &mut [0; 36]);
+                slot[0] = mark;
+                slot[1..].fill(0);
+                unpack_id(&slot, &mut [0; 36]);
+            }
+        }
     }
 
     proptest! {

@@ -85,8 +85,9 @@ fn owners(schema: &Schema) -> Vec<&'static str> {
                 }
             }
         }
-        if let Slot::Decimal { exp_at, .. } | Slot::DecimalNarrow { exp_at, .. } | Slot::Amount { exp_at, .. } =
-            spec.slot
+        if let Slot::Decimal { exp_at, .. }
+        | Slot::DecimalNarrow { exp_at, .. }
+        | Slot::Amount { exp_at, .. } = spec.slot
         {
             place(exp_at, 1, "exp");
         }

@@ -23,7 +23,7 @@ use super::tokens::Token;
 /// A kernel that this processor can run.
 ///
 /// Invariant: a value other than `Portable` exists only if detection found the instructions
-/// ([`Kernel::best`] and [`Kernel::all`] are the only makers).
+/// ([`Kernel::best`] and, in tests, `Kernel::all` are the only makers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kernel(Set);
 
