@@ -1,11 +1,16 @@
 //! How to wait for another core without asking it for a wake-up.
 //!
 //! ```text
-//!            ≤ 127 hints             16 times            1, 2, 4 … 50 µs, then 50 µs for good
+//!             20 times              256 times          1, 2, 4 … 50 µs, then 50 µs for good
 //! first ─▶ ┌──────────────┐ ─▶ ┌───────────────┐ ─▶ ┌──────────────┐
 //!          │ spin (pause) │    │ yield the CPU │    │ timed sleep  │ ◀┐
 //!          └──────────────┘    └───────────────┘    └──────┬───────┘ ─┘
+//!             a few µs             > 100 µs
 //! ```
+//!
+//! The yields last longer than a short sleep takes in truth (1 µs asked for are 70 µs on a stock Linux):
+//! otherwise, of two threads that wait for each other by turns, one sleeping once would send the other to
+//! sleep as well, and the two would go on sleeping by turns.
 //!
 //! There is no wake-up on purpose: the side that makes progress only stores to memory and never makes a
 //! system call, so a sleeping reader cannot cost the writer anything. The price is paid by the sleeper, who
@@ -19,10 +24,10 @@ pub const PARK_NS_MAX: u64 = 50_000;
 pub enum Wait {
     /// Keep the core and never leave it: lowest latency, for a thread that owns its core.
     Spin,
-    /// Spin for about a microsecond, then yield, then sleep: the right one when cores are shared.
+    /// Spin for a few microseconds, then yield, then sleep: the right one when cores are shared.
     #[default]
     Balanced,
-    /// Yield a little, then sleep: for readers to whom 100 µs mean nothing.
+    /// Yield a little, then sleep: for readers to whom a tenth of a millisecond means nothing.
     Park,
 }
 
@@ -85,12 +90,13 @@ enum Step {
 #[inline]
 fn step(wait: Wait, round: u32) -> Step {
     let (spins, yields) = match wait {
-        Wait::Spin => (u32::MAX, 0),
+        Wait::Spin => return Step::Spin { hints: 1 },
         Wait::Balanced => (SPIN_ROUNDS, YIELD_ROUNDS),
         Wait::Park => (0, 2),
     };
-    if round < spins || wait == Wait::Spin {
-        Step::Spin { hints: 1 << round.min(SPIN_ROUNDS - 1) }
+    if round < spins {
+        // Few hints between two looks: they are how late the answer is noticed.
+        Step::Spin { hints: 1 << round.min(3) }
     } else if round < spins + yields {
         Step::Yield
     } else {
@@ -119,9 +125,9 @@ fn take(_: Step) {
     loom::thread::yield_now();
 }
 
-/// Rounds of 1, 2, 4 … 64 hints: about 127 × 40 cycles on current x86-64.
-const SPIN_ROUNDS: u32 = 7;
-const YIELD_ROUNDS: u32 = 16;
+/// Rounds of 1, 2, 4, 8, 8 … hints, of 10 to 50 ns each on current cores.
+const SPIN_ROUNDS: u32 = 20;
+const YIELD_ROUNDS: u32 = 256;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -134,14 +140,16 @@ mod tests {
         for wait in [Wait::Spin, Wait::Balanced, Wait::Park] {
             for round in (0..200).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
                 match step(wait, round) {
-                    Step::Spin { hints } => assert!((1..=64).contains(&hints) && wait != Wait::Park),
+                    Step::Spin { hints } => assert!((1..=8).contains(&hints) && wait != Wait::Park),
                     Step::Yield => assert!(wait != Wait::Spin),
                     Step::Park { ns } => assert!((1..=PARK_NS_MAX).contains(&ns) && wait != Wait::Spin),
                 }
             }
         }
-        assert_eq!(step(Wait::Spin, u32::MAX), Step::Spin { hints: 64 });
-        assert_eq!(step(Wait::Balanced, 23), Step::Park { ns: 1_000 });
+        assert_eq!(step(Wait::Spin, u32::MAX), Step::Spin { hints: 1 });
+        let first_park = SPIN_ROUNDS + YIELD_ROUNDS;
+        assert_eq!(step(Wait::Balanced, first_park - 1), Step::Yield);
+        assert_eq!(step(Wait::Balanced, first_park), Step::Park { ns: 1_000 });
         assert_eq!(step(Wait::Balanced, u32::MAX), Step::Park { ns: PARK_NS_MAX });
     }
 
