@@ -1,7 +1,7 @@
 //! Round trips and one way over the tape, both backings, beside the raw control; needs a directory on a disk.
 //!
 //! ```text
-//! cargo run --release -p unitape-tape --example measure_tape DIR [COUNT] [REPEATS]
+//! cargo run --release -p unitape-tape --example measure_tape DIR [COUNT] [REPEATS] [HOT_DIR]
 //! ```
 
 use std::path::Path;
@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         command.arg("peer").args(a);
         command
     };
-    let hot = Options { backing: Backing::Hot { dir: None, window_segments: 64 }, ..Options::default() };
+    let place = args.get(3).map(|dir| Path::new(dir).join("hot"));
+    let hot = Options { backing: Backing::Hot { dir: place, window_segments: 64 }, ..Options::default() };
     let cases = [("hot", hot), ("file", Options::default())];
     for repeat in 0..repeats {
         let fresh = |name: &str| {
@@ -49,16 +50,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 std::fs::remove_dir_all(dir)?;
             }
             for (ahead, prefault_bytes) in [("far", 128 << 20), ("default", 8 << 20), ("none", 0)] {
-                let dir = fresh(&format!("{name}-one-{ahead}"))?;
-                let options = Options { prefault_bytes, ..options.clone() };
-                let way = one_way(&dir, &options, 1, count * 10, &spawn)?;
-                let rate = |ns: u64| way.frames as f64 * 1e3 / ns as f64;
-                println!(
-                    "one way {name:<5} prefault {ahead:<7} written {:.1} M/s read {:.1} M/s",
-                    rate(way.written_ns),
-                    rate(way.read_ns)
-                );
-                std::fs::remove_dir_all(dir)?;
+                // What fits into the segments made ahead, and more than that.
+                for frames in [count * 5, count * 50] {
+                    let dir = fresh(&format!("{name}-one-{ahead}-{frames}"))?;
+                    let options = Options { prefault_bytes, ..options.clone() };
+                    let way = one_way(&dir, &options, 1, frames, &spawn)?;
+                    let rate = |ns: u64| way.frames as f64 * 1e3 / ns as f64;
+                    println!(
+                        "one way {name:<5} {:>4} MB prefault {ahead:<7} written {:.1} M/s read {:.1} M/s",
+                        way.bytes / 1_000_000,
+                        rate(way.written_ns),
+                        rate(way.read_ns)
+                    );
+                    std::fs::remove_dir_all(dir)?;
+                }
             }
         }
     }

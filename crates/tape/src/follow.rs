@@ -273,25 +273,25 @@ impl Follower {
         self.copy = if source.path == path {
             None
         } else {
-            let segment = match Segment::open(&path, &self.live.meta, header.index, true)? {
+            let (segment, have) = match Segment::open(&path, &self.live.meta, header.index, true)? {
                 Some((segment, _)) => {
                     segment.write_header(header);
-                    segment
+                    let have = committed_bytes(&segment);
+                    if have < segment.size && segment.look(have) != Seen::Pad {
+                        // A copy that was cut off: its first word is missing, the rest may be there.
+                        segment.reserve(have)?;
+                        segment.zero_from(have);
+                    }
+                    (segment, have)
                 }
                 None => {
                     let temp = self.live.paths.run().join("recording");
                     let mut made = Segment::create(&temp, header)?;
                     fs::rename(&temp, &path).at("rename", &path)?;
                     made.path = path;
-                    made
+                    (made, 0)
                 }
             };
-            let have = committed_bytes(&segment);
-            if have < segment.size && segment.look(have) != Seen::Pad {
-                // A copy that was cut off in the middle: its first word is missing, the rest may be there.
-                segment.reserve(have)?;
-                segment.zero_from(have);
-            }
             Some(Copy { segment, have })
         };
         self.source = Some(source);

@@ -43,6 +43,13 @@ impl Keeper {
         Ok(Self { thread: Some(thread), prepared })
     }
 
+    /// Ends the keeper's pause: there is a segment to be made, or one to be handed over.
+    pub fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
     /// Stops the thread and removes what it had prepared.
     pub fn stop(&mut self) {
         if let Some(thread) = self.thread.take() {
@@ -62,15 +69,19 @@ impl Task {
         let mut next = self.first;
         let mut waiting: Option<Segment> = None;
         let (mut faulted_index, mut faulted) = (u64::MAX, 0);
+        // How far ahead; grows when the writer was faster, because then this thread wakes too rarely.
+        let mut ahead = self.prefault_bytes;
+        let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
         while !self.core.stop_keeper.load(Ordering::Relaxed) {
             let end = self.core.end.load(Ordering::Relaxed);
             next = next.max(end / self.meta.segment_bytes + 1);
             if waiting.is_none() {
                 let path = self.place.join(format!("prepared-{next:016x}"));
                 let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
+                self.core.making.store(next, Ordering::Relaxed);
                 // A full disk is told by the writer when it gets there and tries for itself.
                 if let Ok(segment) = Segment::create(&path, &header) {
-                    segment.prefault(0, self.prefault_bytes);
+                    segment.prefault(0, ahead);
                     waiting = Some(segment);
                     next += 1;
                 }
@@ -81,15 +92,22 @@ impl Task {
             {
                 waiting = Some(back);
             }
+            if waiting.is_none() {
+                // Handed over, or not to be had.
+                self.core.making.store(0, Ordering::Relaxed);
+            }
             let current = self.core.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(segment) = current {
-                if segment.index != faulted_index {
-                    (faulted_index, faulted) = (segment.index, 0);
-                }
                 let at = end.saturating_sub(segment.base).min(segment.size);
-                let want = at.saturating_add(self.prefault_bytes).min(segment.size);
+                if segment.index != faulted_index {
+                    (faulted_index, faulted) = (segment.index, ahead.min(segment.size));
+                }
+                if at > faulted && ahead > 0 {
+                    ahead = (ahead * 2).min(ahead_max);
+                }
+                let want = at.saturating_add(ahead).min(segment.size);
                 let from = faulted.max(at);
-                if want > from && (want - from >= self.prefault_bytes / 4 || want == segment.size) {
+                if want > from && (want - from >= ahead / 4 || want == segment.size) {
                     segment.prefault(from, want - from);
                     faulted = want;
                 }

@@ -27,6 +27,8 @@ pub(crate) struct Segment {
     /// Bytes of data.
     pub size: u64,
     writable: bool,
+    /// On a file system that lives in memory: its pages are there from the start and cost nothing to keep.
+    in_memory: bool,
 }
 
 /// What a header word at a place says.
@@ -56,8 +58,20 @@ impl Segment {
                 .truncate(true)
                 .open(path)
                 .at("create", path)?;
-            allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
-            let map = MmapRaw::map_raw(&file).at("map", path)?;
+            let (map, in_memory);
+            if is_in_memory(&file) {
+                // Faulted in first, so that they may be huge pages; reserving takes them one by one.
+                file.set_len(HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
+                map = MmapRaw::map_raw(&file).at("map", path)?;
+                advise_huge(&map);
+                populate(&map, 0, HEADER_PAGE + meta.segment_bytes);
+                allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
+                in_memory = true;
+            } else {
+                allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
+                map = MmapRaw::map_raw(&file).at("map", path)?;
+                in_memory = false;
+            }
             let base = header.index * meta.segment_bytes;
             Ok(Self {
                 map,
@@ -67,6 +81,7 @@ impl Segment {
                 base,
                 size: meta.segment_bytes,
                 writable: true,
+                in_memory,
             })
         })();
         match &made {
@@ -98,7 +113,9 @@ impl Segment {
         options.len(wanted as usize);
         let map = if writable { options.map_raw(&file) } else { options.map_raw_read_only(&file) }
             .at("map", path)?;
-        let segment = Self { map, file, path: path.into(), index, base, size: meta.segment_bytes, writable };
+        let in_memory = is_in_memory(&file);
+        let segment =
+            Self { map, file, path: path.into(), index, base, size: meta.segment_bytes, writable, in_memory };
         // SAFETY: the mapping has at least HEADER_PAGE bytes (length checked above). The page is written
         // before the file gets its name and, when a segment is taken over again, with the same fields.
         let page = unsafe { std::slice::from_raw_parts(segment.map.as_ptr(), HEADER_PAGE as usize) };
@@ -265,24 +282,14 @@ impl Segment {
         }
     }
 
-    /// Faults in the pages of `length` bytes from data offset `at` for writing, as a hint.
+    /// Faults in the pages of `length` bytes from data offset `at` for writing, as a hint; in memory all from
+    /// there on.
     pub fn prefault(&self, at: u64, length: u64) {
         let from = (HEADER_PAGE + at) & !4095;
+        let length = if self.in_memory { self.size } else { length };
         let to = (HEADER_PAGE + at.saturating_add(length)).min(HEADER_PAGE + self.size);
-        if !self.writable || to <= from {
-            return;
-        }
-        #[cfg(target_os = "linux")]
-        {
-            // SAFETY: the range lies in the mapping; the advice only makes pages present, it changes no byte.
-            // An old kernel refuses, and the pages are then faulted one by one as they are written.
-            let _ = unsafe {
-                rustix::mm::madvise(
-                    self.map.as_mut_ptr().add(from as usize).cast(),
-                    (to - from) as usize,
-                    rustix::mm::Advice::LinuxPopulateWrite,
-                )
-            };
+        if self.writable && to > from {
+            populate(&self.map, from, to - from);
         }
     }
 
@@ -311,6 +318,42 @@ fn prefetch(at: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+/// Faults in pages for writing. An old kernel refuses, and they are faulted one by one as they are written.
+fn populate(map: &MmapRaw, from: u64, length: u64) {
+    assert!(from.is_multiple_of(4096) && from + length <= map.len() as u64);
+    #[cfg(target_os = "linux")]
+    // SAFETY: the range lies in the mapping (asserted); the advice makes pages present and changes no byte.
+    unsafe {
+        let start = map.as_mut_ptr().add(from as usize).cast();
+        let _ = rustix::mm::madvise(start, length as usize, rustix::mm::Advice::LinuxPopulateWrite);
+    }
+}
+
+/// Asks for huge pages, which a file system in memory gives when it is mounted so (`huge=advise`).
+fn advise_huge(map: &MmapRaw) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the range is the mapping; the advice changes no byte.
+    unsafe {
+        let _ = rustix::mm::madvise(map.as_mut_ptr().cast(), map.len(), rustix::mm::Advice::LinuxHugepage);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = map;
+}
+
+/// Whether the file is on a file system that lives in memory.
+fn is_in_memory(file: &File) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        const TMPFS: i128 = 0x0102_1994;
+        rustix::fs::fstatfs(file).is_ok_and(|fs| fs.f_type as i128 == TMPFS)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        false
+    }
 }
 
 /// Bytes looked at between two questions where the next hole is.

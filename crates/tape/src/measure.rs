@@ -129,6 +129,9 @@ pub struct OneWay {
 
 /// Writes `count` frames of `lines` lines to a tape in `dir` while another process reads them.
 ///
+/// Begins when the helper threads have made what they make ahead, as they have in a tape that has been open for a
+/// moment; what fits into that is measured without page faults of the writer.
+///
 /// # Errors
 /// The tape, or the second process.
 pub fn one_way(dir: &Path, options: &Options, lines: u16, count: u64, spawn: Spawn<'_>) -> Result<OneWay> {
@@ -139,6 +142,7 @@ pub fn one_way(dir: &Path, options: &Options, lines: u16, count: u64, spawn: Spa
     let mut child = Reaper(start(spawn, &["drain", &text(&tape)?, &text(&shared)?, &count.to_string()])?);
     pin(0);
     child.until(|| words.at(0).load(Ordering::Acquire) == 1)?; // pairs with the Release in `peer`
+    std::thread::sleep(std::time::Duration::from_millis(300));
     let unit = frame(lines);
     let since = Instant::now();
     for _ in 0..count {
@@ -203,13 +207,16 @@ pub fn peer(arguments: &[String]) -> Result<()> {
             words.at(0).store(1, Ordering::Release); // pairs with the Acquire in `one_way`
             let mut seen = 0;
             let mut total = 0u64;
+            // Waits as readers do: one that only spins takes a processor from the threads that make its pages.
+            let mut backoff = crate::Backoff::default();
             while seen < count {
                 match reader.next()? {
                     Some(frame) => {
                         total = total.wrapping_add(sum(frame.bytes));
                         seen += 1;
+                        backoff.reset();
                     }
-                    None => spin_loop(),
+                    None => _ = backoff.step(),
                 }
             }
             std::hint::black_box(total);

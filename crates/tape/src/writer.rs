@@ -64,7 +64,8 @@ pub struct Options {
     pub backing: Backing,
     /// Where the recorder of a hot tape runs.
     pub recorder: RecorderPlace,
-    /// How far ahead of the writer pages are faulted in, in bytes.
+    /// How far ahead of a writer pages are faulted in on a disk, in bytes; further, up to a segment, when that
+    /// proves too little. In memory whole segments are. 0: not at all.
     pub prefault_bytes: u64,
     /// When frames become durable.
     pub sync: Sync,
@@ -97,6 +98,8 @@ pub(crate) struct Core {
     /// End of what has been given out; a hint to the helpers until all claims are published.
     pub end: AtomicU64,
     pub outstanding: AtomicU64,
+    /// Segment that the keeper is making or about to hand over; a hint. 0: none, because it never makes that one.
+    pub making: AtomicU64,
     pub current: Mutex<Option<Arc<Segment>>>,
     pub stop_keeper: AtomicBool,
     pub drain: AtomicBool,
@@ -438,11 +441,22 @@ impl Writer {
     #[cold]
     fn roll(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<Segment>> {
         self.await_window(index)?;
-        while let Ok(segment) = self.keeper.prepared.try_recv() {
-            if segment.index < index {
-                remove(&segment.path)?;
-            } else {
-                self.stash.push(segment);
+        // A small segment is made sooner than a thread is woken.
+        let large = self.meta.segment_bytes >= 1 << 20;
+        loop {
+            // Before the channel: what the keeper hands over in between is in it then.
+            let making = large && self.core.making.load(Ordering::Relaxed) == index;
+            while let Ok(segment) = self.keeper.prepared.try_recv() {
+                self.take_prepared(segment, index)?;
+            }
+            if !making || self.stash.iter().any(|s| s.index == index) {
+                break;
+            }
+            // Twice the same work at once takes longer than waiting for it.
+            self.keeper.wake();
+            match self.keeper.prepared.recv_timeout(KEEPER_WAIT) {
+                Ok(segment) => self.take_prepared(segment, index)?,
+                Err(_) => break,
             }
         }
         let header = SegmentHeader { meta: self.meta, index, first_ordinal };
@@ -456,7 +470,18 @@ impl Writer {
             fs::rename(&segment.path, &path).at("rename", &path)?;
             segment.path = path;
         }
+        if large {
+            self.keeper.wake();
+        }
         Ok(Arc::new(segment))
+    }
+
+    fn take_prepared(&mut self, segment: Segment, wanted: u64) -> Result<()> {
+        if segment.index < wanted {
+            return remove(&segment.path);
+        }
+        self.stash.push(segment);
+        Ok(())
     }
 
     /// In a hot tape: waits until the recorder is near enough for segment `index` to begin.
@@ -533,6 +558,9 @@ impl Drop for Writer {
         }
     }
 }
+
+/// How long a writer waits for a segment that the keeper is making, before it makes one itself.
+const KEEPER_WAIT: Duration = Duration::from_millis(100);
 
 /// Segments by which the recorder may be behind, and which it leaves in shared memory behind itself.
 fn half_window(options: &Options) -> u64 {
