@@ -16,7 +16,8 @@ use unitape_model::{Header, Position, frame::KIND_PAD};
 use crate::definitions::DefinitionLog;
 use crate::error::{At, Error, Result};
 use crate::layout::{
-    FORMAT_VERSION, Meta, Paths, SegmentHeader, list_segments, remove, segment_path, sync_file,
+    FORMAT_VERSION, Meta, PLACE_MAX, Paths, SegmentHeader, list_segments, read_small, remove, segment_path,
+    sync_file,
 };
 use crate::live::Live;
 use crate::map::{Seen, Segment};
@@ -32,7 +33,7 @@ use crate::{DEFINITION_KINDS, Sync};
 pub fn record(dir: &Path, sync: Sync, stop: &AtomicBool) -> Result<()> {
     let live = Live::open(dir)?;
     fs::create_dir_all(live.paths.run()).at("make", &live.paths.run())?;
-    let mut follower = Follower::open(live, sync, None, 2)?;
+    let mut follower = Follower::open(live, sync, 2)?;
     let mut quiet = 0u32;
     loop {
         // Relaxed: a wish, nothing is read under it.
@@ -63,7 +64,6 @@ const STEP_BYTES: u64 = 1 << 20;
 pub(crate) struct Follower {
     live: Live,
     sync: Sync,
-    retain_bytes: Option<u64>,
     keep_segments: u64,
     /// Followed up to here.
     pub position: u64,
@@ -87,7 +87,7 @@ struct Copy {
 }
 
 impl Follower {
-    pub fn open(live: Live, sync: Sync, retain_bytes: Option<u64>, keep_segments: u64) -> Result<Self> {
+    pub fn open(live: Live, sync: Sync, keep_segments: u64) -> Result<Self> {
         let mut lock = Lock::take(&live.paths.recorder_lock())?;
         lock.sign(&format!("pid {}\n", std::process::id()))?;
         fs::create_dir_all(live.paths.segments()).at("make", &live.paths.segments())?;
@@ -116,7 +116,6 @@ impl Follower {
             position: from * size,
             live,
             sync,
-            retain_bytes,
             keep_segments,
             source: None,
             copy: None,
@@ -312,7 +311,7 @@ impl Follower {
                 }
             }
         }
-        if let Some(bytes) = self.retain_bytes {
+        if let Some(bytes) = self.state.retain_bytes() {
             let keep_from = self.position.saturating_sub(bytes) / self.live.meta.segment_bytes;
             self.definitions.sync()?;
             drop_segments(&self.live.paths, keep_from)?;
@@ -467,7 +466,7 @@ const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
 /// Reads the durable position; zero where there is none yet.
 pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
     let path = paths.durable();
-    let text = match fs::read(&path) {
+    let text = match read_small(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Durable::default()),
         other => other.at("read", &path)?,
     };
@@ -480,6 +479,9 @@ pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
     let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
     if word(8) != FORMAT_VERSION {
         return Err(Error::ForeignVersion { path, found: word(8), known: FORMAT_VERSION });
+    }
+    if word(16) > PLACE_MAX || !word(16).is_multiple_of(unitape_model::LINE as u64) {
+        return Err(Error::damage(&path, 16, "the durable position is none"));
     }
     Ok(Durable { position: word(16), definitions_bytes: word(24) })
 }

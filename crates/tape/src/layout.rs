@@ -21,6 +21,11 @@ pub const SEGMENT_BYTES_MIN: u64 = 4096;
 /// Greatest segment.
 pub const SEGMENT_BYTES_MAX: u64 = 1 << 36;
 
+/// Greatest index of a segment; files that are named further are none of ours.
+const SEGMENT_INDEX_MAX: u64 = (1 << 27) - 1;
+/// No position or ordinal is greater: what says so is damaged, and sums cannot overflow.
+pub(crate) const PLACE_MAX: u64 = 1 << 63;
+
 /// Identity of a tape, 128 bits given by whoever makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TapeId(pub u128);
@@ -52,8 +57,9 @@ impl Meta {
     /// Reads and checks `tape.toml` of `dir`.
     pub fn load(dir: &Path) -> Result<Self> {
         let path = dir.join("tape.toml");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let text = match read_small(&path).map(String::from_utf8) {
+            Ok(Ok(text)) => text,
+            Ok(Err(_)) => return Err(Error::damage(&path, 0, "tape.toml is not text")),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::NotATape { path: dir.into(), what: "there is no tape.toml in it" });
             }
@@ -141,7 +147,7 @@ impl Paths {
 
     /// Where the hot segments are, if the tape has such at the moment.
     pub fn hot_place(&self) -> Option<PathBuf> {
-        let text = fs::read_to_string(self.hot()).ok()?;
+        let text = String::from_utf8(read_small(&self.hot()).ok()?).ok()?;
         let dir = PathBuf::from(text.strip_suffix('\n')?);
         dir.is_dir().then_some(dir)
     }
@@ -163,10 +169,51 @@ pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u64>> {
     for entry in entries {
         let name = entry.at("list", dir)?.file_name();
         let index = name.to_str().and_then(|n| n.strip_suffix(".seg")).filter(|n| n.len() == 16);
-        out.extend(index.and_then(|n| u64::from_str_radix(n, 16).ok()));
+        let index = index.and_then(|n| u64::from_str_radix(n, 16).ok());
+        // Beyond the last one the positions of the greatest segments would not fit 63 bits.
+        out.extend(index.filter(|&i| i <= SEGMENT_INDEX_MAX));
     }
     out.sort_unstable();
     Ok(out)
+}
+
+/// Reads a file that is small unless it is damaged; no more than 64 KiB of it.
+pub(crate) fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
+    read_start(path, 64 << 10)
+}
+
+/// Reads the first bytes of a file.
+pub(crate) fn read_start(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut out = Vec::new();
+    fs::File::open(path)?.take(bytes_max).read_to_end(&mut out)?;
+    Ok(out)
+}
+
+/// Removes our files from a directory of hot segments, and it when nothing else is in it.
+///
+/// Only what has our names: the directory is one that the user or a file named, and may be any.
+pub(crate) fn remove_hot(dir: &Path) -> Result<()> {
+    remove_unfinished(dir)?;
+    for index in list_segments(dir)? {
+        remove(&segment_path(dir, index))?;
+    }
+    // One that holds other things is not ours and stays.
+    let _ = fs::remove_dir(dir);
+    Ok(())
+}
+
+/// Removes segments that were made and not yet put in their place.
+pub(crate) fn remove_unfinished(dir: &Path) -> Result<()> {
+    for entry in fs::read_dir(dir).at("list", dir)? {
+        let entry = entry.at("list", dir)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("prepared-") || name.starts_with("making-") {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a file that may be gone already.
@@ -247,6 +294,9 @@ impl SegmentHeader {
         }
         if u64_at(offset::SEGMENT_BYTES) != meta.segment_bytes {
             return bad(offset::SEGMENT_BYTES, "the segment has another size than tape.toml says");
+        }
+        if u64_at(offset::FIRST_ORDINAL) > PLACE_MAX {
+            return bad(offset::FIRST_ORDINAL, "there cannot be so many events before it");
         }
         Ok(u64_at(offset::FIRST_ORDINAL))
     }

@@ -356,8 +356,8 @@ fn is_in_memory(file: &File) -> bool {
     }
 }
 
-/// Bytes looked at between two questions where the next hole is.
-const SCAN: u64 = 64 * 1024;
+/// Bytes looked at between two questions where the next hole is: a page, the smallest hole.
+const SCAN: u64 = 4096;
 
 /// Gives a file blocks for `length` bytes from `offset`, which mean nothing yet.
 fn allocate(file: &File, offset: u64, length: u64) -> std::io::Result<()> {

@@ -13,11 +13,12 @@ use crate::definitions::DefinitionLog;
 use crate::error::{At, Error, Result, committed};
 use crate::follow::{Follower, load_durable, padded};
 use crate::layout::{
-    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove, segment_path,
+    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, read_start, remove,
+    remove_hot, remove_unfinished, segment_path,
 };
 use crate::live::Live;
 use crate::map::{Seen, Segment};
-use crate::run::{Lock, boot_id, field, write_whole};
+use crate::run::{Lock, State, boot_id, field, write_whole};
 use crate::writer::{Backing, Options, Sync};
 
 /// What opening found.
@@ -82,12 +83,13 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     let rebooted = !clean && field(&before, "boot").unwrap_or_default() != boot;
     let epoch = field(&before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0u64) + 1;
     lock.sign(&format!("pid {}\nepoch {epoch}\nboot {boot}\n", std::process::id()))?;
+    State::open(&paths)?.set_retain_bytes(options.retain_bytes);
     remove_unfinished(&paths.run())?;
     if let Some(hot) = paths.hot_place() {
         remove_unfinished(&hot)?;
         if rebooted {
             // Whatever survives a restart is not what shared memory was.
-            fs::remove_dir_all(&hot).at("remove", &hot)?;
+            remove_hot(&hot)?;
         }
     }
     if paths.hot_place().is_none() {
@@ -117,19 +119,6 @@ fn check_id(dir: &Path, wanted: TapeId) -> Result<Meta> {
         return Err(Error::ForeignTape { path: dir.into(), found: meta.id, wanted });
     }
     Ok(meta)
-}
-
-/// Segments that a killed writer had made and not yet put in their place.
-fn remove_unfinished(dir: &Path) -> Result<()> {
-    for entry in fs::read_dir(dir).at("list", dir)? {
-        let entry = entry.at("list", dir)?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with("prepared-") || name.starts_with("making-") {
-            remove(&entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 struct End {
@@ -222,7 +211,7 @@ fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
     let mut trusted = durable;
     for index in durable / size.. {
         let path = segment_path(&live.paths.segments(), index);
-        let Ok(sums) = fs::read(live.paths.crc(index)) else { break };
+        let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { break };
         let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { break };
         for (i, sum) in sums.chunks_exact(4).enumerate() {
             let from = i as u64 * span;
@@ -279,11 +268,11 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
         if let Some(hot) = paths.hot_place() {
             // Hot before, a file now: the disk must have all of it first.
             let live = Live { paths: paths.clone(), meta: live.meta };
-            let mut follower = Follower::open(live, Sync::OnClose, None, u64::MAX / 2)?;
+            let mut follower = Follower::open(live, Sync::OnClose, u64::MAX / 2)?;
             while follower.step()? || follower.position < end.position {}
             follower.sync()?;
             remove(&paths.hot())?;
-            fs::remove_dir_all(&hot).at("remove", &hot)?;
+            remove_hot(&hot)?;
         }
         return Ok((paths.segments(), paths.run()));
     };
@@ -303,7 +292,7 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
     };
     if hot.exists() {
         // Left by a tape that stood here and was removed.
-        fs::remove_dir_all(&hot).at("remove", &hot)?;
+        remove_hot(&hot)?;
     }
     fs::create_dir_all(&hot).at("make", &hot)?;
     let (size, index) = (live.meta.segment_bytes, end.position / live.meta.segment_bytes);

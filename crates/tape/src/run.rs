@@ -10,7 +10,7 @@ use memmap2::MmapRaw;
 use unitape_model::Position;
 
 use crate::error::{At, Error, Result};
-use crate::layout::{Paths, remove};
+use crate::layout::{Paths, read_small, remove};
 
 /// A lock on a file, held by this open file (not by the process), gone with it.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(crate) fn holder(path: &Path) -> Option<u64> {
 }
 
 fn pid_in(path: &Path) -> u64 {
-    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = String::from_utf8(read_small(path).unwrap_or_default()).unwrap_or_default();
     field(&text, "pid").and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }
 
-/// A page that the processes of a tape share: how far the recorder is, and a hint where the end is.
+/// A page that the processes of a tape share: how far the recorder is, and what it is to keep.
 #[derive(Debug)]
 pub(crate) struct State {
     map: MmapRaw,
@@ -124,6 +124,17 @@ impl State {
     /// Followed (and in a hot tape recorded) up to here, as the follower says.
     pub fn recorded(&self) -> &AtomicU64 {
         self.word(0)
+    }
+
+    /// What the writer wants kept of the tape's end, for whoever records it; none keeps everything.
+    pub fn retain_bytes(&self) -> Option<u64> {
+        // Relaxed: a number of its own.
+        Some(self.word(1).load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
+    }
+
+    /// Sets what is to be kept.
+    pub fn set_retain_bytes(&self, bytes: Option<u64>) {
+        self.word(1).store(bytes.map_or(0, |b| b.max(1)), Ordering::Relaxed);
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {

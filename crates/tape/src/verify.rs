@@ -9,7 +9,7 @@ use crate::DEFINITION_KINDS;
 use crate::definitions::Definitions;
 use crate::error::{At, Error, Result};
 use crate::follow::{drop_segments, load_durable};
-use crate::layout::{HEADER_PAGE, Meta, Paths, TapeId, list_segments, segment_path};
+use crate::layout::{HEADER_PAGE, Meta, Paths, TapeId, list_segments, read_start, segment_path};
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::reader::{Reader, Start};
@@ -297,7 +297,7 @@ fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report
     if covered == 0 {
         return;
     }
-    let sums = match fs::read(&sums_path) {
+    let sums = match read_start(&sums_path, size / span * 4) {
         Ok(sums) => sums,
         Err(e) => return report.problem(&sums_path, 0, e.to_string()),
     };

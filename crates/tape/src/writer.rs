@@ -12,7 +12,9 @@ use crate::claim::{Claim, Piece};
 use crate::error::{At, Error, Result, committed};
 use crate::follow::{Follower, IDLE};
 use crate::keeper::{Keeper, RecorderThread, Task};
-use crate::layout::{Meta, Paths, SegmentHeader, TapeId, list_segments, remove, segment_path, sync_file};
+use crate::layout::{
+    Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_file,
+};
 use crate::live::Live;
 use crate::map::{Segment, check_frames};
 use crate::recover::{self, Recovery};
@@ -185,7 +187,7 @@ impl Writer {
         } else {
             let live = Live { paths: paths.clone(), meta };
             let keep = half_window(&options);
-            let follower = Follower::open(live, options.sync, options.retain_bytes, keep)?;
+            let follower = Follower::open(live, options.sync, keep)?;
             Some(RecorderThread::spawn(core.clone(), follower)?)
         };
         let keeper = Keeper::spawn(Task {
@@ -338,7 +340,7 @@ impl Writer {
         }
         if matches!(self.options.backing, Backing::Hot { .. }) {
             remove(&self.paths.hot())?;
-            fs::remove_dir_all(&self.place).at("remove", &self.place)?;
+            remove_hot(&self.place)?;
         }
         tidy(&self.paths, self.lock.take().expect("locked until closed"))?;
         sync_file(&self.paths.dir)
@@ -511,12 +513,7 @@ impl Writer {
     fn drain_external(&self) -> Result<()> {
         let since = Instant::now();
         loop {
-            match Follower::open(
-                Live { paths: self.paths.clone(), meta: self.meta },
-                self.options.sync,
-                None,
-                1,
-            ) {
+            match Follower::open(Live { paths: self.paths.clone(), meta: self.meta }, self.options.sync, 1) {
                 Ok(mut follower) => {
                     while follower.position < self.end || follower.step()? {
                         follower.step()?;

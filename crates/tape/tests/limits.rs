@@ -1,0 +1,246 @@
+//! What a writer meets at its limits: a recorder that is behind or away, no permission, no room, other options
+//! than last time.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::{Checker, ID, append, content, options, unit};
+use unitape_tape::{
+    Backing, Definitions, Error, Options, Reader, RecorderPlace, Start, Sync, Writer, info, record, verify,
+};
+
+const SEGMENT_BYTES: u64 = 16 << 10;
+
+fn external(place: &Path, window_segments: u32) -> Options {
+    Options {
+        backing: Backing::Hot { dir: Some(place.into()), window_segments },
+        recorder: RecorderPlace::External,
+        ..options(SEGMENT_BYTES, None)
+    }
+}
+
+/// Without a recorder shared memory once could fill up without end, or the writer hang: it must say so after the
+/// time it was given, take nothing, and go on when a recorder comes.
+#[test]
+fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let options =
+        Options { recorder_wait: Duration::from_millis(30), ..external(&other.path().join("hot"), 2) };
+    let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+    let (mut next, mut bytes) = (0, Vec::new());
+    let error = loop {
+        bytes.clear();
+        unit(3, next, &mut bytes);
+        match writer.append(&bytes) {
+            Ok(_) => next += 1,
+            Err(e) => break e,
+        }
+    };
+    let Error::RecorderBehind { recorded, wanted } = error else { panic!("{error}") };
+    assert!(recorded.0 == 0 && wanted.0 > writer.end().0 && wanted.0 <= 3 * SEGMENT_BYTES, "{error}");
+    assert_eq!(Checker::new(dir.path(), 3).catch_up(), next);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, &stop));
+        for i in next..next + 2000 {
+            bytes.clear();
+            unit(3, i, &mut bytes);
+            while let Err(e) = writer.append(&bytes) {
+                assert!(matches!(e, Error::RecorderBehind { .. }), "{e}");
+            }
+        }
+        // `close` waits for it no longer than it was told.
+        let durable = (0..5000).any(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            info(dir.path()).unwrap().durable == writer.end()
+        });
+        assert!(durable, "the recorder never made the end durable");
+        writer.close().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        recorder.join().unwrap().unwrap();
+    });
+    assert_eq!(Checker::new(dir.path(), 3).catch_up(), next + 2000);
+    assert!(verify(dir.path()).unwrap().is_intact());
+}
+
+/// What the writer was told to retain was once nothing to a recorder of its own process.
+#[test]
+fn retention_by_option_holds_for_every_place_of_the_recorder() {
+    for (hot, outside) in [(false, false), (true, false), (true, true)] {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let place = other.path().join("hot");
+        let retain_bytes = Some(4 * SEGMENT_BYTES);
+        let mut options =
+            if outside { external(&place, 8) } else { options(SEGMENT_BYTES, hot.then_some(&place)) };
+        options.retain_bytes = retain_bytes;
+        let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+        let stop = AtomicBool::new(false);
+        let end = std::thread::scope(|s| {
+            let recorder = outside.then(|| s.spawn(|| record(dir.path(), Sync::OnClose, &stop)));
+            append(&mut writer, 5, 0, 2000);
+            let end = writer.end();
+            while writer.recorded() < end {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            writer.close().unwrap();
+            stop.store(true, Ordering::Relaxed);
+            if let Some(recorder) = recorder {
+                recorder.join().unwrap().unwrap();
+            }
+            end
+        });
+        let info = info(dir.path()).unwrap();
+        let kept = end.0 - info.first.0;
+        assert_eq!(info.end, end);
+        assert!(
+            (4 * SEGMENT_BYTES..6 * SEGMENT_BYTES).contains(&kept),
+            "hot {hot} outside {outside}: {kept}"
+        );
+        let report = verify(dir.path()).unwrap();
+        assert!(report.is_intact(), "hot {hot} outside {outside}: {:?}", report.problems);
+        let mut definitions = Definitions::open(dir.path()).unwrap();
+        let (first, _) = definitions.next().unwrap().unwrap();
+        assert!(first < info.first, "the definitions of removed segments are gone");
+    }
+}
+
+/// A tape that was not closed, opened with the other backing: nothing may be lost on the way over.
+#[test]
+fn an_unclean_tape_changes_its_backing() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = other.path().join("hot");
+    let mut to = 0;
+    for round in 0..8u64 {
+        let hot = round.is_multiple_of(2);
+        let (mut writer, recovery) =
+            Writer::open(dir.path(), ID, options(SEGMENT_BYTES, hot.then_some(place.as_path()))).unwrap();
+        assert!(!recovery.rebooted && recovery.clean == (round == 0), "round {round}: {recovery:?}");
+        assert_eq!(Checker::new(dir.path(), 6).catch_up(), to, "round {round}");
+        append(&mut writer, 6, to, to + 100 + 37 * round);
+        to += 100 + 37 * round;
+        assert_eq!(place.exists(), hot, "round {round}");
+        drop(writer);
+    }
+    Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap().0.close().unwrap();
+    let one = tempfile::tempdir().unwrap();
+    let (mut writer, _) = Writer::open(one.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
+    append(&mut writer, 6, 0, to);
+    writer.close().unwrap();
+    let (a, b) = (content(dir.path()), content(one.path()));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    assert!(a.iter().all(|(name, bytes)| *bytes == b[name]));
+}
+
+/// A file system of its own in memory; gone with the test.
+struct Mount(tempfile::TempDir);
+
+impl Mount {
+    fn new(options: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let made = mount(&["-t", "tmpfs", "-o", options, "none"], dir.path());
+        if !made {
+            eprintln!("mounting is not permitted here: this test sees nothing");
+        }
+        made.then_some(Self(dir))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let mut command = Command::new("umount");
+        let _ = command.arg("--lazy").arg(self.0.path()).stderr(Stdio::null()).status();
+    }
+}
+
+fn mount(arguments: &[&str], at: &Path) -> bool {
+    let mut command = Command::new("mount");
+    command.args(arguments).arg(at).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+/// No permission to write: an error that names the file; a closed tape on such a disk can still be read.
+#[test]
+fn directories_that_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "x").unwrap();
+    let inside = dir.path().join("file/tape");
+    let error = Writer::open(&inside, ID, options(SEGMENT_BYTES, None)).unwrap_err();
+    assert!(matches!(&error, Error::Io { path, .. } if *path == inside), "{error}");
+    let Some(disk) = Mount::new("size=4m") else { return };
+    let tape = disk.0.path().join("tape");
+    let (mut writer, _) = Writer::open(&tape, ID, options(SEGMENT_BYTES, None)).unwrap();
+    append(&mut writer, 7, 0, 100);
+    writer.close().unwrap();
+    assert!(mount(&["-o", "remount,ro"], disk.0.path()));
+    let error = Writer::open(&tape, ID, options(SEGMENT_BYTES, None)).unwrap_err();
+    assert!(matches!(&error, Error::Io { path, .. } if path.starts_with(&tape)), "{error}");
+    assert_eq!(Checker::new(&tape, 7).catch_up(), 100);
+    assert!(verify(&tape).unwrap().is_intact());
+    assert!(info(&tape).unwrap().writer.is_none());
+}
+
+/// A disk that is really full, of a file tape and under the hot segments: an error (never a signal), everything
+/// committed stays, and with room again it goes on. A closed tape that gave its tail back says it when it opens.
+#[test]
+fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
+    for hot in [false, true] {
+        let Some(disk) = Mount::new("size=2m") else { return };
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (tape, place) = if hot {
+            (elsewhere.path().join("tape"), Some(disk.0.path().join("hot")))
+        } else {
+            (disk.0.path().join("tape"), None)
+        };
+        let options = options(128 << 10, place.as_deref());
+        let (mut writer, _) = Writer::open(&tape, ID, options.clone()).unwrap();
+        append(&mut writer, 8, 0, 10);
+        let filler = disk.0.path().join("filler");
+        fill(&filler);
+        let (mut next, mut bytes) = (10, Vec::new());
+        let error = loop {
+            bytes.clear();
+            unit(8, next, &mut bytes);
+            match writer.append(&bytes) {
+                Ok(_) => next += 1,
+                Err(e) => break e,
+            }
+            assert!(next < 100_000, "hot {hot}: the disk never got full");
+        };
+        let end = writer.end();
+        assert!(matches!(error, Error::DiskFull { committed, .. } if committed == end), "hot {hot}: {error}");
+        assert_eq!(Checker::new(&tape, 8).catch_up(), next, "hot {hot}");
+        fs::remove_file(&filler).unwrap();
+        for i in next..next + 100 {
+            bytes.clear();
+            unit(8, i, &mut bytes);
+            // What a helper met while the disk was full is told once more.
+            while let Err(e) = writer.append(&bytes) {
+                assert!(e.is_disk_full(), "hot {hot}: {e}");
+            }
+        }
+        writer.close().unwrap();
+        assert_eq!(Checker::new(&tape, 8).catch_up(), next + 100, "hot {hot}");
+        assert!(verify(&tape).unwrap().is_intact());
+        fill(&filler);
+        let error = Writer::open(&tape, ID, options.clone()).map(drop).unwrap_err();
+        assert!(error.is_disk_full(), "hot {hot}: {error}");
+        assert_eq!(Checker::new(&tape, 8).catch_up(), next + 100, "hot {hot}");
+        fs::remove_file(&filler).unwrap();
+        let (mut writer, recovery) = Writer::open(&tape, ID, options).unwrap();
+        assert_eq!(Reader::open(&tape, Start::End).unwrap().position(), recovery.end);
+        append(&mut writer, 8, next + 100, next + 110);
+        writer.close().unwrap();
+        assert!(verify(&tape).unwrap().is_intact());
+    }
+}
+
+/// Takes all the room there is.
+fn fill(path: &Path) {
+    use std::io::Write;
+    let mut file = fs::File::create(path).unwrap();
+    while file.write_all(&[1; 4096]).is_ok() {}
+}
