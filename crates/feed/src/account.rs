@@ -45,6 +45,8 @@ pub struct SourceAccount {
     pub sort: Sort,
     /// The account at its last mark of progress.
     pub tally: Tally,
+    /// Messages behind that mark that are on the tape; what became nothing is not among them.
+    pub since: Tally,
     /// Offset of that mark.
     pub through: u64,
     /// Whether it has been consumed to its end.
@@ -149,6 +151,14 @@ impl Account {
                     let (source, base) = self.source_mut(event.source())?;
                     let offset = base + u64::from(event.offset());
                     source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
+                    let (quarantined, last) = (kind == Kind::Quarantine, event.header().is_last());
+                    source.since = source.since.plus(Tally {
+                        messages: last.into(),
+                        with_events: (last && !quarantined).into(),
+                        events: (!quarantined).into(),
+                        quarantined: quarantined.into(),
+                        ..Tally::default()
+                    });
                 }
                 Ok(())
             }
@@ -159,6 +169,7 @@ impl Account {
     pub fn settle(&mut self, state: &SourceState) {
         if let Some(source) = self.sources.iter_mut().find(|s| s.id == state.id) {
             source.tally = state.tally;
+            source.since = Tally::default();
             source.through = state.through;
             source.end = state.end;
         }
@@ -172,7 +183,7 @@ impl Account {
                 .by_feed
                 .entry(source.feed.clone())
                 .or_insert_with(|| FeedSummary { complete: true, ..FeedSummary::default() });
-            let t = source.tally;
+            let t = source.tally.plus(source.since);
             feed.messages += t.messages;
             feed.with_events += t.with_events;
             feed.events += t.events;
@@ -254,6 +265,7 @@ impl Account {
         source.through = n(Field::Through);
         source.end = ended;
         source.last_offset = None;
+        source.since = Tally::default();
         let name = source.feed.clone();
         let feed = self.feeds.entry(name).or_default();
         let ts = event.ts_event().0;
