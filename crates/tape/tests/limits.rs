@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Checker, ID, append, content, options, unit};
+use common::{Checker, ID, append, content, directory, options, unit};
 use unitape_tape::{
     Backing, Definitions, Error, Options, Reader, RecorderPlace, Start, Sync, Writer, info, record, verify,
 };
@@ -28,7 +28,7 @@ fn external(place: &Path, window_segments: u32) -> Options {
 /// time it was given, take nothing, and go on when a recorder comes.
 #[test]
 fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
-    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (dir, other) = (directory(), directory());
     let options =
         Options { recorder_wait: Duration::from_millis(30), ..external(&other.path().join("hot"), 2) };
     let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
@@ -72,7 +72,7 @@ fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
 #[test]
 fn retention_by_option_holds_for_every_place_of_the_recorder() {
     for (hot, outside) in [(false, false), (true, false), (true, true)] {
-        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (dir, other) = (directory(), directory());
         let place = other.path().join("hot");
         let retain_bytes = Some(4 * SEGMENT_BYTES);
         let mut options =
@@ -112,7 +112,7 @@ fn retention_by_option_holds_for_every_place_of_the_recorder() {
 /// A tape that was not closed, opened with the other backing: nothing may be lost on the way over.
 #[test]
 fn an_unclean_tape_changes_its_backing() {
-    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (dir, other) = (directory(), directory());
     let place = other.path().join("hot");
     let mut to = 0;
     for round in 0..8u64 {
@@ -127,7 +127,7 @@ fn an_unclean_tape_changes_its_backing() {
         drop(writer);
     }
     Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap().0.close().unwrap();
-    let one = tempfile::tempdir().unwrap();
+    let one = directory();
     let (mut writer, _) = Writer::open(one.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
     append(&mut writer, 6, 0, to);
     writer.close().unwrap();
@@ -141,7 +141,7 @@ struct Mount(tempfile::TempDir);
 
 impl Mount {
     fn new(options: &str) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = directory();
         let made = mount(&["-t", "tmpfs", "-o", options, "none"], dir.path());
         if !made {
             eprintln!("mounting is not permitted here: this test sees nothing");
@@ -165,7 +165,7 @@ fn mount(arguments: &[&str], at: &Path) -> bool {
 /// No permission to write: an error that names the file; a closed tape on such a disk can still be read.
 #[test]
 fn directories_that_cannot_be_written() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     fs::write(dir.path().join("file"), "x").unwrap();
     let inside = dir.path().join("file/tape");
     let error = Writer::open(&inside, ID, options(SEGMENT_BYTES, None)).unwrap_err();
@@ -189,7 +189,7 @@ fn directories_that_cannot_be_written() {
 fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
     for hot in [false, true] {
         let Some(disk) = Mount::new("size=2m") else { return };
-        let elsewhere = tempfile::tempdir().unwrap();
+        let elsewhere = directory();
         let (tape, place) = if hot {
             (elsewhere.path().join("tape"), Some(disk.0.path().join("hot")))
         } else {

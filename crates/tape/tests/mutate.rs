@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use common::{ID, append, content, options};
+use common::{ID, append, content, directory, options};
 use proptest::prelude::*;
 use unitape_tape::{Definitions, Options, Reader, Start, Writer, info, retain, verify};
 
@@ -18,7 +18,7 @@ const SEGMENT_BYTES: u64 = 4096;
 fn good(clean: bool) -> &'static BTreeMap<String, Vec<u8>> {
     static TAPES: [OnceLock<BTreeMap<String, Vec<u8>>>; 2] = [OnceLock::new(), OnceLock::new()];
     TAPES[usize::from(clean)].get_or_init(|| {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = directory();
         let (mut writer, _) = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
         append(&mut writer, 4, 0, 60);
         if clean {
@@ -151,7 +151,7 @@ proptest! {
         clean in any::<bool>(),
         changes in proptest::collection::vec((any::<usize>(), change()), 1..5),
     ) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = directory();
         let mut files = good(clean).clone();
         for (which, change) in &changes {
             apply(&mut files, *which, change);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Checker, ID, append, content, cut, events, options, unit};
+use common::{Checker, ID, append, content, cut, directory, events, options, unit};
 use proptest::prelude::*;
 use unitape_model::{Header, LINE, Position, flags};
 use unitape_tape::{Cursor, Definitions, Error, Reader, Start, Writer, info, retain, verify};
@@ -11,8 +11,8 @@ use unitape_tape::{Cursor, Definitions, Error, Reader, Start, Writer, info, reta
 #[test]
 fn readers_follow_across_segments_and_writers_in_both_backings() {
     for hot in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let shm = tempfile::tempdir().unwrap();
+        let dir = directory();
+        let shm = directory();
         let place = shm.path().join("hot");
         let options = options(16 << 10, hot.then_some(place.as_path()));
         let (writer, recovery) = Writer::open(dir.path(), ID, options.clone()).unwrap();
@@ -50,8 +50,8 @@ fn readers_follow_across_segments_and_writers_in_both_backings() {
 fn both_backings_leave_equal_directories() {
     let mut all = Vec::new();
     for hot in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let shm = tempfile::tempdir().unwrap();
+        let dir = directory();
+        let shm = directory();
         let place = shm.path().join("hot");
         let (mut writer, _) = Writer::open(dir.path(), ID, options(64 << 10, hot.then_some(&place))).unwrap();
         append(&mut writer, 3, 0, 2000);
@@ -74,7 +74,7 @@ proptest! {
         splits in proptest::collection::vec(1u64..40, 1..30),
         threads in 1usize..5,
     ) {
-        let (one, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (one, many) = (directory(), directory());
         let (mut writer, _) = Writer::open(one.path(), ID, options(4096, None)).unwrap();
         append(&mut writer, seed, 0, splits.iter().sum());
         let (end, ordinal) = (writer.end(), writer.ordinal());
@@ -120,7 +120,7 @@ proptest! {
 /// What an unpublished claim hides must stay hidden, and must not come back after recovery.
 #[test]
 fn a_hole_ends_the_tape_and_is_cut() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let (mut writer, _) = Writer::open(dir.path(), ID, options(4096, None)).unwrap();
     append(&mut writer, 1, 0, 5);
     let end = writer.end();
@@ -146,7 +146,7 @@ fn a_hole_ends_the_tape_and_is_cut() {
 /// Units that are none must be refused before a byte of them is on the tape.
 #[test]
 fn what_is_no_unit_is_refused_and_leaves_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let (mut writer, _) = Writer::open(dir.path(), ID, options(4096, None)).unwrap();
     let mut frame = [0u8; 2 * LINE];
     for (header, length) in [
@@ -172,7 +172,7 @@ fn what_is_no_unit_is_refused_and_leaves_nothing() {
 /// A report that stood still must be told what it missed, and definitions must outlive their segments.
 #[test]
 fn retention_removes_whole_segments_and_keeps_definitions() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let (mut writer, _) = Writer::open(dir.path(), ID, options(4096, None)).unwrap();
     let positions = append(&mut writer, 5, 0, 400);
     writer.close().unwrap();
@@ -211,7 +211,7 @@ fn retention_removes_whole_segments_and_keeps_definitions() {
 /// Evidence is named by position; any frame must be found again, and nothing else.
 #[test]
 fn random_access_seek_and_cursors() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let (mut writer, _) = Writer::open(dir.path(), ID, options(8192, None)).unwrap();
     let positions = append(&mut writer, 9, 0, 300);
     let mut reader = Reader::open(dir.path(), Start::End).unwrap();

@@ -10,6 +10,12 @@ use unitape_tape::{Backing, Options, Reader, Start, TapeId};
 /// Identity of all test tapes.
 pub const ID: TapeId = TapeId(0x7e57);
 
+/// A directory in memory where there is such: most tests are not about the disk, whose flushes take their time.
+pub fn directory() -> tempfile::TempDir {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap()
+}
+
 /// A small, seeded generator; the tests need spread, not quality.
 pub fn mix(seed: u64, index: u64) -> u64 {
     let mut x = seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
