@@ -40,6 +40,9 @@ enum Command {
     Watch(watch::Args),
     /// Measure the figures of the docs on this machine
     Bench(bench::Args),
+    /// The second process of a measurement
+    #[command(hide = true)]
+    BenchPeer(bench::PeerArgs),
     /// What is missing or misconfigured here, and how to mend it
     Doctor(doctor::Args),
     /// Shell completions and man pages
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Mapping(args) => mapping::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::BenchPeer(args) => bench::run_peer(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Generate(args) => commands::generate::run(args, Cli::command()),
     };

@@ -1,0 +1,211 @@
+//! One measurement, as `--json` prints it, and the arithmetic behind its fields.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// One measurement. Times are wall clock of one repeat divided by `count`, in nanoseconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// What is measured: `tape`, `farm`, `fix`.
+    pub bench: String,
+    /// Which case of it.
+    pub case: String,
+    /// `unitape`, or the peer with its version.
+    pub subject: String,
+    /// `hot` or `file`, where a tape is involved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing: Option<String>,
+    /// `tmpfs` or `disk`: where the files of the measurement lay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Threads that did the work; a second process is counted.
+    pub threads: u32,
+    /// Operations in one repeat.
+    pub count: u64,
+    /// Repeats after the warm-up.
+    pub repeats: u32,
+    /// Median of the repeats.
+    pub ns_per_op: f64,
+    /// Fastest repeat.
+    pub min: f64,
+    /// Slowest repeat.
+    pub max: f64,
+    /// Processor time of this process (all threads, user and system) per operation, mean of the repeats.
+    pub cpu_ns_per_op: f64,
+    /// From the median.
+    pub ops_per_s: f64,
+    /// Megabytes (10^6) of input per second, from the median.
+    pub mb_per_s: f64,
+    /// Latencies over all repeats together; only for latencies.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// Median round trip over the median of the raw control beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_to_raw: Option<f64>,
+    /// Median over the same without the readers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_to_alone: Option<f64>,
+    /// Of the input bytes; null where there are none.
+    pub input_sha256: Option<String>,
+    /// Of the output, checked against the slow way to it; null where there is none.
+    pub output_sha256: Option<String>,
+    /// How it was measured.
+    pub method: String,
+}
+
+/// Percentiles in nanoseconds.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Latency {
+    pub p50_ns: u64,
+    pub p90_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub p9999_ns: u64,
+    pub max_ns: u64,
+}
+
+impl Latency {
+    /// Of an ascending list.
+    pub fn of(sorted: &[u64]) -> Self {
+        let at = |share| unitape_tape::measure::percentile(sorted, share);
+        Self {
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            p9999_ns: at(0.9999),
+            max_ns: at(1.0),
+        }
+    }
+}
+
+/// The repeats of one measurement.
+#[derive(Debug, Default)]
+pub struct Repeats {
+    wall_ns: Vec<u64>,
+    cpu_ns: u64,
+}
+
+impl Repeats {
+    /// Times one repeat.
+    pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let (cpu, since) = (cpu_ns(), std::time::Instant::now());
+        let result = std::hint::black_box(work());
+        let wall = since.elapsed().as_nanos() as u64;
+        self.add(wall, cpu_ns() - cpu);
+        result
+    }
+
+    /// Adds a repeat that was timed elsewhere.
+    pub fn add(&mut self, wall_ns: u64, cpu_ns: u64) {
+        self.wall_ns.push(wall_ns);
+        self.cpu_ns += cpu_ns;
+    }
+
+    /// The record of these repeats of `count` operations over `bytes` bytes, one thread, by `unitape`.
+    pub fn record(&self, bench: &str, case: &str, count: u64, bytes: u64, method: String) -> Record {
+        let mut sorted = self.wall_ns.clone();
+        sorted.sort_unstable();
+        let n = sorted.len().max(1);
+        let median = match (sorted.get(n / 2), sorted.get((n - 1) / 2)) {
+            (Some(a), Some(b)) => (a + b) as f64 / 2.0,
+            _ => 0.0,
+        };
+        let ops = count.max(1) as f64;
+        let per_second = |amount: f64| if median > 0.0 { amount * 1e9 / median } else { 0.0 };
+        Record {
+            bench: bench.to_owned(),
+            case: case.to_owned(),
+            subject: "unitape".to_owned(),
+            backing: None,
+            place: None,
+            threads: 1,
+            count,
+            repeats: self.wall_ns.len() as u32,
+            ns_per_op: rounded(median / ops),
+            min: rounded(sorted.first().copied().unwrap_or(0) as f64 / ops),
+            max: rounded(sorted.last().copied().unwrap_or(0) as f64 / ops),
+            cpu_ns_per_op: rounded(self.cpu_ns as f64 / n as f64 / ops),
+            ops_per_s: per_second(ops).round(),
+            mb_per_s: rounded(per_second(bytes as f64 / 1e6)),
+            latency: None,
+            ratio_to_raw: None,
+            ratio_to_alone: None,
+            input_sha256: None,
+            output_sha256: None,
+            method,
+        }
+    }
+}
+
+/// Three decimals are more than any of this is good for.
+pub fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// Processor time of this process so far, all threads.
+pub fn cpu_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// SHA-256 in hexadecimal, of parts.
+#[derive(Clone, Debug, Default)]
+pub struct Hash(Sha256);
+
+impl Hash {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of what was added.
+    pub fn hex(self) -> String {
+        self.0.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    }
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    let mut hash = Hash::default();
+    hash.add(bytes);
+    hash.hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A median of an even number of repeats that takes the upper one flatters nobody but is no median.
+    #[test]
+    fn median_and_rates_are_those_of_the_definition() {
+        let mut repeats = Repeats::default();
+        for wall in [4_000, 1_000, 3_000, 2_000] {
+            repeats.add(wall, 500);
+        }
+        let r = repeats.record("b", "c", 10, 5_000, String::new());
+        assert_eq!((r.ns_per_op, r.min, r.max, r.cpu_ns_per_op), (250.0, 100.0, 400.0, 50.0));
+        assert_eq!((r.ops_per_s, r.mb_per_s, r.repeats), (4_000_000.0, 2_000.0, 4));
+    }
+
+    /// Fields that are there only sometimes must come back as they went.
+    #[test]
+    fn a_record_comes_back_from_its_json() {
+        let mut r = Repeats::default().record("tape", "rtt", 1, 1, "m".to_owned());
+        for latency in [None, Some(Latency::of(&[1, 2, 3]))] {
+            r.latency = latency;
+            let text = serde_json::to_string(&r).unwrap();
+            let back: Record = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&back).unwrap(), text);
+            assert_eq!(text.contains("p9999_ns"), latency.is_some());
+        }
+    }
+
+    /// The published vector of FIPS 180-2 for three bytes.
+    #[test]
+    fn sha256_is_that_of_the_standard() {
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(b"abc"), abc);
+    }
+}

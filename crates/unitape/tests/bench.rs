@@ -1,0 +1,149 @@
+//! `unitape bench` and `unitape doctor`: the fields of the contract, and what makes them fail.
+
+use serde_json::{Map, Value};
+use std::process::{Command, Output};
+
+fn unitape(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_unitape")).args(arguments).output().unwrap()
+}
+
+fn lines(output: &Output) -> Vec<Map<String, Value>> {
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
+#[test]
+fn every_measurement_has_the_fields_of_the_contract() {
+    let output = unitape(&["bench", "tape", "farm", "fix", "--quick", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let records = lines(&output);
+    for record in &records {
+        let shown = format!("{record:?}");
+        for name in ["bench", "case", "subject", "method"] {
+            assert!(record[name].as_str().is_some_and(|s| !s.is_empty()), "{name}: {shown}");
+        }
+        for name in ["threads", "count", "repeats"] {
+            assert!(record[name].as_u64().is_some_and(|n| n > 0), "{name}: {shown}");
+        }
+        for name in ["ns_per_op", "min", "max", "cpu_ns_per_op", "ops_per_s", "mb_per_s"] {
+            assert!(record[name].as_f64().is_some_and(|n| n > 0.0), "{name}: {shown}");
+        }
+        let ns = |name: &str| record[name].as_f64().unwrap();
+        assert!(ns("min") <= ns("ns_per_op") && ns("ns_per_op") <= ns("max"), "{shown}");
+        for name in ["input_sha256", "output_sha256"] {
+            let hash = |s: &str| s.len() == 64 && s.bytes().all(|b| b.is_ascii_hexdigit());
+            assert!(record[name].is_null() || record[name].as_str().is_some_and(hash), "{name}: {shown}");
+        }
+        let case = record["case"].as_str().unwrap();
+        if case == "raw" || case.starts_with("rtt") {
+            let names = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
+            let points: Vec<u64> = names.map(|name| record[name].as_u64().unwrap()).to_vec();
+            assert!(points.is_sorted() && points[0] > 0, "{shown}");
+        }
+        if case.starts_with("rtt") {
+            assert!(record["ratio_to_raw"].as_f64().is_some_and(|r| r > 0.0), "{shown}");
+        }
+    }
+    let has = |bench: &str, case: &str, backing: Option<&str>, threads: u64| {
+        records.iter().any(|r| {
+            r["bench"] == bench
+                && r["case"] == case
+                && backing.is_none_or(|b| r["backing"] == b)
+                && r["threads"] == threads
+        })
+    };
+    for backing in ["hot", "file"] {
+        for case in ["raw", "rtt", "one-way", "sustained", "rtt-load", "readers20"] {
+            assert!(has("tape", case, Some(backing), 2), "tape {case} {backing}");
+        }
+    }
+    for threads in [1, 2] {
+        assert!(has("farm", "empty", None, threads) && has("fix", "orders-to-tape", None, threads));
+    }
+    assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1));
+}
+
+/// The input is frozen: a change of the generator would make figures of two days incomparable unnoticed.
+#[test]
+fn the_frozen_orders_are_those_of_the_record() {
+    let output = unitape(&["bench", "fix/orders", "--quick", "--json"]);
+    let records = lines(&output);
+    assert_eq!(records.len(), 1);
+    let frozen = "0cefe823a6e7870f2ef839d10b385f91bbbfaad3673fffcdde3ccf09f5878388";
+    assert_eq!(records[0]["input_sha256"], frozen);
+}
+
+/// A misspelt name that measured nothing would end well.
+#[test]
+fn a_name_that_is_none_is_a_usage_error_that_lists_the_names() {
+    for name in ["tapes", "fix/order"] {
+        let output = unitape(&["bench", name, "--json"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("there are: "), "{said}");
+    }
+}
+
+/// The tables of the docs are made from recorded runs; a record that cannot be read must say where.
+#[test]
+fn a_recorded_run_becomes_a_table_and_a_broken_one_an_error_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorded = unitape(&["bench", "farm", "--quick", "--json"]).stdout;
+    let file = dir.path().join("run.jsonl");
+    std::fs::write(&file, &recorded).unwrap();
+    let path = file.to_str().unwrap();
+    let table = unitape(&["bench", "--render", path]);
+    let text = String::from_utf8(table.stdout).unwrap();
+    let rows = recorded.iter().filter(|b| **b == b'\n').count();
+    assert_eq!(text.lines().count(), rows + 2, "{text}");
+    assert!(text.lines().all(|l| l.starts_with('|') && l.matches('|').count() == 12), "{text}");
+
+    std::fs::write(&file, [&recorded[..], b"{\"bench\":\"farm\"}\n"].concat()).unwrap();
+    let broken = unitape(&["bench", "--render", path]);
+    assert_eq!(broken.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&broken.stderr).into_owned();
+    assert!(said.contains(&format!("run.jsonl:{}:", rows + 1)), "{said}");
+}
+
+/// What the doctor finds is read by set-up scripts, and it must name a cure for whatever it complains about.
+#[test]
+fn the_doctor_names_a_state_and_a_cure() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = unitape(&["doctor", "--json", "--dir", dir.path().to_str().unwrap()]);
+    let findings = lines(&output);
+    let bad = findings.iter().any(|f| f["state"] == "bad");
+    assert_eq!(output.status.code(), Some(i32::from(bad)), "{}", String::from_utf8_lossy(&output.stderr));
+    let names: Vec<&str> = findings.iter().map(|f| f["name"].as_str().unwrap()).collect();
+    for name in [
+        "cores",
+        "memory",
+        "kernel",
+        "shared_memory",
+        "huge_pages",
+        "cpu",
+        "clock",
+        "maps",
+        "disk",
+        "pinning",
+    ] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    for f in &findings {
+        assert!(["ok", "warn", "bad"].contains(&f["state"].as_str().unwrap()), "{f:?}");
+        assert!(!f["what"].as_str().unwrap().is_empty(), "{f:?}");
+        assert_eq!(f["state"] == "ok", f["mend"].as_str().unwrap().is_empty(), "{f:?}");
+    }
+}
+
+/// A directory that cannot be written to is the most common reason that nothing works.
+#[test]
+fn a_directory_that_cannot_be_used_is_bad_and_exits_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a-file");
+    std::fs::write(&file, b"x").unwrap();
+    let output = unitape(&["doctor", "--json", "--dir", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(lines(&output).iter().any(|f| f["name"] == "disk" && f["state"] == "bad"));
+}
