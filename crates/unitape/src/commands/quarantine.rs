@@ -101,7 +101,10 @@ pub fn run(args: Args) -> output::Result {
             } else {
                 say!(
                     "{} tried, {} recovered ({} events, flagged late), {} left",
-                    done.tried, done.recovered, done.events, done.left
+                    done.tried,
+                    done.recovered,
+                    done.events,
+                    done.left
                 );
             }
             Ok(if done.left > 0 { Done::Flawed } else { Done::Clean })

@@ -312,12 +312,7 @@ fn info(dir: &Path, json: bool) -> output::Result {
         return Ok(Done::Clean);
     }
     say!("tape      {}, format {}", info.id, info.format);
-    say!(
-        "segments  {} of {}, {} on disk",
-        info.segments,
-        bytes(info.segment_bytes),
-        bytes(info.disk_bytes)
-    );
+    say!("segments  {} of {}, {} on disk", info.segments, bytes(info.segment_bytes), bytes(info.disk_bytes));
     say!("positions {} to {}, durable to {}", info.first, info.end, info.durable);
     say!("frames    {}, of them {} events", grouped(info.frames), grouped(info.ordinals));
     match info.writer {
