@@ -67,7 +67,7 @@ pub struct Options {
     /// Where the recorder of a hot tape runs.
     pub recorder: RecorderPlace,
     /// How far ahead of a writer pages are faulted in on a disk, in bytes; further, up to a segment, when that
-    /// proves too little. In memory whole segments are. 0: not at all.
+    /// proves too little; 0: not at all. In memory whole segments are, whatever this says.
     pub prefault_bytes: u64,
     /// When frames become durable.
     pub sync: Sync,
