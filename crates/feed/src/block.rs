@@ -3,6 +3,8 @@
 //! The block travels: filled at intake, decoded by its worker, given ids and a place by the sequencer, copied
 //! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
 
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
 use unitape_model::{Dict, Dictionary, Kind, Refusal, Resolve};
 
 /// Bytes of a source and what became of them.
@@ -34,6 +36,8 @@ pub struct Block {
     pub runs: Vec<SequenceRun>,
     /// The names of sessions in `runs`.
     pub sessions: Vec<Vec<u8>>,
+    /// Finds sessions by name, and their latest runs.
+    pub index: SessionIndex,
     /// The account of the block.
     pub tally: Tally,
     /// The account as it stood at each progress unit.
@@ -94,7 +98,7 @@ pub struct Fixup {
     pub id: u32,
 }
 
-/// Messages of one session whose sequence numbers follow one another in the block.
+/// Messages of one session between two marks of progress of the block.
 #[derive(Clone, Copy, Debug)]
 pub struct SequenceRun {
     /// Index into the block's sessions.
@@ -153,6 +157,7 @@ impl Block {
         self.raw.clear();
         self.runs.clear();
         self.sessions.clear();
+        self.index.clear();
         self.tally = Tally::default();
         self.tallies.clear();
         self.added.clear();
@@ -231,6 +236,7 @@ impl Block {
     pub fn mark_progress(&mut self, through: u64, end: bool) {
         let tally = self.tallies.len() as u32;
         self.tallies.push(self.tally);
+        self.index.open_runs = self.runs.len();
         self.push(through, NO_TS, 0, What::Progress { tally, end });
     }
 
@@ -253,21 +259,20 @@ impl Block {
     /// Notes a sequence number; `maybe` for a message that may have been sent before.
     #[inline]
     pub fn note_sequence(&mut self, session: &[u8], sequence: u64, maybe: bool) {
-        let units = self.units.len() as u32;
-        if let Some(run) = self.runs.last_mut()
-            && !maybe
-            && !run.maybe
-            && self.sessions[run.session as usize] == session
-            && !self.units[run.units_before as usize..].last().is_some_and(Unit::is_progress)
-        {
+        let id = self.index.id(&mut self.sessions, session);
+        let latest = self.index.latest[id] as usize;
+        if !maybe && latest >= self.index.open_runs && latest < self.runs.len() {
+            let run = &mut self.runs[latest];
             run.max = run.max.max(sequence);
             return;
         }
-        let index = self.sessions.iter().position(|s| s == session).unwrap_or_else(|| {
-            self.sessions.push(session.to_vec());
-            self.sessions.len() - 1
-        });
-        self.runs.push(SequenceRun { session: index as u32, max: sequence, units_before: units, maybe });
+        self.index.latest[id] = self.runs.len() as u32;
+        let units_before = self.units.len() as u32;
+        self.runs.push(SequenceRun { session: id as u32, max: sequence, units_before, maybe });
+        if maybe {
+            // What comes behind it must not be taken for what it is compared with.
+            self.index.open_runs = self.runs.len();
+        }
     }
 
     fn push(&mut self, offset: u64, ts: i64, events: u32, what: What) {
@@ -280,6 +285,45 @@ impl Block {
             events,
             what,
         });
+    }
+}
+
+/// The sessions of a block: found by name, each with its latest run.
+#[derive(Debug, Default)]
+pub struct SessionIndex {
+    ids: HashTable<u32>,
+    /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
+    hasher: DefaultHashBuilder,
+    /// By session.
+    latest: Vec<u32>,
+    /// Runs before this one are closed: a mark of progress, or a message that may have been sent before, stands
+    /// behind them.
+    open_runs: usize,
+}
+
+impl SessionIndex {
+    fn clear(&mut self) {
+        self.ids.clear();
+        self.latest.clear();
+        self.open_runs = 0;
+    }
+
+    #[inline]
+    fn id(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8]) -> usize {
+        let hash = self.hasher.hash_one(name);
+        match self.ids.find(hash, |id| sessions[*id as usize] == name) {
+            Some(&id) => id as usize,
+            None => self.add(sessions, name, hash),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8], hash: u64) -> usize {
+        let id = sessions.len();
+        sessions.push(name.to_vec());
+        self.latest.push(u32::MAX);
+        self.ids.insert_unique(hash, id as u32, |id| self.hasher.hash_one(&sessions[*id as usize][..]));
+        id
     }
 }
 

@@ -221,7 +221,7 @@ impl FixDecoder {
             return Ok(Outcome::Ignored);
         }
         let ts = event_time(plan, &message)?;
-        fill_picks(plan, rule, &message, picks)?;
+        fill_picks(plan, rule, &message, entry, picks)?;
         let message = Message { picks, ..message };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(parse_u64);
         let mut writer = Writer {
@@ -373,7 +373,7 @@ fn each_entry(
     mut f: impl FnMut(std::ops::Range<usize>) -> Result<(), Refused>,
 ) -> Result<(), Refused> {
     let tokens = message.tokens;
-    let Some(at) = tokens.iter().position(|t| t.tag == group.count_tag) else { return Ok(()) };
+    let Some(at) = usize::from(message.slots[usize::from(group.count)]).checked_sub(1) else { return Ok(()) };
     let stated = parse_u64(tokens[at].of(message.bytes));
     let (mut found, mut start) = (0u64, at + 1);
     while tokens.get(start).is_some_and(|t| t.tag == group.delimiter) {
@@ -409,16 +409,20 @@ fn fill_entry(group: &GroupPlan, tokens: &[Token], range: std::ops::Range<usize>
     }
 }
 
-fn fill_picks(plan: &Plan, rule: &Rule, message: &Message<'_>, picks: &mut [u16]) -> Result<(), Refused> {
+fn fill_picks(
+    plan: &Plan,
+    rule: &Rule,
+    message: &Message<'_>,
+    entry: &mut [u16],
+    picks: &mut [u16],
+) -> Result<(), Refused> {
     for &g in &rule.pick_groups {
         let group = &plan.groups[g];
         each_entry(group, message, |range| {
+            fill_entry(group, message.tokens, range, entry);
             for (p, found) in plan.picks.iter().zip(picks.iter_mut()).filter(|(p, _)| p.group == g) {
-                let of_entry =
-                    |slot: u8| range.clone().find(|&i| group.members.get(message.tokens[i].tag) == slot);
-                let key = of_entry(p.key).map(|i| message.tokens[i].of(message.bytes));
-                if *found == 0 && key == Some(&p.is[..]) {
-                    *found = of_entry(p.value).map_or(0, |i| i as u16 + 1);
+                if *found == 0 && message.token(entry[usize::from(p.key)]) == Some(&p.is[..]) {
+                    *found = entry[usize::from(p.value)];
                 }
             }
             Ok(())

@@ -28,7 +28,7 @@ pub struct Dictionary {
 struct Table {
     /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
     hasher: DefaultHashBuilder,
-    ids: HashTable<u32>,
+    ids: HashTable<Entry>,
     /// End of each name in `text`; the name of id `n` ends at `ends[n - 1]`.
     ends: Vec<u32>,
     text: Vec<u8>,
@@ -109,10 +109,54 @@ pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
     std::str::from_utf8(name).map(|_| ()).map_err(|_| crate::Refusal::NotUtf8)
 }
 
+/// A name's id beside what tells it from other names, so that a look-up touches one cache line.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: Key,
+    id: u32,
+}
+
+/// All of a short name, or length and both ends of a long one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    first: u64,
+    last: u64,
+    len: u32,
+}
+
+impl Key {
+    #[inline]
+    fn of(name: &[u8]) -> Self {
+        let four = |b: &[u8; 4]| u64::from(u32::from_le_bytes(*b));
+        let (first, last) = match (name.first_chunk(), name.last_chunk()) {
+            // The two overlap in the middle; the length says where.
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => match (name.first_chunk(), name.last_chunk()) {
+                (Some(first), Some(last)) => (four(first), four(last)),
+                _ => (name.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
+            },
+        };
+        Self { first, last, len: name.len() as u32 }
+    }
+
+    /// Whether it says all of the name.
+    #[inline]
+    fn is_whole(self) -> bool {
+        self.len <= 16
+    }
+
+    #[inline]
+    fn hash(self, name: &[u8], hasher: &DefaultHashBuilder) -> u64 {
+        if self.is_whole() { hasher.hash_one((self.first, self.last)) } else { hasher.hash_one(name) }
+    }
+}
+
 impl Table {
     #[inline]
     fn get(&self, name: &[u8]) -> Option<u32> {
-        self.ids.find(self.hasher.hash_one(name), |&id| self.name(id) == Some(name)).copied()
+        let key = Key::of(name);
+        let same = |e: &Entry| e.key == key && (key.is_whole() || self.name(e.id) == Some(name));
+        self.ids.find(key.hash(name, &self.hasher), same).map(|e| e.id)
     }
 
     #[inline]
@@ -127,10 +171,11 @@ impl Table {
         self.text.extend_from_slice(name);
         self.ends.push(u32::try_from(self.text.len()).expect("names under 4 GiB"));
         let (ends, text, hasher) = (&self.ends, &self.text, &self.hasher);
-        self.ids.insert_unique(hasher.hash_one(name), id, |&id| {
-            let i = id as usize - 1;
+        let key = Key::of(name);
+        self.ids.insert_unique(key.hash(name, hasher), Entry { key, id }, |e| {
+            let i = e.id as usize - 1;
             let start = if i == 0 { 0 } else { ends[i - 1] as usize };
-            hasher.hash_one(&text[start..ends[i] as usize])
+            e.key.hash(&text[start..ends[i] as usize], hasher)
         });
     }
 }
@@ -153,6 +198,28 @@ mod tests {
             }
             prop_assert_eq!(d.len(Dict::Owner) as usize, twin.len());
             prop_assert_eq!(d.get(Dict::Venue, b"A"), None);
+        }
+    }
+
+    proptest! {
+        /// Names of every length around where a key stops holding all of a name, alike but for one byte.
+        #[test]
+        fn names_that_differ_in_one_byte_are_different(
+            name in proptest::collection::vec(b'a'..=b'c', 1..40),
+            others in proptest::collection::vec((0usize..40, b'a'..=b'c'), 0..40),
+        ) {
+            let (mut d, mut twin) = (Dictionary::default(), HashMap::new());
+            for (at, byte) in others {
+                let mut name = name.clone();
+                let at = at % name.len();
+                name[at] = byte;
+                for name in [&name[..], &name[..=at], &name[at..]] {
+                    let next = twin.len() as u32 + 1;
+                    let id = *twin.entry(name.to_vec()).or_insert(next);
+                    prop_assert_eq!(d.get(Dict::Owner, name), (id != next).then_some(id));
+                    prop_assert_eq!(d.intern(Dict::Owner, name).unwrap(), (id, id == next));
+                }
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 
 use super::{FieldTable, FieldText, Mapping, Otherwise, Unlisted};
 use crate::error::Error;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use unitape_model::{Kind, Schema, Spec};
 
 /// Slot number of a tag that nothing names and that is to be kept.
@@ -34,10 +35,11 @@ pub struct Plan {
     /// Values picked out of groups by a key.
     pub picks: Vec<Pick>,
     /// Value tables.
-    pub tables: Vec<HashMap<Vec<u8>, Vec<u8>>>,
+    pub tables: Vec<ValueTable>,
     /// Rules in their order.
     pub rules: Vec<Rule>,
-    by_type: HashMap<Vec<u8>, Vec<usize>>,
+    // What is in it comes from the mapping, so that messages cannot make it slow.
+    by_type: FxHashMap<Vec<u8>, Vec<usize>>,
     untyped: Vec<usize>,
 }
 
@@ -115,6 +117,8 @@ pub struct FieldPlan {
 pub struct GroupPlan {
     /// Tag of its count.
     pub count_tag: u32,
+    /// Slot of its count in the message.
+    pub count: u8,
     /// First tag of every entry.
     pub delimiter: u32,
     /// Slots of its members inside an entry; 0 for a tag that is none of its members.
@@ -134,6 +138,39 @@ pub struct Pick {
     pub key: u8,
     /// The key looked for.
     pub is: Vec<u8>,
+}
+
+/// Value → value. Codes of one byte, which most are, are found without hashing.
+#[derive(Clone, Debug)]
+pub struct ValueTable {
+    /// Index + 1 in `values` by first byte, 0 none.
+    short: Box<[u16; 256]>,
+    long: FxHashMap<Vec<u8>, usize>,
+    values: Vec<Vec<u8>>,
+}
+
+impl ValueTable {
+    fn new(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
+        let mut this = Self { short: Box::new([0; 256]), long: FxHashMap::default(), values: Vec::new() };
+        for (key, value) in pairs {
+            match key[..] {
+                [byte] => this.short[usize::from(byte)] = this.values.len() as u16 + 1,
+                _ => _ = this.long.insert(key, this.values.len()),
+            }
+            this.values.push(value);
+        }
+        this
+    }
+
+    /// What stands for `value`.
+    #[inline]
+    pub fn get(&self, value: &[u8]) -> Option<&[u8]> {
+        let i = match value {
+            [byte] => usize::from(self.short[usize::from(*byte)]).checked_sub(1)?,
+            _ => *self.long.get(value)?,
+        };
+        Some(&self.values[i])
+    }
 }
 
 /// Tag → slot, dense for the tags in use.
@@ -197,7 +234,7 @@ struct Compiler<'m> {
     groups: Vec<GroupPlan>,
     group_names: Vec<String>,
     picks: Vec<Pick>,
-    tables: Vec<HashMap<Vec<u8>, Vec<u8>>>,
+    tables: Vec<ValueTable>,
     table_names: Vec<String>,
 }
 
@@ -234,7 +271,7 @@ impl<'m> Compiler<'m> {
         for (name, table) in &m.table {
             self.table_names.push(name.clone());
             let pairs = table.iter().map(|(k, v)| (k.clone().into_bytes(), v.clone().into_bytes()));
-            self.tables.push(pairs.collect());
+            self.tables.push(ValueTable::new(pairs.collect()));
         }
         for (count, group) in &m.group {
             let at = |e| format!("group.{count}: {e}");
@@ -254,8 +291,12 @@ impl<'m> Compiler<'m> {
             }
             self.slots.set(count_tag, 0);
             let slot_count = group.members.len() + 1;
-            self.groups.push(GroupPlan { count_tag, delimiter, members, slot_count });
+            self.groups.push(GroupPlan { count_tag, count: 0, delimiter, members, slot_count });
             self.group_names.push(count.clone());
+        }
+        // A count may be a member of another group, so all of these come behind all of those.
+        for i in 0..self.groups.len() {
+            self.groups[i].count = self.tag_slot(self.groups[i].count_tag)?;
         }
         let msg_type = self.message_slot("35")?;
         let ts = std::iter::once(&m.message.ts)
@@ -266,7 +307,7 @@ impl<'m> Compiler<'m> {
         let session = m.message.session.iter().map(|t| self.message_slot(t)).collect::<Step<_>>()?;
         let possdup = m.message.possdup.as_ref().map(|t| self.message_slot(t)).transpose()?;
         let mut rules = Vec::new();
-        let mut by_type: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        let mut by_type: FxHashMap<Vec<u8>, Vec<usize>> = FxHashMap::default();
         let mut untyped = Vec::new();
         for (i, rule) in m.rule.iter().enumerate() {
             let at = |e: String| format!("rule {}{e}", i + 1);
@@ -435,7 +476,10 @@ impl<'m> Compiler<'m> {
     }
 
     fn message_slot(&mut self, text: &str) -> Step<u8> {
-        let tag = parse_tag(text)?;
+        self.tag_slot(parse_tag(text)?)
+    }
+
+    fn tag_slot(&mut self, tag: u32) -> Step<u8> {
         let slot = self.slots.get(tag);
         if slot != 0 && slot != KEEP {
             return Ok(slot);
