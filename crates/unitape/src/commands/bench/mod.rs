@@ -5,6 +5,7 @@
 
 mod farm;
 mod fix;
+mod passes;
 mod record;
 mod render;
 mod tape;

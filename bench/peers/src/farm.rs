@@ -1,0 +1,123 @@
+//! Ordered parallel work with nothing in it: ours, `crossbeam-channel` with a reorder map, `rayon` chunks.
+//!
+//! The load is that of `unitape_ring::measure`: blocks of 64 messages of 200 bytes, each message's length read,
+//! blocks numbered in order, the sum of the numbers checked.
+
+use crate::record::{Record, Repeats, cpu_ns};
+use crossbeam_channel::bounded;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use unitape_ring::measure::{Load, measure};
+
+const MESSAGE_BYTES: usize = 200;
+const PER_BLOCK: u64 = 64;
+const WORKERS: usize = 2;
+
+/// Runs the case.
+pub fn run(quick: bool) -> Result<Vec<Record>, String> {
+    let messages = if quick { 20_000 } else { 20_000_000 };
+    let blocks = messages / PER_BLOCK;
+    let messages = blocks * PER_BLOCK;
+    let arena = arena();
+    let load = Load::empty(WORKERS, messages);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(|e| e.to_string())?;
+    let (mut ours, mut crossbeam, mut rayon) = (Repeats::default(), Repeats::default(), Repeats::default());
+    for _ in 0..if quick { 2 } else { 5 } {
+        let before = cpu_ns();
+        let runs = measure(&load, 1).map_err(|e| e.to_string())?;
+        // One run warms up.
+        let cpu = (cpu_ns() - before) / 2;
+        ours.add(runs[0].elapsed.as_nanos() as u64, cpu);
+        check("crossbeam", crossbeam.time(|| channels(&arena, blocks)), messages)?;
+        check("rayon", rayon.time(|| pool.install(|| chunks(&arena, blocks))), messages)?;
+    }
+    let record = |subject: &str, repeats: &Repeats, method: &str| {
+        let bytes = messages * MESSAGE_BYTES as u64;
+        let method =
+            format!("200-byte messages, 64 to a block, each one's length read, {WORKERS} workers; {method}");
+        let record = repeats.record("farm", "empty", messages, bytes, method);
+        Record { subject: subject.to_owned(), threads: WORKERS as u32, ..record }
+    };
+    Ok(vec![
+        record("unitape", &ours, "blocks claimed and numbered in order by the workers themselves"),
+        record(
+            "crossbeam-channel 0.5",
+            &crossbeam,
+            "one thread sends blocks through a bounded channel, one puts what comes back in order with a map",
+        ),
+        record("rayon 1", &rayon, "parallel map over all blocks, collected in order, then numbered"),
+    ])
+}
+
+fn check(who: &str, sum: u64, messages: u64) -> Result<(), String> {
+    let n = u128::from(messages);
+    let expected = (n * n.saturating_sub(1) / 2) as u64;
+    if sum == expected { Ok(()) } else { Err(format!("farm empty: {who}: sum {sum}, not {expected}")) }
+}
+
+fn arena() -> Vec<u8> {
+    let mut arena = vec![0; PER_BLOCK as usize * MESSAGE_BYTES];
+    for message in arena.chunks_exact_mut(MESSAGE_BYTES) {
+        message[..8].copy_from_slice(&(MESSAGE_BYTES as u64).to_le_bytes());
+    }
+    arena
+}
+
+/// Walks a block by its lengths; gives how many messages it has.
+fn walk(arena: &[u8]) -> u64 {
+    let (mut at, mut messages) = (0, 0);
+    while let Some(length) = arena.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes) {
+        at += std::hint::black_box(length) as usize;
+        messages += 1;
+    }
+    messages
+}
+
+/// Numbers the messages of the next block; gives the sum of the numbers.
+fn number(next: &mut u64, messages: u64) -> u64 {
+    let first = *next;
+    *next += messages;
+    first.wrapping_mul(messages).wrapping_add(messages * (messages - 1) / 2)
+}
+
+fn channels(arena: &[u8], blocks: u64) -> u64 {
+    let (to_workers, work) = bounded::<u64>(64);
+    let (to_order, done) = bounded::<(u64, u64)>(64);
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            let (work, to_order) = (work.clone(), to_order.clone());
+            scope.spawn(move || {
+                for block in work {
+                    if to_order.send((block, walk(arena))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop((work, to_order));
+        let order = scope.spawn(move || {
+            let (mut waiting, mut turn, mut next, mut sum) = (BTreeMap::new(), 0, 0, 0u64);
+            for (block, messages) in done {
+                waiting.insert(block, messages);
+                while let Some(messages) = waiting.remove(&turn) {
+                    sum = sum.wrapping_add(number(&mut next, messages));
+                    turn += 1;
+                }
+            }
+            sum
+        });
+        for block in 0..blocks {
+            if to_workers.send(block).is_err() {
+                break;
+            }
+        }
+        drop(to_workers);
+        order.join().unwrap_or(0)
+    })
+}
+
+fn chunks(arena: &[u8], blocks: u64) -> u64 {
+    let counts: Vec<u64> = (0..blocks).into_par_iter().map(|_| walk(arena)).collect();
+    let mut next = 0;
+    counts.into_iter().fold(0, |sum, messages| sum.wrapping_add(number(&mut next, messages)))
+}
