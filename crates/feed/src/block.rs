@@ -3,9 +3,12 @@
 //! The block travels: filled at intake, decoded by its worker, given ids and a place by the sequencer, copied
 //! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
 
+use crate::bookkeeping::{Quarantined, quarantine_frame};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
-use unitape_model::{Dict, Dictionary, Kind, Refusal, Resolve};
+use std::ops::Range;
+use unitape_model::id::PROVISIONAL;
+use unitape_model::{Dict, Dictionary, Refusal, Resolve};
 
 /// Bytes of a source and what became of them.
 #[derive(Debug, Default)]
@@ -63,6 +66,8 @@ pub struct Unit {
     pub raw_end: u32,
     /// How many events it became.
     pub events: u32,
+    /// Bytes of the message in the source; 0 for what is no message with events.
+    pub length: u32,
     /// What it is.
     pub what: What,
 }
@@ -181,14 +186,14 @@ impl Block {
         (&mut self.arena, Names { known, local: &mut self.names, fixups: &mut self.fixups, frame })
     }
 
-    /// Ends a message that became `events` events.
+    /// Ends a message of `length` bytes that became `events` events.
     #[inline]
-    pub fn end_message(&mut self, offset: u64, ts: i64, events: u32, maybe: bool) {
+    pub fn end_message(&mut self, (offset, length): (u64, usize), ts: i64, events: u32, maybe: bool) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
         let what = if maybe { What::Maybe { run: self.runs.len() as u32 - 1 } } else { What::Events };
-        self.push(offset, ts, events, what);
+        self.push(offset, ts, (events, length as u32), what);
     }
 
     /// Ends a message that the mapping does not want.
@@ -200,26 +205,13 @@ impl Block {
 
     /// Puts a message, or garbage, into quarantine.
     pub fn quarantine(&mut self, source: u32, offset: u64, raw: &[u8], reason: &str, detail: &str) {
-        use unitape_model::{EventBuilder, Field, Schema, UnixNanos, Value, flags};
-        let schema = Schema::of(Kind::Quarantine);
-        let set = |e: &mut EventBuilder<'_>, field, value| {
-            let spec = schema.get(field).expect("a field of quarantine");
-            e.set(spec, value).expect("of its sort");
-        };
         // The time and the place in the raw log are the sequencer's to know.
-        let mut e = EventBuilder::begin(&mut self.arena, Kind::Quarantine, UnixNanos(0));
-        e.source(source, offset as u32);
-        set(&mut e, Field::RawAt, Value::UInt(0));
-        set(&mut e, Field::Length, Value::UInt(raw.len() as u64));
-        set(&mut e, Field::Reason, Value::Text(reason));
-        if !detail.is_empty() {
-            set(&mut e, Field::Detail, Value::Text(detail));
-        }
-        e.finish(flags::LAST).expect("a quarantine event is short");
+        let why = Quarantined { ts: 0, source, offset, raw_at: 0, length: raw.len(), reason, detail };
+        quarantine_frame(&mut self.arena, &why);
         self.raw.extend_from_slice(raw);
         self.tally.messages += 1;
         self.tally.quarantined += 1;
-        self.push(offset, NO_TS, 1, What::Quarantine);
+        self.push(offset, NO_TS, (1, 0), What::Quarantine);
     }
 
     /// Marks progress if the message at `start..end` of the source reaches over a multiple of
@@ -237,12 +229,13 @@ impl Block {
         let tally = self.tallies.len() as u32;
         self.tallies.push(self.tally);
         self.index.open_runs = self.runs.len();
-        self.push(through, NO_TS, 0, What::Progress { tally, end });
+        self.push(through, NO_TS, (0, 0), What::Progress { tally, end });
     }
 
-    /// The message of this unit turned out to be a duplicate: the account of the block, and of the marks
+    /// The message of this unit did not become events after all: the account of the block, and of the marks
     /// behind it, says so.
-    pub fn recount_duplicate(&mut self, events: u32, unit: usize) {
+    pub fn recount(&mut self, unit: usize, instead: Instead) {
+        let events = u64::from(self.units[unit].events);
         let later = self.units[unit..].iter().find_map(|u| match u.what {
             What::Progress { tally, .. } => Some(tally as usize),
             _ => None,
@@ -251,9 +244,36 @@ impl Block {
         let tallies = &mut self.tallies[later..];
         for t in tallies.iter_mut().chain([&mut self.tally]) {
             t.with_events -= 1;
-            t.events -= u64::from(events);
-            t.duplicates += 1;
+            t.events -= events;
+            match instead {
+                Instead::Duplicate => t.duplicates += 1,
+                Instead::Quarantined => t.quarantined += 1,
+            }
         }
+    }
+
+    /// The dictionary that has no place for the names that these fix-ups would add to it; `resolved` says which
+    /// have their id already, and gives 0 for others.
+    pub fn without_place(
+        &self,
+        fixups: Range<usize>,
+        dictionary: &Dictionary,
+        resolved: impl Fn(&Fixup) -> u32,
+    ) -> Option<Dict> {
+        let fixups = &self.fixups[fixups];
+        let near = |f: &Fixup| dictionary.len(f.dict) + fixups.len() as u32 > f.dict.id_max();
+        if !fixups.iter().any(near) {
+            return None;
+        }
+        let is_new = |f: &Fixup| {
+            let name = self.names.name(f.dict, f.id).expect("the block's own name");
+            resolved(f) == 0 && dictionary.get(f.dict, name.as_bytes()).is_none()
+        };
+        let mut new: Vec<_> = fixups.iter().filter(|f| is_new(f)).map(|f| (f.dict as u8, f.id)).collect();
+        new.sort_unstable();
+        new.dedup();
+        let count = |dict: Dict| new.iter().filter(|(d, _)| *d == dict as u8).count() as u32;
+        fixups.iter().map(|f| f.dict).find(|&d| count(d) > 0 && dictionary.len(d) + count(d) > d.id_max())
     }
 
     /// Notes a sequence number; `maybe` for a message that may have been sent before.
@@ -275,7 +295,7 @@ impl Block {
         }
     }
 
-    fn push(&mut self, offset: u64, ts: i64, events: u32, what: What) {
+    fn push(&mut self, offset: u64, ts: i64, (events, length): (u32, u32), what: What) {
         self.units.push(Unit {
             offset,
             ts,
@@ -283,9 +303,18 @@ impl Block {
             fixups_end: self.fixups.len() as u32,
             raw_end: self.raw.len() as u32,
             events,
+            length,
             what,
         });
     }
+}
+
+/// What a message turned out to be in its turn.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Instead {
+    Duplicate,
+    Quarantined,
 }
 
 /// The sessions of a block: found by name, each with its latest run.
@@ -356,12 +385,10 @@ impl Resolve for Names<'_> {
 impl Names<'_> {
     #[cold]
     fn provisional(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
-        // An id beyond the dictionary's own bound can only be refused; the sequencer relies on that.
-        let (id, _) = self.local.intern(dict, name)?;
-        if self.known.len(dict) + id > dict.id_max() {
-            return Err(Refusal::DictionaryFull);
-        }
+        // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
+        // comes before, which a worker does not know.
+        let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
         self.fixups.push(Fixup { frame: self.frame, at: at as u32, dict, id });
-        Ok(id | unitape_model::id::PROVISIONAL)
+        Ok(id | PROVISIONAL)
     }
 }

@@ -65,6 +65,38 @@ pub fn progress_frame(out: &mut Vec<u8>, mark: &Progress, t: Tally, sessions: &S
     e.finish(flags::LAST).expect("a progress mark is short");
 }
 
+/// Why a message is in quarantine, and where its bytes are.
+#[derive(Clone, Copy, Debug)]
+pub struct Quarantined<'a> {
+    /// Nanoseconds since 1970.
+    pub ts: i64,
+    /// Id of the source's definition.
+    pub source: u32,
+    /// Where the message starts in the source.
+    pub offset: u64,
+    /// Where it stands in the raw log.
+    pub raw_at: u64,
+    /// Its length, bytes.
+    pub length: usize,
+    /// Why, in one word.
+    pub reason: &'a str,
+    /// Why, for people.
+    pub detail: &'a str,
+}
+
+/// The event of a message in quarantine.
+pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
+    let mut e = EventBuilder::begin(out, Kind::Quarantine, UnixNanos(why.ts));
+    e.source(why.source, why.offset as u32);
+    set(&mut e, Field::RawAt, Value::UInt(why.raw_at));
+    set(&mut e, Field::Length, Value::UInt(why.length as u64));
+    set(&mut e, Field::Reason, Value::Text(why.reason));
+    if !why.detail.is_empty() {
+        set(&mut e, Field::Detail, Value::Text(why.detail));
+    }
+    e.finish(flags::LAST).expect("a quarantine event is short");
+}
+
 /// Sets a field of a bookkeeping frame, which its kind has.
 pub fn set(e: &mut EventBuilder<'_>, field: Field, value: Value<'_>) {
     let spec = e.schema().get(field).expect("a field of the kind");

@@ -138,7 +138,7 @@ impl FixDecoder {
             Ok(Outcome::Events { ts, count }) => {
                 let maybe = self.plan.possdup.is_some_and(|slot| self.value(raw, slot) == Some(b"Y"));
                 let noted = self.note_sequence(block, raw, maybe);
-                block.end_message(offset, ts, count, maybe && noted);
+                block.end_message((offset, raw.len()), ts, count, maybe && noted);
             }
             Err(refused) => {
                 block.back_to(mark);

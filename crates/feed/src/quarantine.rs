@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use unitape_model::{Dict, Event, Field, Header, Kind, Position, flags, frames};
+use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Position, flags, frames};
 use unitape_tape::{Options, Reader, Start, Writer};
 
 const RAW_LOG: &str = "quarantine.raw";
@@ -182,7 +182,7 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>) -> Result<Retried, Error> {
         let format = format_of(&account, e, mapping)?;
         let mut block = Block { base: e.offset, bytes: raw_of(dir, e)?, ..Block::default() };
         block.eof = true;
-        let nothing = unitape_model::Dictionary::default();
+        let nothing = Dictionary::default();
         format.decoder()?.decode(&mut block, e.extent_id, &nothing);
         let whole = block.units.first().is_some_and(|u| u.what == What::Events && u.offset == e.offset)
             && block.tally.messages == 1;
@@ -190,7 +190,7 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>) -> Result<Retried, Error> {
             continue;
         }
         let events = block.units[0].events;
-        let unit = late_unit(&mut account, &mut block)?;
+        let Some(unit) = late_unit(&mut account.dictionary, &mut block) else { continue };
         writer.append(&unit)?;
         done.recovered += 1;
         done.events += u64::from(events);
@@ -200,15 +200,16 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>) -> Result<Retried, Error> {
     Ok(done)
 }
 
-/// The block's one message as frames for the tape: names resolved, definitions first, all flagged late.
-fn late_unit(account: &mut Account, block: &mut Block) -> Result<Vec<u8>, Error> {
+/// The block's one message as frames for the tape: names resolved, definitions first, all flagged late. `None`
+/// when a dictionary has no place for its names.
+fn late_unit(dictionary: &mut Dictionary, block: &mut Block) -> Option<Vec<u8>> {
+    if block.without_place(0..block.fixups.len(), dictionary, |_| 0).is_some() {
+        return None;
+    }
     let mut out = Vec::new();
     for f in std::mem::take(&mut block.fixups) {
         let name = block.names.name(f.dict, f.id).expect("the block's own name").to_owned();
-        let (id, new) = account
-            .dictionary
-            .intern(f.dict, name.as_bytes())
-            .map_err(|r| Error::Inconsistent { position: 0, what: r.to_string() })?;
+        let (id, new) = dictionary.intern(f.dict, name.as_bytes()).expect("it has a place");
         if new {
             define_frame(&mut out, f.dict, id, &name);
         }
@@ -224,7 +225,7 @@ fn late_unit(account: &mut Account, block: &mut Block) -> Result<Vec<u8>, Error>
         at += header.len_bytes();
     }
     out.extend_from_slice(&block.arena[..end]);
-    Ok(out)
+    Some(out)
 }
 
 fn format_of(account: &Account, entry: &Entry, mapping: Option<&Mapping>) -> Result<Format, Error> {

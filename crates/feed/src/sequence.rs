@@ -10,8 +10,10 @@
 //! there are, or on when anything ran.
 
 use crate::account::Account;
-use crate::block::{Block, NO_TS, What};
-use crate::bookkeeping::{Progress, define_frame, progress_frame, source_frame};
+use crate::block::{Block, Instead, NO_TS, Unit, What};
+use crate::bookkeeping::{
+    Progress, Quarantined, define_frame, progress_frame, quarantine_frame, source_frame,
+};
 use crate::error::Error;
 use crate::feed_state::{FeedState, apply_runs};
 use crate::quarantine::RawLog;
@@ -20,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use unitape_model::schema::at;
-use unitape_model::{Dict, Dictionary, Header, frames};
+use unitape_model::{Dict, Dictionary, Header, Refusal, frames};
 use unitape_tape::{Claim, Writer};
 
 /// The state behind the sequencing turnstile.
@@ -283,7 +285,7 @@ impl Sequencer {
                     let seen = feed.sessions.get(&block.sessions[r.session as usize]);
                     if seen.is_some_and(|max| r.max <= *max) {
                         wanted = false;
-                        block.recount_duplicate(unit.events, feed.cursor.unit);
+                        block.recount(feed.cursor.unit, Instead::Duplicate);
                     }
                 }
                 What::Quarantine => {
@@ -308,7 +310,9 @@ impl Sequencer {
                     feed.open_sources -= usize::from(end);
                 }
             }
+            let own = feed.cursor.fixup..unit.fixups_end as usize;
             if wanted {
+                let mut source = state.id;
                 if unit.offset >> 32 != 0 && !unit.is_progress() {
                     let (id, new) = state.extent((unit.offset >> 32) as u32, &mut self.next_source);
                     if new {
@@ -318,18 +322,29 @@ impl Sequencer {
                         source_frame(&mut block.added, id, &state.feed, &facts, &state.sort, base);
                         run.insert(frames.start, start..block.added.len());
                     }
-                    patch_each(&mut block.arena[frames], at::SOURCE, &id.to_le_bytes());
+                    patch_each(&mut block.arena[frames.clone()], at::SOURCE, &id.to_le_bytes());
+                    source = id;
                 }
-                for f in feed.cursor.fixup..unit.fixups_end as usize {
+                let full = block.without_place(own.clone(), &self.dictionary, |f| feed.cursor.resolved(f));
+                if let Some(dict) = full {
+                    block.recount(feed.cursor.unit, Instead::Quarantined);
+                    self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
+                    let added = refuse(block, &mut self.raw, (&unit, feed.running_max, source), dict)?;
+                    run.insert(frames.start, added);
+                    run.skip(frames);
+                    wanted = false;
+                }
+            } else {
+                run.skip(frames);
+            }
+            if wanted {
+                for f in own {
                     let fixup = block.fixups[f];
                     let id = match feed.cursor.resolved(&fixup) {
                         0 => {
                             let name = block.names.name(fixup.dict, fixup.id).expect("the block's own name");
                             let given = self.dictionary.intern(fixup.dict, name.as_bytes());
-                            let (id, new) = given.map_err(|r| Error::Inconsistent {
-                                position: self.writer.end().0,
-                                what: format!("{}: {r}", fixup.dict.name()),
-                            })?;
+                            let (id, new) = given.expect("it has a place");
                             if new {
                                 self.defined.push((fixup.dict, id));
                                 let start = block.added.len();
@@ -344,8 +359,6 @@ impl Sequencer {
                     let width = if fixup.dict == Dict::Venue { 2 } else { 4 };
                     patch(&mut block.arena, fixup.at as usize, &id.to_le_bytes()[..width]);
                 }
-            } else {
-                run.skip(frames);
             }
             feed.cursor.unit += 1;
             feed.cursor.arena = unit.end as usize;
@@ -391,6 +404,32 @@ impl Sequencer {
             }
         }
     }
+}
+
+/// Quarantines a message whose names have no place in `dict`; gives where its event stands in `added`. `message`
+/// is its unit, the time of its place, and the id of its source.
+fn refuse(
+    block: &mut Block,
+    log: &mut RawLog,
+    message: (&Unit, i64, u32),
+    dict: Dict,
+) -> Result<Range<usize>, Error> {
+    let (unit, ts, source) = message;
+    let at = (unit.offset - block.base) as usize;
+    let raw_at = log.append(&block.bytes[at..at + unit.length as usize])?;
+    let detail = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
+    let why = Quarantined {
+        ts: if ts == NO_TS { 0 } else { ts },
+        source,
+        offset: unit.offset,
+        raw_at,
+        length: unit.length as usize,
+        reason: Refusal::DictionaryFull.code(),
+        detail: &detail,
+    };
+    let start = block.added.len();
+    quarantine_frame(&mut block.added, &why);
+    Ok(start..block.added.len())
 }
 
 fn patch_each(mut run: &mut [u8], at: usize, bytes: &[u8]) {

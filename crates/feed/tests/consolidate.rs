@@ -210,3 +210,37 @@ fn what_was_sent_before_is_a_duplicate() {
     let s = outcome.summary;
     assert_eq!((s.messages, s.events, s.duplicates), (6, 4, 2));
 }
+
+/// Venue ids are 16 bits. What has no place any more goes into quarantine, and which messages these are must not
+/// depend on what a worker knew when it decoded them: a worker's guess once did, and another place ended the run.
+#[test]
+fn a_full_dictionary_quarantines_the_same_messages_wherever_blocks_are_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let (distinct, places) = (40_000_u64, 32_767);
+    let line = |i: u64| {
+        format!(
+            "{{\"seq\":{i},\"ts\":{i},\"kind\":\"status\",\"venue\":\"V{i}\",\"instr\":\"I\",\"state\":\"open\"}}\n"
+        )
+    };
+    // Behind the new venues an old one: it has its place.
+    let bytes: String = (1..=distinct).chain([7]).map(line).collect();
+    let path = dir.path().join("venues.jsonl");
+    std::fs::write(&path, bytes).unwrap();
+    let feeds = [unitape_feed::feed_of_option(&format!("v=events:{}", path.display())).unwrap()];
+    let one = dir.path().join("one");
+    let s = run(&one, &feeds, 1, 8 << 20).summary;
+    assert_eq!((s.messages, s.events, s.quarantined), (distinct + 1, places + 1, distinct - places));
+    for (workers, block) in [(1, 10_000), (4, 300_000)] {
+        let other = dir.path().join(format!("{workers}-{block}"));
+        run(&other, &feeds, workers, block);
+        assert_same(&one, &other, &format!("{workers} workers, blocks of {block}"));
+    }
+    let entries = unitape_feed::quarantine::list(&one).unwrap();
+    assert!(entries.iter().all(|e| e.reason == "dict_full"), "{}", entries[0].reason);
+    let (entry, raw) =
+        unitape_feed::quarantine::show(&one, unitape_model::Position(entries[1].position)).unwrap();
+    assert_eq!(raw, line(32_769).trim_end().as_bytes());
+    assert_eq!(entry.length, raw.len() as u64);
+    let retried = unitape_feed::quarantine::retry(&one, None).unwrap();
+    assert_eq!((retried.recovered, retried.left), (0, 7233), "there is still no place");
+}

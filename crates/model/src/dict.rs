@@ -49,13 +49,24 @@ impl Dictionary {
 
     /// The id of `name`, given now if it has none; the flag says whether it is new.
     pub fn intern(&mut self, dict: Dict, name: &[u8]) -> Result<(u32, bool), crate::Refusal> {
+        self.intern_up_to(dict, name, dict.id_max())
+    }
+
+    /// As [`Dictionary::intern`], with ids up to `id_max`: ids that stand for names elsewhere than in events, as
+    /// a block's own do, need not fit an event's place for them.
+    pub fn intern_up_to(
+        &mut self,
+        dict: Dict,
+        name: &[u8],
+        id_max: u32,
+    ) -> Result<(u32, bool), crate::Refusal> {
         if let Some(id) = self.get(dict, name) {
             return Ok((id, false));
         }
         check_name(name)?;
         let table = &mut self.tables[dict as usize];
         let id = table.ends.len() as u32 + 1;
-        if id > dict.id_max() {
+        if id > id_max {
             return Err(crate::Refusal::DictionaryFull);
         }
         table.insert(name, id);
