@@ -3,6 +3,7 @@
 use super::Context;
 use super::record::{Hash, Latency, Record, Repeats, cpu_ns, rounded};
 use crate::output::Failure;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -110,9 +111,11 @@ struct Samples {
 impl Samples {
     /// Gives the median of the repeat.
     fn add(&mut self, measure: impl FnOnce() -> unitape_tape::Result<Vec<u64>>) -> Result<u64, Failure> {
+        let free = Unpinned::keep()?;
         let before = cpu_ns();
         let times = measure()?;
         let cpu = cpu_ns() - before;
+        drop(free);
         let median = percentile(&times, 0.5);
         self.repeats.add(times.iter().sum(), cpu);
         self.times.extend(times);
@@ -146,9 +149,11 @@ fn streamed(context: &Context, backing: &str, options: &Options, case: &str) -> 
     let mut hash = None;
     for _ in 0..context.repeats(5) {
         let place = context.fresh(case)?;
+        let free = Unpinned::keep()?;
         let before = cpu_ns();
         let way = one_way(place.path(), &options, 1, count, &spawn)?;
         repeats.add(way.read_ns, cpu_ns() - before);
+        drop(free);
         hash = Some(read_back(&place.path().join("one-way"), count, LINE)?);
     }
     let what = if sustained { "segments made on the way" } else { "memory faulted in before" };
@@ -179,6 +184,7 @@ fn readers(context: &Context, backing: &str, options: &Options) -> Result<Record
         for (readers, repeats) in [(0, &mut alone), (READERS, &mut with)] {
             let place = context.fresh("readers20")?;
             let tape = place.path().join("tape");
+            let free = Unpinned::keep()?;
             let (mut writer, _) = Writer::open(&tape, TapeId(1), options.clone())?;
             let mut readers = Readers::start(&tape, readers, count)?;
             pin(0);
@@ -188,6 +194,7 @@ fn readers(context: &Context, backing: &str, options: &Options) -> Result<Record
                 writer.append(&unit)?;
             }
             repeats.add(since.elapsed().as_nanos() as u64, cpu_ns() - cpu);
+            drop(free);
             readers.finish(count)?;
             writer.close()?;
             hash = Some(read_back(&tape, count, LINE)?);
@@ -210,6 +217,23 @@ fn readers(context: &Context, backing: &str, options: &Options) -> Result<Record
         output_sha256: output,
         ..record
     })
+}
+
+/// Where this thread may run, and will again when this is dropped: the measurements pin it, and threads that it
+/// starts afterwards would share its core.
+struct Unpinned(CpuSet);
+
+impl Unpinned {
+    fn keep() -> Result<Self, Failure> {
+        Ok(Self(sched_getaffinity(None)?))
+    }
+}
+
+impl Drop for Unpinned {
+    fn drop(&mut self) {
+        // It was allowed there before; if that has just changed, staying pinned is all that can be done.
+        _ = sched_setaffinity(None, &self.0);
+    }
 }
 
 /// The process of the readers; none when there are none.
