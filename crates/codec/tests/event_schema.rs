@@ -14,7 +14,7 @@ fn sort_of(slot: Slot) -> Value {
     };
     let name = json!({"type": "string", "minLength": 1, "maxLength": 255});
     match slot {
-        Slot::Sym { .. } => name,
+        Slot::Sym { .. } | Slot::Publisher { .. } => name,
         Slot::Syms { .. } => json!({"type": "array", "items": name}),
         Slot::Price { .. } => decimal("price, up to nine places"),
         Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => decimal("up to 18 digits"),

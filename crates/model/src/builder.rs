@@ -9,7 +9,8 @@ use crate::kind::{Field, Kind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::refusal::Refusal;
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, Schema, Slot, Spec, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, Schema, Slot,
+    Spec, TAG_UNMAPPED, at,
 };
 use std::sync::OnceLock;
 
@@ -75,6 +76,7 @@ impl<'a> EventBuilder<'a> {
         let tag = spec.field as u16;
         match (spec.slot, value) {
             (Slot::Sym { dict, at }, Value::Sym(d, id)) if d == dict => self.put_sym(dict, at, id),
+            (Slot::Publisher { bank }, Value::Sym(Dict::Venue, id)) => self.put_publisher(bank, id)?,
             (Slot::Syms { dict }, Value::Syms(d, ids)) if d == dict => self.extend(tag, ids),
             (Slot::Price { at }, Value::Price(p)) => self.put_price(at, tag, p),
             (Slot::Decimal { at, exp_at }, Value::Decimal(d)) => {
@@ -114,6 +116,10 @@ impl<'a> EventBuilder<'a> {
                 let id = names.resolve(dict, text, self.start + usize::from(at))?;
                 self.put_sym(dict, at, id);
                 Ok(())
+            }
+            Slot::Publisher { bank } => {
+                let id = names.resolve(Dict::Venue, text, self.start + at::VENUE)?;
+                self.put_publisher(bank, id)
             }
             Slot::Price { at } => {
                 self.put_price(at, spec.field as u16, Price::parse(text)?);
@@ -226,6 +232,16 @@ impl<'a> EventBuilder<'a> {
         } else {
             self.put(at.into(), id.to_le_bytes());
         }
+    }
+
+    /// A quote is a venue's or a bank's; both would stand in one place.
+    fn put_publisher(&mut self, bank: bool, id: u32) -> Result<(), Refusal> {
+        if self.get::<2>(at::VENUE) != [0; 2] {
+            return Err(Refusal::TwoPublishers);
+        }
+        self.put_sym(Dict::Venue, at::VENUE as u16, id);
+        self.buf[self.start + at::KIND_A] |= if bank { PUBLISHER_IS_BANK } else { 0 };
+        Ok(())
     }
 
     #[inline]

@@ -5,7 +5,8 @@ use crate::id::{Dict, InlineId, unpack_id};
 use crate::kind::{Field, Kind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, Schema, Slot, Spec, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, Schema, Slot,
+    Spec, TAG_UNMAPPED, at,
 };
 
 /// The value of a field.
@@ -115,7 +116,7 @@ impl<'a> Event<'a> {
         u32::from_le_bytes(self.get(at::INSTRUMENT))
     }
 
-    /// Id of the venue; 0 none.
+    /// Id of the venue, or of the bank that quotes; 0 none.
     #[inline]
     pub fn venue(&self) -> u16 {
         u16::from_le_bytes(self.get(at::VENUE))
@@ -134,6 +135,10 @@ impl<'a> Event<'a> {
             Slot::Sym { dict: Dict::Venue, at } => {
                 let id = u16::from_le_bytes(self.get(at.into()));
                 (id != 0).then_some(Value::Sym(Dict::Venue, id.into()))
+            }
+            Slot::Publisher { bank } => {
+                let is_bank = self.bytes[at::KIND_A] & PUBLISHER_IS_BANK != 0;
+                (self.venue() != 0 && bank == is_bank).then_some(Value::Sym(Dict::Venue, self.venue().into()))
             }
             Slot::Sym { dict, at } => {
                 let id = u32::from_le_bytes(self.get(at.into()));

@@ -36,6 +36,9 @@ pub enum Refusal {
     /// The event would pass 4 MiB.
     #[error("event longer than 4 MiB")]
     TooLarge,
+    /// A quote that names both a venue and a bank.
+    #[error("a quote is a venue's or a bank's, not both")]
+    TwoPublishers,
     /// No more ids in this dictionary.
     #[error("dictionary full")]
     DictionaryFull,
@@ -55,6 +58,7 @@ impl Refusal {
             Self::WrongSort => "wrong_sort",
             Self::Missing => "missing",
             Self::TooLarge => "too_large",
+            Self::TwoPublishers => "two_publishers",
             Self::DictionaryFull => "dict_full",
         }
     }

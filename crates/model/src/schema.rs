@@ -25,6 +25,9 @@ use crate::kind::{Field, Kind};
 pub enum Slot {
     /// Interned id, u32 (u16 for a venue); 0 none.
     Sym { dict: Dict, at: u16 },
+    /// Interned id in the venue's place, of the venue or of the bank that quotes: one of both, and bit 6 of
+    /// the byte behind it is set for a bank.
+    Publisher { bank: bool },
     /// Interned ids, u32 each, in the extension.
     Syms { dict: Dict },
     /// i64 in 1e-9; `i64::MAX` none.
@@ -78,6 +81,17 @@ pub struct Schema {
     pub fields: &'static [Spec],
 }
 
+impl Slot {
+    /// The dictionary of a slot that holds one interned id.
+    pub fn dict(self) -> Option<Dict> {
+        match self {
+            Slot::Sym { dict, .. } => Some(dict),
+            Slot::Publisher { .. } => Some(Dict::Venue),
+            _ => None,
+        }
+    }
+}
+
 impl Schema {
     /// The layout of `kind`.
     #[inline]
@@ -128,6 +142,9 @@ pub const TAG_UNMAPPED: u16 = 0xfffe;
 pub const EXP_NONE: i8 = -128;
 /// Exponent byte of a narrow decimal that stands in the extension.
 pub const EXP_EXT: i8 = -127;
+
+/// Set in the byte at [`at::KIND_A`] when a bank stands in the venue's place.
+pub const PUBLISHER_IS_BANK: u8 = 1 << 6;
 
 const SIDES: &[&str] = &["B", "S"];
 const CAPACITIES: &[&str] = &["P", "A", "R"];
@@ -291,7 +308,8 @@ const SCHEMAS: &[Schema] = &[
         kind: Kind::Quote,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, VENUE),
+            may(Field::Venue, Slot::Publisher { bank: false }),
+            may(Field::Bank, Slot::Publisher { bank: true }),
             must(Field::Instr, INSTR),
             may(Field::QuoteId, Slot::Id { at: 48, n: 8 }),
             may(Field::Tier, uint(62, 1)),
@@ -519,6 +537,7 @@ pub fn width_bytes(slot: Slot) -> Option<(u16, u16)> {
     let (at, n) = match slot {
         Slot::Sym { dict: Dict::Venue, at } => (at, 2),
         Slot::Sym { at, .. } => (at, 4),
+        Slot::Publisher { .. } => (at::VENUE as u16, 2),
         Slot::Price { at } | Slot::Decimal { at, .. } | Slot::Nanos { at } => (at, 8),
         Slot::DecimalNarrow { at, .. } => (at, 4),
         Slot::Amount { at, .. } => (at, 16),
@@ -554,6 +573,8 @@ mod tests {
                         claim(usize::from(at), ((1u16 << bits) - 1) as u8 * (1 << shift), spec.field);
                     }
                     Slot::Bool { at, shift } => claim(usize::from(at), 3 << shift, spec.field),
+                    // One place for both, and the mark that tells them apart.
+                    Slot::Publisher { bank: true } => claim(at::KIND_A, PUBLISHER_IS_BANK, spec.field),
                     slot => {
                         let (at, n) = width_bytes(slot).unwrap_or((0, 0));
                         (at..at + n).for_each(|i| claim(usize::from(i), 0xff, spec.field));

@@ -79,6 +79,7 @@ fn owners(schema: &Schema) -> Vec<&'static str> {
     for spec in schema.fields {
         match spec.slot {
             Slot::Code { at, .. } | Slot::Bool { at, .. } => place(at, 1, "bits"),
+            Slot::Publisher { .. } => place(36, 2, "publisher"),
             slot => {
                 if let Some((at, n)) = width_bytes(slot) {
                     place(at, n, spec.field.name());
@@ -100,6 +101,10 @@ fn describe(slot: Slot) -> (String, String) {
     let upto = |n: u16, what: &str| if n == 0 { what.to_owned() } else { format!("{what}, {n} bytes") };
     match slot {
         Slot::Sym { dict, at } => (place(at), format!("id of a name ({})", dict.name())),
+        Slot::Publisher { bank } => {
+            let when = if bank { "set" } else { "not set" };
+            (place(36), format!("id of a name (venue), when bit 6 at 38 is {when}"))
+        }
         Slot::Syms { dict } => (place(EXT_ONLY), format!("ids of names ({}), u32 each", dict.name())),
         Slot::Price { at } => (place(at), "price, i64 in 1e-9".to_owned()),
         Slot::Decimal { at, exp_at } => (place(at), format!("i64 mantissa, exponent at {exp_at}")),

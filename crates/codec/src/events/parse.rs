@@ -168,7 +168,7 @@ impl<'a> Naming<'a> for ById<'a> {
     }
 
     fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineError> {
-        let Slot::Sym { dict, .. } = spec.slot else { unreachable!("called for Slot::Sym") };
+        let dict = spec.slot.dict().expect("called for slots of one name");
         let max = if dict == Dict::Venue { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
         let id = self.id(spec)?.parse::<u64>().ok().filter(|id| (1..=max).contains(id));
         let id = id.ok_or_else(|| wrong(spec, "its id in ids is no id"))? as u32;
@@ -365,7 +365,7 @@ fn fill<'a>(
     for (spec, value) in schema.fields.iter().zip(values) {
         let Some(json) = *value else { continue };
         match spec.slot {
-            Slot::Sym { .. } => naming.sym(event, spec, json)?,
+            Slot::Sym { .. } | Slot::Publisher { .. } => naming.sym(event, spec, json)?,
             Slot::Syms { .. } => naming.syms(event, spec, json)?,
             _ => set(event, spec, json)?,
         }
@@ -426,7 +426,7 @@ fn set(event: &mut EventBuilder<'_>, spec: &Spec, json: &str) -> Result<(), Line
             event.set(spec, Value::Nanos(UnixNanos(t)))
         }
         Slot::Json => event.set(spec, Value::Json(json)),
-        Slot::Sym { .. } | Slot::Syms { .. } => Err(Refusal::WrongSort),
+        Slot::Sym { .. } | Slot::Publisher { .. } | Slot::Syms { .. } => Err(Refusal::WrongSort),
     }
     .map_err(refused)
 }
