@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use unitape_feed::{Format, Mapping};
 
 static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
-    let mapped = Mapping::all_built_in().map(|m| Format::Fix(Box::new(m)));
+    let mapped = Mapping::all_built_in().map(|m| Format::by(m).expect("shipped"));
     mapped.chain([Format::Events]).collect()
 });
 

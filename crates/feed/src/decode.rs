@@ -36,6 +36,20 @@ pub enum Decoder {
 }
 
 impl Format {
+    /// The format of a mapping, with it.
+    ///
+    /// # Errors
+    /// When the mapping's format is none that has mappings.
+    pub fn by(mapping: Mapping) -> Result<Self, Error> {
+        match mapping.format.as_str() {
+            "fix" => Ok(Format::Fix(Box::new(mapping))),
+            other => Err(Error::Mapping {
+                origin: mapping.origin,
+                what: format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", ")),
+            }),
+        }
+    }
+
     /// The format's word.
     pub fn name(&self) -> &'static str {
         match self {
@@ -77,12 +91,19 @@ impl Format {
     pub fn named(format: &str, mapping: &str) -> Result<Self, Error> {
         let config = |what: String| Error::Config { origin: "feed".to_owned(), what };
         match format {
-            "fix" if mapping.is_empty() => {
-                Err(config("format fix needs a mapping: name=fix:MAPPING:path".to_owned()))
-            }
-            "fix" => Ok(Format::Fix(Box::new(Mapping::load(mapping)?))),
             "events" => Ok(Format::Events),
-            other => Err(config(format!("no format `{other}`; formats: fix, events"))),
+            mapped if MAPPED.contains(&mapped) && mapping.is_empty() => {
+                Err(config(format!("format {mapped} needs a mapping: name={mapped}:MAPPING:path")))
+            }
+            mapped if MAPPED.contains(&mapped) => {
+                let mapping = Mapping::load(mapping)?;
+                if mapping.format != mapped {
+                    let Mapping { name, format, .. } = mapping;
+                    return Err(config(format!("mapping {name} is for format {format}, not {mapped}")));
+                }
+                Format::by(mapping)
+            }
+            other => Err(config(format!("no format `{other}`; formats: {}, events", MAPPED.join(", ")))),
         }
     }
 
@@ -93,6 +114,17 @@ impl Format {
             Format::Events => jsonl::cut(buf),
         }
     }
+}
+
+/// Formats whose messages become events by a mapping.
+const MAPPED: [&str; 1] = ["fix"];
+
+/// Whether a mapping can be compiled for its format.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(mapping: &Mapping) -> Result<(), Error> {
+    Format::by(mapping.clone())?.decoder().map(drop)
 }
 
 impl Decoder {

@@ -48,7 +48,7 @@ fn recognise(head: &[u8]) -> Option<Format> {
     };
     // The mapping that asks for most is the one that knows the file best.
     let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
-    Some(Format::Fix(Box::new(best)))
+    Format::by(best).ok()
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

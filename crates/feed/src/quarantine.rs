@@ -233,7 +233,7 @@ fn format_of(account: &Account, entry: &Entry, mapping: Option<&Mapping>) -> Res
     let sort = source.map(|s| s.sort.clone()).unwrap_or_default();
     let name = sort.mapping.as_deref().and_then(|m| m.split('@').next()).unwrap_or_default();
     match mapping {
-        Some(m) if m.format == sort.format => Ok(Format::Fix(Box::new(m.clone()))),
+        Some(m) if m.format == sort.format => Format::by(m.clone()),
         _ => Format::named(&sort.format, name),
     }
 }

@@ -32,14 +32,32 @@
 //! keep = { entry_time = "273" }   # kept beside the fields, under this name
 //! ```
 //!
-//! A field is a tag, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
+//! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
 //! `{ const = "XJSE" }`, or the value of a group entry that is picked by a key:
 //! `{ group = "453", key = "452", is = "3", value = "448" }`. A group that looks different in different
 //! messages is told several times, under names of its own with `count = "268"`.
+//!
+//! The example is FIX, whose paths are tags. How another format spells its paths is told in its module; all
+//! else is the same for all of them:
+//!
+//! | module | holds |
+//! |---|---|
+//! | `seam` | what a format adds: [`Dialect`] when a mapping is compiled, [`Message`] for each message |
+//! | `compile` | the text to a [`Plan`], with every path a numbered slot |
+//! | `plan` | rules, conditions, events, tables over slots |
+//! | `apply` | the [`Mapper`]: a message and a plan to events, or to quarantine |
+//! | `line` | in which line of the file a mistake stands |
 
+mod apply;
+mod compile;
+mod line;
 mod plan;
+mod seam;
 
-pub use plan::{Cond, EventPlan, FieldPlan, From, GroupPlan, KEEP, Pick, Plan, Rule};
+pub use apply::{Mapper, Origin, parse_u64, shown};
+pub use compile::compile;
+pub use plan::Plan;
+pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
 
 use crate::error::Error;
 use serde::Deserialize;
@@ -51,7 +69,7 @@ use std::collections::BTreeMap;
 pub struct Mapping {
     /// Name, by which `--feed` and source definitions refer to it.
     pub name: String,
-    /// Format of the bytes: `fix`.
+    /// Format of the bytes: `fix`, … as [`crate::Format::named`] knows them.
     pub format: String,
     /// One line for people.
     #[serde(default)]
@@ -60,8 +78,8 @@ pub struct Mapping {
     #[serde(default)]
     pub detect: Detect,
     /// What holds for every message.
-    pub message: Message,
-    /// Repeating groups by count tag.
+    pub message: MessageText,
+    /// Repeating groups by the path of their count, or by name.
     #[serde(default)]
     pub group: BTreeMap<String, Group>,
     /// Tables of values.
@@ -92,8 +110,8 @@ pub struct Detect {
 /// What holds for every message.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
-    /// Field of the event time, a UTCTimestamp.
+pub struct MessageText {
+    /// Field of the event time.
     pub ts: String,
     /// Used where `ts` is not there.
     pub ts_or: Option<String>,
@@ -117,7 +135,7 @@ pub struct Message {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unlisted {
-    /// Kept in the event, under their tag.
+    /// Kept in the event, under their path.
     #[default]
     Keep,
     /// Not kept.
@@ -128,7 +146,7 @@ pub enum Unlisted {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// Tag of its count, where the group's name is not that tag.
+    /// Path of its count, where the group's name is not that path.
     pub count: Option<String>,
     /// First field of every entry.
     pub delimiter: String,
@@ -165,7 +183,7 @@ pub struct EventText {
     /// The event's fields.
     #[serde(default)]
     pub fields: BTreeMap<String, FieldText>,
-    /// Fields kept beside them: name and tag.
+    /// Fields kept beside them: name and path.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
 }
@@ -174,10 +192,10 @@ pub struct EventText {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum FieldText {
-    /// A tag.
-    Tag(String),
+    /// A path.
+    Path(String),
     /// Anything more.
-    Table(FieldTable),
+    Table(Box<FieldTable>),
 }
 
 /// The long form of a field.
@@ -219,7 +237,7 @@ impl Mapping {
         })?;
         mapping.text = text.to_owned();
         mapping.origin = origin.to_owned();
-        Plan::compile(&mapping)?;
+        crate::decode::check(&mapping)?;
         Ok(mapping)
     }
 
@@ -306,6 +324,23 @@ mod tests {
         ] {
             let got = error(&format!("{HEAD}{rule}"));
             assert!(got.contains(says), "{got}\nshould say: {says}");
+        }
+    }
+
+    /// "no field `pxx`" in a file of two hundred lines is a hunt without the line.
+    #[test]
+    fn mistakes_name_their_line() {
+        for (rule, line) in [
+            ("[[rule]]\nwhen={35='X'}\n", 4),
+            ("[[rule]]\nignore=true\n[[rule]]\n[[rule.event]]\nkind='bob'\n", 8),
+            ("[[rule]]\n[[rule.event]]\nkind='bbo'\n[rule.event.fields]\ninstr='55'\nbid='x'\n", 9),
+            ("[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={instr='55'}\nkeep={\n a='1',\n b='y',\n}\n", 10),
+            ("[group.268]\nmembers=['1',\n'2','x']\ndelimiter='1'\n[[rule]]\nignore=true", 6),
+            ("[[rule]]\nwhen={35='X',yy='1'}\nignore=true", 5),
+            ("[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={bid='1'}\n", 5),
+        ] {
+            let got = error(&format!("{HEAD}{rule}"));
+            assert!(got.contains(&format!("m.toml:{line}: ")), "{got}\nshould be in line {line} of\n{rule}");
         }
     }
 }

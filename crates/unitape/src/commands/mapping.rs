@@ -56,8 +56,7 @@ fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
     };
     // A tape of its own, that goes when we have looked at it.
     let dir = scratch_dir()?;
-    let feed =
-        Feed { name: "sample".to_owned(), format: Format::Fix(Box::new(mapping)), files: vec![sample] };
+    let feed = Feed { name: "sample".to_owned(), format: Format::by(mapping)?, files: vec![sample] };
     let tried = consolidate(&dir, Options { feeds: vec![feed], ..Options::default() })
         .and_then(|outcome| Ok((outcome, quarantine::list(&dir)?)));
     // What is left behind is temporary by name and place.

@@ -80,7 +80,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
             let tape = place.path().join("tape");
             let feed = Feed {
                 name: "orders".to_owned(),
-                format: Format::Fix(Box::new(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)),
+                format: Format::by(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
                 files: vec![file.clone()],
             };
             let options = Options { feeds: vec![feed], workers, ..Options::default() };

@@ -1,0 +1,416 @@
+//! Messages to events, by a compiled plan.
+//!
+//! A message is all or nothing: if one field of one event is refused, the whole message goes into quarantine
+//! with the field named.
+
+use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Way};
+use super::seam::{Cursor, Message, Refused};
+use super::{Otherwise, plan};
+use crate::block::Block;
+use unitape_model::event::Value;
+use unitape_model::{Dictionary, EventBuilder, Header, Refusal, UnixNanos, flags};
+
+/// Makes events of messages; one per worker and feed. `R` finds a value of a message.
+#[derive(Debug)]
+pub struct Mapper<R> {
+    plan: Plan,
+    /// The group entry in hand.
+    entry: Vec<Option<R>>,
+    picks: Vec<Option<R>>,
+    scratch: Scratch,
+    session: Vec<u8>,
+}
+
+/// Where texts are put together.
+#[derive(Debug, Default)]
+struct Scratch {
+    /// A value as its format's plain text.
+    plain: Vec<u8>,
+    /// A value with its suffix.
+    whole: Vec<u8>,
+}
+
+/// Where a message came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// Id of the source's definition.
+    pub source: u32,
+    /// Offset of the message in the source.
+    pub offset: u64,
+}
+
+/// The name of a session as it came, in bytes; a longer one is told by its hash.
+const SESSION_BYTES_MAX: usize = 128;
+
+enum Outcome {
+    Ignored,
+    Events { ts: i64, count: u32 },
+}
+
+impl<R: Copy> Mapper<R> {
+    /// A mapper by this plan.
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            entry: vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)],
+            picks: vec![None; plan.picks.len()],
+            plan,
+            scratch: Scratch::default(),
+            session: Vec::new(),
+        }
+    }
+
+    /// Makes of one message what its rule says: events, nothing, or an entry of the quarantine.
+    #[inline]
+    pub fn message<M: Message<Ref = R>>(
+        &mut self,
+        block: &mut Block,
+        message: &M,
+        origin: Origin,
+        known: &Dictionary,
+    ) {
+        let mark = block.mark();
+        match self.apply(block, message, origin, known) {
+            Ok(Outcome::Ignored) => {
+                self.note_sequence(block, message, false);
+                block.end_ignored();
+            }
+            Ok(Outcome::Events { ts, count }) => {
+                let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
+                let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.plain) == b"Y");
+                let noted = self.note_sequence(block, message, maybe);
+                block.end_message((origin.offset, message.raw().len()), ts, count, maybe && noted);
+            }
+            Err(refused) => {
+                block.back_to(mark);
+                self.note_sequence(block, message, false);
+                block.quarantine(origin.source, origin.offset, message.raw(), refused.code, &refused.detail);
+            }
+        }
+    }
+
+    fn note_sequence<M: Message<Ref = R>>(&mut self, block: &mut Block, message: &M, maybe: bool) -> bool {
+        let Some(slot) = self.plan.possdup.and(self.plan.sequence) else { return false };
+        let sequence = message.slot(slot).and_then(|v| parse_u64(message.text(v, &mut self.scratch.plain)));
+        let Some(sequence) = sequence else { return false };
+        let mut session = std::mem::take(&mut self.session);
+        session.clear();
+        for (i, slot) in self.plan.session.iter().enumerate() {
+            if i > 0 {
+                session.push(b'>');
+            }
+            if let Some(value) = message.slot(*slot) {
+                session.extend_from_slice(message.text(value, &mut self.scratch.plain));
+            }
+        }
+        // The name stands in every mark of progress: it must be short, and come back from there as it was.
+        if session.len() > SESSION_BYTES_MAX || std::str::from_utf8(&session).is_err() {
+            let hash = blake3::hash(&session).to_hex();
+            session.clear();
+            session.extend_from_slice(b"blake3:");
+            session.extend_from_slice(hash.as_bytes());
+        }
+        block.note_sequence(&session, sequence, maybe);
+        self.session = session;
+        true
+    }
+
+    #[inline]
+    fn apply<M: Message<Ref = R>>(
+        &mut self,
+        block: &mut Block,
+        message: &M,
+        origin: Origin,
+        known: &Dictionary,
+    ) -> Result<Outcome, Refused> {
+        let Self { plan, entry, picks, scratch, .. } = self;
+        let plan = &*plan;
+        let view = View { message, picks: &[], entry: &[] };
+        let found = message.slot(plan.message_type);
+        let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
+        let rules = plan.rules_for(message_type).iter().map(|&i| &plan.rules[i]);
+        let Some(rule) = rules.into_iter().find(|r| view.holds(&r.when, &mut scratch.plain)) else {
+            return Err(Refused {
+                code: "no_rule",
+                detail: format!(
+                    "no rule of the mapping is for {} {}",
+                    M::TYPE,
+                    String::from_utf8_lossy(message_type)
+                ),
+            });
+        };
+        if rule.ignore {
+            return Ok(Outcome::Ignored);
+        }
+        let ts = event_time(plan, message, &mut scratch.plain)?;
+        fill_picks(plan, rule, message, (entry, picks), &mut scratch.plain)?;
+        let view = View { picks, ..view };
+        let sequence = plan.sequence.and_then(|s| message.slot(s));
+        let sequence = sequence.and_then(|v| parse_u64(message.text(v, &mut scratch.plain)));
+        let mut writer = Writer { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0 };
+        // Events of the same group stay together, entry by entry, because the order of entries is feed order.
+        for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
+            let Some(group) = events[0].each else {
+                if view.holds(&events[0].when, &mut writer.scratch.plain) {
+                    writer.event(&events[0], &view)?;
+                }
+                continue;
+            };
+            let mut cursor = Cursor::default();
+            while next_entry(plan, message, group, &mut cursor, entry)? {
+                let view = View { entry, ..view };
+                for event in events {
+                    if view.holds(&event.when, &mut writer.scratch.plain) {
+                        writer.event(event, &view)?;
+                    }
+                }
+            }
+        }
+        match writer.count {
+            0 => Err(Refused { code: "no_event", detail: "no condition of the rule holds".to_owned() }),
+            count => {
+                let last = writer.last;
+                mark_last(&mut block.arena[last..]);
+                Ok(Outcome::Events { ts: ts.0, count })
+            }
+        }
+    }
+}
+
+/// The message in hand, with what was picked out of its groups and the entry in hand (empty outside one).
+struct View<'m, M: Message> {
+    message: &'m M,
+    picks: &'m [Option<M::Ref>],
+    entry: &'m [Option<M::Ref>],
+}
+
+impl<M: Message> Clone for View<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Message> Copy for View<'_, M> {}
+
+type Slots<'s, M> = &'s mut [Option<<M as Message>::Ref>];
+
+/// A value: of the message, or the mapping's own.
+enum Found<'p, R> {
+    Value(R),
+    Const(&'p [u8]),
+}
+
+impl<'m, M: Message> View<'m, M> {
+    #[inline]
+    fn get<'p>(&self, from: &'p From) -> Option<Found<'p, M::Ref>> {
+        match from {
+            From::Message(slot) => self.message.slot(*slot).map(Found::Value),
+            From::Entry(slot) => (*self.entry.get(usize::from(*slot))?).map(Found::Value),
+            From::Pick(i) => self.picks[*i].map(Found::Value),
+            From::Const(value) => Some(Found::Const(value)),
+        }
+    }
+
+    #[inline]
+    fn text<'v>(&self, found: Found<'v, M::Ref>, scratch: &'v mut Vec<u8>) -> &'v [u8]
+    where
+        'm: 'v,
+    {
+        match found {
+            Found::Value(value) => self.message.text(value, scratch),
+            Found::Const(value) => value,
+        }
+    }
+
+    #[inline]
+    fn holds(&self, when: &[Cond], scratch: &mut Vec<u8>) -> bool {
+        when.iter().all(|c| self.get(&c.from).is_some_and(|v| self.text(v, scratch) == &c.value[..]))
+    }
+}
+
+/// Writes the events of one message.
+struct Writer<'w> {
+    block: &'w mut Block,
+    plan: &'w Plan,
+    origin: Origin,
+    ts: UnixNanos,
+    sequence: Option<u64>,
+    known: &'w Dictionary,
+    scratch: &'w mut Scratch,
+    count: u32,
+    /// Where the last event starts in the arena.
+    last: usize,
+}
+
+impl Writer<'_> {
+    fn event<M: Message>(&mut self, plan: &EventPlan, view: &View<'_, M>) -> Result<(), Refused> {
+        let Scratch { plain, whole } = &mut *self.scratch;
+        let (arena, mut names) = self.block.builder(self.known);
+        let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
+        e.source(self.origin.source, self.origin.offset as u32);
+        if let Some(sequence) = self.sequence {
+            e.sequence(sequence);
+        }
+        for field in &plan.fields {
+            let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
+            let Some(found) = found else {
+                if field.spec.required {
+                    return Err(refused::<M>(Refusal::Missing, field, b""));
+                }
+                continue;
+            };
+            let set = match (field.way, found) {
+                (Way::AsItIs, Found::Value(value)) => {
+                    view.message.set(value, &mut e, field.spec, &mut names, plain)
+                }
+                (Way::Time, Found::Value(value)) => match view.message.time(value) {
+                    Some(ts) => e.set(field.spec, Value::Nanos(ts)),
+                    None => Err(Refusal::BadTime),
+                },
+                (_, found) => {
+                    let value = view.text(found, plain);
+                    match translate::<M>(self.plan, field, value, whole)? {
+                        Some(value) => e.set_text(field.spec, value, &mut names),
+                        None => continue,
+                    }
+                }
+            };
+            if let Err(refusal) = set {
+                let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
+                let value = found.map_or(&b""[..], |f| view.text(f, plain));
+                let value = translate::<M>(self.plan, field, value, whole)?.unwrap_or_default();
+                return Err(refused::<M>(refusal, field, value));
+            }
+        }
+        let mut keep = |name: &str, value: &[u8]| {
+            let json = json_string(value);
+            e.unmapped(name, &json).map_err(|r| Refused { code: r.code(), detail: format!("{name}: {r}") })
+        };
+        for (name, from) in &plan.keep {
+            if let Some(found) = view.get(from) {
+                keep(name, view.text(found, plain))?;
+            }
+        }
+        for (name, slot) in &plan.keep_entry {
+            if let Some(found) = view.get(&From::Entry(*slot)) {
+                keep(name, view.text(found, plain))?;
+            }
+        }
+        // What nothing names is the message's, not the entry's: it stands once, in the first event.
+        if self.plan.keeps && self.count == 0 {
+            view.message.unlisted(keep)?;
+        }
+        self.last = e.finish(0).map_err(|r| Refused { code: r.code(), detail: r.to_string() })?;
+        self.count += 1;
+        Ok(())
+    }
+}
+
+fn event_time<M: Message>(plan: &Plan, message: &M, scratch: &mut Vec<u8>) -> Result<UnixNanos, Refused> {
+    let Some(value) = plan.ts.iter().find_map(|s| message.slot(*s)) else {
+        return Err(Refused { code: Refusal::BadTime.code(), detail: "no event time".to_owned() });
+    };
+    message.time(value).ok_or_else(|| Refused {
+        code: Refusal::BadTime.code(),
+        detail: format!("event time: {} is no {}", shown(message.text(value, scratch)), M::TIME),
+    })
+}
+
+#[inline]
+fn next_entry<M: Message>(
+    plan: &Plan,
+    message: &M,
+    group: usize,
+    cursor: &mut Cursor,
+    entry: &mut [Option<M::Ref>],
+) -> Result<bool, Refused> {
+    let entry = &mut entry[..plan.entry_slots[group]];
+    entry.fill(None);
+    message.next_entry(group, cursor, entry)
+}
+
+fn fill_picks<M: Message>(
+    plan: &Plan,
+    rule: &plan::Rule,
+    message: &M,
+    (entry, picks): (Slots<'_, M>, Slots<'_, M>),
+    scratch: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    picks.fill(None);
+    for &group in &rule.pick_groups {
+        let mut cursor = Cursor::default();
+        while next_entry(plan, message, group, &mut cursor, entry)? {
+            for (p, found) in plan.picks.iter().zip(picks.iter_mut()).filter(|(p, _)| p.group == group) {
+                let key = entry[usize::from(p.key)];
+                if found.is_none() && key.is_some_and(|k| message.text(k, scratch) == &p.is[..]) {
+                    *found = entry[usize::from(p.value)];
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value after its table and suffix; `None` when it is to be left out.
+fn translate<'v, M: Message>(
+    plan: &'v Plan,
+    field: &FieldPlan,
+    value: &'v [u8],
+    text: &'v mut Vec<u8>,
+) -> Result<Option<&'v [u8]>, Refused> {
+    let value = match &field.table {
+        None => value,
+        Some((table, otherwise)) => match (plan.tables[*table].get(value), otherwise) {
+            (Some(v), _) => v,
+            (None, Some(Otherwise::Keep)) => value,
+            (None, Some(Otherwise::Omit)) => return Ok(None),
+            (None, None) => return Err(refused_as::<M>("unknown_value", Refusal::BadValue, field, value)),
+        },
+    };
+    let Some(suffix) = &field.suffix else { return Ok(Some(value)) };
+    text.clear();
+    text.extend_from_slice(value);
+    text.extend_from_slice(suffix);
+    Ok(Some(text))
+}
+
+fn refused<M: Message>(r: Refusal, field: &FieldPlan, value: &[u8]) -> Refused {
+    refused_as::<M>(r.code(), r, field, value)
+}
+
+#[cold]
+fn refused_as<M: Message>(code: &'static str, r: Refusal, field: &FieldPlan, value: &[u8]) -> Refused {
+    let name = field.spec.field.name();
+    // An instrument that a symbol table does not know is what users look for first.
+    let code =
+        if code == "unknown_value" && matches!(name, "instr" | "index") { "unknown_symbol" } else { code };
+    Refused { code, detail: format!("{name} ({} {}): {r}: {}", M::FIELD, field.path, shown(value)) }
+}
+
+/// Outside text in a message for people: at most 60 bytes, nothing unprintable.
+pub fn shown(value: &[u8]) -> String {
+    let cut = &value[..value.len().min(60)];
+    format!("\"{}\"{}", cut.escape_ascii(), if cut.len() < value.len() { "…" } else { "" })
+}
+
+fn json_string(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) => serde_json::Value::from(text).to_string(),
+        Err(_) => {
+            let hex: String = value.iter().map(|b| format!("{b:02x}")).collect();
+            format!("{{\"hex\":\"{hex}\"}}")
+        }
+    }
+}
+
+/// A number of at most 19 digits.
+#[inline]
+pub fn parse_u64(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 19 || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(text.iter().fold(0, |n, b| n * 10 + u64::from(b - b'0')))
+}
+
+fn mark_last(frame: &mut [u8]) {
+    Header::read(frame).with_flags(flags::LAST).write(frame);
+}

@@ -1,0 +1,397 @@
+//! From the mapping's text to its plan, with the paths read by the format's [`Dialect`].
+
+use super::plan::{Cond, EventPlan, FieldPlan, From, Pick, Plan, Rule, SLOTS_MAX, ValueTable, Way};
+use super::seam::{Dialect, GroupPlaces, Places};
+use super::{EventText, FieldTable, FieldText, Mapping, RuleText, Unlisted, line};
+use crate::error::Error;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use unitape_model::schema::{Slot, Spec};
+use unitape_model::{Kind, Schema};
+
+/// Compiles a mapping: the plan, and which path has which slot in it.
+///
+/// # Errors
+/// What in it cannot be, and in which line: unknown kinds, fields, paths, tables, groups, or a required field
+/// left out.
+pub fn compile<D: Dialect>(mapping: &Mapping, dialect: &D) -> Result<(Plan, Places<D::Path>), Error> {
+    let compiled = Compiler::new(mapping, dialect).compile();
+    compiled.map_err(|Wrong { what, place }| Error::Mapping {
+        origin: line::origin(&mapping.origin, &mapping.text, &place),
+        what,
+    })
+}
+
+/// What is wrong, and where: keys from the top of the file, indexes of arrays among them.
+#[derive(Debug)]
+struct Wrong {
+    what: String,
+    place: Vec<String>,
+}
+
+type Step<T> = Result<T, Wrong>;
+
+impl std::convert::From<String> for Wrong {
+    fn from(what: String) -> Self {
+        Wrong { what, place: Vec::new() }
+    }
+}
+
+impl Wrong {
+    /// The same, seen from one level up: `key` holds what was wrong.
+    fn under(mut self, key: impl ToString) -> Self {
+        self.place.insert(0, key.to_string());
+        self
+    }
+
+    /// The same with words before it.
+    fn after(mut self, words: impl AsRef<str>) -> Self {
+        self.what.insert_str(0, words.as_ref());
+        self
+    }
+}
+
+struct Compiler<'m, D: Dialect> {
+    mapping: &'m Mapping,
+    dialect: &'m D,
+    slots: BTreeMap<D::Path, u8>,
+    next: usize,
+    groups: Vec<GroupPlaces<D::Path>>,
+    group_names: Vec<&'m str>,
+    picks: Vec<Pick>,
+    tables: Vec<ValueTable>,
+    table_names: Vec<&'m str>,
+}
+
+impl<'m, D: Dialect> Compiler<'m, D> {
+    fn new(mapping: &'m Mapping, dialect: &'m D) -> Self {
+        Self {
+            mapping,
+            dialect,
+            slots: BTreeMap::new(),
+            next: 1,
+            groups: Vec::new(),
+            group_names: Vec::new(),
+            picks: Vec::new(),
+            tables: Vec::new(),
+            table_names: Vec::new(),
+        }
+    }
+
+    fn compile(mut self) -> Step<(Plan, Places<D::Path>)> {
+        let m = self.mapping;
+        for path in self.dialect.framing() {
+            self.slots.insert(path, 0);
+        }
+        for (i, path) in m.message.drop.iter().enumerate() {
+            let path = self.path(path).map_err(|e| e.after("message.drop: ").under(i).under("drop"));
+            self.slots.insert(path.map_err(|e| e.under("message"))?, 0);
+        }
+        for (name, table) in &m.table {
+            self.table_names.push(name);
+            let pairs = table.iter().map(|(k, v)| (k.clone().into_bytes(), v.clone().into_bytes()));
+            self.tables.push(ValueTable::new(pairs.collect()));
+        }
+        for name in m.group.keys() {
+            self.group(name).map_err(|e| e.after(format!("group.{name}: ")).under(name).under("group"))?;
+        }
+        // A count may be a member of another group, so all of these come behind all of those.
+        for i in 0..self.groups.len() {
+            if let Some((path, _)) = self.groups[i].count.clone() {
+                let slot = self.message_slot(&path)?;
+                self.groups[i].count = Some((path, slot));
+            }
+        }
+        let message_type = self.slot_of(D::TYPE_PATH)?;
+        let of_message = |key: &'static str| move |e: Wrong| e.under(key).under("message");
+        let mut ts =
+            vec![self.slot_of(&m.message.ts).map_err(|e| of_message("ts")(e.after("message.ts: ")))?];
+        if let Some(path) = &m.message.ts_or {
+            ts.push(self.slot_of(path).map_err(|e| of_message("ts_or")(e.after("message.ts: ")))?);
+        }
+        let optional = |this: &mut Self, path: &Option<String>, key| {
+            path.as_ref().map(|p| this.slot_of(p).map_err(of_message(key))).transpose()
+        };
+        let sequence = optional(&mut self, &m.message.sequence, "sequence")?;
+        let session: Step<Vec<u8>> = m.message.session.iter().map(|p| self.slot_of(p)).collect();
+        let session = session.map_err(of_message("session"))?;
+        let possdup = optional(&mut self, &m.message.possdup, "possdup")?;
+        let mut rules = Vec::new();
+        let mut by_type: FxHashMap<Vec<u8>, Vec<usize>> = FxHashMap::default();
+        let mut untyped = Vec::new();
+        for (i, rule) in m.rule.iter().enumerate() {
+            rules.push(
+                self.rule(rule).map_err(|e| e.after(format!("rule {}", i + 1)).under(i).under("rule"))?,
+            );
+            match rule.when.get(D::TYPE_PATH) {
+                Some(t) => by_type.entry(t.clone().into_bytes()).or_insert_with(|| untyped.clone()).push(i),
+                None => {
+                    untyped.push(i);
+                    by_type.values_mut().for_each(|list| list.push(i));
+                }
+            }
+        }
+        if rules.is_empty() {
+            return Err("no rule".to_owned().into());
+        }
+        let keeps = m.message.unlisted == Unlisted::Keep;
+        let entry_slots = self.groups.iter().map(entry_slots).collect();
+        let plan = Plan {
+            slot_count: self.next,
+            message_type,
+            ts,
+            sequence,
+            session,
+            possdup,
+            keeps,
+            entry_slots,
+            picks: self.picks,
+            tables: self.tables,
+            rules,
+            by_type,
+            untyped,
+        };
+        Ok((plan, Places { message: self.slots, keeps, groups: self.groups }))
+    }
+
+    fn group(&mut self, name: &'m str) -> Step<()> {
+        let group = &self.mapping.group[name];
+        let mut members = BTreeMap::new();
+        for (i, text) in group.members.iter().enumerate() {
+            if i + 1 >= SLOTS_MAX {
+                return Err("too many members".to_owned().into());
+            }
+            let path = self.path(text).map_err(|e| e.under(i).under("members"))?;
+            members.insert(path.clone(), i as u8 + 1);
+            // The entries are read as entries; at the level of the message they are nothing.
+            self.slots.insert(path, 0);
+        }
+        let count = match &group.count {
+            Some(_) if !D::COUNTED_GROUPS => {
+                let what = "groups of this format have no count".to_owned();
+                return Err(Wrong::from(what).under("count"));
+            }
+            Some(text) => Some(self.path(text).map_err(|e| e.under("count"))?),
+            None if D::COUNTED_GROUPS => Some(self.path(name)?),
+            None => None,
+        };
+        let delimiter = self.path(&group.delimiter).map_err(|e| e.under("delimiter"))?;
+        if !members.contains_key(&delimiter) {
+            let what = "the delimiter must be one of the members".to_owned();
+            return Err(Wrong::from(what).under("delimiter"));
+        }
+        if let Some(count) = &count {
+            self.slots.insert(count.clone(), 0);
+        }
+        self.groups.push(GroupPlaces { count: count.map(|c| (c, 0)), delimiter, members });
+        self.group_names.push(name);
+        Ok(())
+    }
+
+    fn rule(&mut self, rule: &RuleText) -> Step<Rule> {
+        if rule.ignore != rule.event.is_empty() {
+            let what =
+                if rule.ignore { ": `ignore` and events at once" } else { ": neither `ignore` nor an event" };
+            return Err(what.to_owned().into());
+        }
+        let when = self.conditions(&rule.when, None).map_err(|e| e.after(": ").under("when"))?;
+        let mut events = Vec::new();
+        for (j, event) in rule.event.iter().enumerate() {
+            let at = |e: Wrong| e.after(format!(", event {}", j + 1)).under(j).under("event");
+            events.push(self.event(event).map_err(at)?);
+        }
+        let mut pick_groups: Vec<usize> = events.iter().flat_map(|e| self.groups_picked(e)).collect();
+        pick_groups.sort_unstable();
+        pick_groups.dedup();
+        Ok(Rule { when, ignore: rule.ignore, pick_groups, events })
+    }
+
+    fn event(&mut self, text: &EventText) -> Step<EventPlan> {
+        let kind = Kind::from_name(&text.kind)
+            .ok_or_else(|| Wrong::from(format!(": no kind `{}`", text.kind)).under("kind"))?;
+        let schema = Schema::of(kind);
+        if let Some(name) = text.fields.keys().find(|n| schema.find(n).is_none()) {
+            let what = format!(": `{}` has no field `{name}`", text.kind);
+            return Err(Wrong::from(what).under(name).under("fields"));
+        }
+        let each = match &text.each {
+            Some(g) => Some(self.group_named(g).map_err(|e| e.after(": ").under("each"))?),
+            None => None,
+        };
+        let when = self.conditions(&text.when, each).map_err(|e| e.after(": ").under("when"))?;
+        let mut fields = Vec::new();
+        // In the order of the schema, so that the same mapping always writes the same bytes.
+        for spec in schema.fields {
+            let name = spec.field.name();
+            if let Some(f) = text.fields.get(name) {
+                let field = self.field(spec, f, each);
+                fields.push(field.map_err(|e| e.after(format!(", {name}: ")).under(name).under("fields"))?);
+            } else if spec.required {
+                return Err(format!(": `{}` needs the field `{name}`", text.kind).into());
+            }
+        }
+        let mut keep = Vec::new();
+        for (name, path) in &text.keep {
+            let from = self.from(path, each).map_err(|e| e.after(", keep: ").under(name).under("keep"))?;
+            keep.push((name.clone(), from));
+        }
+        let keep_entry = match &text.each {
+            Some(g) if self.mapping.message.unlisted == Unlisted::Keep => self.unnamed_members(text, g)?,
+            _ => Vec::new(),
+        };
+        Ok(EventPlan { kind, each, when, fields, keep, keep_entry })
+    }
+
+    /// The members of group `g` that the event does not name, with their slots.
+    fn unnamed_members(&self, text: &EventText, g: &str) -> Step<Vec<(String, u8)>> {
+        let of_fields = text.fields.values().flat_map(|f| match f {
+            FieldText::Path(p) => [Some(p), None],
+            FieldText::Table(t) => [t.from.as_ref(), t.or.as_ref()],
+        });
+        let texts = of_fields.flatten().chain(text.when.keys()).chain(text.keep.values());
+        let mut named = BTreeSet::new();
+        for path in texts.chain(&self.mapping.message.drop) {
+            let path = self.path(path)?;
+            named.extend(self.dialect.container(&path));
+            named.insert(path);
+        }
+        let mut unnamed = Vec::new();
+        for (i, member) in self.mapping.group[g].members.iter().enumerate() {
+            if !named.contains(&self.path(member)?) {
+                unnamed.push((member.clone(), i as u8 + 1));
+            }
+        }
+        Ok(unnamed)
+    }
+
+    fn groups_picked<'e>(&'e self, event: &'e EventPlan) -> impl Iterator<Item = usize> + 'e {
+        event.fields.iter().filter_map(|f| match f.from {
+            From::Pick(p) => Some(self.picks[p].group),
+            _ => None,
+        })
+    }
+
+    fn field(&mut self, spec: &'static Spec, text: &FieldText, each: Option<usize>) -> Step<FieldPlan> {
+        let long = match text {
+            FieldText::Path(t) => FieldTable { from: Some(t.clone()), ..FieldTable::default() },
+            FieldText::Table(t) => (**t).clone(),
+        };
+        let table = match &long.table {
+            Some(t) => {
+                let i = self.table_names.iter().position(|n| n == t);
+                Some((i.ok_or_else(|| format!("no table `{t}`"))?, long.r#else))
+            }
+            None => None,
+        };
+        let (from, path) = match &long {
+            FieldTable { r#const: Some(c), from: None, group: None, .. } => {
+                (From::Const(c.clone().into_bytes()), "const".to_owned())
+            }
+            FieldTable {
+                group: Some(g),
+                key: Some(key),
+                is: Some(is),
+                value: Some(value),
+                from: None,
+                ..
+            } => {
+                let group = self.group_named(g)?;
+                let mut member = |text: &str| {
+                    let path = self.path(text)?;
+                    self.entry_slot(group, &path)?
+                        .ok_or_else(|| Wrong::from(format!("`{text}` is no member of group `{g}`")))
+                };
+                let pick =
+                    Pick { group, value: member(value)?, key: member(key)?, is: is.clone().into_bytes() };
+                let i = self.picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
+                    self.picks.push(pick);
+                    self.picks.len() - 1
+                });
+                (From::Pick(i), value.clone())
+            }
+            FieldTable { from: Some(t), group: None, r#const: None, .. } => (self.from(t, each)?, t.clone()),
+            _ => {
+                let what = "one of `from`, `const`, or `group` with `key`, `is` and `value`";
+                return Err(what.to_owned().into());
+            }
+        };
+        let or = long.or.as_ref().map(|t| self.from(t, each)).transpose()?;
+        let suffix = long.suffix.clone().map(String::into_bytes);
+        let way = match (&from, &table, &suffix, spec.slot) {
+            (From::Const(_), ..) | (_, Some(_), ..) | (_, _, Some(_), _) => Way::Text,
+            (.., Slot::Nanos { .. } | Slot::MillisAfter { .. }) => Way::Time,
+            _ => Way::AsItIs,
+        };
+        Ok(FieldPlan { spec, from, or, way, table, suffix, path })
+    }
+
+    fn conditions(&mut self, when: &BTreeMap<String, String>, each: Option<usize>) -> Step<Vec<Cond>> {
+        let cond = |(path, value): (&String, &String)| {
+            let from = self.from(path, each).map_err(|e| e.under(path))?;
+            Ok(Cond { from, value: value.clone().into_bytes() })
+        };
+        when.iter().map(cond).collect()
+    }
+
+    fn group_named(&self, name: &str) -> Step<usize> {
+        let found = self.group_names.iter().position(|n| *n == name);
+        found.ok_or_else(|| format!("no group `{name}`").into())
+    }
+
+    fn from(&mut self, text: &str, each: Option<usize>) -> Step<From> {
+        let path = self.path(text)?;
+        if let Some(g) = each
+            && let Some(slot) = self.entry_slot(g, &path)?
+        {
+            return Ok(From::Entry(slot));
+        }
+        self.message_slot(&path).map(From::Message)
+    }
+
+    fn path(&self, text: &str) -> Step<D::Path> {
+        self.dialect.path(text).map_err(Wrong::from)
+    }
+
+    fn slot_of(&mut self, text: &str) -> Step<u8> {
+        let path = self.path(text)?;
+        self.message_slot(&path)
+    }
+
+    /// The slot of `path` in an entry of the group, if it is a member or a part of one.
+    fn entry_slot(&mut self, group: usize, path: &D::Path) -> Step<Option<u8>> {
+        let container = self.dialect.container(path);
+        let group = &mut self.groups[group];
+        if let Some(slot) = group.members.get(path) {
+            return Ok(Some(*slot));
+        }
+        if !container.is_some_and(|c| group.members.contains_key(&c)) {
+            return Ok(None);
+        }
+        let slot = entry_slots(group);
+        if slot >= SLOTS_MAX {
+            return Err(format!("more than {SLOTS_MAX} different fields in an entry").into());
+        }
+        group.members.insert(path.clone(), slot as u8);
+        Ok(Some(slot as u8))
+    }
+
+    fn message_slot(&mut self, path: &D::Path) -> Step<u8> {
+        if let Some(slot) = self.slots.get(path).filter(|s| **s != 0) {
+            return Ok(*slot);
+        }
+        if self.next >= SLOTS_MAX {
+            return Err(format!("more than {SLOTS_MAX} different fields").into());
+        }
+        if let Some(container) = self.dialect.container(path) {
+            self.slots.entry(container).or_insert(0);
+        }
+        self.slots.insert(path.clone(), self.next as u8);
+        self.next += 1;
+        Ok((self.next - 1) as u8)
+    }
+}
+
+/// How many slots an entry has, slot 0 included.
+fn entry_slots<P>(group: &GroupPlaces<P>) -> usize {
+    usize::from(group.members.values().copied().max().unwrap_or(0)) + 1
+}

@@ -1,0 +1,170 @@
+//! The seam: all that a format adds to the mapping.
+//!
+//! ```text
+//!  mapping.toml ──compile──▶ Plan      rules over numbered slots, the same for every format
+//!       │  paths by Dialect   │ Places  which path has which slot, for the format to fill
+//!       ▼                     ▼
+//!  bytes ──format──▶ Message: slot → value ──Mapper──▶ events, quarantine
+//! ```
+//!
+//! A format adds two things. A [`Dialect`] says, when a mapping is compiled, how its fields are named: a FIX tag
+//! (`44`), the name of a column (`bid_price`), a SWIFT tag and a part of it (`32A.amount`). A [`Message`] says,
+//! for each message, which value stands in which slot and how its values are written. Rules, conditions,
+//! groups, tables, constants, what is kept and dropped, event time, sequence and quarantine are not its
+//! business.
+//!
+//! **Slots.** Compiling gives every path that the mapping looks at a small number, and [`Places`] tells the
+//! format which: `message[path] = slot`, 0 for what is known and not wanted; a path that is not there is
+//! *unlisted*. A group's entries have slots of their own: `groups[g].members`. A format whose paths have parts
+//! (`61.amount` of the member `61`) says so with [`Dialect::container`]; a part of a member has a slot in the
+//! entry, and a part that is named makes the whole known.
+//!
+//! **Values** stay where they are: a [`Message::Ref`] is a number that finds one (an index into a table of
+//! tokens or parts). It must stay good while the message does; the mapper keeps it for values that are picked
+//! out of groups.
+//!
+//! **To add a format:** a module beside `fix` with a decoder that frames its bytes, implements both traits and
+//! calls [`Mapper::message`](super::Mapper::message) for each message; its arms in `decode.rs` (`MAPPED` and
+//! `Format`); its mappings in `mappings/` and in `BUILT_IN`.
+
+use crate::block::Names;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use unitape_model::schema::Spec;
+use unitape_model::{EventBuilder, Refusal, UnixNanos};
+
+/// How a format names its fields.
+pub trait Dialect {
+    /// A field's place as the format knows it; two spellings of one place are equal.
+    type Path: Clone + Ord + Debug;
+
+    /// The path by which rules are first told apart, as mappings spell it.
+    const TYPE_PATH: &'static str;
+
+    /// Whether a group has a field that counts its entries. Where it has, the group's name is the path of that
+    /// field unless `count` says otherwise.
+    const COUNTED_GROUPS: bool;
+
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    fn path(&self, text: &str) -> Result<Self::Path, String>;
+
+    /// Fields that framing knows and that say nothing of the market: they are not unlisted.
+    fn framing(&self) -> Vec<Self::Path> {
+        Vec::new()
+    }
+
+    /// The field of which `path` is a part, if it is one.
+    fn container(&self, path: &Self::Path) -> Option<Self::Path> {
+        _ = path;
+        None
+    }
+}
+
+/// Which path has which slot.
+#[derive(Clone, Debug)]
+pub struct Places<P> {
+    /// Slots of the message by path; 0 is known and not wanted. What is not here is unlisted.
+    pub message: BTreeMap<P, u8>,
+    /// Whether unlisted fields are kept.
+    pub keeps: bool,
+    /// The groups, in the order in which [`Message::next_entry`] numbers them.
+    pub groups: Vec<GroupPlaces<P>>,
+}
+
+/// Where the fields of a group's entries go.
+#[derive(Clone, Debug)]
+pub struct GroupPlaces<P> {
+    /// The field that counts the entries, and its slot in the message.
+    pub count: Option<(P, u8)>,
+    /// First field of every entry.
+    pub delimiter: P,
+    /// Slots of an entry by path: 1, 2, … in the order the mapping lists its members, then parts of members.
+    pub members: BTreeMap<P, u8>,
+}
+
+/// A message that its format has taken apart.
+pub trait Message {
+    /// Finds a value of the message.
+    type Ref: Copy + Debug;
+
+    /// What a field is called in errors: `tag`, `column`.
+    const FIELD: &'static str;
+    /// What a message's type is called in errors: `MsgType`.
+    const TYPE: &'static str;
+    /// What an event time must be, in errors: `UTCTimestamp`.
+    const TIME: &'static str;
+
+    /// The bytes of the whole message, as they go into quarantine.
+    fn raw(&self) -> &[u8];
+
+    /// The value in a slot of the message.
+    fn slot(&self, slot: u8) -> Option<Self::Ref>;
+
+    /// The value as plain text: digits with `.` for decimals, `Y` and `N` for flags. This is what tables and
+    /// conditions look at and what is kept. `scratch` is for formats that write it otherwise.
+    fn text<'v>(&'v self, value: Self::Ref, scratch: &'v mut Vec<u8>) -> &'v [u8];
+
+    /// The value as a time.
+    fn time(&self, value: Self::Ref) -> Option<UnixNanos>;
+
+    /// Puts the value into a field of the event; by way of its text unless the format knows a shorter one.
+    ///
+    /// # Errors
+    /// When the field cannot hold it exactly.
+    #[inline]
+    fn set(
+        &self,
+        value: Self::Ref,
+        event: &mut EventBuilder<'_>,
+        spec: &Spec,
+        names: &mut Names<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        event.set_text(spec, self.text(value, scratch), names)
+    }
+
+    /// Fills `entry` with the next entry of a group; false behind the last. `entry` comes with every slot empty,
+    /// the cursor as the call before left it.
+    ///
+    /// # Errors
+    /// When the group is not what it says it is.
+    fn next_entry(
+        &self,
+        group: usize,
+        cursor: &mut Cursor,
+        entry: &mut [Option<Self::Ref>],
+    ) -> Result<bool, Refused> {
+        _ = (group, cursor, entry);
+        Ok(false)
+    }
+
+    /// Passes every field that the mapping does not list to `keep`, name and value.
+    ///
+    /// # Errors
+    /// What `keep` says.
+    fn unlisted(&self, keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+        _ = keep;
+        Ok(())
+    }
+}
+
+/// Where a walk over the entries of a group is; all 0 at its start. The fields are the format's to use.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    /// Where the next entry begins.
+    pub at: usize,
+    /// Entries passed.
+    pub found: u64,
+}
+
+/// Why a message was refused; the words go into quarantine.
+#[derive(Debug)]
+pub struct Refused {
+    /// One word.
+    pub code: &'static str,
+    /// A sentence for people.
+    pub detail: String,
+}
