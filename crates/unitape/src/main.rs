@@ -3,6 +3,8 @@
 //! Exit codes: 0 done, 1 error, 2 usage, 3 finished but with gaps, quarantined or corrupt data.
 
 mod commands;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "`run` and `config show` are on their way"))]
+mod config;
 mod output;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,0 +1,335 @@
+//! Configuration: one TOML file, environment variables over it, the command line over both; and for every value
+//! where it came from.
+//!
+//! ```text
+//!  defaults of T ◀ CONFIG.toml ◀ UNITAPE_* ◀ flags      each overlays the one before
+//!                     │
+//!                     └─▶ T, and Origins: key → file:line, variable, flag or default
+//! ```
+//!
+//! A key is the way down: `tape.dir`. An entry of an array of tables is called by its `name`: `feed.jse.source`.
+//! A variable says the same in capitals, with two underscores where the key has a dot, and one where a name has
+//! a dash: `UNITAPE_FEED__JSE__SOURCE`. Its value is read as TOML where it is TOML, else as text.
+//!
+//! It does not know what the values mean; whoever checks that asks [`Origins::of`] where to point.
+
+mod origin;
+
+pub use origin::{Origin, Origins, show};
+
+use crate::output::Failure;
+use origin::{Step, key_of, lines};
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// A configuration and where its values came from.
+#[derive(Debug)]
+pub struct Loaded<T> {
+    /// The values.
+    pub value: T,
+    /// Where each came from.
+    pub origins: Origins,
+}
+
+/// A value given on the command line.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// As the user wrote it: `--workers`.
+    pub flag: &'static str,
+    /// The key it sets: `workers`.
+    pub key: &'static str,
+    /// The value.
+    pub value: Value,
+}
+
+/// The prefix of variables.
+pub const PREFIX: &str = "UNITAPE_";
+
+/// Reads `file`, lays `vars` over it where their names begin with [`PREFIX`], and `flags` over both.
+///
+/// # Errors
+/// In words that begin with the place: `unitape.toml:7: feed.jse.format: …`.
+pub fn load<T: DeserializeOwned>(
+    file: &Path,
+    vars: impl IntoIterator<Item = (String, String)>,
+    flags: &[Flag],
+) -> Result<Loaded<T>, Failure> {
+    let shown = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::Error(format!("{shown}: {e}")))?;
+    let mut layers = Layers::of(&shown, &text)?;
+    let mut vars: Vec<_> = vars.into_iter().filter(|(name, _)| is_ours(name)).collect();
+    vars.sort();
+    for (name, text) in &vars {
+        layers.overlay_variable(name, text)?;
+    }
+    for flag in flags {
+        let steps = flag.key.split('.').map(|s| Step::Key(s.to_owned())).collect::<Vec<_>>();
+        layers.set(&steps, flag.value.clone(), Origin::Flag(flag.flag))?;
+    }
+    layers.finish()
+}
+
+/// Variables that cannot be a key (they have no two underscores) are for something else.
+fn is_ours(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|rest| rest.contains("__"))
+}
+
+/// The values so far, with their origins.
+struct Layers {
+    table: Table,
+    origins: Origins,
+    /// Variables that were read as TOML, with their text.
+    guessed: Vec<(Vec<Step>, String)>,
+}
+
+impl Layers {
+    fn of(file: &str, text: &str) -> Result<Self, Failure> {
+        let table = text.parse::<Table>().map_err(|e| {
+            let at = e.span().map_or(0, |s| s.start);
+            let line = 1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
+            Failure::Error(format!("{file}:{line}: {}", e.message()))
+        })?;
+        Ok(Self { origins: lines(file, text), table, guessed: Vec::new() })
+    }
+
+    fn overlay_variable(&mut self, name: &str, text: &str) -> Result<(), Failure> {
+        let key: Vec<&str> = name[PREFIX.len()..].split("__").collect();
+        let steps = self.steps_of(name, &key)?;
+        let value = format!("v = {text}").parse::<Table>().ok().and_then(|mut t| t.remove("v"));
+        if value.as_ref().is_some_and(|v| !v.is_str()) {
+            self.guessed.push((steps.clone(), text.to_owned()));
+        }
+        let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
+        self.set(&steps, value, Origin::Variable(name.to_owned()))
+    }
+
+    /// The key that a variable means: names of entries are found without regard to case and dashes.
+    fn steps_of(&self, variable: &str, key: &[&str]) -> Result<Vec<Step>, Failure> {
+        let mut steps: Vec<Step> = Vec::new();
+        let root = Value::Table(self.table.clone());
+        let mut at = Some(&root);
+        for part in key {
+            let same = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(part);
+            let step = match at {
+                Some(Value::Array(entries)) => {
+                    let names = || entries.iter().filter_map(|e| e.get("name")?.as_str());
+                    let index =
+                        entries.iter().position(|e| e.get("name").and_then(Value::as_str).is_some_and(same));
+                    let Some(index) = index else {
+                        let known = names().collect::<Vec<_>>().join(", ");
+                        let what =
+                            format!("{variable}: `{}` has no `{part}`; there are: {known}", key_of(&steps));
+                        return Err(Failure::Error(what));
+                    };
+                    let name = entries[index].get("name").and_then(Value::as_str).unwrap_or_default();
+                    Step::Entry(index, name.to_owned())
+                }
+                Some(Value::Table(t)) => {
+                    let known = t.keys().find(|k| same(k)).cloned();
+                    Step::Key(known.unwrap_or_else(|| part.to_ascii_lowercase()))
+                }
+                _ => Step::Key(part.to_ascii_lowercase()),
+            };
+            at = at.and_then(|v| step.of(v));
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+
+    fn set(&mut self, steps: &[Step], value: Value, origin: Origin) -> Result<(), Failure> {
+        let mut whole = Value::Table(std::mem::take(&mut self.table));
+        let mut at = &mut whole;
+        for (depth, step) in steps.iter().enumerate() {
+            at = match (step, at) {
+                (Step::Key(k), Value::Table(t)) => {
+                    if !t.contains_key(k) {
+                        // Tables on the way came with the value, should they turn out to be wrong.
+                        self.origins.put(&steps[..=depth], origin.clone());
+                    }
+                    t.entry(k.clone()).or_insert_with(|| Value::Table(Table::new()))
+                }
+                (Step::Entry(i, _), Value::Array(a)) => &mut a[*i],
+                _ => {
+                    let what = format!("{origin}: `{}` is not a table", key_of(&steps[..depth]));
+                    return Err(Failure::Error(what));
+                }
+            };
+        }
+        *at = value;
+        if let Value::Table(t) = whole {
+            self.table = t;
+        }
+        self.origins.put(steps, origin);
+        Ok(())
+    }
+
+    fn finish<T: DeserializeOwned>(mut self) -> Result<Loaded<T>, Failure> {
+        loop {
+            let (steps, message) = match read::<T>(&self.table) {
+                Ok(value) => return Ok(Loaded { value, origins: self.origins }),
+                Err(e) => e,
+            };
+            // A variable that looks like a number where text is wanted is text.
+            let guessed = self.guessed.iter().position(|(s, _)| key_of(s) == key_of(&steps));
+            if let Some(i) = guessed {
+                let (steps, text) = self.guessed.swap_remove(i);
+                let origin = self.origins.of(&key_of(&steps));
+                self.set(&steps, Value::String(text), origin)?;
+                continue;
+            }
+            let key = key_of(&steps);
+            let colon = if key.is_empty() { "" } else { ": " };
+            return Err(Failure::Error(format!("{}: {key}{colon}{message}", self.origins.of(&key))));
+        }
+    }
+}
+
+/// The values as `T`, or where something does not fit, and what.
+fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<Step>, String)> {
+    use serde_path_to_error::Segment;
+    serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|e| {
+        let root = Value::Table(table.clone());
+        let mut steps: Vec<Step> = Vec::new();
+        let mut at = Some(&root);
+        for segment in e.path() {
+            let step = match segment {
+                Segment::Map { key } => Step::Key(key.clone()),
+                Segment::Seq { index } => Step::entry(*index, at),
+                Segment::Enum { .. } | Segment::Unknown => continue,
+            };
+            at = at.and_then(|v| step.of(v));
+            steps.push(step);
+        }
+        let message = e.inner().message().to_owned();
+        // An unknown key is told in words only; it is the line of the key that helps.
+        let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split_once('`')).map(|(k, _)| k);
+        let unknown = unknown.filter(|k| at.and_then(|v| v.get(k)).is_some());
+        steps.extend(unknown.map(|k| Step::Key(k.to_owned())));
+        (steps, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Debug, Deserialize, Serialize)]
+    #[serde(deny_unknown_fields)]
+    struct Config {
+        tape: Tape,
+        #[serde(default = "four")]
+        workers: u64,
+        #[serde(default)]
+        feed: Vec<Feed>,
+    }
+
+    #[derive(Debug, Deserialize, Serialize)]
+    #[serde(deny_unknown_fields)]
+    struct Tape {
+        dir: String,
+    }
+
+    #[derive(Debug, Deserialize, Serialize)]
+    #[serde(deny_unknown_fields)]
+    struct Feed {
+        name: String,
+        #[serde(default)]
+        wait_ms: Option<u64>,
+    }
+
+    fn four() -> u64 {
+        4
+    }
+
+    const TEXT: &str = "\
+[tape]
+dir = \"day\"
+
+[[feed]]
+name = \"jse-a\"
+wait_ms = 5
+
+[[feed]]
+name = \"b\"
+";
+
+    fn loaded(text: &str, vars: &[(&str, &str)], flags: &[Flag]) -> Result<Loaded<Config>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        std::fs::write(&file, text).unwrap();
+        let vars = vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        load(&file, vars, flags).map_err(|e| match e {
+            Failure::Error(e) => e.replace(&format!("{}/", dir.path().display()), ""),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn later_layers_win_and_each_value_knows_its_place() {
+        let vars = [
+            ("UNITAPE_FEED__JSE_A__WAIT_MS", "7"),
+            ("UNITAPE_TAPE__DIR", "2011"),
+            ("UNITAPE_ROUNDS", "not for us"),
+        ];
+        let flags = [Flag { flag: "--workers", key: "workers", value: Value::Integer(2) }];
+        let got = loaded(TEXT, &vars, &flags).unwrap();
+        assert_eq!((got.value.workers, got.value.feed[0].wait_ms), (2, Some(7)));
+        assert_eq!(got.value.tape.dir, "2011", "text is wanted, and given back as text");
+        let origin = |key| got.origins.of(key).to_string();
+        assert_eq!(origin("workers"), "--workers");
+        assert_eq!(origin("feed.jse-a.wait_ms"), "UNITAPE_FEED__JSE_A__WAIT_MS");
+        assert!(origin("feed.b.name").ends_with("c.toml:9"), "{}", origin("feed.b.name"));
+        assert!(origin("feed.b.wait_ms").ends_with("c.toml:8"), "what is not there: its table");
+    }
+
+    /// Each of these was once a message without a line, or one that named the wrong one.
+    #[test]
+    fn mistakes_name_their_place() {
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+        let cases: [Case<'_>; 6] = [
+            ("[tape]\ndir = 5\n", &[], "c.toml:2: tape.dir: invalid type: integer `5`, expected a string"),
+            (
+                "[tape]\ndir = \"d\"\ndirr = 1\n",
+                &[],
+                "c.toml:3: tape.dirr: unknown field `dirr`, expected `dir`",
+            ),
+            ("workers = 1\n", &[], "c.toml: missing field `tape`"),
+            ("[tape\n", &[], "c.toml:1: "),
+            (
+                TEXT,
+                &[("UNITAPE_FEED__C__WAIT_MS", "1")],
+                "UNITAPE_FEED__C__WAIT_MS: `feed` has no `C`; there are: jse-a, b",
+            ),
+            (TEXT, &[("UNITAPE_WORKERS__N", "1")], "UNITAPE_WORKERS__N: workers: invalid type"),
+        ];
+        for (text, vars, want) in cases {
+            let got = loaded(text, vars, &[]).unwrap_err();
+            assert!(got.starts_with(want), "{got}\nshould begin with {want}");
+        }
+    }
+
+    #[test]
+    fn all_of_it_can_be_shown() {
+        let got = loaded(TEXT, &[("UNITAPE_FEED__B__WAIT_MS", "9")], &[]).unwrap();
+        let shown = show(&got.value, &got.origins);
+        let text: Vec<String> =
+            shown.iter().map(|s| format!("{} = {}  {}", s.key, s.value, s.origin)).collect();
+        let ends = [
+            ("tape.dir = \"day\"", "c.toml:2"),
+            ("workers = 4", "default"),
+            ("feed.jse-a.name = \"jse-a\"", "c.toml:5"),
+            ("feed.jse-a.wait_ms = 5", "c.toml:6"),
+            ("feed.b.name = \"b\"", "c.toml:9"),
+            ("feed.b.wait_ms = 9", "UNITAPE_FEED__B__WAIT_MS"),
+        ];
+        for (start, end) in ends {
+            assert!(
+                text.iter().any(|t| t.starts_with(start) && t.ends_with(end)),
+                "{start} … {end} in {text:#?}"
+            );
+        }
+        assert_eq!(shown.len(), ends.len());
+    }
+}

@@ -1,0 +1,202 @@
+//! Where values of a configuration came from.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Value};
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// File and line, from 1; line 0 is the file as a whole.
+    File {
+        /// Its path, as it was given.
+        file: String,
+        /// From 1.
+        line: usize,
+    },
+    /// An environment variable.
+    Variable(String),
+    /// An option of the command line.
+    Flag(&'static str),
+    /// Nobody gave it.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, line: 0 } => f.write_str(file),
+            Self::File { file, line } => write!(f, "{file}:{line}"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(flag) => f.write_str(flag),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// One step down a configuration.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Into a table.
+    Key(String),
+    /// Into an array: index, and the entry's `name`, or its index as text where it has none.
+    Entry(usize, String),
+}
+
+impl Step {
+    /// The step to an entry of the array `of`.
+    pub fn entry(index: usize, of: Option<&Value>) -> Self {
+        let name = of.and_then(|a| a.get(index)?.get("name")?.as_str()).map(str::to_owned);
+        Self::Entry(index, name.unwrap_or_else(|| index.to_string()))
+    }
+
+    /// What stands there in `value`.
+    pub fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        match self {
+            Self::Key(k) => value.get(k),
+            Self::Entry(i, _) => value.get(i),
+        }
+    }
+}
+
+/// The key of a way down: `feed.jse.source`.
+pub fn key_of(steps: &[Step]) -> String {
+    let names = steps.iter().map(|s| match s {
+        Step::Key(name) | Step::Entry(_, name) => name.as_str(),
+    });
+    names.collect::<Vec<_>>().join(".")
+}
+
+/// Key → origin.
+#[derive(Clone, Debug)]
+pub struct Origins {
+    file: String,
+    by_key: BTreeMap<String, Origin>,
+}
+
+impl Origins {
+    /// Where the value of `key` came from; for one that was not given, where the nearest table around it stands.
+    pub fn of(&self, key: &str) -> Origin {
+        let mut key = key;
+        loop {
+            if let Some(origin) = self.by_key.get(key) {
+                return origin.clone();
+            }
+            match key.rsplit_once('.') {
+                Some((around, _)) => key = around,
+                None => return Origin::File { file: self.file.clone(), line: 0 },
+            }
+        }
+    }
+
+    /// Notes an origin; what was beneath is overlaid too.
+    pub fn put(&mut self, steps: &[Step], origin: Origin) {
+        let key = key_of(steps);
+        let beneath = format!("{key}.");
+        self.by_key.retain(|k, _| !k.starts_with(&beneath));
+        self.by_key.insert(key, origin);
+    }
+
+    fn exactly(&self, key: &str) -> Origin {
+        self.by_key.get(key).cloned().unwrap_or(Origin::Default)
+    }
+}
+
+/// The line of every key of a file's text.
+pub fn lines(file: &str, text: &str) -> Origins {
+    let mut origins = Origins { file: file.to_owned(), by_key: BTreeMap::new() };
+    if let Ok(top) = DeTable::parse(text) {
+        let mut walk = Walk { file, text, origins: &mut origins };
+        walk.table(String::new(), top.get_ref());
+    }
+    origins
+}
+
+struct Walk<'a> {
+    file: &'a str,
+    text: &'a str,
+    origins: &'a mut Origins,
+}
+
+impl Walk<'_> {
+    fn table(&mut self, prefix: String, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let key = format!("{prefix}{}", name.get_ref());
+            self.value(key, name.span().start, value);
+        }
+    }
+
+    fn value(&mut self, key: String, at: usize, value: &Spanned<DeValue<'_>>) {
+        let line = 1 + self.text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
+        match value.get_ref() {
+            DeValue::Table(t) => self.table(format!("{key}."), t),
+            DeValue::Array(entries) => {
+                for (i, entry) in entries.iter().enumerate() {
+                    let DeValue::Table(t) = entry.get_ref() else { continue };
+                    let name =
+                        t.iter().find(|(k, _)| k.get_ref() == "name").and_then(|(_, v)| match v.get_ref() {
+                            DeValue::String(s) => Some(s.to_string()),
+                            _ => None,
+                        });
+                    let name = name.unwrap_or_else(|| i.to_string());
+                    self.value(format!("{key}.{name}"), entry.span().start, entry);
+                }
+            }
+            _ => {}
+        }
+        self.origins.by_key.insert(key, Origin::File { file: self.file.to_owned(), line });
+    }
+}
+
+/// A value as it is in force.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// Its key.
+    pub key: String,
+    /// The value.
+    pub value: Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Every value of `config`, defaults included, by key.
+pub fn show(config: &impl Serialize, origins: &Origins) -> Vec<Shown> {
+    let mut all = Vec::new();
+    // A configuration is read from TOML, so it can be written as TOML.
+    let value = Value::try_from(config).expect("a configuration is TOML");
+    flatten(&mut Vec::new(), &value, origins, &mut all);
+    all
+}
+
+fn flatten(steps: &mut Vec<Step>, value: &Value, origins: &Origins, all: &mut Vec<Shown>) {
+    let of_tables = |entries: &[Value]| !entries.is_empty() && entries.iter().all(Value::is_table);
+    match value {
+        Value::Table(t) => {
+            for (name, v) in t {
+                steps.push(Step::Key(name.clone()));
+                flatten(steps, v, origins, all);
+                steps.pop();
+            }
+        }
+        Value::Array(entries) if of_tables(entries) => {
+            for (i, v) in entries.iter().enumerate() {
+                steps.push(Step::entry(i, Some(value)));
+                flatten(steps, v, origins, all);
+                steps.pop();
+            }
+        }
+        _ => {
+            let key = key_of(steps);
+            // A value inside a table that a variable or a flag gave as a whole came with it.
+            let exact = origins.exactly(&key);
+            let origin = match (exact, origins.of(&key)) {
+                (Origin::Default, given @ (Origin::Variable(_) | Origin::Flag(_))) => given,
+                (exact, _) => exact,
+            };
+            all.push(Shown { key, value: value.clone(), origin });
+        }
+    }
+}
