@@ -59,7 +59,7 @@ pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES
 pub use reader::{Backoff, Frame, Reader, Run, Start};
 pub use recover::Recovery;
 pub use run::Cursor;
-pub use verify::{Info, Problem, Report, info, retain, verify};
+pub use verify::{Info, Problem, Report, Standing, info, retain, standing, verify};
 pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
 
 /// Kinds of frames that are copied to the dictionary log.

@@ -48,6 +48,34 @@ pub struct Info {
     pub hot: Option<PathBuf>,
 }
 
+/// How a tape stands, as far as can be told without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its identity.
+    pub id: TapeId,
+    /// Oldest position retained.
+    pub first: Position,
+    /// What survives power loss.
+    pub durable: Position,
+    /// Whether a process has it open for writing, or its end is in shared memory.
+    pub live: bool,
+}
+
+/// Looks how the tape in `dir` stands.
+///
+/// # Errors
+/// Not a tape, a foreign version, or damage of its small files.
+pub fn standing(dir: &Path) -> Result<Standing> {
+    let live = Live::open(dir)?;
+    let first = live.indices()?.first().copied().unwrap_or(0);
+    Ok(Standing {
+        id: live.meta.id,
+        first: Position(first.saturating_mul(live.meta.segment_bytes)),
+        durable: Position(load_durable(&live.paths)?.position),
+        live: writer_of(&live.paths).is_some() || live.paths.hot_place().is_some(),
+    })
+}
+
 /// Reads what is known about the tape in `dir`.
 ///
 /// # Errors

@@ -1,0 +1,273 @@
+//! How the fixed part of a kind is cut into columns, and where ids stand in a frame.
+//!
+//! The cells come from the table of [`unitape_model::schema`]: one for each slot, slots wider than eight bytes in
+//! words of eight, and one for each gap between slots. Together they tile the fixed part behind the header word, so
+//! that a frame comes back byte for byte whatever stands in it.
+
+use std::sync::OnceLock;
+
+use unitape_model::schema::{EXT_ONLY, RECV_NONE, SEQ_NONE, Schema, Slot, at, width_bytes};
+use unitape_model::{Dict, Header, Kind, flags};
+
+use crate::column::Nature;
+
+/// A column of the fixed part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// Offset in the frame.
+    pub at: u16,
+    pub nature: Nature,
+    /// Four bytes that are a signed number.
+    pub signed: bool,
+}
+
+impl Cell {
+    /// The value of this cell in `frame`.
+    #[inline]
+    pub fn read(&self, frame: &[u8]) -> u64 {
+        let (at, n) = (usize::from(self.at), usize::from(self.nature.width));
+        match n {
+            8 => u64::from_le_bytes(frame[at..at + 8].try_into().expect("eight bytes")),
+            4 if self.signed => {
+                i64::from(i32::from_le_bytes(frame[at..at + 4].try_into().expect("four bytes"))) as u64
+            }
+            4 => u32::from_le_bytes(frame[at..at + 4].try_into().expect("four bytes")).into(),
+            2 => u16::from_le_bytes(frame[at..at + 2].try_into().expect("two bytes")).into(),
+            1 => frame[at].into(),
+            n => frame[at..at + n].iter().rev().fold(0, |v, b| v << 8 | u64::from(*b)),
+        }
+    }
+}
+
+/// What the store needs to know of a kind.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Bytes of the fixed part.
+    pub fixed: usize,
+    /// Its cells, in order.
+    pub cells: Vec<Cell>,
+    /// Ids in the fixed part: where, and of which dictionary.
+    pub ids: Vec<(usize, Dict)>,
+    /// Lists of ids in the extension, by tag.
+    pub lists: Vec<(u16, Dict)>,
+    /// Whether the instrument of the common part is one.
+    pub has_instrument: bool,
+    /// Whether the venue of the common part is one.
+    pub has_venue: bool,
+    /// Tag of a list of instruments in the extension.
+    pub instruments: Option<u16>,
+}
+
+impl Plan {
+    /// The plan of `kind`.
+    pub fn of(kind: Kind) -> &'static Self {
+        static PLANS: OnceLock<Vec<Option<Plan>>> = OnceLock::new();
+        let all = PLANS.get_or_init(|| (0..=u8::MAX).map(|n| Kind::from_u8(n).map(Plan::make)).collect());
+        all[kind as usize].as_ref().expect("every kind has a plan")
+    }
+
+    fn make(kind: Kind) -> Self {
+        let schema = Schema::of(kind);
+        let fixed = usize::from(schema.fixed_bytes);
+        let mut cells = vec![
+            cell(at::TS_EVENT, 8, None, false),
+            cell(at::SOURCE, 4, None, false),
+            cell(at::OFFSET, 4, None, false),
+            Cell { signed: true, ..cell(at::RECV_DELTA, 4, Some(i64::from(RECV_NONE) as u64), false) },
+            cell(at::SEQUENCE, 4, Some(SEQ_NONE.into()), false),
+        ];
+        let (mut ids, mut lists, mut instruments) = (Vec::new(), Vec::new(), None);
+        for spec in schema.fields {
+            if let Some((at, n)) = width_bytes(spec.slot) {
+                let (mut at, mut n, all) = (usize::from(at), usize::from(n), usize::from(n));
+                let (none, text) = match spec.slot {
+                    Slot::Price { .. } => (Some(i64::MAX as u64), false),
+                    Slot::Nanos { .. } => (Some(i64::MIN as u64), false),
+                    Slot::UInt { width, .. } => (Some(u64::MAX >> (64 - 8 * width)), false),
+                    Slot::MillisAfter { .. } => (Some(u16::MAX.into()), false),
+                    Slot::Id { .. } | Slot::Text { .. } => (None, true),
+                    _ => (None, false),
+                };
+                while n > 0 {
+                    let width = n.min(8);
+                    cells.push(cell(at, width, none.filter(|_| all <= 8), text));
+                    (at, n) = (at + width, n - width);
+                }
+            }
+            match spec.slot {
+                Slot::Decimal { exp_at, .. }
+                | Slot::DecimalNarrow { exp_at, .. }
+                | Slot::Amount { exp_at, .. } => cells.push(cell(exp_at.into(), 1, None, false)),
+                Slot::Sym { dict, at } if at != EXT_ONLY => ids.push((usize::from(at), dict)),
+                Slot::Syms { dict } => {
+                    lists.push((spec.field as u16, dict));
+                    if dict == Dict::Instrument {
+                        instruments = Some(spec.field as u16);
+                    }
+                }
+                _ => {}
+            }
+        }
+        cells.sort_unstable_by_key(|c| c.at);
+        // Several small codes share a byte.
+        cells.dedup_by_key(|c| c.at);
+        let mut plan = Self {
+            fixed,
+            cells: Vec::new(),
+            has_instrument: ids.contains(&(at::INSTRUMENT, Dict::Instrument)),
+            has_venue: ids.contains(&(at::VENUE, Dict::Venue)),
+            ids,
+            lists,
+            instruments,
+        };
+        let mut end = at::TS_EVENT;
+        for c in cells {
+            plan.gap(&mut end, c.at.into());
+            end += usize::from(c.nature.width);
+            plan.cells.push(c);
+        }
+        plan.gap(&mut end, fixed);
+        plan
+    }
+
+    /// Cells for what stands between slots.
+    fn gap(&mut self, end: &mut usize, to: usize) {
+        while *end < to {
+            let width = (to - *end).min(8);
+            self.cells.push(cell(*end, width, None, false));
+            *end += width;
+        }
+    }
+
+    /// The instrument of a frame of this kind; 0 none.
+    #[inline]
+    pub fn instrument(&self, frame: &[u8]) -> u32 {
+        if self.has_instrument {
+            u32::from_le_bytes(frame[at::INSTRUMENT..at::INSTRUMENT + 4].try_into().expect("four bytes"))
+        } else {
+            0
+        }
+    }
+
+    /// Gives each id in `frame` to `change` and puts what comes back in its place.
+    ///
+    /// # Errors
+    /// That of `change`, or a list that is no list of ids.
+    #[inline]
+    pub fn change_ids<E: From<&'static str>>(
+        &self,
+        frame: &mut [u8],
+        mut change: impl FnMut(Dict, u32) -> Result<u32, E>,
+    ) -> Result<(), E> {
+        for &(at, dict) in &self.ids {
+            if dict == Dict::Venue {
+                let id = u16::from_le_bytes([frame[at], frame[at + 1]]);
+                if id != 0 {
+                    let id = u16::try_from(change(dict, id.into())?).map_err(|_| "a venue beyond 16 bits")?;
+                    frame[at..at + 2].copy_from_slice(&id.to_le_bytes());
+                }
+            } else {
+                change_id(&mut frame[at..at + 4], dict, &mut change)?;
+            }
+        }
+        if !self.lists.is_empty() && Header::read(frame).flags() & flags::EXT != 0 {
+            let mut rest = self.fixed;
+            while let Some((tag, range)) = entry(frame, rest) {
+                rest = range.end;
+                let Some(&(_, dict)) = self.lists.iter().find(|(t, _)| *t == tag) else { continue };
+                if range.len() % 4 != 0 {
+                    return Err("a list of ids that is cut short".into());
+                }
+                for id in frame[range].chunks_exact_mut(4) {
+                    change_id(id, dict, &mut change)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a frame of this kind has one of `wanted` in a list of instruments.
+    pub fn lists_instrument(&self, frame: &[u8], wanted: &[u32]) -> bool {
+        let Some(list) = self.instruments.filter(|_| Header::read(frame).flags() & flags::EXT != 0) else {
+            return false;
+        };
+        let mut rest = self.fixed;
+        while let Some((tag, range)) = entry(frame, rest) {
+            rest = range.end;
+            let id = |b: &[u8]| u32::from_le_bytes(b.try_into().expect("four bytes"));
+            // As readers do: the first entry of a tag is the field.
+            if tag == list {
+                return frame[range].chunks_exact(4).any(|b| wanted.contains(&id(b)));
+            }
+        }
+        false
+    }
+}
+
+fn cell(at: usize, width: usize, none: Option<u64>, text: bool) -> Cell {
+    Cell { at: at as u16, nature: Nature { width: width as u8, none, text }, signed: false }
+}
+
+#[inline]
+fn change_id<E>(
+    place: &mut [u8],
+    dict: Dict,
+    change: &mut impl FnMut(Dict, u32) -> Result<u32, E>,
+) -> Result<(), E> {
+    let id = u32::from_le_bytes(place.try_into().expect("four bytes"));
+    if id != 0 {
+        place.copy_from_slice(&change(dict, id)?.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The entry of an extension that begins at `at`: its tag, and where its payload stands.
+fn entry(frame: &[u8], at: usize) -> Option<(u16, std::ops::Range<usize>)> {
+    let head = frame.get(at..at + 6)?;
+    let tag = u16::from_le_bytes([head[0], head[1]]);
+    let n = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
+    let end = (at + 6).checked_add(n).filter(|end| *end <= frame.len())?;
+    (tag != 0).then_some((tag, at + 6..end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte in no cell would come back as zero, one in two cells as whichever is written last.
+    #[test]
+    fn cells_tile_the_fixed_part() {
+        for kind in Kind::EVENTS.into_iter().chain(Kind::META) {
+            let plan = Plan::of(kind);
+            let mut end = at::TS_EVENT;
+            for c in &plan.cells {
+                assert_eq!(usize::from(c.at), end, "{kind:?}");
+                assert!((1..=8).contains(&c.nature.width), "{kind:?}");
+                end += usize::from(c.nature.width);
+            }
+            assert_eq!(end, plan.fixed, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_reads_its_bytes() {
+        let frame: Vec<u8> = (0..64u8).map(|b| b.wrapping_mul(3).wrapping_add(100)).collect();
+        for width in 1..=8 {
+            let c = cell(40, width, None, false);
+            let mut want = [0; 8];
+            want[..width].copy_from_slice(&frame[40..40 + width]);
+            assert_eq!(c.read(&frame), u64::from_le_bytes(want), "{width}");
+        }
+        let signed = Cell { signed: true, ..cell(40, 4, None, false) };
+        let want = i32::from_le_bytes(frame[40..44].try_into().unwrap());
+        assert_eq!(signed.read(&frame), i64::from(want) as u64);
+    }
+
+    #[test]
+    fn instruments_and_venues_are_known_where_they_are_fields() {
+        assert!(Plan::of(Kind::Bbo).has_instrument && Plan::of(Kind::Index).has_instrument);
+        assert!(Plan::of(Kind::Ref).has_venue && !Plan::of(Kind::OrderRecv).has_venue);
+        assert!(!Plan::of(Kind::Payment).has_instrument && Plan::of(Kind::News).instruments.is_some());
+        assert_eq!(Plan::of(Kind::Exec).ids.len(), 8);
+    }
+}

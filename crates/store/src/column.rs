@@ -1,0 +1,547 @@
+//! One column of a block: up to 65,536 integers in vectors of 1,024.
+//!
+//! ```text
+//!  constant    value
+//!  others      min │ unit │ [none] │ vectors …             v = min + unit · u
+//!  vector      width │ first │ [least step] │ [which are none] │ packed u
+//! ```
+//!
+//! `reference`: each vector packs `u − first`, with `first` its least `u`. `delta`: it packs the steps from one `u`
+//! to the next less the least step, with `first` the first `u`. `dictionary`: the chunk begins with the sorted
+//! values, the vectors pack their places in it. A *none* mark (a price of `i64::MAX`, say) would spoil all of it, so
+//! it is taken out and stands in a bitmap of the vectors that have it. Text is tried with its first byte as the most
+//! significant one as well, which makes ids that count up into numbers that count up. Whatever is smallest is written.
+
+use rustc_hash::FxHashMap;
+
+use crate::bits::{PAD, pack, packed_bytes, put_varint, take_varint, unpack, unzigzag, width_of, zigzag};
+
+/// Values of a vector; the last one of a column may have fewer.
+pub(crate) const VECTOR: usize = 1024;
+/// Rows of a block at most.
+pub(crate) const ROWS_MAX: usize = 65_536;
+
+const CONSTANT: u8 = 0;
+const REFERENCE: u8 = 1;
+const DELTA: u8 = 2;
+const DICTIONARY: u8 = 3;
+/// The values stand with their bytes in the other order.
+const SWAPPED: u8 = 0x80;
+/// The chunk names a value for none, and vectors may have a bitmap of it.
+const NONES: u8 = 0x40;
+/// In the width of a vector: a bitmap follows.
+const SOME_NONE: u8 = 0x80;
+/// More different values than this are no dictionary.
+const DISTINCT_MAX: usize = 4096;
+
+/// What the encoder knows of a column beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nature {
+    /// Bytes of a value in a frame: 1 to 8.
+    pub width: u8,
+    /// The value that stands for none, as it is read from the frame.
+    pub none: Option<u64>,
+    /// Text or an id: bytes in the order of reading.
+    pub text: bool,
+}
+
+/// Encodes columns; keeps its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    values: Vec<u64>,
+    units: Vec<u64>,
+    best: Vec<u64>,
+    steps: Vec<u64>,
+    is_none: Vec<bool>,
+    ranks: FxHashMap<u64, u64>,
+    table: Vec<u64>,
+}
+
+/// A way of writing a column, and what it costs.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    encoding: u8,
+    min: i64,
+    unit: u64,
+    bytes: usize,
+}
+
+impl Encoder {
+    /// Appends `values` to `out` in the smallest way; gives the encoding byte.
+    pub fn encode(&mut self, values: &[u64], nature: Nature, out: &mut Vec<u8>) -> u8 {
+        debug_assert!((1..=ROWS_MAX).contains(&values.len()));
+        let first = values[0];
+        if values.iter().all(|v| *v == first) {
+            put_varint(out, first);
+            return CONSTANT;
+        }
+        self.values.clear();
+        self.values.extend_from_slice(values);
+        let none = nature.none.filter(|none| values.contains(none));
+        self.fill_nones(none);
+        let mut way = self.measure(nature, false);
+        std::mem::swap(&mut self.units, &mut self.best);
+        if nature.text {
+            let other = self.measure(nature, true);
+            if other.bytes < way.bytes {
+                way = other;
+                std::mem::swap(&mut self.units, &mut self.best);
+            }
+        }
+        let bitmap = if none.is_some() { values.len() / 8 } else { 0 };
+        if way.bytes + bitmap > values.len() / 4 && self.fits_dictionary(values, way.bytes + bitmap) {
+            return self.write_dictionary(values, out);
+        }
+        let encoding = way.encoding | if none.is_some() { NONES } else { 0 };
+        put_varint(out, zigzag(way.min));
+        put_varint(out, way.unit);
+        if let Some(none) = none {
+            put_varint(out, none);
+        }
+        let units = std::mem::take(&mut self.best);
+        for (i, u) in units.chunks(VECTOR).enumerate() {
+            let nones = if none.is_some() { &self.is_none[i * VECTOR..][..u.len()] } else { &[] };
+            write_vector(out, u, way.encoding & !SWAPPED == DELTA, nones, &mut self.steps);
+        }
+        self.best = units;
+        encoding
+    }
+
+    /// Puts the neighbour's value where none stands: it costs least.
+    fn fill_nones(&mut self, none: Option<u64>) {
+        self.is_none.clear();
+        let Some(none) = none else { return };
+        self.is_none.extend(self.values.iter().map(|v| *v == none));
+        let mut before = self.values.iter().copied().find(|v| *v != none).unwrap_or(0);
+        for (v, is_none) in self.values.iter_mut().zip(&self.is_none) {
+            if *is_none {
+                *v = before;
+            }
+            before = *v;
+        }
+    }
+
+    /// What reference and delta would cost; leaves the units in `self.units`.
+    fn measure(&mut self, nature: Nature, swapped: bool) -> Way {
+        let at = |v: u64| if swapped { swap(v, nature.width) } else { v } as i64;
+        let min = self.values.iter().map(|v| at(*v)).min().expect("a value at least");
+        let mut unit = 0u64;
+        for v in &self.values {
+            let d = at(*v).wrapping_sub(min) as u64;
+            if unit == 1 {
+                break;
+            }
+            if d != 0 && (unit == 0 || !d.is_multiple_of(unit)) {
+                unit = gcd(unit, d);
+            }
+        }
+        let unit = unit.max(1);
+        self.units.clear();
+        match unit {
+            1 => self.units.extend(self.values.iter().map(|v| at(*v).wrapping_sub(min) as u64)),
+            _ => self.units.extend(self.values.iter().map(|v| at(*v).wrapping_sub(min) as u64 / unit)),
+        }
+        let (mut reference, mut delta) = (16, 16);
+        for u in self.units.chunks(VECTOR) {
+            let (low, high) = u.iter().fold((u64::MAX, 0), |(l, h), v| (l.min(*v), h.max(*v)));
+            reference += 1 + varint_bytes(low) + packed_bytes(u.len(), width_of(high - low));
+            let steps = u.windows(2).map(|w| w[1].wrapping_sub(w[0]) as i64);
+            let (low, high) = steps.fold((i64::MAX, i64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+            let width = if low > high { 0 } else { width_of(high.wrapping_sub(low) as u64) };
+            delta += 2 + varint_bytes(u[0]) + packed_bytes(u.len() - 1, width);
+        }
+        let swap = if swapped { SWAPPED } else { 0 };
+        let (encoding, bytes) = if delta < reference { (DELTA, delta) } else { (REFERENCE, reference) };
+        Way { encoding: encoding | swap, min, unit, bytes }
+    }
+
+    /// Whether a dictionary is smaller than `bytes`; leaves its values, sorted, in `self.table`.
+    fn fits_dictionary(&mut self, values: &[u64], bytes: usize) -> bool {
+        self.ranks.clear();
+        let most = DISTINCT_MAX.min(values.len() / 2);
+        let mut last = None;
+        for v in values {
+            if last != Some(*v) {
+                last = Some(*v);
+                self.ranks.insert(*v, 0);
+                if self.ranks.len() > most {
+                    return false;
+                }
+            }
+        }
+        self.table.clear();
+        self.table.extend(self.ranks.keys());
+        self.table.sort_unstable();
+        let mut cost = 4;
+        for (i, v) in self.table.iter().enumerate() {
+            cost += varint_bytes(if i == 0 { *v } else { v - self.table[i - 1] });
+        }
+        let width = width_of(self.table.len() as u64 - 1);
+        cost += packed_bytes(values.len(), width) + values.len().div_ceil(VECTOR) * 2;
+        cost < bytes
+    }
+
+    fn write_dictionary(&mut self, values: &[u64], out: &mut Vec<u8>) -> u8 {
+        put_varint(out, self.table.len() as u64);
+        let mut before = 0;
+        for (rank, v) in self.table.iter().enumerate() {
+            put_varint(out, v - before);
+            before = *v;
+            self.ranks.insert(*v, rank as u64);
+        }
+        self.units.clear();
+        self.units.extend(values.iter().map(|v| self.ranks[v]));
+        for u in self.units.chunks(VECTOR) {
+            write_vector(out, u, false, &[], &mut self.steps);
+        }
+        DICTIONARY
+    }
+}
+
+fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps: &mut Vec<u64>) {
+    steps.clear();
+    let (first, least) = if delta {
+        let of = |w: &[u64]| w[1].wrapping_sub(w[0]) as i64;
+        let least = u.windows(2).map(of).min().unwrap_or(0);
+        steps.extend(u.windows(2).map(|w| of(w).wrapping_sub(least) as u64));
+        (u[0], least)
+    } else {
+        let first = u.iter().copied().min().expect("a value at least");
+        steps.extend(u.iter().map(|v| v - first));
+        (first, 0)
+    };
+    let width = width_of(steps.iter().fold(0, |all, v| all | v));
+    let some = nones.contains(&true);
+    out.push(width as u8 | if some { SOME_NONE } else { 0 });
+    put_varint(out, first);
+    if delta {
+        put_varint(out, zigzag(least));
+    }
+    if some {
+        let bits = |b: &[bool]| b.iter().enumerate().fold(0, |m, (i, none)| m | u8::from(*none) << i);
+        out.extend(nones.chunks(8).map(bits));
+    }
+    pack(out, steps, width);
+}
+
+/// A column being read, vector by vector.
+#[derive(Debug)]
+pub(crate) struct Chunk<'a> {
+    /// The block, with [`PAD`] bytes behind it.
+    bytes: &'a [u8],
+    at: usize,
+    end: usize,
+    encoding: u8,
+    width: u8,
+    min: i64,
+    unit: u64,
+    none: Option<u64>,
+    table: Vec<u64>,
+}
+
+impl<'a> Chunk<'a> {
+    /// The chunk in `range` of `bytes`, after which [`PAD`] bytes at least must follow. `table` is memory to use.
+    pub fn open(
+        bytes: &'a [u8],
+        range: std::ops::Range<usize>,
+        encoding: u8,
+        width: u8,
+        mut table: Vec<u64>,
+    ) -> Result<Self, &'static str> {
+        if range.start > range.end || range.end > bytes.len().saturating_sub(PAD) {
+            return Err("a chunk that leaves its block");
+        }
+        if !(1..=8).contains(&width) {
+            return Err("a column of no width that there is");
+        }
+        let data = &bytes[..range.end];
+        let mut at = range.start;
+        let mut varint = || take_varint(data, &mut at).ok_or("a number that does not end");
+        let mut this = Self {
+            bytes,
+            at: 0,
+            end: range.end,
+            encoding,
+            width,
+            min: 0,
+            unit: 1,
+            none: None,
+            table: Vec::new(),
+        };
+        table.clear();
+        match encoding & !(SWAPPED | NONES) {
+            CONSTANT if encoding == CONSTANT => this.min = varint()? as i64,
+            DICTIONARY if encoding == DICTIONARY => {
+                let count = varint()?;
+                // Each value takes a byte at least: what is reserved is never more than what is there.
+                if count == 0 || count > DISTINCT_MAX as u64 || count > data.len() as u64 {
+                    return Err("a dictionary of no size that there is");
+                }
+                let mut v = 0u64;
+                for _ in 0..count {
+                    v = v.wrapping_add(varint()?);
+                    table.push(v);
+                }
+            }
+            REFERENCE | DELTA => {
+                this.min = unzigzag(varint()?);
+                this.unit = varint()?;
+                if encoding & NONES != 0 {
+                    this.none = Some(varint()?);
+                }
+            }
+            _ => return Err("an encoding that there is not"),
+        }
+        this.at = at;
+        this.table = table;
+        Ok(this)
+    }
+
+    /// The value of all rows, where it is one.
+    pub fn constant(&self) -> Option<u64> {
+        (self.encoding == CONSTANT).then_some(self.min as u64)
+    }
+
+    /// The next vector, of as many values as `out` has.
+    pub fn next(&mut self, out: &mut [u64]) -> Result<(), &'static str> {
+        if self.encoding == CONSTANT {
+            out.fill(self.min as u64);
+            return Ok(());
+        }
+        let v = self.vector(out.len())?;
+        match self.encoding & !(SWAPPED | NONES) {
+            DICTIONARY => {
+                unpack(&self.bytes[v.packed..], v.width, out);
+                let mut inside = true;
+                for x in out.iter_mut() {
+                    let value = self.table.get(v.first.wrapping_add(*x) as usize);
+                    inside &= value.is_some();
+                    *x = value.copied().unwrap_or(0);
+                }
+                if !inside {
+                    return Err("a place that the dictionary of the column does not have");
+                }
+            }
+            REFERENCE => {
+                unpack(&self.bytes[v.packed..], v.width, out);
+                let base = (self.min as u64).wrapping_add(v.first.wrapping_mul(self.unit));
+                if self.unit == 1 {
+                    out.iter_mut().for_each(|x| *x = base.wrapping_add(*x));
+                } else {
+                    out.iter_mut().for_each(|x| *x = base.wrapping_add(x.wrapping_mul(self.unit)));
+                }
+            }
+            _ => {
+                let (head, steps) = out.split_first_mut().ok_or("an empty vector")?;
+                unpack(&self.bytes[v.packed..], v.width, steps);
+                *head = (self.min as u64).wrapping_add(v.first.wrapping_mul(self.unit));
+                let mut value = *head;
+                for x in steps {
+                    let step = x.wrapping_add(v.least as u64).wrapping_mul(self.unit);
+                    value = value.wrapping_add(step);
+                    *x = value;
+                }
+            }
+        }
+        if self.encoding & SWAPPED != 0 {
+            out.iter_mut().for_each(|x| *x = swap(*x, self.width));
+        }
+        if let (Some(nones), Some(none)) = (v.nones, self.none) {
+            let bitmap = &self.bytes[nones..];
+            for (i, x) in out.iter_mut().enumerate() {
+                if bitmap[i / 8] >> (i % 8) & 1 != 0 {
+                    *x = none;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps over the next vector, of `n` values.
+    pub fn skip(&mut self, n: usize) -> Result<(), &'static str> {
+        if self.encoding != CONSTANT {
+            self.vector(n)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all of the chunk has been read.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.end
+    }
+
+    /// Gives the memory of the table back.
+    pub fn into_table(self) -> Vec<u64> {
+        self.table
+    }
+
+    /// Reads the head of the next vector and moves behind it.
+    fn vector(&mut self, n: usize) -> Result<Vector, &'static str> {
+        const CUT: &str = "a vector that is cut short";
+        let data = &self.bytes[..self.end];
+        let head = *data.get(self.at).ok_or(CUT)?;
+        self.at += 1;
+        let width = u32::from(head & !SOME_NONE);
+        let first = take_varint(data, &mut self.at).ok_or(CUT)?;
+        let delta = self.encoding & !(SWAPPED | NONES) == DELTA;
+        let least = if delta { unzigzag(take_varint(data, &mut self.at).ok_or(CUT)?) } else { 0 };
+        let mut nones = None;
+        if head & SOME_NONE != 0 {
+            if self.none.is_none() {
+                return Err("a bitmap of a mark that the chunk does not name");
+            }
+            nones = Some(self.at);
+            self.at += n.div_ceil(8);
+        }
+        let packed = self.at;
+        self.at += packed_bytes(n - usize::from(delta), width);
+        if width > 64 || self.at > self.end {
+            return Err(CUT);
+        }
+        Ok(Vector { width, first, least, nones, packed })
+    }
+}
+
+struct Vector {
+    width: u32,
+    first: u64,
+    least: i64,
+    nones: Option<usize>,
+    packed: usize,
+}
+
+/// The low `width` bytes in the other order.
+#[inline]
+fn swap(v: u64, width: u8) -> u64 {
+    v.swap_bytes() >> (64 - 8 * u32::from(width))
+}
+
+fn varint_bytes(v: u64) -> usize {
+    (width_of(v).max(1)).div_ceil(7) as usize
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round_trip(values: &[u64], nature: Nature) -> (u8, usize) {
+        let mut bytes = vec![0xaa; 3];
+        let encoding = Encoder::default().encode(values, nature, &mut bytes);
+        let end = bytes.len();
+        bytes.extend([0x5a; PAD]);
+        let open = || Chunk::open(&bytes, 3..end, encoding, nature.width, Vec::new()).unwrap();
+        let (mut chunk, mut skipping) = (open(), open());
+        for (i, want) in values.chunks(VECTOR).enumerate() {
+            let mut got = vec![1; want.len()];
+            chunk.next(&mut got).unwrap();
+            assert_eq!(got, want, "vector {i}, encoding {encoding:#x}");
+            if i % 2 == 0 {
+                skipping.skip(want.len()).unwrap();
+            } else {
+                skipping.next(&mut got).unwrap();
+                assert_eq!(got, want, "vector {i} behind one that was skipped");
+            }
+        }
+        assert!(chunk.is_at_end() && skipping.is_at_end());
+        (encoding, end - 3)
+    }
+
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        let one =
+            prop_oneof![any::<u64>(), 0u64..5, Just(i64::MAX as u64), Just(u64::MAX), Just(i64::MIN as u64)];
+        let runs = (any::<u64>(), 0u64..2000, 1u64..1_000_000_000, 0u32..40, 1usize..3000).prop_map(
+            |(start, spread, unit, noise, n)| {
+                let mut x = start | 1;
+                let wild = |x: &mut u64| {
+                    *x ^= *x << 13;
+                    *x ^= *x >> 7;
+                    *x ^= *x << 17;
+                    *x
+                };
+                let of = |i: usize, r: u64| match noise {
+                    0 => i64::MAX as u64,
+                    1 if r % 7 == 0 => i64::MAX as u64,
+                    2 => r % (spread + 1) << 40,
+                    3..20 => start.wrapping_add((i as u64 * spread + r % (spread + 1)).wrapping_mul(unit)),
+                    _ => (r % (spread + 1)).wrapping_mul(unit).wrapping_sub(spread / 2 * unit),
+                };
+                (0..n).map(|i| of(i, wild(&mut x))).collect()
+            },
+        );
+        prop_oneof![proptest::collection::vec(one, 1..1500), runs]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// Differences that pass the ends of 64 bits, marks for none among values, lone outliers: each once gave
+        /// another value back.
+        #[test]
+        fn columns_come_back(values in values(), text in any::<bool>(), none in any::<bool>(), width in 1u8..=8) {
+            let mask = u64::MAX >> (64 - 8 * u32::from(width));
+            let values: Vec<u64> = values.iter().map(|v| v & mask).collect();
+            let none = none.then_some(i64::MAX as u64 & mask);
+            round_trip(&values, Nature { width, none, text });
+        }
+
+        /// A chunk is outside bytes: whatever it holds, it gives values or an error.
+        #[test]
+        fn changed_chunks_are_read_or_refused(
+            values in values(), encoding in proptest::option::of(any::<u8>()),
+            hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(),
+        ) {
+            let nature = Nature { width: 8, none: Some(i64::MAX as u64), text: true };
+            let mut bytes = Vec::new();
+            let made = Encoder::default().encode(&values, nature, &mut bytes);
+            for (at, byte) in hits {
+                let at = at.index(bytes.len());
+                bytes[at] ^= byte;
+            }
+            let end = if encoding.is_some() { bytes.len() } else { cut.index(bytes.len() + 1) };
+            bytes.truncate(end);
+            bytes.extend([0; PAD]);
+            if let Ok(mut chunk) = Chunk::open(&bytes, 0..end, encoding.unwrap_or(made), 8, Vec::new()) {
+                for part in values.chunks(VECTOR) {
+                    if chunk.next(&mut vec![0; part.len()]).is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The sizes are what the whole is for: a way that is never chosen would go unnoticed.
+    #[test]
+    fn each_way_is_taken_where_it_is_best() {
+        let number = Nature { width: 8, none: Some(i64::MAX as u64), text: false };
+        let text = Nature { width: 8, none: None, text: true };
+        let n = 4096u64;
+        let all = |f: &dyn Fn(u64) -> u64| (0..n).map(f).collect::<Vec<_>>();
+        assert_eq!(round_trip(&all(&|_| u64::MAX), number), (CONSTANT, 10));
+        // Prices on a grid of a cent around 100: fourteen bits each.
+        let (way, bytes) = round_trip(&all(&|i| 100_000_000_000 + i * i % 10_007 * 10_000_000), number);
+        assert!(way == REFERENCE && bytes < 7300, "{way:#x} {bytes}");
+        // One side of the market is empty now and then.
+        let grid = |i: u64| {
+            if i % 50 == 0 { i64::MAX as u64 } else { 100_000_000_000 + i * i % 10_007 * 10_000_000 }
+        };
+        let (way, bytes) = round_trip(&all(&grid), number);
+        assert!(way == REFERENCE | NONES && bytes < 7900, "{way:#x} {bytes}");
+        let (way, bytes) = round_trip(&all(&|i| 1_710_167_400_000_000_000 + i * 1000 + i * i % 7), number);
+        assert!(way == DELTA && bytes < 2200, "{way:#x} {bytes}");
+        let (way, bytes) = round_trip(&all(&|i| [7, u64::MAX, 1 << 40, 12345][i as usize * 7 % 4]), number);
+        assert!(way == DICTIONARY && bytes < 1100, "{way:#x} {bytes}");
+        // "00000000" to "00004095" as text.
+        let digits = |i: u64| u64::from_le_bytes(format!("{i:08}").into_bytes().try_into().unwrap());
+        let (way, bytes) = round_trip(&all(&digits), text);
+        assert!(way & SWAPPED != 0 && bytes < 3 * n as usize + 100, "{way:#x} {bytes}");
+    }
+}

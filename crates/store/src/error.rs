@@ -1,0 +1,128 @@
+//! What can go wrong with a store, and where.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use unitape_model::Position;
+use unitape_tape::TapeId;
+
+/// Error of the store. What was sealed before it stays readable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused an operation.
+    #[error("io: {doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file is not what it must be.
+    #[error("damage: {}: {}", path.display(), place(*block, *offset, what))]
+    Damage {
+        /// The damaged file.
+        path: PathBuf,
+        /// Number of the damaged block in it, from 0, where it is one.
+        block: Option<u32>,
+        /// Byte offset in the file.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The directory holds something that is not a store.
+    #[error("not a store: {}: {what}", path.display())]
+    NotAStore {
+        /// The directory.
+        path: PathBuf,
+        /// Why it is not taken for one.
+        what: &'static str,
+    },
+    /// The store was written in a format that this build does not know.
+    #[error("foreign version: {} is format {found}, this build knows {known}", path.display())]
+    ForeignVersion {
+        /// The file that says so.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// Ours.
+        known: u64,
+    },
+    /// Somebody else is sealing into the store.
+    #[error("locked: {} is held by another seal", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The tape cannot be read.
+    #[error(transparent)]
+    Tape(#[from] unitape_tape::Error),
+    /// The tape holds something that cannot be sealed.
+    #[error("tape: position {position}: {what}")]
+    BadTape {
+        /// Where on the tape.
+        position: Position,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The tape is not the one that was sealed before, though it has its id: it ends earlier, or reads otherwise.
+    #[error("other tape: {tape} was sealed to position {sealed}, but {what}")]
+    OtherTape {
+        /// The tape.
+        tape: TapeId,
+        /// Sealed so far.
+        sealed: Position,
+        /// What is different.
+        what: &'static str,
+    },
+    /// More names than a store can hold.
+    #[error("dictionary full: no more tokens for names of sort {0}")]
+    DictionaryFull(&'static str),
+    /// A name that no sealed event has.
+    #[error("unknown {sort}: nothing in the store is called `{name}`")]
+    UnknownName {
+        /// What the name was to stand for.
+        sort: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// An option cannot be used.
+    #[error("option: {0}")]
+    Option(&'static str),
+    /// Sealing was stopped; the store is as it was before.
+    #[error("stopped; the store is as it was before, and the same command seals from there")]
+    Stopped,
+}
+
+/// Result with the store's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn damage(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::Damage { path: path.into(), block: None, offset, what: what.into() }
+    }
+
+    pub(crate) fn block_damage(path: &Path, block: u32, offset: u64, what: impl Into<String>) -> Self {
+        Self::Damage { path: path.into(), block: Some(block), offset, what: what.into() }
+    }
+}
+
+fn place(block: Option<u32>, offset: u64, what: &str) -> String {
+    match block {
+        Some(block) => format!("block {block} at offset {offset}: {what}"),
+        None => format!("at offset {offset}: {what}"),
+    }
+}
+
+/// Adds what was being done, and to which file, to an error of the system.
+pub(crate) trait At<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::Io { doing, path: path.into(), source })
+    }
+}

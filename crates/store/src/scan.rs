@@ -1,0 +1,346 @@
+//! From the store back to events, in the order of the tape.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use unitape_model::{Dict, Event, Position, UnixNanos};
+use unitape_tape::TapeId;
+
+use crate::cells::Plan;
+use crate::day::Day;
+use crate::decode::{Batch, Decoder, Wanted};
+use crate::error::{Error, Result};
+use crate::file::{BlockFile, FileId, Place};
+use crate::manifest::Part;
+use crate::schema::TickSchema;
+use crate::seal::{Progress, STRIPE_BYTES_MAX};
+use crate::store::Store;
+
+/// Which events are wanted; those that meet all of it.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of these instruments (an index is one; news that lists one of them is wanted too). All when empty.
+    pub symbols: Vec<String>,
+    /// Event time from here on.
+    pub from: Option<UnixNanos>,
+    /// Event time before this.
+    pub to: Option<UnixNanos>,
+    /// Of this day.
+    pub date: Option<Day>,
+    /// Of these schemas. All when empty.
+    pub schemas: Vec<TickSchema>,
+    /// Of this venue.
+    pub venue: Option<String>,
+}
+
+/// An event of the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// The tape it stood on.
+    pub tape: TapeId,
+    /// Events before it on that tape.
+    pub ordinal: u64,
+    /// Where it stood.
+    pub position: Position,
+    /// The frame as it stood there, with the store's tokens as ids.
+    pub frame: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    /// The frame as an event.
+    pub fn event(&self) -> Event<'a> {
+        Event::new(self.frame).expect("only whole frames of known kinds are decoded")
+    }
+}
+
+/// Problems that are kept; a store that is broken all over is described well enough by the first ones.
+const PROBLEMS_MAX: usize = 1000;
+
+/// Events, one after the other: of each tape in its order, tapes in the order of their first seal.
+///
+/// A damaged block is left out and told in [`Scan::problems`]; what can be read is read.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    store: &'a Store,
+    wanted: Wanted,
+    /// Tokens of instruments, sorted; none: all.
+    instruments: Option<Vec<u32>>,
+    schemas: Vec<TickSchema>,
+    /// What is to be read of each tape, by generation, in order.
+    tapes: VecDeque<(TapeId, VecDeque<Pending<'a>>)>,
+    active: Vec<Stream>,
+    /// Ordinal before which only the active streams have events.
+    bound: u64,
+    batches: Vec<Batch>,
+    decoder: Decoder,
+    block: Vec<u8>,
+    problems: Vec<Error>,
+    problem_count: u64,
+    progress: Option<Arc<Progress>>,
+}
+
+/// The parts of a generation, not looked at yet.
+#[derive(Debug)]
+struct Pending<'a> {
+    ordinal_first: u64,
+    parts: Vec<&'a Part>,
+}
+
+/// A generation being read, stripe by stripe.
+#[derive(Debug)]
+struct Stream {
+    files: Vec<FileId>,
+    /// Blocks of each stripe: file and place.
+    stripes: VecDeque<Vec<(u32, Place)>>,
+    batch: Batch,
+    at: usize,
+}
+
+impl Stream {
+    fn head(&self) -> Option<u64> {
+        self.batch.keys.get(self.at).map(|k| k.ordinal)
+    }
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(store: &'a Store, filter: &Filter) -> Result<Self> {
+        let token = |dict: Dict, sort, name: &String| {
+            let found = store.names().get(dict, name.as_bytes());
+            found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
+        };
+        let symbols = filter.symbols.iter().map(|s| token(Dict::Instrument, "symbol", s));
+        let mut symbols = symbols.collect::<Result<Vec<u32>>>()?;
+        symbols.sort_unstable();
+        let instruments = (!symbols.is_empty()).then_some(symbols);
+        let venue = filter.venue.as_ref().map(|v| token(Dict::Venue, "venue", v)).transpose()?;
+        let (mut from, mut to) = (i64::MIN, i64::MAX);
+        if let Some(day) = filter.date {
+            let (first, last) = day.span();
+            (from, to) = (first.0, last.0);
+        }
+        from = filter.from.map_or(from, |t| t.0.max(from));
+        // Before the first nanosecond there is nothing.
+        let nothing = filter.to == Some(UnixNanos(i64::MIN));
+        to = filter.to.map_or(to, |t| t.0.saturating_sub(1).min(to));
+        let schemas = match &filter.schemas[..] {
+            [] => TickSchema::ALL.to_vec(),
+            some => some.to_vec(),
+        };
+        // Tokens of venues fit the 16 bits that a frame has for them.
+        let venue = venue.map(|v| v as u16);
+        let wanted = Wanted { from, to, venue, listed: None };
+        let mut tapes = VecDeque::new();
+        for state in store.manifest.tapes.iter().filter(|_| !nothing && from <= to) {
+            let mut generations: BTreeMap<u64, Pending<'a>> = BTreeMap::new();
+            for part in store.manifest.parts.iter().filter(|p| p.tape == state.tape) {
+                let some = part
+                    .files
+                    .iter()
+                    .any(|f| schemas.contains(&f.schema) && f.ts_min <= to && f.ts_max >= from);
+                if some {
+                    let empty = || Pending { ordinal_first: u64::MAX, parts: Vec::new() };
+                    let pending = generations.entry(part.generation).or_insert_with(empty);
+                    pending.ordinal_first = pending.ordinal_first.min(part.ordinal_first);
+                    pending.parts.push(part);
+                }
+            }
+            let mut pending: Vec<_> = generations.into_values().collect();
+            pending.sort_by_key(|p| p.ordinal_first);
+            tapes.push_back((state.tape, pending.into()));
+        }
+        Ok(Self {
+            store,
+            wanted,
+            instruments,
+            schemas,
+            tapes,
+            active: Vec::new(),
+            bound: 0,
+            batches: Vec::new(),
+            decoder: Decoder::default(),
+            block: Vec::new(),
+            problems: Vec::new(),
+            problem_count: 0,
+            progress: None,
+        })
+    }
+
+    /// Tells how far it is in `progress`: bytes of blocks read, of those chosen so far, and rows.
+    pub fn with_progress(mut self, progress: Arc<Progress>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// The next event; none at the end.
+    #[allow(clippy::should_implement_trait)] // lends its batch, which an Iterator cannot
+    pub fn next(&mut self) -> Option<Row<'_>> {
+        let index = loop {
+            match &self.active[..] {
+                // Nearly always there is one, and it is its turn.
+                [stream] if stream.head().is_some_and(|ordinal| ordinal < self.bound) => break 0,
+                _ => {}
+            }
+            if let Some(index) = self.turn()? {
+                break index;
+            }
+        };
+        let tape = self.tapes.front().expect("a tape while it is read").0;
+        let stream = &mut self.active[index];
+        let key = stream.batch.keys[stream.at];
+        stream.at += 1;
+        let frame = stream.batch.frame(&key);
+        Some(Row { tape, ordinal: key.ordinal, position: Position(key.position), frame })
+    }
+
+    /// What was damaged so far, the first 1,000 of it.
+    pub fn problems(&self) -> &[Error] {
+        &self.problems
+    }
+
+    /// How many problems there were so far.
+    pub fn problem_count(&self) -> u64 {
+        self.problem_count
+    }
+
+    /// Sees to it that every stream has an event in hand, begins those whose time has come, and gives the one whose
+    /// turn it is. `None` at the end of everything, `Some(None)` when it has to be asked again.
+    fn turn(&mut self) -> Option<Option<usize>> {
+        let mut i = 0;
+        while i < self.active.len() {
+            if self.active[i].head().is_some() || self.refill(i) {
+                i += 1;
+            } else {
+                let stream = self.active.swap_remove(i);
+                self.batches.push(stream.batch);
+            }
+        }
+        let least = (0..self.active.len()).min_by_key(|i| self.active[*i].head());
+        let head = least.and_then(|i| self.active[i].head());
+        let (_, pending) = self.tapes.front_mut()?;
+        self.bound = pending.front().map_or(u64::MAX, |p| p.ordinal_first);
+        if pending.front().is_some_and(|p| head.is_none_or(|head| p.ordinal_first <= head)) {
+            let pending = pending.pop_front().expect("just looked at");
+            self.begin(&pending);
+            return Some(None);
+        }
+        if head.is_none() {
+            self.tapes.pop_front();
+        }
+        Some(least)
+    }
+
+    /// Looks for the blocks of a generation that may have something wanted.
+    fn begin(&mut self, pending: &Pending<'_>) {
+        let (mut files, mut stripes) = (Vec::new(), BTreeMap::<u32, Vec<(u32, Place)>>::new());
+        let mut bytes = 0;
+        for part in &pending.parts {
+            for entry in &part.files {
+                let in_time = entry.ts_min <= self.wanted.to && entry.ts_max >= self.wanted.from;
+                if !in_time || !self.schemas.contains(&entry.schema) {
+                    continue;
+                }
+                let id = part.file(entry);
+                let mut problems = Vec::new();
+                let places = match BlockFile::open(self.store.dir(), &id) {
+                    Ok(file) => file.places(&id, entry, &mut |e| problems.push(e)),
+                    Err(e) => {
+                        problems.push(e);
+                        Vec::new()
+                    }
+                };
+                problems.into_iter().for_each(|e| self.problem(e));
+                for place in places.into_iter().filter(|p| self.may_have(p)) {
+                    bytes += u64::from(place.head.bytes);
+                    stripes.entry(place.head.stripe).or_default().push((files.len() as u32, place));
+                }
+                files.push(id);
+            }
+        }
+        if let Some(p) = &self.progress {
+            p.bytes_total.fetch_add(bytes, Ordering::Relaxed);
+        }
+        let mut batch = self.batches.pop().unwrap_or_default();
+        batch.clear();
+        self.active.push(Stream { files, stripes: stripes.into_values().collect(), batch, at: 0 });
+    }
+
+    fn may_have(&self, place: &Place) -> bool {
+        let (head, plan) = (&place.head, Plan::of(place.head.kind));
+        let instrument = self.instruments.as_ref().is_none_or(|list| {
+            list.binary_search(&head.instrument).is_ok()
+                || (head.instrument == 0 && plan.instruments.is_some())
+        });
+        instrument
+            && (self.wanted.venue.is_none() || plan.has_venue)
+            && head.ts_min <= self.wanted.to
+            && head.ts_max >= self.wanted.from
+    }
+
+    /// Reads stripes of an active stream until one has something; false when there are no more.
+    fn refill(&mut self, index: usize) -> bool {
+        while let Some(blocks) = self.active[index].stripes.pop_front() {
+            let mut batch = std::mem::take(&mut self.active[index].batch);
+            batch.clear();
+            let mut open: Option<(u32, Result<BlockFile>)> = None;
+            let mut room = STRIPE_BYTES_MAX;
+            for (file, place) in blocks {
+                if open.as_ref().is_none_or(|(n, _)| *n != file) {
+                    let id = &self.active[index].files[file as usize];
+                    open = Some((file, BlockFile::open(self.store.dir(), id)));
+                }
+                let (_, opened) = open.as_mut().expect("just opened");
+                let result = match opened {
+                    Ok(file) => self.read(file, &place, &mut room, &mut batch),
+                    Err(e) => {
+                        let what = format!("its file cannot be opened any more: {e}");
+                        let path = self.active[index].files[file as usize].path(self.store.dir());
+                        Err(Error::block_damage(&path, place.head.number, place.offset, what))
+                    }
+                };
+                if let Err(e) = result {
+                    self.problem(e);
+                }
+                if let Some(p) = &self.progress {
+                    p.bytes.fetch_add(place.head.bytes.into(), Ordering::Relaxed);
+                }
+            }
+            batch.sort();
+            if let Some(p) = &self.progress {
+                p.rows.fetch_add(batch.keys.len() as u64, Ordering::Relaxed);
+            }
+            let stream = &mut self.active[index];
+            (stream.batch, stream.at) = (batch, 0);
+            if !stream.batch.keys.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Adds the wanted rows of a block to `batch`.
+    fn read(&mut self, file: &BlockFile, place: &Place, room: &mut usize, batch: &mut Batch) -> Result<()> {
+        let at = |offset: u64, what: &str| {
+            Err(Error::block_damage(file.path(), place.head.number, place.offset + offset, what))
+        };
+        // Before anything is made as large as the block says it is.
+        match room.checked_sub(place.head.raw_bytes as usize) {
+            Some(left) => *room = left,
+            None => return at(0, "its stripe holds more than any that a seal writes"),
+        }
+        file.read(place, &mut self.block)?;
+        let listed = |list: &Vec<u32>| place.head.instrument == 0 && list.binary_search(&0).is_err();
+        self.wanted.listed = self.instruments.clone().filter(listed);
+        match self.decoder.decode(&self.block, &place.head, &self.wanted, batch) {
+            Ok(()) => Ok(()),
+            Err(flaw) => at(flaw.offset as u64, flaw.what),
+        }
+    }
+
+    fn problem(&mut self, problem: Error) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+}

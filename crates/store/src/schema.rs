@@ -1,0 +1,147 @@
+//! Which schema of the store each kind of event is kept under.
+
+use std::fmt;
+
+use unitape_model::Kind;
+
+/// A schema of the store: a directory of its own in each day. Names follow the Databento convention where it has
+/// one; every kind of event has exactly one home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum TickSchema {
+    /// Orders by id, and what was done with them: `order_new`, `order_amend`, `order_cancel`, `exec`.
+    Mbo = 0,
+    /// Levels of a book by price: `level`.
+    Mbp = 1,
+    /// Best bid and offer: `bbo`.
+    Bbo = 2,
+    /// Public prints: `trade`.
+    Trades = 3,
+    /// Quotes of venues and banks: `quote`.
+    Quotes = 4,
+    /// What instruments are: `ref`.
+    Definition = 5,
+    /// Trading status and phases: `status`, `session`.
+    Status = 6,
+    /// Levels and prices that nobody traded at: `index`, `ref_px`.
+    Statistics = 7,
+    /// Client orders before they are in the market: `order_recv`, `parent`.
+    Orders = 8,
+    /// Who is who and holds what: `party`, `position`, `list`.
+    Reference = 9,
+    /// `news`.
+    News = 10,
+    /// Messages between people: `comm`.
+    Comms = 11,
+    /// Money: `payment`, `statement`.
+    Payments = 12,
+    /// What the watch and the breakers wrote: `alert`, `control`.
+    Alerts = 13,
+    /// What could not become events: `quarantine`.
+    Quarantine = 14,
+    /// `clock`.
+    Clock = 15,
+}
+
+impl TickSchema {
+    /// All of them, by number.
+    pub const ALL: [Self; 16] = [
+        Self::Mbo,
+        Self::Mbp,
+        Self::Bbo,
+        Self::Trades,
+        Self::Quotes,
+        Self::Definition,
+        Self::Status,
+        Self::Statistics,
+        Self::Orders,
+        Self::Reference,
+        Self::News,
+        Self::Comms,
+        Self::Payments,
+        Self::Alerts,
+        Self::Quarantine,
+        Self::Clock,
+    ];
+
+    /// The home of a kind; none for bookkeeping, which is no event.
+    pub const fn of(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec => Self::Mbo,
+            Kind::Level => Self::Mbp,
+            Kind::Bbo => Self::Bbo,
+            Kind::Trade => Self::Trades,
+            Kind::Quote => Self::Quotes,
+            Kind::Ref => Self::Definition,
+            Kind::Status | Kind::Session => Self::Status,
+            Kind::Index | Kind::RefPx => Self::Statistics,
+            Kind::OrderRecv | Kind::Parent => Self::Orders,
+            Kind::Party | Kind::Position | Kind::List => Self::Reference,
+            Kind::News => Self::News,
+            Kind::Comm => Self::Comms,
+            Kind::Payment | Kind::Statement => Self::Payments,
+            Kind::Alert | Kind::Control => Self::Alerts,
+            Kind::Quarantine => Self::Quarantine,
+            Kind::Clock => Self::Clock,
+            Kind::Define | Kind::Source | Kind::Progress => return None,
+        })
+    }
+
+    /// The word for it: on the command line, in the manifest, and the name of its directory.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mbo => "mbo",
+            Self::Mbp => "mbp",
+            Self::Bbo => "bbo",
+            Self::Trades => "trades",
+            Self::Quotes => "quotes",
+            Self::Definition => "definition",
+            Self::Status => "status",
+            Self::Statistics => "statistics",
+            Self::Orders => "orders",
+            Self::Reference => "reference",
+            Self::News => "news",
+            Self::Comms => "comms",
+            Self::Payments => "payments",
+            Self::Alerts => "alerts",
+            Self::Quarantine => "quarantine",
+            Self::Clock => "clock",
+        }
+    }
+
+    /// The one of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.name() == name)
+    }
+
+    /// The kinds that are kept under it.
+    pub fn kinds(self) -> impl Iterator<Item = Kind> {
+        Kind::EVENTS.into_iter().filter(move |k| Self::of(*k) == Some(self))
+    }
+}
+
+impl fmt::Display for TickSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kind without a home would be dropped by every seal, unnoticed.
+    #[test]
+    fn every_kind_has_one_home_and_every_home_has_a_kind() {
+        for kind in Kind::EVENTS {
+            let homes = TickSchema::ALL.into_iter().filter(|s| s.kinds().any(|k| k == kind)).count();
+            assert_eq!(homes, 1, "{kind:?}");
+        }
+        for (n, schema) in TickSchema::ALL.into_iter().enumerate() {
+            assert_eq!(schema as usize, n);
+            assert!(schema.kinds().count() > 0, "{schema}");
+            assert_eq!(TickSchema::from_name(schema.name()), Some(schema));
+        }
+        assert!(Kind::META.into_iter().all(|k| TickSchema::of(k).is_none()));
+    }
+}

@@ -1,0 +1,471 @@
+//! From a tape to the store.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use unitape_model::schema::at;
+use unitape_model::{Dict, Dictionary, Event, Field, Kind, Position, Value, frames};
+use unitape_tape::{Definitions, Reader, Standing, Start, TapeId};
+
+use crate::block::RAW_MAX;
+use crate::cells::Plan;
+use crate::column::ROWS_MAX;
+use crate::day::Day;
+use crate::dictionary::Names;
+use crate::error::{At, Error, Result};
+use crate::manifest::{Manifest, Part, TapeState};
+use crate::schema::TickSchema;
+use crate::stripe::Stripes;
+
+/// How a tape is sealed.
+#[derive(Clone, Copy, Debug)]
+pub struct SealOptions<'a> {
+    /// Only this day; all when none.
+    pub date: Option<Day>,
+    /// Bytes of frames that are gathered before blocks are written, and that a scan in the order of the tape holds;
+    /// 1 KiB to 1 GiB.
+    pub stripe_bytes: usize,
+    /// Rows of a block at most: 1 to 65,536.
+    pub block_rows: usize,
+    /// Raised from outside: stop, and leave the store as it was.
+    pub stop: Option<&'a AtomicBool>,
+    /// How far it is.
+    pub progress: Option<&'a Progress>,
+}
+
+impl Default for SealOptions<'_> {
+    fn default() -> Self {
+        Self { date: None, stripe_bytes: 256 << 20, block_rows: ROWS_MAX, stop: None, progress: None }
+    }
+}
+
+/// Greatest `stripe_bytes`.
+pub(crate) const STRIPE_BYTES_MAX: usize = 1 << 30;
+
+/// Figures for whoever watches; written with Relaxed, each for itself.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes of tape, or of blocks, that have been read.
+    pub bytes: AtomicU64,
+    /// Of so many, as far as is known.
+    pub bytes_total: AtomicU64,
+    /// Rows sealed or given out.
+    pub rows: AtomicU64,
+}
+
+/// What a seal added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// Generation of what was added; none when nothing was.
+    pub generation: Option<u64>,
+    /// Events.
+    pub rows: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// Events of each day.
+    pub days: BTreeMap<Day, u64>,
+    /// The tape was read from here to there.
+    pub from: Position,
+    /// Position behind the last frame that was taken.
+    pub to: Position,
+    /// Positions that retention had removed before they were sealed.
+    pub gap: Option<(Position, Position)>,
+}
+
+/// Seals what the store in `store` does not have yet of the tape in `tape`. The store is made if there is none.
+///
+/// Taken is what is committed, and of a tape that somebody is writing, what is durable. Killed at any moment, it
+/// leaves the store as it was; run again, it does what is left to do, which may be nothing.
+///
+/// # Errors
+/// A tape or store that is none or damaged, a tape that is another one than was sealed under its id, events that
+/// name what is not defined, and the system's refusals. The store is then as it was.
+pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Sealed> {
+    if !(1 << 10..=STRIPE_BYTES_MAX).contains(&options.stripe_bytes) {
+        return Err(Error::Option("stripe_bytes must be 1 KiB to 1 GiB"));
+    }
+    if !(1..=ROWS_MAX).contains(&options.block_rows) {
+        return Err(Error::Option("block_rows must be 1 to 65,536"));
+    }
+    // The tape first: a wrong path must not leave an empty store behind.
+    let standing = unitape_tape::standing(tape)?;
+    let (_lock, mut manifest) = open_for_sealing(store)?;
+    let (mut names, problem) = Names::load(store, manifest.dictionary_bytes);
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    let state = manifest.tape(standing.id).cloned();
+    let mut sealed = Sealed::default();
+    let mut work = Work::new(tape, &standing, state.as_ref(), options)?;
+    (sealed.from, sealed.gap) = (Position(work.from), work.gap);
+    let generation = manifest.generation + 1;
+    let mut stripes = Stripes::new(store, standing.id, generation, options.stripe_bytes, options.block_rows);
+    let done = work.run(&mut names, &mut stripes)?;
+    sealed.to = Position(done.position.max(work.from));
+    let files = stripes.finish()?;
+    if files.is_empty() {
+        return Ok(sealed);
+    }
+    let mut parts: BTreeMap<Day, Part> = BTreeMap::new();
+    for (id, file) in files {
+        let part = parts.entry(id.day).or_insert_with(|| Part {
+            date: id.day,
+            generation,
+            tape: id.tape,
+            ordinal_first: u64::MAX,
+            ordinal_last: 0,
+            files: Vec::new(),
+        });
+        part.ordinal_first = part.ordinal_first.min(file.ordinals.0);
+        part.ordinal_last = part.ordinal_last.max(file.ordinals.1);
+        part.files.push(file.entry.clone());
+        sealed.rows += file.entry.rows;
+        sealed.blocks += u64::from(file.entry.blocks);
+        sealed.bytes += file.entry.bytes;
+        *sealed.days.entry(id.day).or_default() += file.entry.rows;
+    }
+    manifest.parts.extend(parts.into_values());
+    manifest.dictionary_bytes = names.append(store, manifest.dictionary_bytes)?;
+    manifest.generation = generation;
+    note(&mut manifest, standing.id, options.date, &done);
+    manifest.store(store)?;
+    stripes.keep();
+    sealed.generation = Some(generation);
+    Ok(sealed)
+}
+
+/// Where reading came to.
+struct Done {
+    /// Position behind the last frame.
+    position: u64,
+    last_position: u64,
+    last_crc: u32,
+}
+
+/// Writes into the manifest how far the tape is sealed now.
+fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &Done) {
+    let index = manifest.tapes.iter().position(|t| t.tape == tape).unwrap_or_else(|| {
+        let (days, last_position, last_crc) = (BTreeMap::new(), 0, 0);
+        manifest.tapes.push(TapeState { tape, sealed: 0, days, last_position, last_crc });
+        manifest.tapes.len() - 1
+    });
+    let state = &mut manifest.tapes[index];
+    match date {
+        Some(day) => _ = state.days.insert(day, done.position),
+        None => {
+            state.sealed = done.position;
+            state.days.retain(|_, through| *through > done.position);
+        }
+    }
+    if done.last_position >= state.last_position {
+        (state.last_position, state.last_crc) = (done.last_position, done.last_crc);
+    }
+}
+
+/// A tape being read, with what its ids mean.
+struct Work<'a> {
+    reader: Reader,
+    tape: TapeId,
+    options: &'a SealOptions<'a>,
+    /// Sealed without regard to days.
+    from: u64,
+    /// Days that are further.
+    days: BTreeMap<Day, u64>,
+    /// Nothing from here on is taken.
+    limit: u64,
+    gap: Option<(Position, Position)>,
+    names: Dictionary,
+    sources: BTreeMap<u32, Vec<u8>>,
+    tokens: [Vec<u32>; Dict::COUNT],
+    source_tokens: Vec<u32>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        dir: &Path,
+        standing: &Standing,
+        state: Option<&TapeState>,
+        options: &'a SealOptions<'a>,
+    ) -> Result<Self> {
+        let (tape, days) = (standing.id, state.map_or(BTreeMap::new(), |s| s.days.clone()));
+        let of_day = options.date.and_then(|d| days.get(&d)).copied().unwrap_or(0);
+        let from = state.map_or(0, |s| s.sealed).max(of_day);
+        let gap = (standing.first.0 > from).then_some((Position(from), standing.first));
+        // The log has all definitions up to what is durable, at least; the rest must be met on the tape.
+        let (mut names, mut sources, mut known) = (Dictionary::default(), BTreeMap::new(), 0);
+        if let Ok(mut log) = Definitions::open(dir) {
+            while let Ok(Some((position, frame))) = log.next() {
+                if let Some(event) = Event::new(frame) {
+                    learn(&event, &mut names, &mut sources);
+                }
+                known = position.0 + frame.len() as u64;
+            }
+            known = known.max(standing.durable.0);
+        }
+        let start = from.min(known);
+        let start = if start <= standing.first.0 { Start::Oldest } else { Start::At(Position(start)) };
+        let mut reader = Reader::open(dir, start).map_err(|e| shorter(e, tape, from))?;
+        if let Some(state) = state {
+            check_last(&mut reader, state)?;
+        }
+        let limit = if standing.live { standing.durable.0 } else { u64::MAX };
+        if let Some(p) = options.progress {
+            p.bytes_total.store(standing.durable.0.saturating_sub(from), Ordering::Relaxed);
+        }
+        Ok(Self {
+            reader,
+            tape,
+            options,
+            from,
+            days,
+            limit,
+            gap,
+            names,
+            sources,
+            tokens: Default::default(),
+            source_tokens: Vec::new(),
+        })
+    }
+
+    /// Reads to the end, or to what may be taken.
+    fn run(&mut self, store: &mut Names, stripes: &mut Stripes<'_>) -> Result<Done> {
+        let mut done = Done { position: 0, last_position: 0, last_crc: 0 };
+        let mut scratch = Vec::new();
+        // The run borrows the reader, and what is done with it the rest.
+        let Self { reader, tape, options, from, days, limit, names, sources, tokens, source_tokens, .. } =
+            self;
+        'tape: while let Some(run) = reader.next_run(RUN_BYTES)? {
+            if options.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
+                return Err(Error::Stopped);
+            }
+            let mut ordinal = run.ordinal;
+            let mut rows = 0;
+            for (offset, header, frame) in frames(run.bytes) {
+                let position = run.position.0 + offset as u64;
+                if position >= *limit {
+                    break 'tape;
+                }
+                (done.position, done.last_position) = (position + frame.len() as u64, position);
+                let bad = |what: String| Error::BadTape { position: Position(position), what };
+                let event = Event::new(frame).ok_or_else(|| bad("a frame of no kind we know".to_owned()))?;
+                if header.is_meta() {
+                    learn(&event, names, sources);
+                    continue;
+                }
+                ordinal += 1;
+                let (kind, day) = (event.kind(), Day::of(event.ts_event()));
+                let schema =
+                    TickSchema::of(kind).ok_or_else(|| bad("bookkeeping among events".to_owned()))?;
+                let sealed = days.get(&day).map_or(*from, |through| (*through).max(*from));
+                if position < sealed || options.date.is_some_and(|wanted| wanted != day) {
+                    continue;
+                }
+                scratch.clear();
+                scratch.extend_from_slice(frame);
+                scratch[..4].fill(0);
+                let plan = Plan::of(kind);
+                let change = |dict: Dict, id: u32| -> std::result::Result<u32, Refused> {
+                    let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
+                    if known != 0 {
+                        return Ok(known);
+                    }
+                    let name = names.name(dict, id).ok_or(Refused::Undefined(dict, id))?;
+                    let token = store.intern(dict, name)?;
+                    remember(&mut tokens[dict as usize], id, token);
+                    Ok(token)
+                };
+                plan.change_ids(&mut scratch, change).map_err(|e| match e {
+                    Refused::Store(e) => e,
+                    Refused::Frame(what) => bad(what.to_owned()),
+                    Refused::Undefined(dict, id) => bad(format!("{} {id} is not defined", dict.name())),
+                })?;
+                let source = event.source();
+                if source != 0 {
+                    let mut token = source_tokens.get(source as usize).copied().unwrap_or(0);
+                    if token == 0 {
+                        let frame = sources
+                            .get(&source)
+                            .ok_or_else(|| bad(format!("source {source} is not defined")))?;
+                        token = store.intern_source(*tape, source, frame)?;
+                        remember(source_tokens, source, token);
+                    }
+                    scratch[at::SOURCE..at::SOURCE + 4].copy_from_slice(&token.to_le_bytes());
+                }
+                let instrument = plan.instrument(&scratch);
+                stripes.push(day, schema, kind, instrument, &scratch, ordinal - 1, position)?;
+                rows += 1;
+            }
+            if let Some(p) = options.progress {
+                p.bytes.fetch_add(run.bytes.len() as u64, Ordering::Relaxed);
+                p.rows.fetch_add(rows, Ordering::Relaxed);
+            }
+        }
+        if done.position > 0 {
+            let frame = reader.at(Position(done.last_position))?;
+            done.last_crc = crc32c::crc32c(frame.bytes);
+        }
+        Ok(done)
+    }
+}
+
+/// Bytes of tape between two looks at whether to stop.
+const RUN_BYTES: usize = 1 << 20;
+
+/// Why an id was not taken.
+enum Refused {
+    Store(Error),
+    Frame(&'static str),
+    Undefined(Dict, u32),
+}
+
+impl From<Error> for Refused {
+    fn from(e: Error) -> Self {
+        Self::Store(e)
+    }
+}
+
+impl From<&'static str> for Refused {
+    fn from(what: &'static str) -> Self {
+        Self::Frame(what)
+    }
+}
+
+/// Notes the token of an id. Ids of a tape are given one after the other, so a table of them is dense; one that is
+/// far beyond all names that are defined never gets here.
+fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
+    let index = id as usize;
+    if tokens.len() <= index {
+        tokens.resize(index + 1, 0);
+    }
+    tokens[index] = token;
+}
+
+fn learn(event: &Event<'_>, names: &mut Dictionary, sources: &mut BTreeMap<u32, Vec<u8>>) {
+    let uint = |field| match event.field(field, &mut [0; 36]) {
+        Some(Value::UInt(v)) => u32::try_from(v).ok(),
+        _ => None,
+    };
+    match event.kind() {
+        Kind::Define => {
+            let dict = uint(Field::Dict).and_then(|d| u8::try_from(d).ok()).and_then(Dict::from_u8);
+            let mut scratch = [0; 36];
+            if let (Some(dict), Some(id), Some(Value::Text(name))) =
+                (dict, uint(Field::Index), event.field(Field::Name, &mut scratch))
+            {
+                names.define(dict, id, name.as_bytes());
+            }
+        }
+        Kind::Source => {
+            if let Some(id) = uint(Field::Index) {
+                sources.insert(id, event.bytes().to_vec());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether the tape still reads as it did when it was sealed.
+fn check_last(reader: &mut Reader, state: &TapeState) -> Result<()> {
+    let other = |what| Error::OtherTape { tape: state.tape, sealed: Position(state.sealed), what };
+    match reader.at(Position(state.last_position)) {
+        Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),
+        Ok(_) => Err(other("its last frame that was sealed is another one now")),
+        Err(unitape_tape::Error::Retained { .. }) => Ok(()),
+        Err(unitape_tape::Error::NoFrame(_)) => Err(other("it ends before that now")),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: u64) -> Error {
+    match error {
+        unitape_tape::Error::NoFrame(_) => {
+            let what = "no frame starts or ends there now";
+            Error::OtherTape { tape, sealed: Position(sealed), what }
+        }
+        other => other.into(),
+    }
+}
+
+/// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
+fn open_for_sealing(store: &Path) -> Result<(File, Manifest)> {
+    const LOCK: &str = "store.lock";
+    fs::create_dir_all(store).at("make", store)?;
+    if !Manifest::path(store).exists() {
+        for entry in fs::read_dir(store).at("list", store)? {
+            let name = entry.at("list", store)?.file_name();
+            // What a first seal leaves behind that is killed at once.
+            if name != LOCK && name != "manifest.new" {
+                let what = "it is not empty, and there is no manifest in it";
+                return Err(Error::NotAStore { path: store.into(), what });
+            }
+        }
+    }
+    let path = store.join(LOCK);
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path).at("open", &path)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Error::Locked { path }),
+        Err(TryLockError::Error(e)) => return Err(e).at("lock", &path),
+    }
+    if !Manifest::path(store).exists() {
+        Manifest::default().store(store)?;
+    }
+    let manifest = Manifest::load(store)?;
+    remove(&Manifest::path_new(store))?;
+    clean(store, manifest.generation)?;
+    Ok((lock, manifest))
+}
+
+/// Removes files of generations that the manifest does not know, and directories that are empty then. Only what has
+/// our names is looked at.
+fn clean(store: &Path, generation: u64) -> Result<()> {
+    for day in subdirectories(store, |name| name.parse::<Day>().is_ok())? {
+        for schema in subdirectories(&day, |name| TickSchema::from_name(name).is_some())? {
+            for entry in fs::read_dir(&schema).at("list", &schema)? {
+                let entry = entry.at("list", &schema)?;
+                let name = entry.file_name();
+                let number = name.to_str().and_then(|n| n.strip_suffix(".blocks"));
+                if number.and_then(|n| u64::from_str_radix(n, 16).ok()).is_some_and(|n| n > generation) {
+                    remove(&entry.path())?;
+                }
+            }
+            remove_empty(&schema)?;
+        }
+        remove_empty(&day)?;
+    }
+    Ok(())
+}
+
+fn subdirectories(dir: &Path, ours: impl Fn(&str) -> bool) -> Result<Vec<std::path::PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).at("list", dir)? {
+        let entry = entry.at("list", dir)?;
+        if entry.file_name().to_str().is_some_and(&ours) && entry.path().is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e).at("remove", path),
+        _ => Ok(()),
+    }
+}
+
+fn remove_empty(dir: &Path) -> Result<()> {
+    match fs::remove_dir(dir) {
+        Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {
+            Err(e).at("remove", dir)
+        }
+        _ => Ok(()),
+    }
+}
+
+const _: () = assert!(RAW_MAX <= STRIPE_BYTES_MAX);

@@ -1,0 +1,180 @@
+//! A store that is read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use unitape_model::{Dict, Dictionary, Event, Position};
+use unitape_tape::TapeId;
+
+use crate::day::Day;
+use crate::dictionary::Names;
+use crate::error::{Error, Result};
+use crate::manifest::Manifest;
+use crate::scan::{Filter, Scan};
+use crate::schema::TickSchema;
+
+/// A store, as its manifest describes it at the time it is opened. A seal that goes on meanwhile is not seen.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    pub(crate) manifest: Manifest,
+    names: Names,
+    problem: Option<Error>,
+}
+
+/// What is known about a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// How many seals have added something.
+    pub generation: u64,
+    /// Tapes, in the order of their first seal, each with how far it is sealed (apart from single days).
+    pub tapes: Vec<(TapeId, Position)>,
+    /// Days, ascending.
+    pub days: BTreeMap<Day, DayInfo>,
+    /// Names by dictionary.
+    pub names: Vec<(Dict, u32)>,
+    /// Bytes of the dictionary.
+    pub dictionary_bytes: u64,
+}
+
+/// What is known about a day.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DayInfo {
+    /// Seals that added to it.
+    pub generations: Vec<u64>,
+    /// Its schemas.
+    pub schemas: BTreeMap<TickSchema, Amount>,
+    /// All of it.
+    pub all: Amount,
+}
+
+/// How much of something there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// Events.
+    pub rows: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Bytes of its frames on the tape.
+    pub raw_bytes: u64,
+    /// First event time; greater than the last where there are no events.
+    pub ts_min: i64,
+    /// Last event time.
+    pub ts_max: i64,
+}
+
+impl Default for Amount {
+    fn default() -> Self {
+        Self { rows: 0, blocks: 0, bytes: 0, raw_bytes: 0, ts_min: i64::MAX, ts_max: i64::MIN }
+    }
+}
+
+impl Amount {
+    /// Adds `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.blocks += other.blocks;
+        self.bytes += other.bytes;
+        self.raw_bytes += other.raw_bytes;
+        self.ts_min = self.ts_min.min(other.ts_min);
+        self.ts_max = self.ts_max.max(other.ts_max);
+    }
+}
+
+impl Info {
+    /// All days together.
+    pub fn all(&self) -> Amount {
+        let mut all = Amount::default();
+        self.days.values().for_each(|d| all.add(&d.all));
+        all
+    }
+}
+
+impl Store {
+    /// Opens the store in `dir`.
+    ///
+    /// # Errors
+    /// Not a store, a foreign version, or a damaged manifest. A damaged dictionary is told by [`Store::problem`].
+    pub fn open(dir: &Path) -> Result<Self> {
+        let manifest = Manifest::load(dir)?;
+        let (names, problem) = Names::load(dir, manifest.dictionary_bytes);
+        Ok(Self { dir: dir.to_owned(), manifest, names, problem })
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Names and their tokens, which are the ids in scanned frames.
+    pub fn names(&self) -> &Dictionary {
+        &self.names.names
+    }
+
+    /// Definitions of sources; their index is the token that scanned frames carry.
+    pub fn sources(&self) -> impl Iterator<Item = Event<'_>> {
+        self.names.sources()
+    }
+
+    /// Damage of the dictionary, after which some names are missing.
+    pub fn problem(&self) -> Option<&Error> {
+        self.problem.as_ref()
+    }
+
+    /// What is known about it, from the manifest alone.
+    pub fn info(&self) -> Info {
+        let mut info = Info {
+            generation: self.manifest.generation,
+            tapes: self.manifest.tapes.iter().map(|t| (t.tape, Position(t.sealed))).collect(),
+            names: Dict::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
+            dictionary_bytes: self.manifest.dictionary_bytes,
+            ..Info::default()
+        };
+        for part in &self.manifest.parts {
+            let day = info.days.entry(part.date).or_default();
+            day.generations.push(part.generation);
+            for f in &part.files {
+                let amount = Amount {
+                    rows: f.rows,
+                    blocks: f.blocks.into(),
+                    bytes: f.bytes,
+                    raw_bytes: f.raw_bytes,
+                    ts_min: f.ts_min,
+                    ts_max: f.ts_max,
+                };
+                day.schemas.entry(f.schema).or_default().add(&amount);
+                day.all.add(&amount);
+            }
+        }
+        info
+    }
+
+    /// Files that the manifest names and that are not there, or have another size.
+    pub fn missing(&self) -> Vec<Error> {
+        let mut problems = Vec::new();
+        for part in &self.manifest.parts {
+            for f in &part.files {
+                let path = part.file(f).path(&self.dir);
+                match std::fs::metadata(&path) {
+                    Ok(meta) if meta.len() == f.bytes => {}
+                    Ok(meta) => {
+                        let what = format!("{} bytes long, not {} as the manifest says", meta.len(), f.bytes);
+                        problems.push(Error::damage(&path, meta.len().min(f.bytes), what));
+                    }
+                    Err(source) => problems.push(Error::Io { doing: "look at", path, source }),
+                }
+            }
+        }
+        problems
+    }
+
+    /// Begins to read the events that `filter` wants.
+    ///
+    /// # Errors
+    /// A symbol or a venue that no event in the store has.
+    pub fn scan(&self, filter: &Filter) -> Result<Scan<'_>> {
+        Scan::new(self, filter)
+    }
+}

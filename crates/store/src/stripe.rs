@@ -1,0 +1,180 @@
+//! Rows on their way to the disk: one buffer for each day, kind and instrument, emptied together.
+//!
+//! What is emptied together is a *stripe*: the blocks of one stretch of tape. Stripes of a seal follow one another,
+//! so that a scan which wants the order of the tape never holds more than one of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use unitape_model::Kind;
+use unitape_tape::TapeId;
+
+use crate::block::{BlockEncoder, Rows};
+use crate::day::Day;
+use crate::error::Result;
+use crate::file::{FileId, FileWriter};
+use crate::schema::TickSchema;
+
+/// What a buffer costs beside its rows, so that a tape with a new instrument in every event stays bounded too.
+const BUFFER_BYTES: usize = 512;
+/// And a row beside its frame.
+const ROW_BYTES: usize = 20;
+
+/// A buffer's rows go into blocks of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    day: Day,
+    schema: TickSchema,
+    instrument: u32,
+    kind: Kind,
+}
+
+/// The files of one seal, and the stripe being gathered.
+#[derive(Debug)]
+pub(crate) struct Stripes<'a> {
+    store: &'a Path,
+    tape: TapeId,
+    generation: u64,
+    stripe_bytes: usize,
+    block_rows: usize,
+    open: FxHashMap<Key, usize>,
+    buffers: Vec<(Key, Rows)>,
+    pool: Vec<Rows>,
+    weight: usize,
+    stripe: u32,
+    files: BTreeMap<FileId, FileWriter>,
+    encoder: BlockEncoder,
+    out: Vec<u8>,
+    /// Files are removed again unless the seal gets to its end.
+    done: bool,
+}
+
+impl<'a> Stripes<'a> {
+    pub fn new(
+        store: &'a Path,
+        tape: TapeId,
+        generation: u64,
+        stripe_bytes: usize,
+        block_rows: usize,
+    ) -> Self {
+        Self {
+            store,
+            tape,
+            generation,
+            stripe_bytes,
+            block_rows,
+            open: FxHashMap::default(),
+            buffers: Vec::new(),
+            pool: Vec::new(),
+            weight: 0,
+            stripe: 0,
+            files: BTreeMap::new(),
+            encoder: BlockEncoder::default(),
+            out: Vec::new(),
+            done: false,
+        }
+    }
+
+    /// Takes a row; writes the stripe first when it is full.
+    #[inline]
+    pub fn push(
+        &mut self,
+        day: Day,
+        schema: TickSchema,
+        kind: Kind,
+        instrument: u32,
+        frame: &[u8],
+        ordinal: u64,
+        position: u64,
+    ) -> Result<()> {
+        if self.weight + frame.len() + ROW_BYTES + BUFFER_BYTES > self.stripe_bytes && self.weight > 0 {
+            self.flush()?;
+        }
+        let key = Key { day, schema, instrument, kind };
+        let index = match self.open.get(&key) {
+            Some(&index) if self.buffers[index].1.has_room(frame.len(), self.block_rows) => index,
+            _ => {
+                let rows = self.pool.pop().unwrap_or_default();
+                self.buffers.push((key, rows));
+                self.open.insert(key, self.buffers.len() - 1);
+                self.weight += BUFFER_BYTES;
+                self.buffers.len() - 1
+            }
+        };
+        self.buffers[index].1.push(frame, ordinal, position);
+        self.weight += frame.len() + ROW_BYTES;
+        Ok(())
+    }
+
+    /// Writes what has been gathered.
+    pub fn flush(&mut self) -> Result<()> {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        // Stable: buffers of one key stay in the order of the tape.
+        buffers.sort_by_key(|(key, _)| *key);
+        for run in buffers.chunk_by(|(a, _), (b, _)| (a.day, a.schema) == (b.day, b.schema)) {
+            let (key, _) = &run[0];
+            let id =
+                FileId { day: key.day, schema: key.schema, generation: self.generation, tape: self.tape };
+            if !self.files.contains_key(&id) {
+                self.files.insert(id, FileWriter::create(self.store, id)?);
+            }
+            let file = self.files.get_mut(&id).expect("just made");
+            let mut headers = Vec::with_capacity(run.len());
+            self.out.clear();
+            for (key, rows) in run {
+                let number = file.entry.blocks + headers.len() as u32;
+                let header =
+                    self.encoder.encode(key.kind, key.instrument, self.stripe, number, rows, &mut self.out);
+                headers.push(header);
+            }
+            file.append(&self.out, &headers)?;
+        }
+        for (_, mut rows) in buffers.drain(..) {
+            rows.clear();
+            self.pool.push(rows);
+        }
+        self.buffers = buffers;
+        self.open.clear();
+        self.weight = 0;
+        self.stripe += 1;
+        // Buffers that an unusual stripe needed are not kept for ever.
+        self.pool.truncate(POOL_MAX);
+        Ok(())
+    }
+
+    /// Writes the rest and flushes everything to the disk.
+    pub fn finish(&mut self) -> Result<&BTreeMap<FileId, FileWriter>> {
+        self.flush()?;
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for file in self.files.values_mut() {
+            file.finish()?;
+            let schema = file.path().parent().expect("a file in a folder");
+            folders.extend([schema.to_owned(), schema.parent().expect("a folder of a day").to_owned()]);
+        }
+        folders.sort_unstable();
+        folders.dedup();
+        folders.iter().try_for_each(|folder| crate::manifest::sync_dir(folder))?;
+        crate::manifest::sync_dir(self.store)?;
+        Ok(&self.files)
+    }
+
+    /// The manifest names the files now.
+    pub fn keep(&mut self) {
+        self.done = true;
+    }
+}
+
+/// Buffers that are kept between stripes.
+const POOL_MAX: usize = 65_536;
+
+impl Drop for Stripes<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            for file in self.files.values() {
+                // What cannot be removed now is in nobody's way: the next seal does it.
+                _ = std::fs::remove_file(file.path());
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Tapes of random events of every kind, and how they are compared with what a store gives back.
+#![allow(dead_code)] // each test file uses its part
+
+use std::path::{Path, PathBuf};
+
+use unitape_model::schema::{Schema, Slot, Spec, at};
+use unitape_model::{
+    Amount, Decimal, Dict, Dictionary, Event, EventBuilder, Field, InlineId, Kind, Position, Price,
+    UnixNanos, Value, flags,
+};
+use unitape_store::{Filter, Scan, Store};
+use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+
+/// A small generator of numbers; the seed is all there is to it.
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 3
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// 2024-03-11 14:30 UTC.
+pub const NOON: i64 = 1_710_167_400_000_000_000;
+pub const DAY: i64 = 86_400_000_000_000;
+
+/// Makes the units of a tape: definitions right before their first use, sources, progress marks.
+pub struct Maker {
+    pub rng: Rng,
+    names: Dictionary,
+    sources: u32,
+    ts: i64,
+    /// Days over which event times run, back and forth.
+    pub days: u64,
+}
+
+impl Maker {
+    pub fn new(seed: u64, days: u64) -> Self {
+        Self { rng: Rng::new(seed), names: Dictionary::default(), sources: 0, ts: NOON, days }
+    }
+
+    fn id(&mut self, dict: Dict, unit: &mut Vec<u8>) -> u32 {
+        let names = if dict == Dict::Instrument { 12 } else { 5 };
+        let name = format!("{}{}", dict.name(), self.rng.below(names));
+        let (id, new) = self.names.intern(dict, name.as_bytes()).unwrap();
+        if new {
+            let mut e = EventBuilder::begin(unit, Kind::Define, UnixNanos(0));
+            let schema = e.schema();
+            e.set(schema.get(Field::Dict).unwrap(), Value::UInt(dict as u64)).unwrap();
+            e.set(schema.get(Field::Index).unwrap(), Value::UInt(id.into())).unwrap();
+            e.set(schema.get(Field::Name).unwrap(), Value::Text(&name)).unwrap();
+            e.finish(0).unwrap();
+        }
+        id
+    }
+
+    fn source(&mut self, unit: &mut Vec<u8>) -> u32 {
+        if self.sources == 0 || self.rng.one_in(60) {
+            self.sources += 1;
+            let mut e = EventBuilder::begin(unit, Kind::Source, UnixNanos(0));
+            let schema = e.schema();
+            let file = format!("a rather long name of file number {}.fix", self.sources);
+            for (field, value) in [
+                (Field::Index, Value::UInt(self.sources.into())),
+                (Field::Base, Value::UInt(7)),
+                (Field::Feed, Value::Text("feed")),
+                (Field::File, Value::Text(&file)),
+            ] {
+                e.set(schema.get(field).unwrap(), value).unwrap();
+            }
+            e.finish(0).unwrap();
+        }
+        1 + self.rng.below(self.sources.into()) as u32
+    }
+
+    /// Appends a unit with an event of this kind, some of its fields none, inline or overflowing their place.
+    pub fn event(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        // Ids first: their definitions stand before the event.
+        let schema = Schema::of(kind);
+        let mut ids = Vec::new();
+        for spec in schema.fields {
+            let n = match spec.slot {
+                Slot::Sym { .. } => u64::from(spec.required || !self.rng.one_in(4)),
+                Slot::Syms { .. } => self.rng.below(4),
+                _ => 0,
+            };
+            if let Slot::Sym { dict, .. } | Slot::Syms { dict } = spec.slot {
+                ids.push((0..n).map(|_| self.id(dict, out)).collect::<Vec<_>>());
+            } else {
+                ids.push(Vec::new());
+            }
+        }
+        let source = if self.rng.one_in(5) { 0 } else { self.source(out) };
+        if self.rng.one_in(40) {
+            let mut mark = EventBuilder::begin(out, Kind::Progress, UnixNanos(self.ts));
+            for field in [
+                Field::Through,
+                Field::Messages,
+                Field::Ignored,
+                Field::Duplicates,
+                Field::Quarantined,
+                Field::Events,
+            ] {
+                mark.set(schema_of(Kind::Progress, field), Value::UInt(3)).unwrap();
+            }
+            mark.finish(0).unwrap();
+        }
+        self.ts += self.rng.below(1_000_000_000) as i64 - 100_000_000;
+        let day = self.rng.below(self.days) as i64;
+        let ts = self.ts + if self.rng.one_in(9) { day * DAY } else { 0 };
+        let r = &mut self.rng;
+        let mut e = EventBuilder::begin(out, kind, UnixNanos(ts));
+        e.source(source, if source == 0 { 0 } else { r.next() as u32 });
+        if r.one_in(2) {
+            e.sequence(r.next() >> r.below(60));
+        }
+        if r.one_in(3) {
+            e.ts_recv(UnixNanos(ts.saturating_add((r.next() >> r.below(60)) as i64)));
+        }
+        if r.one_in(8) {
+            e.unmapped("note", r#"{"a":[1,"x\u0000"]}"#).unwrap();
+        }
+        for (spec, ids) in schema.fields.iter().zip(&ids) {
+            put(&mut e, spec, ids, r);
+        }
+        if r.one_in(8) {
+            e.unmapped("px", "null").unwrap();
+            e.unmapped("", "[]").unwrap();
+        }
+        let late = if r.one_in(10) { flags::LATE } else { 0 };
+        let snapshot = if r.one_in(10) { flags::SNAPSHOT } else { 0 };
+        e.finish(flags::LAST | late | snapshot).unwrap();
+    }
+
+    /// Appends `n` units of random events to `writer`.
+    pub fn write(&mut self, writer: &mut Writer, n: usize) {
+        let mut unit = Vec::new();
+        for _ in 0..n {
+            unit.clear();
+            let kind = match self.rng.below(3) {
+                0 => Kind::EVENTS[self.rng.below(26) as usize],
+                1 => Kind::Bbo,
+                _ => Kind::Trade,
+            };
+            self.event(kind, &mut unit);
+            writer.append(&unit).unwrap();
+        }
+    }
+}
+
+fn schema_of(kind: Kind, field: Field) -> &'static Spec {
+    Schema::of(kind).get(field).unwrap()
+}
+
+fn put(e: &mut EventBuilder<'_>, spec: &Spec, ids: &[u32], r: &mut Rng) {
+    if !spec.required && !matches!(spec.slot, Slot::Sym { .. }) && r.one_in(4) {
+        return;
+    }
+    let n = r.next() >> r.below(64);
+    let text = ["A", "", "text that is far too long for the place it has", "O0000001", "\u{e4}\u{0}x"];
+    let uuid = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
+    let list: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+    let number = format!("O{:010}", n % 100_000);
+    let value = match spec.slot {
+        Slot::Sym { dict, .. } => match ids {
+            [id] => Value::Sym(dict, *id),
+            _ => return,
+        },
+        Slot::Syms { dict } => Value::Syms(dict, &list),
+        Slot::Price { .. } => Value::Price(Price(2_500_000_000_000 + (n as i64 % 1000 - 500) * 10_000_000)),
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+            Value::Decimal(Decimal::new(n as i64 - 3, 3 - r.below(9) as i8).unwrap())
+        }
+        Slot::Amount { .. } => Value::Amount(Amount::new(i128::from(n) << 40, -2).unwrap()),
+        Slot::Id { .. } => match r.below(4) {
+            0 => Value::Id(InlineId::Number(n)),
+            1 => Value::Id(InlineId::Text(uuid.as_bytes())),
+            2 => Value::Id(InlineId::Text(text[r.below(4) as usize].as_bytes())),
+            _ => Value::Id(InlineId::Text(number.as_bytes())),
+        },
+        Slot::Text { .. } => Value::Text(text[r.below(5) as usize]),
+        Slot::Code { values, .. } => Value::Text(values[n as usize % values.len()]),
+        Slot::Bool { .. } => Value::Bool(r.one_in(2)),
+        Slot::UInt { .. } => Value::UInt(n),
+        Slot::Nanos { .. } => Value::Nanos(UnixNanos(NOON + n as i64 % DAY)),
+        Slot::MillisAfter { .. } => Value::Nanos(UnixNanos(NOON + (n as i64 % 1000) * 1_000_000)),
+        Slot::Json => Value::Json(r#"{"a":[1,"x"]}"#),
+    };
+    e.set(spec, value).unwrap();
+}
+
+/// Opens a tape for writing, with small segments so that there are several.
+pub fn writer(dir: &Path, id: u128) -> Writer {
+    let options = Options { segment_bytes: 256 << 10, prefault_bytes: 0, ..Options::default() };
+    Writer::open(dir, TapeId(id), options).unwrap().0
+}
+
+/// Makes a tape of `n` random events.
+pub fn tape(dir: &Path, name: &str, seed: u64, days: u64, n: usize) -> PathBuf {
+    let path = dir.join(name);
+    let mut writer = writer(&path, u128::from(seed) + 1);
+    Maker::new(seed, days).write(&mut writer, n);
+    writer.close().unwrap();
+    path
+}
+
+/// An event as it is compared: its place, its frame without ids, and the names that the ids stand for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    pub ordinal: u64,
+    pub position: u64,
+    pub ts: i64,
+    pub kind: Kind,
+    pub frame: Vec<u8>,
+    pub names: Vec<(Field, Vec<String>)>,
+    pub source: Option<String>,
+}
+
+impl Seen {
+    /// Looks at an event in the slow and obvious way, field by field.
+    pub fn of(
+        frame: &[u8],
+        ordinal: u64,
+        position: Position,
+        names: &Dictionary,
+        sources: &[Vec<u8>],
+    ) -> Self {
+        let event = Event::new(frame).expect("a whole event");
+        let (mut bare, mut all) = (frame.to_vec(), Vec::new());
+        let name = |dict, id: u32| match id {
+            0 => String::new(),
+            id => names.name(dict, id).unwrap_or_else(|| panic!("{dict:?} {id} has no name")).to_owned(),
+        };
+        for spec in event.schema().fields {
+            let mut scratch = [0; 36];
+            match (spec.slot, event.value(spec, &mut scratch)) {
+                (Slot::Sym { dict, at }, Some(Value::Sym(_, id))) => {
+                    all.push((spec.field, vec![name(dict, id)]));
+                    let n = if dict == Dict::Venue { 2 } else { 4 };
+                    bare[usize::from(at)..usize::from(at) + n].fill(0);
+                }
+                (Slot::Syms { dict }, Some(Value::Syms(_, ids))) => {
+                    let id = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());
+                    all.push((spec.field, ids.chunks(4).map(|b| name(dict, id(b))).collect()));
+                    let start = ids.as_ptr() as usize - frame.as_ptr() as usize;
+                    bare[start..start + ids.len()].fill(0);
+                }
+                _ => {}
+            }
+        }
+        bare[at::SOURCE..at::SOURCE + 4].fill(0);
+        let source = (event.source() != 0).then(|| {
+            let is_it = |f: &&Vec<u8>| f[at::INSTRUMENT..at::INSTRUMENT + 4] == event.source().to_le_bytes();
+            let definition = sources.iter().rev().find(is_it).expect("a source is defined");
+            let definition = Event::new(definition).unwrap();
+            let part = |f| format!("{:?}", definition.field(f, &mut [0; 36]));
+            [Field::Feed, Field::File, Field::Base].map(part).join("/")
+        });
+        let (ts, kind) = (event.ts_event().0, event.kind());
+        Self { ordinal, position: position.0, ts, kind, frame: bare, names: all, source }
+    }
+
+    /// The name in a field.
+    pub fn name(&self, field: Field) -> Option<&str> {
+        self.names.iter().find(|(f, _)| *f == field).and_then(|(_, n)| n.first()).map(String::as_str)
+    }
+
+    /// All names in a field.
+    pub fn names(&self, field: Field) -> &[String] {
+        self.names.iter().find(|(f, _)| *f == field).map_or(&[], |(_, n)| n)
+    }
+}
+
+/// All events of a tape.
+pub fn seen_on_tape(dir: &Path) -> Vec<Seen> {
+    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let (mut names, mut sources, mut all) = (Dictionary::default(), Vec::new(), Vec::new());
+    loop {
+        let ordinal = reader.ordinal();
+        let Some(frame) = reader.next().unwrap() else { return all };
+        let event = Event::new(frame.bytes).unwrap();
+        let uint = |field| match event.field(field, &mut [0; 36]) {
+            Some(Value::UInt(v)) => v as u32,
+            other => panic!("{other:?}"),
+        };
+        match event.kind() {
+            Kind::Define => {
+                let mut scratch = [0; 36];
+                let Some(Value::Text(name)) = event.field(Field::Name, &mut scratch) else {
+                    panic!("no name")
+                };
+                let dict = Dict::from_u8(uint(Field::Dict) as u8).unwrap();
+                assert!(names.define(dict, uint(Field::Index), name.as_bytes()));
+            }
+            Kind::Source => sources.push(frame.bytes.to_vec()),
+            Kind::Progress => {}
+            _ => all.push(Seen::of(frame.bytes, ordinal, frame.position, &names, &sources)),
+        }
+    }
+}
+
+/// All events that a scan gives, and how many problems it told.
+pub fn seen_in_store(store: &Store, filter: &Filter) -> (Vec<Seen>, usize) {
+    let sources: Vec<Vec<u8>> = store.sources().map(|e| e.bytes().to_vec()).collect();
+    let mut scan: Scan<'_> = store.scan(filter).unwrap();
+    let mut all = Vec::new();
+    while let Some(row) = scan.next() {
+        all.push(Seen::of(row.frame, row.ordinal, row.position, store.names(), &sources));
+    }
+    (all, scan.problems().len())
+}
+
+/// The first difference, shown in few words.
+#[track_caller]
+pub fn assert_same(got: &[Seen], want: &[Seen]) {
+    if let Some(i) = (0..got.len().min(want.len())).find(|i| got[*i] != want[*i]) {
+        panic!("event {i} of {} and {}:\n got {:?}\nwant {:?}", got.len(), want.len(), got[i], want[i]);
+    }
+    assert_eq!(got.len(), want.len(), "events");
+}

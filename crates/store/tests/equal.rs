@@ -1,0 +1,185 @@
+//! What is sealed is what stands on the tape: every kind, every byte, in its order, however it was cut.
+
+mod common;
+
+use common::{DAY, Maker, NOON, Seen, assert_same, seen_in_store, seen_on_tape, tape, writer};
+use proptest::prelude::*;
+use std::path::Path;
+use unitape_model::{Field, Kind, UnixNanos};
+use unitape_store::{Day, Filter, SealOptions, Store, TickSchema, seal};
+
+fn everything(store: &Path) -> Vec<Seen> {
+    let (all, problems) = seen_in_store(&Store::open(store).unwrap(), &Filter::default());
+    assert_eq!(problems, 0);
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// The order of the tape was once lost where a stripe ended, and a kind that had no home.
+    #[test]
+    fn a_scan_gives_the_tape(seed in any::<u64>(), n in 1usize..700, days in 1u64..4, stripe in 11u32..20, rows in prop_oneof![1usize..8, Just(65_536)]) {
+        let dir = tempfile::tempdir().unwrap();
+        let tape = tape(dir.path(), "tape", seed, days, n);
+        let store = dir.path().join("store");
+        let options = SealOptions { stripe_bytes: 1 << stripe, block_rows: rows, ..SealOptions::default() };
+        let sealed = seal(&tape, &store, &options).unwrap();
+        let want = seen_on_tape(&tape);
+        prop_assert_eq!(sealed.rows as usize, want.len());
+        assert_same(&everything(&store), &want);
+        let info = Store::open(&store).unwrap().info();
+        prop_assert_eq!(info.all().rows as usize, want.len());
+        prop_assert_eq!(info.all().raw_bytes as usize, want.iter().map(|s| s.frame.len()).sum::<usize>());
+        // Once more: there is nothing to add, and nothing is written.
+        let manifest = std::fs::read(store.join("manifest")).unwrap();
+        prop_assert_eq!(seal(&tape, &store, &options).unwrap().generation, None);
+        prop_assert_eq!(std::fs::read(store.join("manifest")).unwrap(), manifest);
+    }
+
+    /// A tape that grows, sealed now and then, some days on their own: everything once, still in its order.
+    #[test]
+    fn a_tape_that_grows_is_sealed_in_parts(seed in any::<u64>(), steps in proptest::collection::vec((1usize..150, 0u8..4), 1..7)) {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, store) = (dir.path().join("tape"), dir.path().join("store"));
+        let mut maker = Maker::new(seed, 3);
+        for (n, what) in steps {
+            let mut writer = writer(&path, 9);
+            maker.write(&mut writer, n);
+            writer.close().unwrap();
+            let date = (what < 3).then(|| Day(Day::of(UnixNanos(NOON)).0 + i32::from(what)));
+            let before = Store::open(&store).map_or(0, |s| s.info().all().rows);
+            let options = SealOptions { date, stripe_bytes: 1 << 14, ..SealOptions::default() };
+            let sealed = seal(&path, &store, &options).unwrap();
+            let store = Store::open(&store).unwrap();
+            prop_assert_eq!(store.info().all().rows, before + sealed.rows);
+            if let Some(day) = date {
+                let (of_day, _) = seen_in_store(&store, &Filter { date, ..Filter::default() });
+                let mut want = seen_on_tape(&path);
+                want.retain(|s| Day::of(UnixNanos(s.ts)) == day);
+                assert_same(&of_day, &want);
+            }
+        }
+        seal(&path, &store, &SealOptions::default()).unwrap();
+        assert_same(&everything(&store), &seen_on_tape(&path));
+    }
+
+    /// A filter that skips blocks must skip nothing that the slow way would find.
+    #[test]
+    fn filters_give_what_the_slow_filter_gives(seed in any::<u64>(), picks in proptest::collection::vec(any::<u64>(), 12)) {
+        let dir = tempfile::tempdir().unwrap();
+        let tape = tape(dir.path(), "tape", seed, 2, 500);
+        let path = dir.path().join("store");
+        seal(&tape, &path, &SealOptions { stripe_bytes: 1 << 15, block_rows: 16, ..SealOptions::default() }).unwrap();
+        let (all, store) = (seen_on_tape(&tape), Store::open(&path).unwrap());
+        for round in picks.chunks(2) {
+            let (p, q) = (round[0], round[1]);
+            let some = |bit: u32| p >> bit & 1 == 1;
+            let ts = |n: u64| UnixNanos(all[n as usize % all.len()].ts);
+            let filter = Filter {
+                symbols: if some(0) { vec![format!("instrument{}", q % 12), format!("instrument{}", q / 12 % 12)] } else { vec![] },
+                from: some(1).then(|| ts(q >> 8)),
+                to: some(2).then(|| ts(q >> 16)),
+                date: some(3).then(|| Day::of(ts(q >> 24))),
+                schemas: if some(4) { vec![TickSchema::ALL[q as usize % 16], TickSchema::Bbo] } else { vec![] },
+                venue: some(5).then(|| format!("venue{}", q % 5)),
+            };
+            let want: Vec<Seen> = all.iter().filter(|s| matches(s, &filter)).cloned().collect();
+            let (got, problems) = seen_in_store(&store, &filter);
+            prop_assert_eq!(problems, 0);
+            assert_same(&got, &want);
+        }
+    }
+}
+
+/// What the filter means, by name.
+fn matches(s: &Seen, f: &Filter) -> bool {
+    let of = |name: Option<&str>| name.is_some_and(|n| f.symbols.iter().any(|s| s == n));
+    let instrument = match s.kind {
+        Kind::News => s.names(Field::Instrs).iter().any(|n| of(Some(n))),
+        Kind::Index => of(s.name(Field::Index)),
+        _ => of(s.name(Field::Instr)),
+    };
+    let venue = s.name(Field::Venue).or(s.name(Field::Mic));
+    (f.symbols.is_empty() || instrument)
+        && f.from.is_none_or(|t| s.ts >= t.0)
+        && f.to.is_none_or(|t| s.ts < t.0)
+        && f.date.is_none_or(|d| Day::of(UnixNanos(s.ts)) == d)
+        && (f.schemas.is_empty() || f.schemas.contains(&TickSchema::of(s.kind).unwrap()))
+        && f.venue.as_ref().is_none_or(|v| venue == Some(v))
+}
+
+/// Every kind, also with the greatest and smallest times there are.
+#[test]
+fn every_kind_and_every_time_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tape");
+    let mut writer = writer(&path, 3);
+    let mut maker = Maker::new(3, 1);
+    for _ in 0..3 {
+        for kind in Kind::EVENTS {
+            let mut unit = Vec::new();
+            maker.event(kind, &mut unit);
+            writer.append(&unit).unwrap();
+        }
+    }
+    for ts in [i64::MIN, i64::MIN + 1, -1, 0, 1, NOON - DAY, i64::MAX - 1, i64::MAX] {
+        let mut unit = Vec::new();
+        let e = unitape_model::EventBuilder::begin(&mut unit, Kind::Clock, UnixNanos(ts));
+        e.finish(unitape_model::flags::LAST).unwrap();
+        writer.append(&unit).unwrap();
+    }
+    writer.close().unwrap();
+    let store = dir.path().join("store");
+    let sealed = seal(&path, &store, &SealOptions::default()).unwrap();
+    assert_eq!(sealed.days.len(), 6, "{sealed:?}");
+    let all = everything(&store);
+    assert_same(&all, &seen_on_tape(&path));
+    assert!(Kind::EVENTS.iter().all(|k| all.iter().filter(|s| s.kind == *k).count() >= 3));
+}
+
+/// The same tape gives the same store, byte for byte; a killed seal that is run again depends on it.
+#[test]
+fn the_same_tape_gives_the_same_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 17, 2, 400);
+    let stores = ["a", "b"].map(|name| {
+        let store = dir.path().join(name);
+        seal(&tape, &store, &SealOptions { stripe_bytes: 1 << 14, ..SealOptions::default() }).unwrap();
+        common_files(&store)
+    });
+    assert_eq!(stores[0], stores[1]);
+    assert!(stores[0].len() > 20);
+}
+
+fn common_files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let (mut all, mut open) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().display().to_string();
+                all.push((name, std::fs::read(&path).unwrap()));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Tapes of two segments in one store: names are the store's, and each tape keeps its order.
+#[test]
+fn several_tapes_share_a_store_and_its_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let tapes = [21, 22].map(|seed| tape(dir.path(), &format!("tape{seed}"), seed, 2, 300));
+    for tape in tapes.iter().chain(&tapes) {
+        seal(tape, &store, &SealOptions::default()).unwrap();
+    }
+    let want: Vec<Seen> = tapes.iter().flat_map(|t| seen_on_tape(t)).collect();
+    assert_same(&everything(&store), &want);
+    let info = Store::open(&store).unwrap().info();
+    assert_eq!((info.tapes.len(), info.generation), (2, 2));
+}
