@@ -8,7 +8,7 @@ mod config;
 mod output;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{bench, consolidate, decode, demo, doctor, mapping, quarantine, tape, watch};
+use commands::{bench, consolidate, decode, demo, doctor, mapping, quarantine, store, tape, watch};
 use output::{Done, Failure};
 use std::process::ExitCode;
 
@@ -34,6 +34,8 @@ enum Command {
     Consolidate(consolidate::Args),
     /// Look at a tape, check it, play it again
     Tape(tape::Args),
+    /// Sealed days of ticks: from a tape, and back to events
+    Store(store::Args),
     /// What could not become events, and another try at it
     Quarantine(quarantine::Args),
     /// Check a mapping, and what it makes of a sample
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Decode(args) => decode::run(args),
         Command::Consolidate(args) => consolidate::run(args),
         Command::Tape(args) => tape::run(args),
+        Command::Store(args) => store::run(args),
         Command::Quarantine(args) => quarantine::run(args),
         Command::Mapping(args) => mapping::run(args),
         Command::Watch(args) => watch::run(args),

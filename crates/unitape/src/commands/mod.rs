@@ -8,5 +8,6 @@ pub mod doctor;
 pub mod generate;
 pub mod mapping;
 pub mod quarantine;
+pub mod store;
 pub mod tape;
 pub mod watch;

@@ -254,7 +254,7 @@ fn write_line(
 }
 
 /// The same for eyes: time of day, kind, and the fields without their quotes.
-fn readable(json: &[u8]) -> Vec<u8> {
+pub fn readable(json: &[u8]) -> Vec<u8> {
     let Ok(serde_json::Value::Object(map)) = serde_json::from_slice(json) else { return json.to_vec() };
     let number = |key: &str| map.get(key).and_then(serde_json::Value::as_i64).unwrap_or(0);
     let kind = map.get("kind").and_then(serde_json::Value::as_str).unwrap_or("");

@@ -1,0 +1,226 @@
+//! Damage of every file of a store, and tapes that cannot be sealed: an error that names the place, and everything
+//! else is read.
+
+mod common;
+
+use common::{Maker, Rng, Seen, assert_same, seen_in_store, seen_on_tape, tape, writer};
+use std::fs;
+use std::path::{Path, PathBuf};
+use unitape_model::{Dict, EventBuilder, Field, Kind, Position, UnixNanos, Value, flags};
+use unitape_store::{Error, Filter, SealOptions, Sealed, Store, seal};
+
+fn blocks(store: &Path) -> Vec<PathBuf> {
+    let (mut all, mut open) = (Vec::new(), vec![store.to_owned()]);
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "blocks") {
+                all.push(path);
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Whether each of `part` stands in `all`, in its order.
+fn is_part_of(part: &[Seen], all: &[Seen]) -> bool {
+    let mut rest = all.iter();
+    part.iter().all(|p| rest.any(|a| a == p))
+}
+
+/// One byte at a time, all over the files: it is noticed, what is given back was sealed, and no more is lost than one
+/// block (a damaged index or file header loses nothing).
+#[test]
+fn a_changed_byte_costs_one_block_at_most() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 31, 1, 400);
+    let path = dir.path().join("store");
+    let options = SealOptions { stripe_bytes: 1 << 14, block_rows: 8, ..SealOptions::default() };
+    seal(&tape, &path, &options).unwrap();
+    let (want, mut rng) = (seen_on_tape(&tape), Rng::new(5));
+    let files = blocks(&path);
+    assert!(files.len() > 10);
+    for round in 0..250 {
+        let file = &files[rng.below(files.len() as u64) as usize];
+        let good = fs::read(file).unwrap();
+        let at = rng.below(good.len() as u64) as usize;
+        let mut bad = good.clone();
+        bad[at] ^= 1 << rng.below(8);
+        fs::write(file, &bad).unwrap();
+        let store = Store::open(&path).unwrap();
+        let (got, problems) = seen_in_store(&store, &Filter::default());
+        assert!(problems > 0, "round {round}: byte {at} of {}", file.display());
+        assert!(is_part_of(&got, &want) && want.len() - got.len() <= 8, "round {round}: byte {at}");
+        let mut scan = store.scan(&Filter::default()).unwrap();
+        while scan.next().is_some() {}
+        for problem in scan.problems() {
+            let Error::Damage { path, offset, .. } = problem else { panic!("{problem}") };
+            assert!(path == file && *offset <= good.len() as u64, "{problem}");
+        }
+        fs::write(file, &good).unwrap();
+    }
+    assert_same(&seen_in_store(&Store::open(&path).unwrap(), &Filter::default()).0, &want);
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_read_as_far_as_it_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 32, 1, 300);
+    let path = dir.path().join("store");
+    seal(&tape, &path, &SealOptions { block_rows: 8, ..SealOptions::default() }).unwrap();
+    let want = seen_on_tape(&tape);
+    let file = blocks(&path).into_iter().max_by_key(|f| fs::metadata(f).unwrap().len()).unwrap();
+    let good = fs::read(&file).unwrap();
+    let mut most = 0;
+    for length in [0, 1, 63, 64, 65, 160, good.len() / 3, good.len() / 2, good.len() - 25, good.len() - 1] {
+        fs::write(&file, &good[..length]).unwrap();
+        let store = Store::open(&path).unwrap();
+        let (got, problems) = seen_in_store(&store, &Filter::default());
+        assert!(problems > 0 && is_part_of(&got, &want), "cut at {length}");
+        assert!(got.len() >= most, "cut at {length}: a longer file gives no less");
+        assert_eq!(store.missing().len(), 1);
+        most = got.len();
+    }
+    assert_eq!(most, want.len(), "without its index alone, nothing is lost");
+}
+
+/// A file of another day, or of an earlier store, under a name that fits.
+#[test]
+fn a_file_in_the_wrong_place_is_not_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 33, 3, 500);
+    let path = dir.path().join("store");
+    seal(&tape, &path, &SealOptions::default()).unwrap();
+    let files = blocks(&path);
+    let of_schema: Vec<_> = files.iter().filter(|f| f.to_str().unwrap().contains("trades")).collect();
+    fs::copy(of_schema[0], of_schema[1]).unwrap();
+    let (got, problems) = seen_in_store(&Store::open(&path).unwrap(), &Filter::default());
+    assert!(problems == 1 && is_part_of(&got, &seen_on_tape(&tape)));
+}
+
+/// Names that are gone: rows are still given, under their tokens.
+#[test]
+fn a_damaged_dictionary_costs_names_and_no_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 34, 1, 200);
+    let path = dir.path().join("store");
+    let sealed = seal(&tape, &path, &SealOptions::default()).unwrap();
+    let file = path.join("dictionary.log");
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 8;
+    fs::write(&file, &bytes).unwrap();
+    let store = Store::open(&path).unwrap();
+    assert!(
+        matches!(store.problem(), Some(Error::Damage { path, .. }) if *path == file),
+        "{:?}",
+        store.problem()
+    );
+    let (mut scan, mut rows) = (store.scan(&Filter::default()).unwrap(), 0);
+    while scan.next().is_some() {
+        rows += 1;
+    }
+    assert_eq!(rows, sealed.rows);
+    // More tokens on top of what cannot be read would mean other names.
+    let again = seal(&tape, &path, &SealOptions::default());
+    assert!(matches!(again, Err(Error::Damage { .. })), "{again:?}");
+}
+
+#[test]
+fn an_event_that_names_what_is_not_defined_is_not_sealed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tape");
+    let mut writer = writer(&path, 1);
+    Maker::new(1, 1).write(&mut writer, 20);
+    let mut unit = Vec::new();
+    let mut e = EventBuilder::begin(&mut unit, Kind::Status, UnixNanos(0));
+    let schema = e.schema();
+    e.set(schema.get(Field::Venue).unwrap(), Value::Sym(Dict::Venue, 77)).unwrap();
+    e.set(schema.get(Field::State).unwrap(), Value::Text("x")).unwrap();
+    e.finish(flags::LAST).unwrap();
+    let position = writer.append(&unit).unwrap();
+    writer.close().unwrap();
+    let store = dir.path().join("store");
+    match seal(&path, &store, &SealOptions::default()) {
+        Err(Error::BadTape { position: at, what }) => {
+            assert_eq!((at, what.as_str()), (position, "venue 77 is not defined"));
+        }
+        other => panic!("{other:?}"),
+    }
+    // Nothing of it is in the store, and nothing is left lying about.
+    assert_eq!(Store::open(&store).unwrap().info().all().rows, 0);
+    assert_eq!(blocks(&store), Vec::<PathBuf>::new());
+}
+
+/// A tape that was made anew under the id of another one: its events would be taken for a continuation.
+#[test]
+fn another_tape_under_the_same_id_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, store) = (dir.path().join("tape"), dir.path().join("store"));
+    for (seed, n) in [(1, 100), (2, 200), (3, 50)] {
+        _ = fs::remove_dir_all(&path);
+        let mut writer = writer(&path, 7);
+        Maker::new(seed, 1).write(&mut writer, n);
+        writer.close().unwrap();
+        let sealed = seal(&path, &store, &SealOptions::default());
+        match seed {
+            1 => assert_eq!(sealed.unwrap().rows, 100),
+            _ => assert!(matches!(sealed, Err(Error::OtherTape { .. })), "{sealed:?}"),
+        }
+    }
+    assert_eq!(Store::open(&store).unwrap().info().all().rows, 100);
+}
+
+/// What retention took before it was sealed is told, and the rest is sealed with names from the dictionary log.
+#[test]
+fn what_retention_took_is_told_as_a_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = tape(dir.path(), "tape", 35, 1, 6_000);
+    let whole = seen_on_tape(&path);
+    unitape_tape::retain(&path, Position(300 << 10)).unwrap();
+    let store = dir.path().join("store");
+    let Sealed { gap, rows, .. } = seal(&path, &store, &SealOptions::default()).unwrap();
+    let first = Position(256 << 10);
+    assert_eq!(gap, Some((Position(0), first)));
+    assert!(rows > 0 && (rows as usize) < whole.len());
+    let (got, problems) = seen_in_store(&Store::open(&store).unwrap(), &Filter::default());
+    let want: Vec<Seen> = whole.into_iter().filter(|s| s.position >= first.0).collect();
+    assert_eq!(problems, 0);
+    assert_same(&got, &want);
+}
+
+/// A live tape is sealed as far as it is durable: what power loss may take must not be in the store.
+#[test]
+fn a_tape_that_is_being_written_is_sealed_as_far_as_it_is_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, store) = (dir.path().join("tape"), dir.path().join("store"));
+    let mut maker = Maker::new(36, 1);
+    let mut open = writer(&path, 5);
+    maker.write(&mut open, 50);
+    open.close().unwrap();
+    let mut open = writer(&path, 5);
+    maker.write(&mut open, 50);
+    let durable = unitape_tape::standing(&path).unwrap();
+    assert!(durable.live);
+    let sealed = seal(&path, &store, &SealOptions::default()).unwrap();
+    assert!(sealed.rows >= 50 && sealed.to <= durable.durable, "{sealed:?}");
+    open.close().unwrap();
+    let rest = seal(&path, &store, &SealOptions::default()).unwrap();
+    assert_eq!(sealed.rows + rest.rows, 100);
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    for options in [
+        SealOptions { stripe_bytes: 0, ..SealOptions::default() },
+        SealOptions { stripe_bytes: usize::MAX, ..SealOptions::default() },
+        SealOptions { block_rows: 0, ..SealOptions::default() },
+        SealOptions { block_rows: 65_537, ..SealOptions::default() },
+    ] {
+        let refused = seal(Path::new("t"), Path::new("s"), &options);
+        assert!(matches!(refused, Err(Error::Option(_))), "{refused:?}");
+    }
+}

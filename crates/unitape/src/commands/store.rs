@@ -1,0 +1,293 @@
+//! `unitape store`: a tape into sealed days, and events out of them.
+
+use super::tape::{readable, utc};
+use crate::output::{self, Done, Failure, bytes, grouped, say};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use unitape_codec::events::{Form, Sources, write_event};
+use unitape_model::UnixNanos;
+use unitape_store::{
+    Amount, Day, Error, Filter, Progress, SealOptions, Sealed, Store, TickSchema, parse_time, seal,
+};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Put what a tape holds into days
+    #[command(after_help = "Examples:
+  unitape store seal tape --store ticks
+  unitape store seal tape --store ticks --date 2024-03-11
+
+Only what the store does not have yet is added; a tape that is being written is taken as far as it is durable.
+Killed or stopped, it leaves the store as it was, and the same command does it again.")]
+    Seal(Seal),
+    /// Print events, in the order of the tape
+    #[command(after_help = "Examples:
+  unitape store scan ticks --json | head
+  unitape store scan ticks --symbols GB00B03MLX29,VOD --schema bbo,trades --from 2024-03-11T14:30 --to 2024-03-12
+  unitape store scan ticks --schema mbo --venue XLON --json --full
+
+Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts
+quarantine clock. Exit code 3 when blocks are damaged; all others are read.")]
+    Scan(Scan),
+    /// Days, schemas, sizes, names
+    #[command(after_help = "Example:\n  unitape store info ticks --json")]
+    Info {
+        /// Directory of the store
+        dir: PathBuf,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Seal {
+    /// Directory of the tape
+    tape: PathBuf,
+    /// Directory of the store; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// Only this day (UTC date of the event time)
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    date: Option<Day>,
+    /// Bytes of frames gathered before blocks are written
+    #[arg(long, value_name = "BYTES", default_value_t = SealOptions::default().stripe_bytes, hide = true)]
+    stripe_bytes: usize,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Scan {
+    /// Directory of the store
+    dir: PathBuf,
+    /// Only these instruments (repeatable, or with commas)
+    #[arg(long, value_delimiter = ',', value_name = "SYMBOLS")]
+    symbols: Vec<String>,
+    /// Event time from here on: 2024-03-11, 2024-03-11T14:30:00.5 (UTC), or nanoseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    from: Option<UnixNanos>,
+    /// Event time before this
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    to: Option<UnixNanos>,
+    /// Only this day
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    date: Option<Day>,
+    /// Only these schemas (repeatable, or with commas)
+    #[arg(long, value_delimiter = ',', value_name = "SCHEMA")]
+    schema: Vec<String>,
+    /// Only this venue
+    #[arg(long)]
+    venue: Option<String>,
+    /// Print as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+    /// With all that an event holds: ids (the store's), source, receive time, flags, position
+    #[arg(long)]
+    full: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    match args.command {
+        Command::Seal(args) => run_seal(&args),
+        Command::Scan(args) => scan(&args),
+        Command::Info { dir, json } => info(&dir, json),
+    }
+}
+
+fn run_seal(args: &Seal) -> output::Result {
+    let (stop, progress) = (output::stop_flag()?, Progress::default());
+    let options = SealOptions {
+        date: args.date,
+        stripe_bytes: args.stripe_bytes,
+        stop: Some(&stop),
+        progress: Some(&progress),
+        ..SealOptions::default()
+    };
+    let sealed = with_progress("seal", &progress, || seal(&args.tape, &args.store, &options));
+    let sealed = sealed.map_err(usage_or_error)?;
+    if args.json {
+        let days: serde_json::Map<_, _> =
+            sealed.days.iter().map(|(d, n)| (d.to_string(), (*n).into())).collect();
+        output::print_json(&serde_json::json!({
+            "generation": sealed.generation, "rows": sealed.rows, "blocks": sealed.blocks,
+            "bytes": sealed.bytes, "days": days, "from": sealed.from.0, "to": sealed.to.0,
+            "gap": sealed.gap.map(|(from, to)| [from.0, to.0]),
+        }))?;
+    } else {
+        print_sealed(args, &sealed)?;
+    }
+    Ok(if sealed.gap.is_some() { Done::Flawed } else { Done::Clean })
+}
+
+fn print_sealed(args: &Seal, sealed: &Sealed) -> Result<(), Failure> {
+    if sealed.generation.is_none() {
+        say!("nothing to add; sealed to position {}", sealed.to);
+    } else {
+        let days: Vec<String> = sealed.days.iter().map(|(d, n)| format!("{d} ({})", grouped(*n))).collect();
+        say!(
+            "{} events, {} in {} blocks, into {}: {}",
+            grouped(sealed.rows),
+            bytes(sealed.bytes),
+            grouped(sealed.blocks),
+            args.store.display(),
+            days.join(", ")
+        );
+    }
+    if let Some((from, to)) = sealed.gap {
+        eprintln!("unitape: positions {from} to {to} were removed from the tape before they were sealed");
+    }
+    Ok(())
+}
+
+fn scan(args: &Scan) -> output::Result {
+    let schemas = args.schema.iter().map(|name| {
+        let known = || TickSchema::ALL.map(TickSchema::name).join(", ");
+        let none = || Failure::Usage(format!("no schema `{name}`; schemas: {}", known()));
+        TickSchema::from_name(name).ok_or_else(none)
+    });
+    let filter = Filter {
+        symbols: args.symbols.clone(),
+        from: args.from,
+        to: args.to,
+        date: args.date,
+        schemas: schemas.collect::<Result<_, _>>()?,
+        venue: args.venue.clone(),
+    };
+    let store = Store::open(&args.dir)?;
+    let mut sources = Sources::default();
+    store.sources().for_each(|event| _ = sources.define(&event));
+    let progress = Arc::new(Progress::default());
+    let mut scan = store.scan(&filter)?.with_progress(progress.clone());
+    let mut print = || -> Result<(), Failure> {
+        let (mut out, mut line) = (output::stdout(), Vec::new());
+        while let Some(row) = scan.next() {
+            line.clear();
+            let form = if args.full { Form::FullAt(row.position) } else { Form::Plain };
+            // As on the tape: ordinals count from 1 where people see them.
+            write_event(&mut line, &row.event(), row.ordinal + 1, store.names(), &sources, form);
+            if !args.json {
+                line = readable(&line);
+            }
+            line.push(b'\n');
+            out.write_all(&line)?;
+        }
+        Ok(out.flush()?)
+    };
+    // A bar between the lines of a terminal would be in their way.
+    if std::io::stdout().is_terminal() {
+        print()?
+    } else {
+        with_progress("scan", &progress, print)?
+    }
+    let problems = store.problem().into_iter().chain(scan.problems());
+    problems.for_each(|p| eprintln!("unitape: {p}"));
+    if scan.problem_count() > scan.problems().len() as u64 {
+        eprintln!("unitape: {} problems in all", grouped(scan.problem_count()));
+    }
+    let clean = scan.problem_count() == 0 && store.problem().is_none();
+    Ok(if clean { Done::Clean } else { Done::Flawed })
+}
+
+fn info(dir: &Path, json: bool) -> output::Result {
+    let store = Store::open(dir)?;
+    let info = store.info();
+    let problems: Vec<String> =
+        store.problem().into_iter().chain(&store.missing()).map(Error::to_string).collect();
+    let all = info.all();
+    if json {
+        let amount = |a: &Amount| {
+            serde_json::json!({
+                "rows": a.rows, "blocks": a.blocks, "bytes": a.bytes, "bytes_per_row": per_row(a),
+                "tape_bytes": a.raw_bytes, "ts_min": a.ts_min, "ts_max": a.ts_max,
+            })
+        };
+        let days: Vec<_> = info
+            .days
+            .iter()
+            .map(|(day, d)| {
+                let mut value = amount(&d.all);
+                let schemas: serde_json::Map<_, _> =
+                    d.schemas.iter().map(|(s, a)| (s.name().to_owned(), amount(a))).collect();
+                value["date"] = day.to_string().into();
+                value["generations"] = d.generations.clone().into();
+                value["schemas"] = schemas.into();
+                value
+            })
+            .collect();
+        let names: serde_json::Map<_, _> = info
+            .names
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(d, n)| (d.name().to_owned(), (*n).into()))
+            .collect();
+        let tapes: Vec<_> = info
+            .tapes
+            .iter()
+            .map(|(tape, sealed)| serde_json::json!({"tape": tape.to_string(), "sealed": sealed.0}))
+            .collect();
+        output::print_json(&serde_json::json!({
+            "format": unitape_store::FORMAT_VERSION, "generation": info.generation, "rows": all.rows,
+            "blocks": all.blocks, "bytes": all.bytes, "bytes_per_row": per_row(&all),
+            "dictionary_bytes": info.dictionary_bytes, "names": names, "tapes": tapes, "days": days,
+            "problems": problems,
+        }))?;
+    } else {
+        say!("store   format {}, generation {}", unitape_store::FORMAT_VERSION, info.generation);
+        for (tape, sealed) in &info.tapes {
+            say!("tape    {tape}, sealed to position {sealed}");
+        }
+        for (dict, n) in info.names.iter().filter(|(_, n)| *n > 0) {
+            say!("names   {} {}", grouped((*n).into()), dict.name());
+        }
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+        table.set_header(["day", "schema", "events", "blocks", "bytes", "per event", "first", "last"]);
+        let row = |day: String, schema: &str, a: &Amount| {
+            let time = |ts: i64| utc(ts)[11..].to_owned();
+            let (first, last) = (time(a.ts_min), time(a.ts_max));
+            let sizes = [grouped(a.rows), grouped(a.blocks), bytes(a.bytes), per_row(a).to_string()];
+            [day, schema.to_owned()].into_iter().chain(sizes).chain([first, last])
+        };
+        for (day, d) in &info.days {
+            for (schema, a) in &d.schemas {
+                table.add_row(row(day.to_string(), schema.name(), a));
+            }
+        }
+        say!("{table}");
+        say!("{} events, {} in all", grouped(all.rows), bytes(all.bytes + info.dictionary_bytes));
+        problems.iter().for_each(|p| eprintln!("unitape: {p}"));
+    }
+    Ok(if problems.is_empty() { Done::Clean } else { Done::Flawed })
+}
+
+/// Bytes of a row with two decimals.
+fn per_row(a: &Amount) -> f64 {
+    if a.rows == 0 { 0.0 } else { (a.bytes as f64 / a.rows as f64 * 100.0).round() / 100.0 }
+}
+
+fn with_progress<T>(what: &str, progress: &Progress, work: impl FnOnce() -> T) -> T {
+    // Relaxed: figures for people.
+    let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
+    let note = || format!("{} events", grouped(progress.rows.load(Ordering::Relaxed)));
+    output::with_progress(what, position, note, work)
+}
+
+/// An option that cannot be is a matter of usage, whoever finds out.
+fn usage_or_error(error: Error) -> Failure {
+    match error {
+        Error::Option(_) => Failure::Usage(error.to_string()),
+        error => error.into(),
+    }
+}
