@@ -18,7 +18,7 @@ use crate::dictionary::Names;
 use crate::error::{At, Error, Result};
 use crate::manifest::{Manifest, Part, TapeState};
 use crate::schema::TickSchema;
-use crate::stripe::Stripes;
+use crate::stripe::{Key, Stripes};
 
 /// How a tape is sealed.
 #[derive(Clone, Copy, Debug)]
@@ -296,8 +296,8 @@ impl<'a> Work<'a> {
                     }
                     scratch[at::SOURCE..at::SOURCE + 4].copy_from_slice(&token.to_le_bytes());
                 }
-                let instrument = plan.instrument(&scratch);
-                stripes.push(day, schema, kind, instrument, &scratch, ordinal - 1, position)?;
+                let key = Key { day, schema, instrument: plan.instrument(&scratch), kind };
+                stripes.push(key, &scratch, ordinal - 1, position)?;
                 rows += 1;
             }
             if let Some(p) = options.progress {

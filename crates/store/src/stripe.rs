@@ -23,11 +23,11 @@ const ROW_BYTES: usize = 20;
 
 /// A buffer's rows go into blocks of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    day: Day,
-    schema: TickSchema,
-    instrument: u32,
-    kind: Kind,
+pub(crate) struct Key {
+    pub day: Day,
+    pub schema: TickSchema,
+    pub instrument: u32,
+    pub kind: Kind,
 }
 
 /// The files of one seal, and the stripe being gathered.
@@ -78,20 +78,10 @@ impl<'a> Stripes<'a> {
 
     /// Takes a row; writes the stripe first when it is full.
     #[inline]
-    pub fn push(
-        &mut self,
-        day: Day,
-        schema: TickSchema,
-        kind: Kind,
-        instrument: u32,
-        frame: &[u8],
-        ordinal: u64,
-        position: u64,
-    ) -> Result<()> {
+    pub fn push(&mut self, key: Key, frame: &[u8], ordinal: u64, position: u64) -> Result<()> {
         if self.weight + frame.len() + ROW_BYTES + BUFFER_BYTES > self.stripe_bytes && self.weight > 0 {
             self.flush()?;
         }
-        let key = Key { day, schema, instrument, kind };
         let index = match self.open.get(&key) {
             Some(&index) if self.buffers[index].1.has_room(frame.len(), self.block_rows) => index,
             _ => {
