@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use unitape_model::schema::{EXT_ONLY, RECV_NONE, SEQ_NONE, Schema, Slot, at, width_bytes};
+use unitape_model::schema::{RECV_NONE, SEQ_NONE, Schema, Slot, at, width_bytes};
 use unitape_model::{Dict, Header, Kind, flags};
 
 use crate::column::Nature;
@@ -94,11 +94,16 @@ impl Plan {
                     (at, n) = (at + width, n - width);
                 }
             }
+            // A venue and a bank that quotes have one place.
+            if let (Some(dict), Some((at, _))) = (spec.slot.dict(), width_bytes(spec.slot))
+                && !ids.contains(&(usize::from(at), dict))
+            {
+                ids.push((usize::from(at), dict));
+            }
             match spec.slot {
                 Slot::Decimal { exp_at, .. }
                 | Slot::DecimalNarrow { exp_at, .. }
                 | Slot::Amount { exp_at, .. } => cells.push(cell(exp_at.into(), 1, None, false)),
-                Slot::Sym { dict, at } if at != EXT_ONLY => ids.push((usize::from(at), dict)),
                 Slot::Syms { dict } => {
                     lists.push((spec.field as u16, dict));
                     if dict == Dict::Instrument {
@@ -266,7 +271,8 @@ mod tests {
     #[test]
     fn instruments_and_venues_are_known_where_they_are_fields() {
         assert!(Plan::of(Kind::Bbo).has_instrument && Plan::of(Kind::Index).has_instrument);
-        assert!(Plan::of(Kind::Ref).has_venue && !Plan::of(Kind::OrderRecv).has_venue);
+        assert!(Plan::of(Kind::Ref).has_venue && Plan::of(Kind::Quote).has_venue);
+        assert!(Plan::of(Kind::Bbo).has_venue && !Plan::of(Kind::OrderRecv).has_venue);
         assert!(!Plan::of(Kind::Payment).has_instrument && Plan::of(Kind::News).instruments.is_some());
         assert_eq!(Plan::of(Kind::Exec).ids.len(), 8);
     }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::bits::PAD;
-use crate::block::{BlockHeader, ENTRY, HEADER};
+use unitape_model::{EventBuilder, Kind, Price, UnixNanos, Value, schema::Slot};
+
+use crate::block::{BlockEncoder, BlockHeader, ENTRY, HEADER, Rows};
 use crate::decode::{Batch, Decoder, Wanted};
 use crate::manifest::Manifest;
 
@@ -34,6 +36,38 @@ pub fn any_block(data: &[u8]) {
         }
         block.truncate(length);
     }
+}
+
+/// A block of quotes as markets make them, some with an extension: a place to begin changing bytes.
+pub fn sample_block(rows: u64) -> Vec<u8> {
+    let (mut all, mut frame, mut position) = (Rows::default(), Vec::new(), 0);
+    for n in 0..rows.max(1) {
+        frame.clear();
+        let mut e = EventBuilder::begin(
+            &mut frame,
+            Kind::Quote,
+            UnixNanos(1_710_167_400_000_000_000 + n as i64 * 1013),
+        );
+        for spec in e.schema().fields {
+            let set = match spec.slot {
+                Slot::Price { .. } if n % 9 != 0 => {
+                    e.set(spec, Value::Price(Price(1_100_000_000 + (n * n % 31) as i64 * 10_000)))
+                }
+                Slot::UInt { .. } => e.set(spec, Value::UInt(n % 400)),
+                _ => Ok(()),
+            };
+            set.expect("values of the slot's sort");
+        }
+        if n % 7 == 0 {
+            e.unmapped("note", "1").expect("a short name");
+        }
+        e.finish(1).expect("a short event");
+        all.push(&frame, n, position);
+        position += frame.len() as u64;
+    }
+    let mut out = Vec::new();
+    BlockEncoder::default().encode(Kind::Quote, 3, 0, 0, &all, &mut out);
+    out
 }
 
 /// Reads `data` as a manifest.

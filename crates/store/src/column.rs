@@ -468,8 +468,8 @@ mod tests {
                 };
                 let of = |i: usize, r: u64| match noise {
                     0 => i64::MAX as u64,
-                    1 if r % 7 == 0 => i64::MAX as u64,
-                    2 => r % (spread + 1) << 40,
+                    1 if r.is_multiple_of(7) => i64::MAX as u64,
+                    2 => (r % (spread + 1)) << 40,
                     3..20 => start.wrapping_add((i as u64 * spread + r % (spread + 1)).wrapping_mul(unit)),
                     _ => (r % (spread + 1)).wrapping_mul(unit).wrapping_sub(spread / 2 * unit),
                 };
@@ -531,7 +531,7 @@ mod tests {
         assert!(way == REFERENCE && bytes < 7300, "{way:#x} {bytes}");
         // One side of the market is empty now and then.
         let grid = |i: u64| {
-            if i % 50 == 0 { i64::MAX as u64 } else { 100_000_000_000 + i * i % 10_007 * 10_000_000 }
+            if i.is_multiple_of(50) { i64::MAX as u64 } else { 100_000_000_000 + i * i % 10_007 * 10_000_000 }
         };
         let (way, bytes) = round_trip(&all(&grid), number);
         assert!(way == REFERENCE | NONES && bytes < 7900, "{way:#x} {bytes}");

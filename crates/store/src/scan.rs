@@ -30,7 +30,7 @@ pub struct Filter {
     pub date: Option<Day>,
     /// Of these schemas. All when empty.
     pub schemas: Vec<TickSchema>,
-    /// Of this venue.
+    /// Of this venue, or quoted by this bank.
     pub venue: Option<String>,
 }
 

@@ -100,7 +100,7 @@ fn matches(s: &Seen, f: &Filter) -> bool {
         Kind::Index => of(s.name(Field::Index)),
         _ => of(s.name(Field::Instr)),
     };
-    let venue = s.name(Field::Venue).or(s.name(Field::Mic));
+    let venue = [Field::Venue, Field::Mic, Field::Bank].iter().find_map(|f| s.name(*f));
     (f.symbols.is_empty() || instrument)
         && f.from.is_none_or(|t| s.ts >= t.0)
         && f.to.is_none_or(|t| s.ts < t.0)

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use unitape_model::schema::{Schema, Slot, Spec, at};
+use unitape_model::schema::{Schema, Slot, Spec, at, width_bytes};
 use unitape_model::{
     Amount, Decimal, Dict, Dictionary, Event, EventBuilder, Field, InlineId, Kind, Position, Price,
     UnixNanos, Value, flags,
@@ -93,17 +93,18 @@ impl Maker {
         // Ids first: their definitions stand before the event.
         let schema = Schema::of(kind);
         let mut ids = Vec::new();
+        // A quote is a venue's or a bank's.
+        let by_bank = self.rng.one_in(2);
         for spec in schema.fields {
             let n = match spec.slot {
+                Slot::Publisher { bank } => u64::from(bank == by_bank && !self.rng.one_in(4)),
                 Slot::Sym { .. } => u64::from(spec.required || !self.rng.one_in(4)),
                 Slot::Syms { .. } => self.rng.below(4),
                 _ => 0,
             };
-            if let Slot::Sym { dict, .. } | Slot::Syms { dict } = spec.slot {
-                ids.push((0..n).map(|_| self.id(dict, out)).collect::<Vec<_>>());
-            } else {
-                ids.push(Vec::new());
-            }
+            let list = if let Slot::Syms { dict } = spec.slot { Some(dict) } else { None };
+            let dict = spec.slot.dict().or(list);
+            ids.push((0..n).filter_map(|_| dict.map(|d| self.id(d, out))).collect::<Vec<_>>());
         }
         let source = if self.rng.one_in(5) { 0 } else { self.source(out) };
         if self.rng.one_in(40) {
@@ -168,7 +169,7 @@ fn schema_of(kind: Kind, field: Field) -> &'static Spec {
 }
 
 fn put(e: &mut EventBuilder<'_>, spec: &Spec, ids: &[u32], r: &mut Rng) {
-    if !spec.required && !matches!(spec.slot, Slot::Sym { .. }) && r.one_in(4) {
+    if !spec.required && spec.slot.dict().is_none() && r.one_in(4) {
         return;
     }
     let n = r.next() >> r.below(64);
@@ -179,6 +180,10 @@ fn put(e: &mut EventBuilder<'_>, spec: &Spec, ids: &[u32], r: &mut Rng) {
     let value = match spec.slot {
         Slot::Sym { dict, .. } => match ids {
             [id] => Value::Sym(dict, *id),
+            _ => return,
+        },
+        Slot::Publisher { .. } => match ids {
+            [id] => Value::Sym(Dict::Venue, *id),
             _ => return,
         },
         Slot::Syms { dict } => Value::Syms(dict, &list),
@@ -249,10 +254,10 @@ impl Seen {
         for spec in event.schema().fields {
             let mut scratch = [0; 36];
             match (spec.slot, event.value(spec, &mut scratch)) {
-                (Slot::Sym { dict, at }, Some(Value::Sym(_, id))) => {
+                (slot, Some(Value::Sym(dict, id))) => {
                     all.push((spec.field, vec![name(dict, id)]));
-                    let n = if dict == Dict::Venue { 2 } else { 4 };
-                    bare[usize::from(at)..usize::from(at) + n].fill(0);
+                    let (at, n) = width_bytes(slot).expect("an id has a place");
+                    bare[usize::from(at)..usize::from(at + n)].fill(0);
                 }
                 (Slot::Syms { dict }, Some(Value::Syms(_, ids))) => {
                     let id = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());

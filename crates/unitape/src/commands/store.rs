@@ -86,7 +86,7 @@ struct Scan {
     /// Only these schemas (repeatable, or with commas)
     #[arg(long, value_delimiter = ',', value_name = "SCHEMA")]
     schema: Vec<String>,
-    /// Only this venue
+    /// Only this venue, or bank that quotes
     #[arg(long)]
     venue: Option<String>,
     /// Print as JSON, one object a line

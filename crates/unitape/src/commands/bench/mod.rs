@@ -8,6 +8,7 @@ mod fix;
 mod passes;
 mod record;
 mod render;
+mod store;
 mod tape;
 mod typed;
 
@@ -18,10 +19,11 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 3] = [
+const BENCHES: [(&str, &[&str], Bench); 4] = [
     ("tape", &["raw", "rtt", "rtt-load", "one-way", "sustained", "readers20"], tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
+    ("store", &["ingest", "scan", "size"], store::run),
 ];
 
 type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure>;
@@ -33,7 +35,8 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
   unitape bench fix/orders tape/rtt --json > figures.jsonl
   unitape bench --render figures.jsonl
 
-Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape).
+Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape),
+store (ingest scan size).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
     /// Benches, or single cases as bench/case [default: all]
@@ -195,7 +198,9 @@ mod tests {
     /// A typing error that measures nothing and exits 0 would go unnoticed in a script.
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
-        for (name, says) in [("tapes", "tape, farm, fix"), ("fix/order", "orders, jse, orders-to-tape")] {
+        for (name, says) in
+            [("tapes", "tape, farm, fix, store"), ("fix/order", "orders, jse, orders-to-tape")]
+        {
             match wanted(name) {
                 Err(Failure::Usage(what)) => assert!(what.contains(says), "{what}"),
                 other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 /// One measurement. Times are wall clock of one repeat divided by `count`, in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// What is measured: `tape`, `farm`, `fix`.
+    /// What is measured: `tape`, `farm`, `fix`, `store`.
     pub bench: String,
     /// Which case of it.
     pub case: String,
@@ -45,6 +45,9 @@ pub struct Record {
     /// Median over the same without the readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_alone: Option<f64>,
+    /// Bytes that a row takes; only for sizes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_row: Option<f64>,
     /// Of the input bytes; null where there are none.
     pub input_sha256: Option<String>,
     /// Of the output, checked against the slow way to it; null where there is none.
@@ -132,6 +135,7 @@ impl Repeats {
             latency: None,
             ratio_to_raw: None,
             ratio_to_alone: None,
+            bytes_per_row: None,
             input_sha256: None,
             output_sha256: None,
             method,

@@ -59,7 +59,7 @@ fn cells(r: &Record) -> [String; 11] {
     let ratio = match (r.ratio_to_raw, r.ratio_to_alone) {
         (Some(raw), _) => format!("{raw:.2} × raw"),
         (None, Some(alone)) => format!("{alone:.2} × alone"),
-        (None, None) => String::new(),
+        (None, None) => r.bytes_per_row.map_or(String::new(), |b| format!("{b:.1} B a row")),
     };
     [
         r.bench.clone(),
