@@ -105,6 +105,24 @@ impl Book {
         Placed { leaves, handle }
     }
 
+    /// Puts an order at the end of its queue without matching it, as in the call of an auction. The book may be crossed
+    /// afterwards; [`Book::uncross`] ends that.
+    pub fn queue(&mut self, side: Side, px: i64, qty: i64, tag: u32) -> Handle {
+        assert!(qty > 0, "an order without quantity");
+        self.rest(side, px, qty, tag)
+    }
+
+    /// Matches `volume` of either side at one price: the best orders first, those of one price in their turn. Fills of
+    /// the buyers go to `bought`, of the sellers to `sold`, all at `px`.
+    pub fn uncross(&mut self, px: i64, volume: i64, bought: &mut Vec<Fill>, sold: &mut Vec<Fill>) {
+        for (side, fills) in [(Side::Buy, bought), (Side::Sell, sold)] {
+            let start = fills.len();
+            let open = self.take(side, Some(px), volume, fills);
+            assert_eq!(open, 0, "a side does not hold the volume of the auction");
+            fills[start..].iter_mut().for_each(|fill| fill.px = px);
+        }
+    }
+
     /// Sets price and open quantity. The place in the queue is kept only by less quantity at the same price; anything
     /// else is a new arrival, which may match.
     pub fn amend(&mut self, handle: Handle, px: i64, leaves: i64, fills: &mut Vec<Fill>) -> Placed {
@@ -122,6 +140,17 @@ impl Book {
             Incoming { tag: node.tag, side: node.side, limit: Some(px), qty: leaves, rests: true },
             fills,
         )
+    }
+
+    /// As [`Book::amend`], but without matching: for the call of an auction.
+    pub fn amend_queued(&mut self, handle: Handle, px: i64, leaves: i64) -> Handle {
+        let node = self.nodes[handle.0 as usize];
+        if px == node.px && leaves <= node.leaves {
+            self.amend(handle, px, leaves, &mut Vec::new());
+            return handle;
+        }
+        self.cancel(handle);
+        self.rest(node.side, px, leaves, node.tag)
     }
 
     /// Takes an order out and tells what it had left.
@@ -155,6 +184,23 @@ impl Book {
     pub fn quantity_within(&self, side: Side, limit: i64) -> i64 {
         let levels = self.halves[side.index()].levels.iter().rev();
         levels.take_while(|level| rank(side, level.px) >= rank(side, limit)).map(|level| level.qty).sum()
+    }
+
+    /// The levels of a side, best first: price and all quantity there.
+    pub fn levels(&self, side: Side) -> impl Iterator<Item = Best> + '_ {
+        self.halves[side.index()].levels.iter().rev().map(|level| Best { px: level.px, qty: level.qty })
+    }
+
+    /// The orders of a side in the order in which they would be filled: tag, price, open quantity.
+    pub fn orders(&self, side: Side) -> impl Iterator<Item = (u32, i64, i64)> + '_ {
+        self.halves[side.index()].levels.iter().rev().flat_map(move |level| {
+            let mut at = level.head;
+            std::iter::from_fn(move || {
+                let node = self.nodes.get(at as usize)?; // NONE is past all of them
+                at = node.next;
+                Some((node.tag, node.px, node.leaves))
+            })
+        })
     }
 
     fn take(&mut self, side: Side, limit: Option<i64>, mut open: i64, fills: &mut Vec<Fill>) -> i64 {

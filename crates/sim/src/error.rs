@@ -42,4 +42,26 @@ pub enum Error {
         /// What was asked for.
         bad_per_million: u32,
     },
+    /// A value of a day's configuration that cannot be.
+    #[error("day config: {name} is {value}, not {least} to {most}")]
+    OutOfRange {
+        /// Which value.
+        name: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// The least there may be.
+        least: u64,
+        /// The most there may be.
+        most: u64,
+    },
+    /// A scene or a halt has its instrument to itself; this many find no place.
+    #[error(
+        "day config: no instrument is free for another {what} after {placed}; give more instruments or a longer span"
+    )]
+    NoRoom {
+        /// What was to be placed.
+        what: &'static str,
+        /// How many found a place.
+        placed: u32,
+    },
 }

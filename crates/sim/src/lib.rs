@@ -103,6 +103,7 @@
 //! no rejects, no resent or lost messages, and the beneficial group of everybody is the owner.
 
 mod book;
+pub mod day;
 mod error;
 mod flow;
 mod market;
@@ -114,6 +115,7 @@ mod wire;
 mod world;
 
 pub use book::{Best, Book, Fill, Handle, Incoming, Placed, Side};
+pub use day::{Sim, SimConfig};
 pub use error::Error;
 pub use flow::{Flow, FlowConfig, Noise};
 pub use oracle::Arm;

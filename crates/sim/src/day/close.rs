@@ -1,0 +1,66 @@
+//! The end of a day: closing auctions, what they say of the scenes, and the orders that are left.
+
+use super::event::{Phase, What};
+use super::scenes::{Pending, Scenario};
+use super::truth::{Label, NearMiss};
+use super::world::Listed;
+use super::{Sim, config};
+
+/// The closing auction of the background stays this near to the price ten minutes before, in basis points: under the 50
+/// from which `marking_close` looks at a close.
+const COLLAR_BPS: i64 = 40;
+
+impl Sim {
+    /// The closing auction of a book, and its official price: that of the auction, or of the last trade.
+    pub(super) fn close(&mut self, book: u32) {
+        let desk = self.x.desk(book);
+        let before = desk.window.flatten();
+        let last = desk.last_trade;
+        let staged = self.at_close.iter().any(|(at, _)| *at == book);
+        let limits = before.filter(|_| !staged).map(|px| {
+            let room = Listed::ticks_of_bps(px, COLLAR_BPS);
+            (px - room, px + room)
+        });
+        let reference = last.unwrap_or(self.x.world.listed(book).reference);
+        let within = |px: &i64| limits.is_none_or(|(low, high)| (low..=high).contains(px));
+        let px = self.x.uncross(book, reference, limits).or(last.filter(within));
+        self.x.enter(book, Phase::Close, px);
+        let (seq, ts) = (self.x.seq, self.x.now);
+        debug_assert!(matches!(self.x.out.last().map(|e| e.what), Some(What::Session { .. })));
+        let scenario = Scenario::MarkingClose.id();
+        while let Some(at) = self.at_close.iter().position(|(at, _)| *at == book) {
+            match self.at_close.remove(at).1 {
+                Pending::Fires { scene, key, first_seq } => {
+                    let label = Label { scene, scenario, key, reason: None, ts, first_seq, trigger_seq: seq };
+                    self.labels.labels.push(label);
+                }
+                Pending::Misses { scene, key, misses, first_seq } => {
+                    let miss = NearMiss { scene, scenario, key, misses, first_seq, last_seq: seq };
+                    self.labels.near_misses.push(miss);
+                }
+            }
+        }
+    }
+
+    /// Orders that are left, one of each book after the other, so that nobody has to take out many at once.
+    pub(super) fn list_expiring(&mut self) {
+        let mut books: Vec<Vec<u32>> =
+            (0..self.x.world.books() as u32).map(|book| self.x.all_of(book)).collect();
+        while books.iter().any(|slots| !slots.is_empty()) {
+            self.expiring.extend(books.iter_mut().filter_map(Vec::pop));
+        }
+        self.expiring.reverse();
+    }
+
+    /// Cancels the next order that is left; false when none is.
+    pub(super) fn expire(&mut self) -> bool {
+        let Some(slot) = self.expiring.pop() else { return false };
+        let member = self.x.order(slot).terms.member;
+        self.x.now += 100_000;
+        while !self.governor.allow(member, self.x.now, 1) {
+            self.x.now = (self.x.now / config::S + 1) * config::S;
+        }
+        self.x.cancel_slot(slot);
+        true
+    }
+}

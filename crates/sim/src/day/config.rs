@@ -1,0 +1,128 @@
+//! What day to make.
+
+use std::collections::BTreeMap;
+
+use super::scenes::Scenario;
+use super::world::MICS;
+use crate::error::Error;
+
+/// What day to make. The same values make the same events, on every machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimConfig {
+    /// The seed.
+    pub seed: u64,
+    /// About how many events; the orders that are left are cancelled after the close, and come on top.
+    pub events: u64,
+    /// Venues, 1 to 6.
+    pub venues: usize,
+    /// Instruments, each listed on every venue; 1 to 20,000.
+    pub instruments: usize,
+    /// Traders of the background; none lets the number follow from the rate of events.
+    pub traders: Option<u32>,
+    /// Orders that rest in a book, about.
+    pub depth: usize,
+    /// Time of the start, nanoseconds since the epoch.
+    pub start_ns: u64,
+    /// From the start to the close, nanoseconds; two minutes at least.
+    pub span_ns: u64,
+    /// Instruments that are halted for a while, on all venues.
+    pub halts: u32,
+    /// News.
+    pub news: u32,
+    /// Payments of the background.
+    pub payments: u32,
+    /// How many scenes of a scenario to plant.
+    pub plant: BTreeMap<Scenario, u32>,
+    /// How many scenes to plant that just miss a scenario.
+    pub near_misses: BTreeMap<Scenario, u32>,
+    /// Keeps the life of every order until [`super::Sim::take_lives`] takes it.
+    pub keep_lives: bool,
+}
+
+impl Default for SimConfig {
+    /// 2026-03-02 from 07:50 to 16:35 UTC, 1,000,000 events, 3 venues, 50 instruments, three scenes of every scenario and
+    /// as many near misses.
+    fn default() -> SimConfig {
+        let each = |n: u32| Scenario::ALL.into_iter().map(|s| (s, n)).collect();
+        SimConfig {
+            seed: 1,
+            events: 1_000_000,
+            venues: 3,
+            instruments: 50,
+            traders: None,
+            depth: 60,
+            start_ns: 1_772_437_800_000_000_000,
+            span_ns: (8 * 3600 + 45 * 60) * S,
+            halts: 4,
+            news: 20,
+            payments: 500,
+            plant: each(3),
+            near_misses: each(3),
+            keep_lives: false,
+        }
+    }
+}
+
+/// When the parts of the day begin, nanoseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub call: u64,
+    pub open: u64,
+    pub window: u64,
+    pub closing_call: u64,
+    pub close: u64,
+}
+
+impl SimConfig {
+    pub(crate) fn times(&self) -> Times {
+        let (start, close) = (self.start_ns, self.start_ns + self.span_ns);
+        let call_ns = (self.span_ns / 50).clamp(10 * S, 600 * S);
+        Times {
+            call: start + call_ns / 10,
+            open: start + call_ns,
+            window: close.saturating_sub(WINDOW_NS),
+            closing_call: close - call_ns / 2,
+            close,
+        }
+    }
+
+    /// Traders of the background: enough that none has to send more than he may.
+    pub(crate) fn crowd(&self) -> u32 {
+        let auto = || {
+            let rate = u128::from(self.events) * u128::from(S) / u128::from(self.span_ns);
+            (rate * 2).clamp(400, 200_000) as u32
+        };
+        self.traders.unwrap_or_else(auto).next_multiple_of(4)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let within = |name: &'static str, value: u64, least: u64, most: u64| {
+            let ok = (least..=most).contains(&value);
+            ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
+        };
+        within("venues", self.venues as u64, 1, MICS.len() as u64)?;
+        within("instruments", self.instruments as u64, 1, 20_000)?;
+        within("traders", self.traders.unwrap_or(40).into(), 40, 1_000_000)?;
+        within("depth", self.depth as u64, 4, 100_000)?;
+        within("events", self.events, 0, u64::MAX >> 16)?;
+        within("span_ns", self.span_ns, 120 * S, 24 * 3600 * S)?;
+        within("start_ns", self.start_ns, 0, YEAR_2250_NS)?;
+        within("halts", self.halts.into(), 0, 100_000)?;
+        within("news", self.news.into(), 0, 10_000_000)?;
+        within("payments", self.payments.into(), 0, 99_999_999)?;
+        for (scenario, &n) in self.plant.iter().chain(&self.near_misses) {
+            within(scenario.id(), n.into(), 0, 1_000_000)?;
+        }
+        let closes = |of: &BTreeMap<Scenario, u32>| of.get(&Scenario::MarkingClose).copied().unwrap_or(0);
+        if closes(&self.plant) + closes(&self.near_misses) > 0 {
+            within("span_ns (for marking_close)", self.span_ns, 2 * WINDOW_NS, 24 * 3600 * S)?;
+        }
+        Ok(())
+    }
+}
+
+/// The window of `marking_close`.
+pub(crate) const WINDOW_NS: u64 = 600 * S;
+pub(crate) const S: u64 = 1_000_000_000;
+/// Times on the wire have four digits for the year, and 2^63 nanoseconds end in 2262.
+const YEAR_2250_NS: u64 = 8_835_955_200_000_000_000;

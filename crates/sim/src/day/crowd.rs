@@ -1,0 +1,313 @@
+//! The background: orders around a wandering price, in bursts, from people who each stay on one side.
+
+use super::event::{OrderKind, Phase, Tif, What};
+use super::exchange::{Exchange, NewOrder};
+use super::govern::{ALGO_LIVE_MAX, ALGO_ORDER_MAX, Governor, STOPS_MAX};
+use crate::book::Side;
+use crate::rng::Rng;
+
+/// Who makes the background, and where prices are.
+#[derive(Debug)]
+pub(crate) struct Crowd {
+    members: u32,
+    depth: usize,
+    /// Price in ticks that the orders of an instrument gather around.
+    pub fair: Vec<i64>,
+    /// Ticks that the price of an instrument is still to go, since news.
+    pub drift: Vec<i64>,
+    /// What the algorithm of every fourth member works on.
+    parents: Vec<Parent>,
+    pub next_parent: u64,
+    excitement: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Parent {
+    number: u64,
+    instr: u32,
+    left: i64,
+    orders: u32,
+}
+
+impl Crowd {
+    pub fn new(x: &Exchange, members: u32, depth: usize) -> Crowd {
+        Crowd {
+            members,
+            depth,
+            fair: x.world.instruments.iter().map(|i| i.reference).collect(),
+            drift: vec![0; x.world.instruments.len()],
+            parents: vec![Parent::default(); members as usize / 4],
+            next_parent: 0,
+            excitement: 0,
+        }
+    }
+
+    /// Time to the next request, `mean_ns` on average: each request makes more of them likely for a while, so that they
+    /// come in bursts (a Hawkes process of branching ratio 0.8, in whole numbers).
+    pub fn gap_ns(&mut self, mean_ns: u64, rng: &mut Rng) -> u64 {
+        const ONE: u64 = 1 << 16;
+        const JUMP: u64 = 8_500; // near 0.8 · 5 · ln 2 / 20; a little less, for the rate stands still within a gap
+        self.excitement += JUMP;
+        let rate = ONE + self.excitement;
+        let gap = (u128::from(mean_ns) * 5 * u128::from(exponential(rng)) / u128::from(rate)) as u64;
+        // Halves every twenty mean gaps; in between by a parabola through 1 and 1/2 (a straight line would let it fall so
+        // much more slowly at first that bursts never ended).
+        let half = (20 * mean_ns).max(1);
+        let (halvings, rest) = (gap / half, gap % half);
+        let f = ((u128::from(rest) << 16) / u128::from(half)) as u64;
+        let factor = ONE - ((43_994 * f) >> 16) + ((11_226 * f * f) >> 32);
+        let left = self.excitement.checked_shr(halvings.min(64) as u32).unwrap_or(0);
+        self.excitement = (left * factor) >> 16;
+        gap.max(1)
+    }
+
+    /// One request of somebody, or nothing where it would not be allowed.
+    pub fn act(&mut self, x: &mut Exchange, governor: &mut Governor, rng: &mut Rng) {
+        if rng.one_in(4) && self.algo(x, governor, rng) {
+            return;
+        }
+        // The first instruments and venues are the busy ones.
+        let n = x.world.instruments.len() as u64;
+        let instr = rng.below(n).min(rng.below(n)) as usize;
+        let v = x.world.venues.len() as u64;
+        let venue = rng.below(v).min(rng.below(v)) as usize;
+        let book = x.world.book(venue, instr);
+        let desk = x.desk(book);
+        if desk.quiet {
+            return;
+        }
+        match desk.phase {
+            Phase::Pre | Phase::Close => {}
+            Phase::Halt => self.cancel(x, book, governor, rng),
+            Phase::Auction => self.call(x, book, governor, rng),
+            Phase::Open => {
+                self.wander(instr, x.world.instruments[instr].reference, rng);
+                let crowd = desk.crowd.len();
+                let roll = rng.below(100);
+                if crowd >= self.depth || crowd > 0 && roll < 30 {
+                    self.cancel(x, book, governor, rng);
+                } else if crowd > 0 && roll < 42 {
+                    self.amend(x, book, governor, rng);
+                } else {
+                    self.order(x, book, governor, rng);
+                }
+            }
+        }
+    }
+
+    /// An order for the call of an auction, also to fill a book before it opens: near the price, on either side of it.
+    pub fn call(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+        let instr = x.world.instr_of(book);
+        let Some((member, side)) = self.somebody(x, instr, governor, rng, 1) else { return };
+        let behind = rng.halving().min(12) * 2 + rng.between(-3, 4);
+        let px = self.fair[instr] - sign(side) * behind;
+        let qty = rng.between(1, 20) * 100;
+        self.enter(x, member, book, side, OrderKind::Limit, Tif::Day, Some(px), None, qty, 0);
+    }
+
+    fn cancel(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+        let Some(slot) = pick(&x.desk(book).crowd, rng) else { return };
+        let member = x.order(slot).terms.member;
+        if governor.allow(member, x.now, 1) {
+            x.cancel_slot(slot);
+        }
+    }
+
+    fn amend(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+        let Some(slot) = pick(&x.desk(book).crowd, rng) else { return };
+        let order = *x.order(slot);
+        if order.terms.kind.waits() || !governor.allow(order.terms.member, x.now, 1) {
+            return;
+        }
+        let px = order.terms.px.expect("only limit orders rest");
+        let open = order.terms.qty - order.done;
+        if rng.one_in(2) {
+            x.amend(slot, px, order.done + rng.between(1, open));
+        } else {
+            let side = order.terms.side;
+            let px = self.fair[x.world.instr_of(book)] - sign(side) * (1 + rng.halving().min(12));
+            x.amend(slot, px.max(1), order.terms.qty);
+        }
+    }
+
+    fn order(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+        let instr = x.world.instr_of(book);
+        let Some((member, side)) = self.somebody(x, instr, governor, rng, 2) else { return };
+        let qty = if rng.one_in(8) { rng.between(1, 999) } else { rng.between(1, 20) * 100 };
+        self.place(x, member, book, side, qty, 0, rng);
+    }
+
+    /// Somebody who may trade the instrument and send `cost` messages now, and his side.
+    fn somebody(
+        &self,
+        x: &Exchange,
+        instr: usize,
+        governor: &mut Governor,
+        rng: &mut Rng,
+        cost: u8,
+    ) -> Option<(u32, Side)> {
+        (0..8).find_map(|_| {
+            let member = rng.below(self.members.into()) as u32;
+            let manual = member % 4 != 3;
+            (manual && governor.allow(member, x.now, cost)).then(|| (member, x.world.side_of(member, instr)))
+        })
+    }
+
+    /// A new order of one of the kinds there are.
+    #[allow(clippy::too_many_arguments)]
+    fn place(
+        &mut self,
+        x: &mut Exchange,
+        member: u32,
+        book: u32,
+        side: Side,
+        qty: i64,
+        parent: u64,
+        rng: &mut Rng,
+    ) {
+        let fair = self.fair[x.world.instr_of(book)];
+        let reach = fair + sign(side) * 20;
+        let other = &x.desk(book).book;
+        let best = other.best(side.opposite()).filter(|best| (best.px - reach) * sign(side) <= 0);
+        let roll = rng.below(200);
+        let (kind, tif, px, stop_px) = match (roll, best) {
+            (0..16, Some(best)) => (OrderKind::Limit, Tif::Ioc, Some(best.px), None),
+            (16..20, Some(best)) => (OrderKind::Limit, Tif::Fok, Some(best.px), None),
+            (20..28, Some(_)) if other.quantity_within(side.opposite(), reach) > qty => {
+                (OrderKind::Market, Tif::Ioc, None, None)
+            }
+            (28..46, Some(best)) => (OrderKind::Limit, Tif::Day, Some(best.px), None),
+            (46..49, _) if parent == 0 && x.stops_of[member as usize] < STOPS_MAX => {
+                let stop_px = fair + sign(side) * rng.between(2, 10);
+                if roll == 46 {
+                    (OrderKind::Stop, Tif::Day, None, Some(stop_px))
+                } else {
+                    (OrderKind::StopLimit, Tif::Day, Some(stop_px + sign(side) * 3), Some(stop_px))
+                }
+            }
+            _ => {
+                let behind = 1 + 2 * rng.halving().min(12) + rng.between(0, 3);
+                (OrderKind::Limit, Tif::Day, Some((fair - sign(side) * behind).max(1)), None)
+            }
+        };
+        self.enter(x, member, book, side, kind, tif, px, stop_px, qty, parent);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn enter(
+        &mut self,
+        x: &mut Exchange,
+        member: u32,
+        book: u32,
+        side: Side,
+        kind: OrderKind,
+        tif: Tif,
+        px: Option<i64>,
+        stop_px: Option<i64>,
+        qty: i64,
+        parent: u64,
+    ) {
+        x.submit(NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd: true });
+    }
+
+    /// The next child of an algorithm's parent order; false when it may not send one.
+    fn algo(&mut self, x: &mut Exchange, governor: &mut Governor, rng: &mut Rng) -> bool {
+        let at = rng.below(self.parents.len() as u64) as usize;
+        let member = at as u32 * 4 + 3;
+        let Parent { number, instr, left, orders } = self.parents[at];
+        // No two of 32 orders have one quantity, so that an algorithm never seems to repeat itself.
+        let most = (ALGO_ORDER_MAX * 1_000_000_000
+            / x.world.instruments[instr as usize].nano(self.fair[instr as usize]))
+        .clamp(33, 4_000);
+        let qty = 1 + i64::from(orders % 32) + 32 * rng.between(0, most / 32 - 1);
+        if number == 0 || left < qty {
+            let instr = rng.below(self.fair.len() as u64) as u32;
+            self.next_parent += 1;
+            let (parent, side) = (self.next_parent, x.world.side_of(member, instr as usize));
+            let qty = rng.between(20, 200) * 1_000;
+            if x.world.members[member as usize].agency {
+                x.emit(What::OrderRecv { client: parent, member, instr, side, qty });
+            }
+            x.emit(What::Parent { parent, member, instr, side, qty });
+            self.parents[at] = Parent { number: parent, instr, left: qty, orders };
+            return true;
+        }
+        let venue = rng.below(x.world.venues.len() as u64) as usize;
+        let book = x.world.book(venue, instr as usize);
+        let desk = x.desk(book);
+        let free = desk.phase == Phase::Open && !desk.quiet && desk.crowd.len() < self.depth;
+        if !free
+            || x.live_algo_orders(member) >= ALGO_LIVE_MAX
+            || !governor.allow(member, x.now, 2)
+            || !governor.allow_algo_order(member, x.now)
+        {
+            return false;
+        }
+        self.parents[at].left -= qty;
+        self.parents[at].orders += 1;
+        let side = x.world.side_of(member, instr as usize);
+        self.place(x, member, book, side, qty, number, rng);
+        true
+    }
+
+    /// Lets the price of an instrument wander, drawn back when it is more than 4 % from where it started, and go where
+    /// news sent it.
+    fn wander(&mut self, instr: usize, reference: i64, rng: &mut Rng) {
+        let drift = self.drift[instr];
+        if drift != 0 && rng.one_in(4) {
+            self.fair[instr] += drift.signum();
+            self.drift[instr] -= drift.signum();
+        }
+        if !rng.one_in(16) {
+            return;
+        }
+        let off = self.fair[instr] - reference;
+        let far = off.abs() * 100 > reference * 4;
+        self.fair[instr] += if far { -off.signum() } else { rng.pick(&[-1, 1]) };
+    }
+}
+
+fn pick(of: &[u32], rng: &mut Rng) -> Option<u32> {
+    (!of.is_empty()).then(|| rng.pick(of))
+}
+
+fn sign(side: Side) -> i64 {
+    if side == Side::Buy { 1 } else { -1 }
+}
+
+/// A draw from the exponential distribution of mean one, in 1/65536, by whole numbers: -ln of a uniform draw, its
+/// logarithm by bits and a parabola (off by 0.8 % at most).
+fn exponential(rng: &mut Rng) -> u64 {
+    let u = rng.bits() | 1;
+    let zeros = u64::from(u.leading_zeros());
+    let x = (u << zeros << 1) >> 48;
+    let log2 = x + ((22_545 * x * (65_536 - x)) >> 32);
+    ((((zeros + 1) << 16) - log2) * 45_426) >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bursts that feed on themselves without end once put the events of an hour into its first minute.
+    #[test]
+    fn bursts_end_and_gaps_have_their_mean() {
+        let sim = super::super::Sim::new(super::super::SimConfig::default()).expect("a good config");
+        let (mut crowd, mut rng) = (Crowd::new(&sim.x, 400, 60), Rng::new(9));
+        let gaps: Vec<u64> = (0..400_000).map(|_| crowd.gap_ns(1_000_000, &mut rng)).collect();
+        let mean = gaps.iter().sum::<u64>() / gaps.len() as u64;
+        assert!((850_000..1_200_000).contains(&mean), "{mean}");
+        let busiest = gaps.chunks(100).map(|c| c.iter().sum::<u64>()).min().expect("many");
+        assert!(busiest < 50_000_000, "no bursts: a hundred take {busiest} ns at least");
+    }
+
+    /// A mean that is off would make a day too long or too short for its events.
+    #[test]
+    fn exponential_has_mean_and_variance_one() {
+        let mut rng = Rng::new(5);
+        let draws: Vec<f64> = (0..200_000).map(|_| exponential(&mut rng) as f64 / 65_536.0).collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let variance = draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / draws.len() as f64;
+        assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+}

@@ -1,0 +1,267 @@
+//! What happens in a simulated day, as plain values: no text, nothing to free, so that a stream of them costs nothing.
+//!
+//! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::World`] explains.
+//! Seconds forms (tape frames, lines, FIX, …) are made from these by the writers beside.
+
+use crate::book::{Best, Side};
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// Ordinal in the stream, from 1, without a gap.
+    pub seq: u64,
+    /// Event time, nanoseconds since the Unix epoch; never goes back.
+    pub ts: u64,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Reference data of an instrument.
+    Ref {
+        /// Index of the instrument.
+        instr: u32,
+    },
+    /// An owner belongs to a group.
+    Party {
+        /// Index of the owner.
+        owner: u32,
+    },
+    /// A book enters a phase of its day.
+    Session {
+        /// Index of the book.
+        book: u32,
+        /// Which phase.
+        phase: Phase,
+        /// Price of the auction that ended (with `open`), or the official closing price (with `close`), in ticks.
+        px: Option<i64>,
+    },
+    /// Trading status of a book.
+    Status {
+        /// Index of the book.
+        book: u32,
+        /// True while nothing is matched.
+        halted: bool,
+    },
+    /// Best bid and offer of a book changed.
+    Bbo {
+        /// Index of the book.
+        book: u32,
+        /// Best bid, if there is one.
+        bid: Option<Best>,
+        /// Best offer, if there is one.
+        ask: Option<Best>,
+    },
+    /// Public print.
+    Trade {
+        /// Index of the book.
+        book: u32,
+        /// Ticks.
+        px: i64,
+        /// Shares.
+        qty: i64,
+        /// Number of the match, the same in both executions.
+        match_id: u64,
+        /// Matched in an auction.
+        auction: bool,
+    },
+    /// A client's order arrived at its broker and is not in the market yet.
+    OrderRecv {
+        /// Number of the client order, which is also that of the parent made from it.
+        client: u64,
+        /// Who will work it.
+        member: u32,
+        /// Index of the instrument.
+        instr: u32,
+        /// Side.
+        side: Side,
+        /// Shares.
+        qty: i64,
+    },
+    /// An algorithm was given a parent order to work.
+    Parent {
+        /// Number of the parent, from 1.
+        parent: u64,
+        /// The member whose algorithm works it.
+        member: u32,
+        /// Index of the instrument.
+        instr: u32,
+        /// Side.
+        side: Side,
+        /// Shares.
+        qty: i64,
+    },
+    /// The venue accepted an order.
+    New(Terms),
+    /// The venue accepted other terms; `qty` is the total. A stop that is elected comes as an amend to `limit` or
+    /// `market`.
+    Amend(Terms),
+    /// The order is out: asked for, the rest of one that may not rest, or at the end of the day.
+    Cancel(Terms),
+    /// One side of a match.
+    Exec {
+        /// The order, its terms as they stand.
+        order: Terms,
+        /// Ticks.
+        px: i64,
+        /// Shares of this match.
+        qty: i64,
+        /// Number of the match.
+        match_id: u64,
+        /// Passive, aggressive or auction.
+        liq: Liq,
+    },
+    /// News about an instrument.
+    News {
+        /// Number, from 1.
+        id: u64,
+        /// Index of the instrument.
+        instr: u32,
+        /// Whether it is good for the price.
+        good: bool,
+    },
+    /// A payment.
+    Payment(Payment),
+}
+
+/// Terms of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// Number of the order, unique over all venues, from 1; stays the same through amends.
+    pub oid: u64,
+    /// Index of the book.
+    pub book: u32,
+    /// Who sent it.
+    pub member: u32,
+    /// Side.
+    pub side: Side,
+    /// Kind of order.
+    pub kind: OrderKind,
+    /// How long it is good.
+    pub tif: Tif,
+    /// Limit in ticks; none for `market` and `stop`.
+    pub px: Option<i64>,
+    /// Price that elects a stop, in ticks.
+    pub stop_px: Option<i64>,
+    /// Total quantity, also after an amend.
+    pub qty: i64,
+    /// Number of the parent order, 0 for none.
+    pub parent: u64,
+}
+
+/// Kind of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // the usual words
+pub enum OrderKind {
+    Market,
+    Limit,
+    Stop,
+    StopLimit,
+}
+
+/// How long an order is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tif {
+    /// Rests until the end of the day.
+    Day,
+    /// What is not filled at once is cancelled.
+    Ioc,
+    /// Filled in full at once, or cancelled.
+    Fok,
+}
+
+/// Which side of the liquidity an execution was on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liq {
+    /// It rested and was hit.
+    Passive,
+    /// It hit.
+    Aggressive,
+    /// Matched in an auction.
+    Auction,
+}
+
+/// Phase of a book's day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing is accepted yet.
+    Pre,
+    /// Orders are taken and not matched; the auction at its end matches them at one price.
+    Auction,
+    /// Continuous matching.
+    Open,
+    /// Only cancels are taken, nothing is matched.
+    Halt,
+    /// The day is over.
+    Close,
+}
+
+/// A payment between two accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Payment {
+    /// Number, from 1.
+    pub number: u64,
+    /// A bank's own transfer (MT202) and not a customer's (MT103).
+    pub between_banks: bool,
+    /// Index of the debtor's account.
+    pub debtor: u32,
+    /// Index of the creditor's account.
+    pub creditor: u32,
+    /// Currency.
+    pub ccy: &'static str,
+    /// Amount in hundredths.
+    pub cents: i64,
+}
+
+impl OrderKind {
+    /// The word of events: `market`, `limit`, `stop`, `stoplmt`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            OrderKind::Market => "market",
+            OrderKind::Limit => "limit",
+            OrderKind::Stop => "stop",
+            OrderKind::StopLimit => "stoplmt",
+        }
+    }
+
+    /// Whether it waits for a price before it counts.
+    pub const fn waits(self) -> bool {
+        matches!(self, OrderKind::Stop | OrderKind::StopLimit)
+    }
+}
+
+impl Tif {
+    /// The word of events.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Tif::Day => "DAY",
+            Tif::Ioc => "IOC",
+            Tif::Fok => "FOK",
+        }
+    }
+}
+
+impl Phase {
+    /// The word of events.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Phase::Pre => "pre",
+            Phase::Auction => "auction",
+            Phase::Open => "open",
+            Phase::Halt => "halt",
+            Phase::Close => "close",
+        }
+    }
+}
+
+impl Side {
+    /// `B` or `S`.
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Side::Buy => "B",
+            Side::Sell => "S",
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! The venues of a simulated day: requests go in, books match, events come out.
+//!
+//! ```text
+//!  submit, amend, cancel ──▶ ┌──────────── book of one instrument on one venue ───────────┐ ──▶ events
+//!                            │ pre ▸ auction ▸ open ◂▸ halt ▸ auction ▸ … ▸ auction ▸ close │
+//!                            │   queue only     match     cancels only        queue only   │
+//!                            └────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Memory follows the orders that are live and the pairs of owner and instrument that traded, not the events.
+
+use rustc_hash::FxHashMap;
+
+use super::auction::clearing;
+use super::event::{Event, Liq, OrderKind, Phase, Terms, Tif, What};
+use super::truth::{Ending, Life};
+use super::world::World;
+use crate::book::{Best, Book, Fill, Handle, Incoming, Side};
+
+/// A request for a new order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewOrder {
+    pub member: u32,
+    pub book: u32,
+    pub side: Side,
+    pub kind: OrderKind,
+    pub tif: Tif,
+    pub px: Option<i64>,
+    pub stop_px: Option<i64>,
+    pub qty: i64,
+    pub parent: u64,
+    /// Whether the background may later amend or cancel it.
+    pub crowd: bool,
+}
+
+/// An order that may have gone meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OrderRef {
+    pub slot: u32,
+    pub oid: u64,
+}
+
+/// An order while it lives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    pub terms: Terms,
+    pub done: i64,
+    /// Σ ticks × quantity of what is done.
+    value: i64,
+    entered: (u64, u64),
+    handle: Option<Handle>,
+    /// Where it stands in its book's list of orders that the background may touch.
+    crowd_at: Option<u32>,
+    crowd: bool,
+}
+
+/// A book with what its venue knows of it.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub book: Book,
+    pub phase: Phase,
+    /// A scene is being played here: the background keeps out, stops wait.
+    pub quiet: bool,
+    pub last_trade: Option<i64>,
+    /// Last trade before the closing window, once that has begun.
+    pub window: Option<Option<i64>>,
+    /// Orders of the background that rest here.
+    pub crowd: Vec<u32>,
+    stops: Vec<u32>,
+    published: [Option<Best>; 2],
+}
+
+/// All venues.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub world: World,
+    /// Time of what happens now, nanoseconds since the epoch.
+    pub now: u64,
+    /// Ordinal of the last event.
+    pub seq: u64,
+    /// Events of the unit under way.
+    pub out: Vec<Event>,
+    pub desks: Vec<Desk>,
+    /// Net position and gross volume by owner and instrument.
+    pub positions: FxHashMap<(u32, u32), (i64, i64)>,
+    /// Orders that ended, when they are kept.
+    pub lives: Option<Vec<Life>>,
+    /// Live stops by member: a bound that keeps elections from counting as a flood of messages.
+    pub stops_of: Vec<u8>,
+    /// Live orders of the background by member.
+    live_of: Vec<u16>,
+    orders: Vec<Order>,
+    free: Vec<u32>,
+    fills: Vec<Fill>,
+    fills_other: Vec<Fill>,
+    next_oid: u64,
+    next_match: u64,
+}
+
+impl Exchange {
+    pub fn new(world: World, start_ns: u64, keep_lives: bool) -> Exchange {
+        let desk = || Desk {
+            book: Book::default(),
+            phase: Phase::Pre,
+            quiet: false,
+            last_trade: None,
+            window: None,
+            crowd: Vec::new(),
+            stops: Vec::new(),
+            published: [None; 2],
+        };
+        Exchange {
+            now: start_ns,
+            seq: 0,
+            out: Vec::with_capacity(1024),
+            desks: (0..world.books()).map(|_| desk()).collect(),
+            positions: FxHashMap::default(),
+            lives: keep_lives.then(Vec::new),
+            stops_of: vec![0; world.members.len()],
+            live_of: vec![0; world.members.len()],
+            orders: Vec::new(),
+            free: Vec::new(),
+            fills: Vec::new(),
+            fills_other: Vec::new(),
+            next_oid: 0,
+            next_match: 0,
+            world,
+        }
+    }
+
+    pub fn emit(&mut self, what: What) {
+        self.seq += 1;
+        self.out.push(Event { seq: self.seq, ts: self.now, what });
+    }
+
+    pub fn desk(&self, book: u32) -> &Desk {
+        &self.desks[book as usize]
+    }
+
+    pub fn desk_mut(&mut self, book: u32) -> &mut Desk {
+        &mut self.desks[book as usize]
+    }
+
+    pub fn order(&self, slot: u32) -> &Order {
+        &self.orders[slot as usize]
+    }
+
+    /// Orders of a member of the background that rest or wait.
+    pub fn live_algo_orders(&self, member: u32) -> u16 {
+        self.live_of[member as usize]
+    }
+
+    /// What an order has left; 0 once it has gone.
+    pub fn leaves(&self, of: OrderRef) -> i64 {
+        let order = &self.orders[of.slot as usize];
+        if order.terms.oid == of.oid { order.terms.qty - order.done } else { 0 }
+    }
+
+    /// A new order arrives.
+    pub fn submit(&mut self, new: NewOrder) -> OrderRef {
+        let NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd } = new;
+        let phase = self.desk(book).phase;
+        assert!(
+            phase == Phase::Open || phase == Phase::Auction && kind == OrderKind::Limit && tif == Tif::Day,
+            "an order that its venue would not take in {phase:?}"
+        );
+        self.next_oid += 1;
+        let terms = Terms { oid: self.next_oid, book, member, side, kind, tif, px, stop_px, qty, parent };
+        let entered = (self.seq + 1, self.now);
+        let order = Order { terms, done: 0, value: 0, entered, handle: None, crowd_at: None, crowd };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.orders.push(order);
+            self.orders.len() as u32 - 1
+        });
+        self.orders[slot as usize] = order;
+        self.emit(What::New(terms));
+        if kind.waits() {
+            self.desks[book as usize].stops.push(slot);
+            self.stops_of[member as usize] += 1;
+            self.list(slot);
+        } else if phase == Phase::Auction {
+            let px = px.expect("a limit order has its limit");
+            let handle = self.desks[book as usize].book.queue(side, px, qty, slot);
+            self.orders[slot as usize].handle = Some(handle);
+            self.list(slot);
+        } else {
+            self.match_new(slot);
+            self.elect(book);
+        }
+        self.publish(book);
+        OrderRef { slot, oid: terms.oid }
+    }
+
+    /// Sets price and total quantity of an order that rests.
+    pub fn amend(&mut self, slot: u32, px: i64, qty: i64) {
+        let order = &mut self.orders[slot as usize];
+        assert!(qty > order.done, "an amend to what is done already");
+        let handle = order.handle.expect("only a resting order is amended");
+        (order.terms.px, order.terms.qty) = (Some(px), qty);
+        let (terms, leaves) = (order.terms, qty - order.done);
+        self.emit(What::Amend(terms));
+        let desk = &mut self.desks[terms.book as usize];
+        if desk.phase == Phase::Auction {
+            self.orders[slot as usize].handle = Some(desk.book.amend_queued(handle, px, leaves));
+            return;
+        }
+        assert_eq!(desk.phase, Phase::Open, "an amend that its venue would not take");
+        self.fills.clear();
+        let placed = desk.book.amend(handle, px, leaves, &mut self.fills);
+        self.orders[slot as usize].handle = placed.handle;
+        self.settle(slot);
+        if placed.handle.is_none() {
+            self.release(slot, Ending::Filled);
+        }
+        self.elect(terms.book);
+        self.publish(terms.book);
+    }
+
+    /// Takes an order out, if it is still there.
+    pub fn cancel(&mut self, of: OrderRef) {
+        if self.leaves(of) > 0 {
+            self.cancel_slot(of.slot);
+        }
+    }
+
+    pub fn cancel_slot(&mut self, slot: u32) {
+        let order = &self.orders[slot as usize];
+        let (terms, handle) = (order.terms, order.handle);
+        let desk = &mut self.desks[terms.book as usize];
+        match handle {
+            Some(handle) => drop(desk.book.cancel(handle)),
+            None => {
+                let at = desk.stops.iter().position(|&s| s == slot).expect("an order rests or waits");
+                desk.stops.remove(at);
+                self.stops_of[terms.member as usize] -= 1;
+            }
+        }
+        self.emit(What::Cancel(terms));
+        self.release(slot, Ending::Cancelled);
+        self.publish(terms.book);
+    }
+
+    /// Starts or ends a phase in which nothing is matched, or continuous trading. The auction is [`Exchange::uncross`].
+    pub fn enter(&mut self, book: u32, phase: Phase, px: Option<i64>) {
+        let before = std::mem::replace(&mut self.desk_mut(book).phase, phase);
+        if before == Phase::Halt || phase == Phase::Halt {
+            self.emit(What::Status { book, halted: phase == Phase::Halt });
+        }
+        self.emit(What::Session { book, phase, px });
+        self.publish(book);
+    }
+
+    /// Ends the call of an auction: matches at one price, if anything can be, and returns it.
+    pub fn uncross(&mut self, book: u32, reference: i64, limits: Option<(i64, i64)>) -> Option<i64> {
+        assert_eq!(self.desk(book).phase, Phase::Auction, "only a call is uncrossed");
+        let desk = &mut self.desks[book as usize];
+        let (px, volume) = clearing(&desk.book, reference, limits)?;
+        let (mut bought, mut sold) = (std::mem::take(&mut self.fills), std::mem::take(&mut self.fills_other));
+        bought.clear();
+        sold.clear();
+        desk.book.uncross(px, volume, &mut bought, &mut sold);
+        // Buyers and sellers in their order, each met with as much of the other as is left.
+        let (mut b, mut s) = (0, 0);
+        while let (Some(buyer), Some(seller)) = (bought.get_mut(b), sold.get_mut(s)) {
+            let qty = buyer.qty.min(seller.qty);
+            (buyer.qty, seller.qty) = (buyer.qty - qty, seller.qty - qty);
+            let (buyer, seller) = (*buyer, *seller);
+            self.next_match += 1;
+            for fill in [buyer, seller] {
+                self.fill(fill.tag, px, qty, Liq::Auction);
+            }
+            self.print(book, px, qty, true);
+            for (fill, at) in [(buyer, &mut b), (seller, &mut s)] {
+                if fill.qty == 0 {
+                    *at += 1;
+                    if fill.leaves == 0 {
+                        self.release(fill.tag, Ending::Filled);
+                    }
+                }
+            }
+        }
+        (self.fills, self.fills_other) = (bought, sold);
+        Some(px)
+    }
+
+    /// Orders that are in a book or wait for a price, in no particular order.
+    pub fn all_of(&self, book: u32) -> Vec<u32> {
+        let desk = self.desk(book);
+        let resting = [Side::Buy, Side::Sell].into_iter().flat_map(|side| desk.book.orders(side));
+        resting.map(|(slot, ..)| slot).chain(desk.stops.iter().copied()).collect()
+    }
+
+    fn match_new(&mut self, slot: u32) {
+        let terms = self.orders[slot as usize].terms;
+        let Terms { book, side, px, qty, tif, .. } = terms;
+        let desk = &mut self.desks[book as usize];
+        self.fills.clear();
+        let enough = || match px {
+            Some(px) => desk.book.quantity_within(side.opposite(), px) >= qty,
+            None => desk.book.levels(side.opposite()).map(|level| level.qty).sum::<i64>() >= qty,
+        };
+        let handle = if tif == Tif::Fok && !enough() {
+            None
+        } else {
+            let incoming =
+                Incoming { tag: slot, side, limit: px, qty, rests: tif == Tif::Day && px.is_some() };
+            desk.book.submit(incoming, &mut self.fills).handle
+        };
+        self.orders[slot as usize].handle = handle;
+        self.settle(slot);
+        let order = &self.orders[slot as usize];
+        if handle.is_some() {
+            self.list(slot);
+        } else if order.done < qty {
+            let terms = order.terms;
+            self.emit(What::Cancel(terms));
+            self.release(slot, Ending::Cancelled);
+        } else {
+            self.release(slot, Ending::Filled);
+        }
+    }
+
+    /// Elects stops that the last trade reached, one after the other: each may trade and elect more.
+    fn elect(&mut self, book: u32) {
+        loop {
+            let desk = &mut self.desks[book as usize];
+            let (Some(last), false) = (desk.last_trade, desk.quiet || desk.stops.is_empty()) else { return };
+            let reached = |&slot: &u32| {
+                let terms = &self.orders[slot as usize].terms;
+                let stop_px = terms.stop_px.expect("a stop has its price");
+                if terms.side == Side::Buy { last >= stop_px } else { last <= stop_px }
+            };
+            let Some(at) = desk.stops.iter().position(reached) else { return };
+            let slot = desk.stops.remove(at);
+            self.unlist(slot);
+            let order = &mut self.orders[slot as usize];
+            self.stops_of[order.terms.member as usize] -= 1;
+            order.terms.kind =
+                if order.terms.kind == OrderKind::Stop { OrderKind::Market } else { OrderKind::Limit };
+            let terms = order.terms;
+            self.emit(What::Amend(terms));
+            self.match_new(slot);
+        }
+    }
+
+    /// Reports both sides of each fill of the order of `taker`, and prints it.
+    fn settle(&mut self, taker: u32) {
+        for n in 0..self.fills.len() {
+            let Fill { tag: maker, px, qty, leaves } = self.fills[n];
+            self.next_match += 1;
+            self.fill(taker, px, qty, Liq::Aggressive);
+            self.fill(maker, px, qty, Liq::Passive);
+            let book = self.orders[taker as usize].terms.book;
+            self.print(book, px, qty, false);
+            if leaves == 0 {
+                self.release(maker, Ending::Filled);
+            }
+        }
+    }
+
+    fn fill(&mut self, slot: u32, px: i64, qty: i64, liq: Liq) {
+        let order = &mut self.orders[slot as usize];
+        order.done += qty;
+        order.value += qty * px;
+        let terms = order.terms;
+        let owner = self.world.members[terms.member as usize].owner;
+        let position = self.positions.entry((owner, self.world.instr_of(terms.book) as u32)).or_default();
+        position.0 += if terms.side == Side::Buy { qty } else { -qty };
+        position.1 += qty;
+        self.emit(What::Exec { order: terms, px, qty, match_id: self.next_match, liq });
+    }
+
+    fn print(&mut self, book: u32, px: i64, qty: i64, auction: bool) {
+        let match_id = self.next_match;
+        let desk = &mut self.desks[book as usize];
+        desk.last_trade = Some(px);
+        self.emit(What::Trade { book, px, qty, match_id, auction });
+    }
+
+    fn list(&mut self, slot: u32) {
+        let order = &mut self.orders[slot as usize];
+        if order.crowd {
+            let crowd = &mut self.desks[order.terms.book as usize].crowd;
+            order.crowd_at = Some(crowd.len() as u32);
+            crowd.push(slot);
+            self.live_of[order.terms.member as usize] += 1;
+        }
+    }
+
+    fn unlist(&mut self, slot: u32) {
+        let order = &mut self.orders[slot as usize];
+        let Some(at) = order.crowd_at.take() else { return };
+        let crowd = &mut self.desks[order.terms.book as usize].crowd;
+        crowd.swap_remove(at as usize);
+        self.live_of[order.terms.member as usize] -= 1;
+        if let Some(&moved) = crowd.get(at as usize) {
+            self.orders[moved as usize].crowd_at = Some(at);
+        }
+    }
+
+    fn release(&mut self, slot: u32, ending: Ending) {
+        self.unlist(slot);
+        let order = &mut self.orders[slot as usize];
+        if let Some(lives) = &mut self.lives {
+            let (seq_entered, ts_entered) = order.entered;
+            let (done, value) = (order.done, order.value);
+            let (seq_ended, ts_ended) = (self.seq, self.now);
+            let terms = order.terms;
+            lives.push(Life { terms, done, value, seq_entered, ts_entered, seq_ended, ts_ended, ending });
+        }
+        order.terms.oid = 0;
+        order.handle = None;
+        self.free.push(slot);
+    }
+
+    /// Publishes the best of a book that trades continuously, if it is another than before.
+    fn publish(&mut self, book: u32) {
+        let desk = &mut self.desks[book as usize];
+        if desk.phase != Phase::Open {
+            return;
+        }
+        let sides = [Side::Buy, Side::Sell].map(|side| desk.book.best(side));
+        if sides == desk.published {
+            return;
+        }
+        desk.published = sides;
+        let [bid, ask] = sides;
+        self.emit(What::Bbo { book, bid, ask });
+    }
+}

@@ -1,0 +1,409 @@
+//! Events as frames of the tape, and as lines.
+
+use unitape_codec::events::{Form, NoSources, write_event};
+use unitape_model::records::{Bbo, Common, Order, Trade};
+use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
+use unitape_model::{
+    Amount, Decimal, Event as Frame, EventBuilder, Field, Header, InlineId, Kind, Price, Schema, UnixNanos,
+    Value, flags,
+};
+use zerocopy::IntoBytes;
+
+use super::event::{Event, Liq, OrderKind, Terms, What};
+use super::names;
+use super::world::World;
+use crate::book::{Best, Side};
+
+/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`World::names`]; the ordinal stands as the
+/// feed's own sequence. `last` marks the last event of a step.
+#[inline]
+pub fn write_frame(world: &World, event: &Event, last: bool, out: &mut Vec<u8>) {
+    let bits = if last { flags::LAST } else { 0 };
+    if event.seq >= u64::from(SEQ_EXT) {
+        return slow(world, event, bits, out);
+    }
+    match event.what {
+        What::New(ref t) if t.stop_px.is_none() => order(Kind::OrderNew, world, event, t, bits, out),
+        What::Amend(ref t) if t.stop_px.is_none() => order(Kind::OrderAmend, world, event, t, bits, out),
+        What::Cancel(ref t) if t.stop_px.is_none() => order(Kind::OrderCancel, world, event, t, bits, out),
+        What::Exec { ref order, px, qty, match_id, liq } if order.stop_px.is_none() => {
+            let mut record = record(Kind::Exec, world, event, order, bits);
+            record.px = world.listed(order.book).nano(px).into();
+            set_qty(&mut record, qty);
+            record.common.kind_a |= (liq as u8 + 1) << 6;
+            record.id2[..8].copy_from_slice(&names::match_bytes(match_id));
+            out.extend_from_slice(record.as_bytes());
+        }
+        What::Bbo { book, bid, ask } => {
+            let mut common = common(Kind::Bbo, 1, event, bits);
+            place(&mut common, world, book);
+            let listed = world.listed(book);
+            let px = |best: Option<Best>| best.map_or(Price::NONE.0, |best| listed.nano(best.px));
+            let qty = |best: Option<Best>| best.map_or(Some((0, EXP_NONE)), |best| narrow(best.qty));
+            let (Some(bid_qty), Some(ask_qty)) = (qty(bid), qty(ask)) else {
+                return slow(world, event, bits, out);
+            };
+            (common.kind_a, common.kind_b) = (bid_qty.1 as u8, ask_qty.1 as u8);
+            let (bid, ask) = (px(bid).into(), px(ask).into());
+            let record = Bbo { common, bid, ask, bid_qty: bid_qty.0.into(), ask_qty: ask_qty.0.into() };
+            out.extend_from_slice(record.as_bytes());
+        }
+        What::Trade { book, px, qty, match_id, auction } => {
+            let mut common = common(Kind::Trade, 1, event, bits);
+            place(&mut common, world, book);
+            let Some((qty, exponent)) = narrow(qty) else { return slow(world, event, bits, out) };
+            common.kind_b = exponent as u8;
+            let px = world.listed(book).nano(px).into();
+            let cond = if auction { *b"AUC\0" } else { [0; 4] };
+            let record = Trade { common, px, match_id: names::match_bytes(match_id), qty: qty.into(), cond };
+            out.extend_from_slice(record.as_bytes());
+        }
+        _ => slow(world, event, bits, out),
+    }
+}
+
+/// Appends an event as a line of JSON. `scratch` is kept between calls so that nothing is allocated.
+pub fn write_line(world: &World, event: &Event, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+    scratch.clear();
+    write_frame(world, event, true, scratch);
+    let frame = Frame::new(scratch).expect("a frame of ours");
+    write_event(out, &frame, event.seq, world.names(), &NoSources, Form::Plain);
+    out.push(b'\n');
+}
+
+fn order(kind: Kind, world: &World, event: &Event, t: &Terms, bits: u8, out: &mut Vec<u8>) {
+    let mut record = record(kind, world, event, t, bits);
+    if kind != Kind::OrderCancel {
+        if let Some(px) = t.px {
+            record.px = world.listed(t.book).nano(px).into();
+        }
+        set_qty(&mut record, t.qty);
+    }
+    record.tif_or_cpty = u32::from_le_bytes(padded(t.tif.word())).into();
+    if t.parent != 0 {
+        record.id2[..10].copy_from_slice(&names::parent_bytes(t.parent));
+    }
+    record.id2[16..].copy_from_slice(&padded::<8>(t.kind.word()));
+    out.extend_from_slice(record.as_bytes());
+}
+
+/// An order record with its identities, all else none.
+#[inline]
+fn record(kind: Kind, world: &World, event: &Event, t: &Terms, bits: u8) -> Order {
+    let mut common = common(kind, 2, event, bits);
+    place(&mut common, world, t.book);
+    let member = &world.members[t.member as usize];
+    common.kind_a = side_code(t.side) | (1 + u8::from(member.agency)) << 2;
+    common.kind_b = EXP_NONE as u8;
+    let mut oid = [0; 24];
+    oid[..11].copy_from_slice(&names::oid_bytes(t.oid));
+    Order {
+        common,
+        px: Price::NONE.0.into(),
+        qty: 0.into(),
+        trader: (t.member + 1).into(),
+        acct: (t.member + 1).into(),
+        owner: (member.owner + 1).into(),
+        firm: (member.firm + 1).into(),
+        algo: member.algo.into(),
+        tif_or_cpty: 0.into(),
+        oid,
+        id2: [0; 24],
+    }
+}
+
+#[inline]
+fn common(kind: Kind, lines: u16, event: &Event, bits: u8) -> Common {
+    Common {
+        header: Header::unstamped(kind as u8, bits, lines).0.into(),
+        ts_event: (event.ts as i64).into(),
+        source: 0.into(),
+        offset: 0.into(),
+        recv_delta: RECV_NONE.into(),
+        sequence: (event.seq as u32).into(),
+        instrument: 0.into(),
+        venue: 0.into(),
+        kind_a: 0,
+        kind_b: 0,
+    }
+}
+
+#[inline]
+fn place(common: &mut Common, world: &World, book: u32) {
+    common.instrument = (world.instr_of(book) as u32 + 1).into();
+    common.venue = (world.venue_of(book) as u16 + 1).into();
+}
+
+#[inline]
+fn set_qty(record: &mut Order, qty: i64) {
+    let (mantissa, exponent) = canonical(qty);
+    record.qty = mantissa.into();
+    record.common.kind_b = exponent as u8;
+}
+
+#[inline]
+fn canonical(mut qty: i64) -> (i64, i8) {
+    let mut exponent = 0;
+    while qty != 0 && qty % 10 == 0 {
+        qty /= 10;
+        exponent += 1;
+    }
+    (qty, exponent)
+}
+
+#[inline]
+fn narrow(qty: i64) -> Option<(u32, i8)> {
+    let (mantissa, exponent) = canonical(qty);
+    Some((u32::try_from(mantissa).ok()?, exponent))
+}
+
+fn side_code(side: Side) -> u8 {
+    side as u8 + 1
+}
+
+fn padded<const N: usize>(word: &str) -> [u8; N] {
+    let mut room = [0; N];
+    room[..word.len()].copy_from_slice(word.as_bytes());
+    room
+}
+
+/// Any event, field by field through the schema: the rare kinds, and what does not fit the narrow places.
+#[cold]
+fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
+    let mut e = Builder::begin(event, out);
+    match event.what {
+        What::Ref { instr } => {
+            let listed = &world.instruments[instr as usize];
+            e.sym(Field::Instr, instr + 1);
+            e.price(Field::Tick, listed.tick_nano);
+            e.price(Field::PrevClose, listed.nano(listed.reference));
+            e.qty(Field::Adv, listed.adv);
+            e.text(Field::Ccy, listed.ccy);
+            e.set(Field::Tier, Value::UInt(listed.tier.into()));
+            e.qty(Field::Lot, 1);
+            e.text(Field::Symbol, &listed.symbol);
+        }
+        What::Party { owner } => {
+            e.sym(Field::Owner, owner + 1);
+            e.sym(Field::Group, world.groups[owner as usize]);
+        }
+        What::Session { book, phase, px } => {
+            e.place(world, book);
+            e.text(Field::Phase, phase.word());
+            px.into_iter().for_each(|px| e.price(Field::Px, world.listed(book).nano(px)));
+        }
+        What::Status { book, halted } => {
+            e.place(world, book);
+            e.text(Field::State, if halted { "halted" } else { "trading" });
+            e.text(Field::Reason, if halted { "regulatory" } else { "resumed" });
+        }
+        What::Bbo { book, bid, ask } => {
+            e.place(world, book);
+            for (best, px, qty) in [(bid, Field::Bid, Field::BidQty), (ask, Field::Ask, Field::AskQty)] {
+                if let Some(best) = best {
+                    e.price(px, world.listed(book).nano(best.px));
+                    e.qty(qty, best.qty);
+                }
+            }
+        }
+        What::Trade { book, px, qty, match_id, auction } => {
+            e.place(world, book);
+            e.price(Field::Px, world.listed(book).nano(px));
+            e.qty(Field::Qty, qty);
+            e.id(Field::MatchId, &names::match_bytes(match_id));
+            if auction {
+                e.text(Field::Cond, "AUC");
+            }
+        }
+        What::OrderRecv { client, member, instr, side, qty } => {
+            e.id(Field::Coid, &names::client_bytes(client));
+            e.member(world, member);
+            e.sym(Field::Instr, instr + 1);
+            e.text(Field::Side, side.letter());
+            e.qty(Field::Qty, qty);
+            e.text(Field::Channel, "client");
+        }
+        What::Parent { parent, member, instr, side, qty } => {
+            e.id(Field::Parent, &names::parent_bytes(parent));
+            e.member(world, member);
+            e.sym(Field::Instr, instr + 1);
+            e.text(Field::Side, side.letter());
+            e.qty(Field::Qty, qty);
+        }
+        What::New(t) | What::Amend(t) => {
+            e.terms(world, &t);
+            t.px.into_iter().for_each(|px| e.price(Field::Px, world.listed(t.book).nano(px)));
+            e.qty(Field::Qty, t.qty);
+            e.resting(world, &t);
+        }
+        What::Cancel(t) => {
+            e.terms(world, &t);
+            e.resting(world, &t);
+        }
+        What::Exec { order: t, px, qty, match_id, liq } => {
+            e.terms(world, &t);
+            e.price(Field::Px, world.listed(t.book).nano(px));
+            e.qty(Field::Qty, qty);
+            e.id(Field::MatchId, &names::match_bytes(match_id));
+            e.text(Field::Liq, liq.letter());
+        }
+        What::News { id, instr, good } => {
+            e.id(Field::NewsId, &names::news_bytes(id));
+            e.set(Field::Instrs, Value::Syms(unitape_model::Dict::Instrument, &(instr + 1).to_le_bytes()));
+            let symbol = &world.instruments[instr as usize].symbol;
+            e.text(Field::Headline, &names::headline(symbol, good));
+            e.text(Field::Source, "wire");
+        }
+        What::Payment(p) => {
+            e.text(Field::Msg, if p.between_banks { "MT202" } else { "MT103" });
+            e.id(Field::Ref, names::payment_text(p.number).as_bytes());
+            e.sym(Field::DrAcct, world.pay_account_id(p.debtor));
+            e.sym(Field::CrAcct, world.pay_account_id(p.creditor));
+            e.text(Field::DrName, &names::holder(p.debtor));
+            e.text(Field::CrName, &names::holder(p.creditor));
+            e.text(Field::Ccy, p.ccy);
+            let amount = Amount::new(p.cents.into(), -2).expect("an amount of ours is small");
+            e.set(Field::Amt, Value::Amount(amount));
+            e.text(Field::CrBic, &names::bic(p.creditor));
+            e.text(Field::DrBic, &names::bic(p.debtor));
+        }
+    }
+    e.0.finish(bits).expect("an event of ours is small");
+}
+
+struct Builder<'a>(EventBuilder<'a>);
+
+impl<'a> Builder<'a> {
+    fn begin(event: &Event, out: &'a mut Vec<u8>) -> Builder<'a> {
+        let kind = Kind::from_name(event.what.kind()).expect("a word of the schema");
+        let mut builder = EventBuilder::begin(out, kind, UnixNanos(event.ts as i64));
+        builder.sequence(event.seq);
+        Builder(builder)
+    }
+
+    fn set(&mut self, field: Field, value: Value<'_>) {
+        let spec = Schema::of(self.0.schema().kind).get(field).expect("a field of the kind");
+        self.0.set(spec, value).expect("a value of the right sort");
+    }
+
+    fn sym(&mut self, field: Field, id: u32) {
+        let spec = self.0.schema().get(field).expect("a field of the kind");
+        let unitape_model::Slot::Sym { dict, .. } = spec.slot else { panic!("{field:?} is no name") };
+        self.set(field, Value::Sym(dict, id));
+    }
+
+    fn price(&mut self, field: Field, nano: i64) {
+        self.set(field, Value::Price(Price(nano)));
+    }
+
+    fn qty(&mut self, field: Field, qty: i64) {
+        self.set(field, Value::Decimal(Decimal::from_int(qty)));
+    }
+
+    fn text(&mut self, field: Field, text: &str) {
+        self.set(field, Value::Text(text));
+    }
+
+    fn id(&mut self, field: Field, text: &[u8]) {
+        self.set(field, Value::Id(InlineId::Text(text)));
+    }
+
+    fn place(&mut self, world: &World, book: u32) {
+        self.sym(Field::Venue, world.venue_of(book) as u32 + 1);
+        self.sym(Field::Instr, world.instr_of(book) as u32 + 1);
+    }
+
+    /// Whatever the kind has of a member's identities.
+    fn member(&mut self, world: &World, member: u32) {
+        let m = &world.members[member as usize];
+        let ids = [
+            (Field::Trader, member + 1),
+            (Field::Acct, member + 1),
+            (Field::Owner, m.owner + 1),
+            (Field::Firm, m.firm + 1),
+            (Field::Algo, m.algo),
+        ];
+        for (field, id) in ids {
+            if id != 0 && self.0.schema().get(field).is_some() {
+                self.sym(field, id);
+            }
+        }
+    }
+
+    fn terms(&mut self, world: &World, t: &Terms) {
+        self.id(Field::Oid, &names::oid_bytes(t.oid));
+        self.place(world, t.book);
+        self.text(Field::Side, t.side.letter());
+        self.member(world, t.member);
+        self.text(Field::Capacity, if world.members[t.member as usize].agency { "A" } else { "P" });
+    }
+
+    /// What an order has that an execution has not.
+    fn resting(&mut self, world: &World, t: &Terms) {
+        self.text(Field::Tif, t.tif.word());
+        self.text(Field::Type, t.kind.word());
+        if t.parent != 0 {
+            self.id(Field::Parent, &names::parent_bytes(t.parent));
+        }
+        if let Some(px) = t.stop_px.filter(|_| t.kind != OrderKind::Market) {
+            self.price(Field::StopPx, world.listed(t.book).nano(px));
+        }
+    }
+}
+
+impl Liq {
+    /// `A`, `R` or `X`.
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Liq::Passive => "A",
+            Liq::Aggressive => "R",
+            Liq::Auction => "X",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Sim, SimConfig};
+    use super::*;
+    use unitape_codec::events::parse_full;
+
+    /// The records and the fields are two ways to one frame; should one be wrong, a tape made here would not be what a
+    /// tape made from the lines is.
+    #[test]
+    fn fast_frames_equal_slow_ones_and_lines_make_them_again() {
+        let config =
+            SimConfig { events: 15_000, instruments: 12, span_ns: 3_600_000_000_000, ..SimConfig::default() };
+        let mut sim = Sim::new(config).expect("a good config");
+        let (mut fast, mut twin, mut line) = (Vec::new(), Vec::new(), Vec::new());
+        let mut kinds = std::collections::BTreeSet::new();
+        while let Some(events) = sim.step() {
+            let events = events.to_vec();
+            for e in &events {
+                [&mut fast, &mut twin, &mut line].map(Vec::clear);
+                write_frame(sim.world(), e, true, &mut fast);
+                slow(sim.world(), e, flags::LAST, &mut twin);
+                assert!(fast == twin, "{e:?}");
+                let frame = Frame::new(&fast).expect("a frame");
+                write_event(&mut line, &frame, e.seq, sim.world().names(), &NoSources, Form::Full);
+                twin.clear();
+                parse_full(&line, &mut twin).unwrap_or_else(|err| panic!("{err:?}: {}", line.escape_ascii()));
+                assert!(fast == twin, "{}", line.escape_ascii());
+                kinds.insert(e.what.kind());
+            }
+        }
+        assert_eq!(kinds.len(), 14, "{kinds:?}");
+    }
+
+    /// The five billionth event has no room for its number in the narrow place.
+    #[test]
+    fn large_ordinals_go_to_the_extension() {
+        let sim = Sim::new(SimConfig::default()).expect("a good config");
+        let what = What::Trade { book: 0, px: 5_000, qty: 1 << 40, match_id: 7, auction: false };
+        for seq in [SEQ_EXT.into(), 5_000_000_000] {
+            let mut out = Vec::new();
+            write_frame(sim.world(), &Event { seq, ts: 1, what }, false, &mut out);
+            assert_eq!(Frame::new(&out).expect("a frame").sequence(), Some(seq));
+        }
+    }
+}

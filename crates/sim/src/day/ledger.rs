@@ -1,0 +1,101 @@
+//! What the events say stands in the books: the slow, obvious way.
+
+use std::collections::BTreeMap;
+
+use super::event::{Event, OrderKind, Terms, Tif, What};
+use crate::book::Side;
+
+/// An order that rests, as the events tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rests {
+    /// Its terms as last told.
+    pub terms: Terms,
+    /// What it has left.
+    pub leaves: i64,
+    /// When it took its place in the queue of its price: the ordinal of that event.
+    pub since: u64,
+}
+
+/// Orders by number, kept from the events and from nothing else.
+///
+/// An order is live from its `order_new` until it was cancelled or filled. It stands in the book if it may: not while it
+/// waits for a stop price, and not if it is immediate. Between an `order_new` and the executions that follow it in the
+/// same step an order may stand across the other side; after each step of a book that matches none does. An amend keeps
+/// the place in the queue only when price and kind stay and the quantity does not grow.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    orders: BTreeMap<u64, Rests>,
+}
+
+impl Ledger {
+    /// Takes an event into account.
+    pub fn apply(&mut self, event: &Event) {
+        match event.what {
+            What::New(terms) => {
+                let known =
+                    self.orders.insert(terms.oid, Rests { terms, leaves: terms.qty, since: event.seq });
+                assert!(known.is_none(), "an order number used twice");
+            }
+            What::Amend(terms) => {
+                let order = self.orders.get_mut(&terms.oid).expect("an amend of an order that lives");
+                let done = order.terms.qty - order.leaves;
+                let keeps = order.terms.px == terms.px && order.terms.kind == terms.kind;
+                if !keeps || terms.qty > order.terms.qty {
+                    order.since = event.seq;
+                }
+                (order.terms, order.leaves) = (terms, terms.qty - done);
+            }
+            What::Cancel(terms) => {
+                self.orders.remove(&terms.oid).expect("a cancel of an order that lives");
+            }
+            What::Exec { order, qty, .. } => {
+                let live = self.orders.get_mut(&order.oid).expect("an execution of an order that lives");
+                live.leaves -= qty;
+                assert!(live.leaves >= 0, "more was executed than ordered");
+                if live.leaves == 0 {
+                    self.orders.remove(&order.oid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An order that lives.
+    pub fn order(&self, oid: u64) -> Option<&Rests> {
+        self.orders.get(&oid)
+    }
+
+    /// Orders that live.
+    pub fn len(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// Whether no order lives.
+    pub fn is_empty(&self) -> bool {
+        self.orders.is_empty()
+    }
+
+    /// Orders of one side of a book, in the order in which they would be filled: number, price in ticks, what is left.
+    pub fn queue(&self, book: u32, side: Side) -> Vec<(u64, i64, i64)> {
+        let shown = |r: &&Rests| {
+            let t = &r.terms;
+            t.book == book && t.side == side && t.kind == OrderKind::Limit && t.tif == Tif::Day
+        };
+        let mut orders: Vec<&Rests> = self.orders.values().filter(shown).collect();
+        let better = |px: i64| if side == Side::Buy { -px } else { px };
+        orders.sort_by_key(|r| (better(r.terms.px.expect("a limit order has its limit")), r.since));
+        orders.iter().map(|r| (r.terms.oid, r.terms.px.expect("as above"), r.leaves)).collect()
+    }
+
+    /// Levels of one side of a book, best first: price in ticks, quantity, orders.
+    pub fn depth(&self, book: u32, side: Side) -> Vec<(i64, i64, u32)> {
+        let mut levels: Vec<(i64, i64, u32)> = Vec::new();
+        for (_, px, leaves) in self.queue(book, side) {
+            match levels.last_mut() {
+                Some(level) if level.0 == px => (level.1, level.2) = (level.1 + leaves, level.2 + 1),
+                _ => levels.push((px, leaves, 1)),
+            }
+        }
+        levels
+    }
+}

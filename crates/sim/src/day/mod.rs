@@ -1,0 +1,519 @@
+//! A day of a simulated market, in full: [`Sim`].
+//!
+//! ```text
+//!   SimConfig ─▶ plan: who, where, when                       ┌──▶ write_frame events as on a tape
+//!                  │                                          ├──▶ write_line  … as JSON Lines
+//!   crowd ─────────┤   orders   ┌──────────────────┐  events  │
+//!   scenes ────────┼───────────▶│ books, by venue  │─────────▶┤
+//!   phases, halts ─┘            │ and instrument   │          │
+//!   news, payments ────────────▶└──────────────────┘          │
+//!                                 │ Sim::book        truth: labels, near misses, lives of orders, positions
+//! ```
+//!
+//! [`Sim::step`] plays the next thing that happens and gives its events: one request with all that follows from it. What
+//! stands in the books afterwards is [`Sim::book`]. [`Ledger`] tells the same from the events alone, so that a book made
+//! from a tape can be held against either, after every event or after every step.
+//!
+//! ```
+//! use unitape_sim::{Side, Sim, SimConfig};
+//! use unitape_sim::day::What;
+//!
+//! let mut sim = Sim::new(SimConfig { seed: 7, events: 5_000, instruments: 12, ..SimConfig::default() })?;
+//! let mut trades = 0;
+//! while sim.step().is_some() {
+//!     for event in sim.last() {
+//!         if let What::Trade { book, px, .. } = event.what {
+//!             let (venue, instr) = (sim.world().venue_of(book), sim.world().instr_of(book));
+//!             let left = sim.depth(venue, instr, Side::Sell); // what stands there after the step
+//!             assert!(left.is_empty() || px > 0);
+//!             trades += 1;
+//!         }
+//!     }
+//! }
+//! assert!(trades > 0 && sim.labels().iter().any(|label| label.scenario == "spoofing"));
+//! # Ok::<(), unitape_sim::Error>(())
+//! ```
+//!
+//! # The day
+//!
+//! `pre` ▸ `auction` ▸ `open` ▸ `auction` ▸ `close`, for all books at once; an auction matches at one price. Some
+//! instruments are halted for a while on all venues: a `status` and a `session` say so, only cancels are taken, and the
+//! halt ends with an auction. Orders left at the close are cancelled after it.
+//!
+//! A stop (`type` `stop` or `stoplmt`) waits outside the book; when its price trades it comes as an `order_amend` with
+//! `type` `market` or `limit`, and matches from then on. IOC, FOK and market orders are never in a book.
+//!
+//! # What it does not do
+//!
+//! It is no model of how markets move, and it has no market makers: everybody stays on one side of an instrument. While a
+//! scene acts, the background keeps out of its book (of a marked close for ten minutes). Venues do not know of each other:
+//! there is no routing and no consolidated best price. Prices are not checked against bands, and there are no rejects.
+//!
+//! # Labels
+//!
+//! For each scenario of [`Scenario::ALL`] the labels are complete: with default parameters it fires where a label is and
+//! nowhere else. The background cannot do it by accident, by construction: a group of owners trades an instrument on one
+//! side only; nobody sends more than [30 messages](govern) in any second; orders of algorithms are small, few and all
+//! different; the closing auction has a collar of 40 basis points, which only scenes break; and nobody pays more than
+//! twice just under the threshold.
+
+mod auction;
+mod close;
+mod config;
+mod crowd;
+mod event;
+mod exchange;
+mod frames;
+mod govern;
+mod ledger;
+pub mod names;
+mod plan;
+mod scenes;
+mod side;
+mod truth;
+mod world;
+
+pub use auction::clearing;
+pub use config::SimConfig;
+pub use event::{Event, Liq, OrderKind, Payment, Phase, Terms, Tif, What};
+pub use frames::{write_frame, write_line};
+pub use ledger::{Ledger, Rests};
+pub use scenes::Scenario;
+pub use truth::{Ending, Key, Label, Life, NearMiss, Totals};
+pub use world::{Listed, Member, World};
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+
+use crate::book::{Best, Book};
+use crate::error::Error;
+use crate::rng::Rng;
+use config::Times;
+use crowd::Crowd;
+use exchange::Exchange;
+use govern::Governor;
+use plan::{Halt, Plan, Planned};
+use scenes::Stage;
+use side::Payments;
+use truth::Labels;
+
+/// A day under way. It holds what is live, never the day.
+#[derive(Debug)]
+pub struct Sim {
+    config: SimConfig,
+    times: Times,
+    rng: Rng,
+    x: Exchange,
+    crowd: Crowd,
+    governor: Governor,
+    labels: Labels,
+    scenes: Vec<Planned>,
+    halts: Vec<Halt>,
+    payments: Payments,
+    at_close: Vec<(u32, scenes::Pending)>,
+    cues: BinaryHeap<Reverse<(u64, u64, Cue)>>,
+    cues_made: u64,
+    boot: u64,
+    /// Requests of the background that came to something, and the events they made.
+    requests: u64,
+    made: u64,
+    next_request: u64,
+    news: u64,
+    expiring: Vec<u32>,
+    by_kind: [u64; KINDS.len()],
+}
+
+/// What is due at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Cue {
+    Call(u32),
+    Fill(u32),
+    Open(u32),
+    Halt(u32),
+    HaltCall(u32),
+    HaltOpen(u32),
+    Window(u32),
+    Close(u32),
+    Expire,
+    Scene(u32),
+    News,
+    Payment,
+    Structuring(u32),
+}
+
+impl Sim {
+    /// Sets a day up; nothing has happened yet.
+    pub fn new(config: SimConfig) -> Result<Sim, Error> {
+        config.check()?;
+        let times = config.times();
+        let mut rng = Rng::new(config.seed);
+        let mut world = World::new(config.venues, config.instruments, config.crowd(), &mut rng);
+        let plan = Plan::lay_out(&config, &mut world, &mut rng)?;
+        let payments = Payments::new(&config, &plan.structuring, &mut world, &mut rng);
+        let x = Exchange::new(world, config.start_ns, config.keep_lives);
+        let mut sim = Sim {
+            governor: Governor::new(x.world.members.len()),
+            crowd: Crowd::new(&x, x.world.crowd, config.depth),
+            labels: Labels::default(),
+            scenes: plan.scenes,
+            halts: plan.halts,
+            payments,
+            at_close: Vec::new(),
+            cues: BinaryHeap::new(),
+            cues_made: 0,
+            boot: 0,
+            requests: 0,
+            made: 0,
+            next_request: times.call,
+            news: 0,
+            expiring: Vec::new(),
+            by_kind: [0; KINDS.len()],
+            config,
+            times,
+            rng,
+            x,
+        };
+        sim.set_cues();
+        Ok(sim)
+    }
+
+    /// Plays what happens next and gives its events, at least one; none when the day is over. The events of a step belong
+    /// together, as those of one message do.
+    #[allow(clippy::should_implement_trait, reason = "the events are lent, not given")]
+    pub fn step(&mut self) -> Option<&[Event]> {
+        self.x.out.clear();
+        while self.x.out.is_empty() {
+            if !self.advance() {
+                return None;
+            }
+        }
+        for event in &self.x.out {
+            self.by_kind[kind_index(&event.what)] += 1;
+        }
+        Some(&self.x.out)
+    }
+
+    /// The events of the last step once more: with these the rest of the day can be looked at meanwhile.
+    pub fn last(&self) -> &[Event] {
+        &self.x.out
+    }
+
+    /// Plays what happens next and appends its frames to `out`, ready for a tape; false when the day is over. Nothing is
+    /// allocated once `out` is large enough.
+    pub fn step_frames(&mut self, out: &mut Vec<u8>) -> bool {
+        let on = self.step().is_some();
+        let last = self.x.seq;
+        self.x.out.iter().for_each(|e| write_frame(&self.x.world, e, e.seq == last, out));
+        on
+    }
+
+    /// Hands every event of the day to `each`.
+    pub fn for_each(&mut self, mut each: impl FnMut(&Event)) {
+        while let Some(events) = self.step() {
+            events.iter().for_each(&mut each);
+        }
+    }
+
+    /// Who and what is in the day.
+    pub fn world(&self) -> &World {
+        &self.x.world
+    }
+
+    /// What was asked for.
+    pub fn config(&self) -> &SimConfig {
+        &self.config
+    }
+
+    /// The book of an instrument on a venue, by their indices, as it stands after the last step. The tag of an order in
+    /// it is for [`Sim::resting`].
+    pub fn book(&self, venue: usize, instr: usize) -> &Book {
+        &self.x.desk(self.x.world.book(venue, instr)).book
+    }
+
+    /// Phase of a book.
+    pub fn phase(&self, venue: usize, instr: usize) -> Phase {
+        self.x.desk(self.x.world.book(venue, instr)).phase
+    }
+
+    /// Number of the order that a tag in a [`Book`] stands for.
+    pub fn resting(&self, tag: u32) -> u64 {
+        self.x.order(tag).terms.oid
+    }
+
+    /// The levels of one side, best first: price in ticks and quantity.
+    pub fn depth(&self, venue: usize, instr: usize, side: crate::Side) -> Vec<Best> {
+        self.book(venue, instr).levels(side).collect()
+    }
+
+    /// Net position of an owner in an instrument, by their indices.
+    pub fn position(&self, owner: u32, instr: u32) -> i64 {
+        self.x.positions.get(&(owner, instr)).map_or(0, |p| p.0)
+    }
+
+    /// All net positions: owner, instrument, quantity; in order.
+    pub fn positions(&self) -> Vec<(u32, u32, i64)> {
+        let mut all: Vec<_> =
+            self.x.positions.iter().map(|(&(owner, instr), held)| (owner, instr, held.0)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Labels so far, in order of the event that completes them.
+    pub fn labels(&self) -> Vec<&Label> {
+        let mut all: Vec<&Label> = self.labels.labels.iter().collect();
+        all.sort_by_key(|l| (l.trigger_seq, l.scenario, l.key.clone()));
+        all
+    }
+
+    /// Near misses so far.
+    pub fn near_misses(&self) -> &[NearMiss] {
+        &self.labels.near_misses
+    }
+
+    /// Orders that ended since the last call; always empty unless [`SimConfig::keep_lives`] is set.
+    pub fn take_lives(&mut self) -> Vec<Life> {
+        self.x.lives.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.x.seq
+    }
+
+    /// Totals so far.
+    pub fn totals(&self) -> Totals {
+        let by_kind = KINDS.iter().zip(self.by_kind).filter(|(_, n)| *n > 0);
+        Totals {
+            seed: self.config.seed,
+            events: self.x.seq,
+            by_kind: by_kind.map(|(&kind, n)| (kind, n)).collect(),
+            first_ts: self.config.start_ns,
+            last_ts: self.x.now,
+            covers: truth::covers(),
+        }
+    }
+
+    /// Writes the truth so far as JSON Lines: `day`, `label`, `near_miss`, `position` and, where orders rest, `book`.
+    pub fn write_truth(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut sorted = Labels { labels: Vec::new(), near_misses: self.labels.near_misses.clone() };
+        sorted.labels = self.labels().into_iter().cloned().collect();
+        truth::write_jsonl(&self.totals(), &sorted, &self.x, out)
+    }
+
+    fn set_cues(&mut self) {
+        let Times { call, open, window, closing_call, close } = self.times;
+        let (books, depth) = (self.x.world.books() as u32, (self.config.depth / 3).clamp(4, 24) as u64);
+        for book in 0..books {
+            self.cue(call, Cue::Call(book));
+            self.cue(open, Cue::Open(book));
+            self.cue(window + 1, Cue::Window(book));
+            self.cue(closing_call, Cue::Call(book));
+            self.cue(close, Cue::Close(book));
+        }
+        // The books fill in the first half of the call, each in turn.
+        for n in 0..depth * u64::from(books) {
+            let at = call + 1 + (open - call) / 2 * n / (depth * u64::from(books));
+            self.cue(at, Cue::Fill((n % u64::from(books)) as u32));
+        }
+        self.cue(close + config::S, Cue::Expire);
+        for n in 0..self.halts.len() {
+            self.cue(self.halts[n].at, Cue::Halt(n as u32));
+            self.cue(self.halts[n].call, Cue::HaltCall(n as u32));
+            self.cue(self.halts[n].open, Cue::HaltOpen(n as u32));
+        }
+        for n in 0..self.scenes.len() {
+            self.cue(self.scenes[n].at, Cue::Scene(n as u32));
+        }
+        let (from, span) = (self.config.start_ns, self.config.span_ns);
+        for _ in 0..self.config.news {
+            let at = open + self.rng.below(closing_call - open);
+            self.cue(at, Cue::News);
+        }
+        for _ in 0..self.config.payments {
+            let at = from + self.rng.below(span);
+            self.cue(at, Cue::Payment);
+        }
+        for n in 0..self.payments.structuring.len() {
+            for _ in 0..self.payments.structuring[n].parts.len() {
+                let at = from + self.rng.below(span);
+                self.cue(at, Cue::Structuring(n as u32));
+            }
+        }
+    }
+
+    fn cue(&mut self, at: u64, cue: Cue) {
+        self.cues_made += 1;
+        self.cues.push(Reverse((at, self.cues_made, cue)));
+    }
+
+    /// Plays the next thing, which may come to nothing; false when the day is over.
+    fn advance(&mut self) -> bool {
+        if self.start() {
+            return true;
+        }
+        let due = self.cues.peek().map(|Reverse((at, ..))| *at);
+        let background = self.x.seq < self.config.events && self.next_request < self.times.close;
+        match due {
+            Some(at) if !background || at <= self.next_request => {
+                let Reverse((at, _, cue)) = self.cues.pop().expect("it was just there");
+                self.x.now = self.x.now.max(at);
+                self.play(cue);
+                true
+            }
+            _ if background => {
+                self.x.now = self.x.now.max(self.next_request);
+                let before = self.x.seq;
+                self.crowd.act(&mut self.x, &mut self.governor, &mut self.rng);
+                // A request that was not allowed must not make the next one come sooner, or they would come without end.
+                let made = self.x.seq - before;
+                self.requests += u64::from(made > 0);
+                self.made += made;
+                let mean = self.mean_gap_ns();
+                self.next_request += self.crowd.gap_ns(mean, &mut self.rng);
+                true
+            }
+            _ => self.expire(),
+        }
+    }
+
+    /// What is left of the day over what is left of the events, by as many as a request has made so far.
+    fn mean_gap_ns(&self) -> u64 {
+        let left_ns = self.times.close.saturating_sub(self.next_request);
+        let left = self.config.events.saturating_sub(self.x.seq).max(1);
+        let mean = u128::from(left_ns) * u128::from(self.made.max(1))
+            / u128::from(left)
+            / u128::from(self.requests.max(1));
+        (mean as u64).clamp(LEAST_GAP_NS, self.config.span_ns / 1000)
+    }
+
+    /// Reference data, groups and the first phase of every book, one a step.
+    fn start(&mut self) -> bool {
+        let (instruments, owners, books) = (
+            self.x.world.instruments.len() as u64,
+            self.x.world.groups.len() as u64,
+            self.x.world.books() as u64,
+        );
+        let n = self.boot;
+        self.boot += 1;
+        if n < instruments {
+            self.x.emit(What::Ref { instr: n as u32 });
+        } else if n < instruments + owners {
+            let owner = (n - instruments) as u32;
+            if self.x.world.groups[owner as usize] != owner + 1 {
+                self.x.emit(What::Party { owner });
+            }
+        } else if n < instruments + owners + books {
+            let book = (n - instruments - owners) as u32;
+            self.x.emit(What::Session { book, phase: Phase::Pre, px: None });
+        } else {
+            self.boot -= 1;
+            return false;
+        }
+        true
+    }
+
+    fn play(&mut self, cue: Cue) {
+        match cue {
+            Cue::Call(book) => self.x.enter(book, Phase::Auction, None),
+            Cue::Fill(book) => self.crowd.call(&mut self.x, book, &mut self.governor, &mut self.rng),
+            Cue::Open(book) => self.open(book),
+            Cue::Halt(n) => self.each_book(n, |sim, book| sim.x.enter(book, Phase::Halt, None)),
+            Cue::HaltCall(n) => self.each_book(n, |sim, book| sim.x.enter(book, Phase::Auction, None)),
+            Cue::HaltOpen(n) => self.each_book(n, Sim::open),
+            Cue::Window(book) => {
+                let desk = self.x.desk_mut(book);
+                desk.window = Some(desk.last_trade);
+            }
+            Cue::Close(book) => self.close(book),
+            Cue::Expire => self.list_expiring(),
+            Cue::Scene(n) => self.scene(n),
+            Cue::News => {
+                self.news += 1;
+                let instr = self.rng.below(self.x.world.instruments.len() as u64) as u32;
+                let good = self.rng.one_in(2);
+                let size = self.rng.between(10, 60);
+                self.crowd.drift[instr as usize] += if good { size } else { -size };
+                self.x.emit(What::News { id: self.news, instr, good });
+            }
+            Cue::Payment => self.payments.background(&mut self.x, &mut self.rng),
+            Cue::Structuring(n) => self.payments.structure(n as usize, &mut self.x, &mut self.labels),
+        }
+    }
+
+    fn each_book(&mut self, halt: u32, each: impl Fn(&mut Sim, u32)) {
+        let instr = self.halts[halt as usize].instr;
+        (0..self.x.world.venues.len()).for_each(|venue| each(self, self.x.world.book(venue, instr)));
+    }
+
+    /// Ends a call: matches, and goes on continuously.
+    fn open(&mut self, book: u32) {
+        let reference = self.x.desk(book).last_trade.unwrap_or(self.x.world.listed(book).reference);
+        let px = self.x.uncross(book, reference, None);
+        self.x.enter(book, Phase::Open, px);
+    }
+
+    fn scene(&mut self, n: u32) {
+        let planned = &mut self.scenes[n as usize];
+        let mut stage = Stage {
+            x: &mut self.x,
+            rng: &mut self.rng,
+            labels: &mut self.labels,
+            governor: &mut self.governor,
+            at_close: &mut self.at_close,
+            fair: &self.crowd.fair,
+            next_parent: &mut self.crowd.next_parent,
+            scene: planned.number,
+        };
+        if let Some(at) = planned.scene.play(&mut stage) {
+            self.cue(at, Cue::Scene(n));
+        }
+    }
+}
+
+/// Least mean time between two requests: the day ends, whatever was asked for.
+const LEAST_GAP_NS: u64 = 100;
+
+/// Kinds of events that a day has.
+const KINDS: [&str; 14] = [
+    "ref",
+    "party",
+    "session",
+    "status",
+    "bbo",
+    "trade",
+    "order_recv",
+    "parent",
+    "order_new",
+    "order_amend",
+    "order_cancel",
+    "exec",
+    "news",
+    "payment",
+];
+
+fn kind_index(what: &What) -> usize {
+    match what {
+        What::Ref { .. } => 0,
+        What::Party { .. } => 1,
+        What::Session { .. } => 2,
+        What::Status { .. } => 3,
+        What::Bbo { .. } => 4,
+        What::Trade { .. } => 5,
+        What::OrderRecv { .. } => 6,
+        What::Parent { .. } => 7,
+        What::New(_) => 8,
+        What::Amend(_) => 9,
+        What::Cancel(_) => 10,
+        What::Exec { .. } => 11,
+        What::News { .. } => 12,
+        What::Payment(_) => 13,
+    }
+}
+
+impl What {
+    /// The word for its kind, as in `docs/events.md`.
+    pub fn kind(&self) -> &'static str {
+        KINDS[kind_index(self)]
+    }
+}

@@ -1,0 +1,82 @@
+//! How numbers of orders, matches and so on are spelled, the same in every output.
+
+use unitape_model::Price;
+
+/// `O` and ten digits.
+pub fn oid_text(oid: u64) -> String {
+    text(oid_bytes(oid))
+}
+
+/// `M` and seven digits of base 36: it fits the eight bytes that a print has for it.
+pub fn match_text(match_id: u64) -> String {
+    text(match_bytes(match_id))
+}
+
+/// A price of 1e-9 units as a decimal in canonical form.
+pub fn decimal(nano: i64) -> String {
+    Price(nano).to_string()
+}
+
+pub(crate) fn oid_bytes(oid: u64) -> [u8; 11] {
+    lettered(b'O', oid, 10)
+}
+
+pub(crate) fn match_bytes(match_id: u64) -> [u8; 8] {
+    lettered(b'M', match_id, 36)
+}
+
+/// `P` and nine digits.
+pub(crate) fn parent_bytes(parent: u64) -> [u8; 10] {
+    lettered(b'P', parent, 10)
+}
+
+/// `C` and nine digits: the client order of a parent.
+pub(crate) fn client_bytes(client: u64) -> [u8; 10] {
+    lettered(b'C', client, 10)
+}
+
+/// `N` and seven digits.
+pub(crate) fn news_bytes(id: u64) -> [u8; 8] {
+    lettered(b'N', id, 10)
+}
+
+/// `PAY` and nine digits.
+pub(crate) fn payment_text(number: u64) -> String {
+    format!("PAY{number:09}")
+}
+
+/// Name of the holder of an account in payments.
+pub fn holder(account: u32) -> String {
+    const FIRST: [&str; 8] = ["ALDER", "BIRCH", "CEDAR", "DAPHNE", "ELDER", "FERN", "GORSE", "HAZEL"];
+    const SECOND: [&str; 4] = ["TRADING", "SHIPPING", "BAKERIES", "STORES"];
+    let n = account as usize;
+    format!("{} {} {}", FIRST[n % FIRST.len()], SECOND[n / FIRST.len() % SECOND.len()], n + 1)
+}
+
+/// BIC of the bank of an account in payments.
+pub fn bic(account: u32) -> String {
+    const PLACES: [&str; 4] = ["GB2L", "FRPP", "DEFF", "NL2A"];
+    let letter = (b'A' + (account % 12) as u8) as char;
+    format!("ZZ{letter}{letter}{}", PLACES[account as usize % PLACES.len()])
+}
+
+/// Headline of a piece of news.
+pub fn headline(symbol: &str, good: bool) -> String {
+    format!("{symbol} {} its forecast", if good { "raises" } else { "cuts" })
+}
+
+/// A letter and as many digits as there is room for.
+#[inline]
+pub(crate) fn lettered<const N: usize>(letter: u8, mut number: u64, base: u64) -> [u8; N] {
+    const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let mut room = [letter; N];
+    for digit in room[1..].iter_mut().rev() {
+        *digit = DIGITS[(number % base) as usize];
+        number /= base;
+    }
+    room
+}
+
+fn text<const N: usize>(bytes: [u8; N]) -> String {
+    bytes.iter().map(|&b| b as char).collect()
+}

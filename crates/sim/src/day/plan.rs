@@ -1,0 +1,119 @@
+//! Where and when scenes and halts go: laid out before the day starts, each with its instrument to itself.
+
+use super::config::{S, SimConfig, Times};
+use super::scenes::{self, Place, Scenario, Scene};
+use super::world::World;
+use crate::error::Error;
+use crate::rng::Rng;
+
+/// A scene and when it starts.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub at: u64,
+    pub scene: Box<dyn Scene>,
+    /// Its number among all scenes.
+    pub number: u32,
+}
+
+/// A halt of an instrument on all venues, and when continuous trading starts again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Halt {
+    pub instr: usize,
+    pub at: u64,
+    pub call: u64,
+    pub open: u64,
+}
+
+/// All that was laid out.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub scenes: Vec<Planned>,
+    pub halts: Vec<Halt>,
+    /// Scenes of payments: whether it misses, and the how-manieth of its sort.
+    pub structuring: Vec<(u32, bool, usize)>,
+}
+
+impl Plan {
+    pub fn lay_out(config: &SimConfig, world: &mut World, rng: &mut Rng) -> Result<Plan, Error> {
+        let times = config.times();
+        let mut plan = Plan { scenes: Vec::new(), halts: Vec::new(), structuring: Vec::new() };
+        let mut calendar = Calendar::new(world.instruments.len(), times);
+        let mut number = 0;
+        let wanted = Scenario::ALL.into_iter().flat_map(|s| {
+            let count = |of: &std::collections::BTreeMap<Scenario, u32>| of.get(&s).copied().unwrap_or(0);
+            [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
+        });
+        // Those that want a certain time come first, or the others would have taken it.
+        let (close, other): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        for (scenario, miss, count) in close.into_iter().chain(other) {
+            for n in 0..count {
+                number += 1;
+                if scenario == Scenario::PaymentsStructuring {
+                    plan.structuring.push((number, miss, n as usize));
+                    continue;
+                }
+                let found = if scenario == Scenario::MarkingClose {
+                    calendar.take_close(rng)
+                } else {
+                    calendar.take(scenario.longest_ns() + 5 * S, rng)
+                };
+                let (instr, at) = found.ok_or(Error::NoRoom { what: scenario.id(), placed: n })?;
+                let mut book = || world.book(rng.below(world.venues.len() as u64) as usize, instr);
+                let (book, other_book) = (book(), book());
+                let place = Place { book, other_book, close: (times.closing_call, times.close) };
+                let scene = scenes::make(scenario, miss, n as usize, &place, world, rng);
+                plan.scenes.push(Planned { at, scene, number });
+            }
+        }
+        for n in 0..config.halts {
+            let room = config.span_ns / 50;
+            let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
+            let call_ns = (halted_ns / 4).max(S);
+            let (instr, at) = calendar
+                .take(halted_ns + call_ns + S, rng)
+                .ok_or(Error::NoRoom { what: "halt", placed: n })?;
+            let call = at + halted_ns;
+            plan.halts.push(Halt { instr, at, call, open: call + call_ns });
+        }
+        Ok(plan)
+    }
+}
+
+/// When each instrument is taken.
+struct Calendar {
+    taken: Vec<Vec<(u64, u64)>>,
+    times: Times,
+}
+
+impl Calendar {
+    fn new(instruments: usize, times: Times) -> Calendar {
+        Calendar { taken: vec![Vec::new(); instruments], times }
+    }
+
+    /// An instrument that is free for this long somewhere in the day, and from when.
+    fn take(&mut self, long_ns: u64, rng: &mut Rng) -> Option<(usize, u64)> {
+        // The books settle first, and everything is over before the closing call.
+        let (from, to) = (self.times.open + 2 * S, self.times.closing_call - S);
+        let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
+        (0..400).find_map(|_| {
+            let instr = rng.below(self.taken.len() as u64) as usize;
+            let at = from + rng.below(room);
+            let free = self.taken[instr].iter().all(|&(start, end)| end < at || start > at + long_ns);
+            free.then(|| {
+                self.taken[instr].push((at, at + long_ns));
+                (instr, at)
+            })
+        })
+    }
+
+    /// An instrument that is free from before the closing window on.
+    fn take_close(&mut self, rng: &mut Rng) -> Option<(usize, u64)> {
+        let at = self.times.window - 5 * S;
+        let first = rng.below(self.taken.len() as u64) as usize;
+        let instruments = self.taken.len();
+        let instr =
+            (0..instruments).map(|n| (first + n) % instruments).find(|&n| self.taken[n].is_empty())?;
+        self.taken[instr].push((at, self.times.close));
+        Some((instr, at))
+    }
+}

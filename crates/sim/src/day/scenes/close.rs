@@ -1,0 +1,157 @@
+//! Marking the close: buying the price up into the closing auction, or selling it down.
+
+use super::super::world::World;
+use super::stage::{Cast, Pending, Stage, sign};
+use super::{Place, S, Scene};
+use crate::book::Side;
+use crate::rng::Rng;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Miss {
+    None,
+    Move,
+    Share,
+    Notional,
+}
+
+const MISSES: [(Miss, &str); 3] = [
+    (Miss::Move, "the close is less than min_move_bps from the price before"),
+    (Miss::Share, "less than min_share_pct of the volume"),
+    (Miss::Notional, "less than min_notional"),
+];
+
+/// The background keeps out of the book for the ten minutes of the window, so that all that trades is the scene.
+#[derive(Debug)]
+pub(crate) struct Marking {
+    cast: Cast,
+    /// Others who trade the same way, where the lead's share is to be small.
+    crowd: Vec<u32>,
+    book: u32,
+    side: Side,
+    miss: Miss,
+    words: &'static str,
+    call: u64,
+    end: u64,
+    step: u8,
+    /// Price before and price to reach, in ticks.
+    reference: i64,
+    target: i64,
+    first_seq: u64,
+    /// Steps of the way up that were traded.
+    done: u8,
+}
+
+/// Trades on the way, before the auction.
+const TRADES: u8 = 4;
+
+impl Marking {
+    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World, rng: &mut Rng) -> Marking {
+        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (Miss::None, "") };
+        let cast = Cast::new(world, false);
+        let others = match miss {
+            Miss::None => 2,
+            Miss::Share => 5,
+            _ => 0,
+        };
+        let crowd = (0..others).map(|_| world.cast(false)).collect();
+        let side = rng.pick(&[Side::Buy, Side::Sell]);
+        let (call, end) = place.close;
+        Marking {
+            cast,
+            crowd,
+            book: place.book,
+            side,
+            miss,
+            words,
+            call,
+            end,
+            step: 0,
+            reference: 0,
+            target: 0,
+            first_seq: 0,
+            done: 0,
+        }
+    }
+
+    /// Shares of the lead in each trade and in the auction, so that all of his are worth about 200,000, or less than
+    /// 100,000 where that is to be missed.
+    fn portion(&self, stage: &Stage<'_>) -> i64 {
+        let money = if self.miss == Miss::Notional { 95_000 } else { 200_000 };
+        let dear = self.reference.max(self.target);
+        match self.miss {
+            Miss::Notional => (stage.qty_worth(self.book, dear, money) / i64::from(TRADES + 1)).max(1),
+            _ => {
+                stage.qty_worth(self.book, self.reference.min(self.target), money) / i64::from(TRADES + 1) + 1
+            }
+        }
+    }
+}
+
+impl Marking {
+    /// Who trades how much each time: the lead, and others. Two who go along with him have less than a fifth each; five
+    /// who do as he does leave him with a sixth.
+    fn parts(&self, stage: &Stage<'_>) -> Vec<(u32, i64)> {
+        let lead = self.portion(stage);
+        let other = if self.miss == Miss::None { (lead * 3 / 10).max(1) } else { lead };
+        std::iter::once((self.cast.lead, lead)).chain(self.crowd.iter().map(|&m| (m, other))).collect()
+    }
+}
+
+impl Scene for Marking {
+    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+        let (book, side) = (self.book, self.side);
+        let other = self.cast.on(side.opposite());
+        match self.step {
+            0 => {
+                // A trade right before the window is the price that the close is compared with.
+                stage.quiet(book, true);
+                let px = stage.middle(book, &self.cast);
+                let parts = [(self.cast.seller, Side::Sell, 0), (self.cast.buyer, Side::Buy, 0)];
+                stage.meet(book, px, 100, &self.cast, parts);
+                let bps = if self.miss == Miss::Move { 42 } else { stage.rng.between(60, 120) };
+                self.reference = px;
+                self.target = px + sign(side) * (px * bps / 10_000);
+                self.step = 1;
+                Some(self.call - 60 * S)
+            }
+            1 => {
+                // Whoever stands in the way pulls back first.
+                if stage.pull(book, side.opposite(), self.target) {
+                    self.step = 2;
+                    self.first_seq = stage.next_seq();
+                    return Some(stage.now() + 5 * S);
+                }
+                Some(stage.now() + S)
+            }
+            2 => {
+                self.done += 1;
+                let way = self.target - self.reference;
+                let px = self.reference + way * i64::from(self.done) / i64::from(TRADES);
+                for (member, qty) in self.parts(stage) {
+                    stage.rest(other, book, side.opposite(), px, qty);
+                    stage.take(member, book, side, px, qty);
+                }
+                if self.done == TRADES {
+                    self.step = 3;
+                    return Some(self.call + S);
+                }
+                Some(stage.now() + 4 * S)
+            }
+            _ => {
+                for (member, qty) in self.parts(stage) {
+                    stage.rest(other, book, side.opposite(), self.target, qty);
+                    stage.rest(member, book, side, self.target, qty);
+                }
+                let key = stage.place_key(self.cast.lead, book, None);
+                let (scene, first_seq) = (stage.scene, self.first_seq);
+                let pending = match self.miss {
+                    Miss::None => Pending::Fires { scene, key, first_seq },
+                    _ => Pending::Misses { scene, key, misses: self.words, first_seq },
+                };
+                stage.at_close.push((book, pending));
+                debug_assert!(stage.now() < self.end);
+                None
+            }
+        }
+    }
+}

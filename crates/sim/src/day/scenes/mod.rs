@@ -1,0 +1,122 @@
+//! Planted scenes: each acts out one scenario, or just misses it.
+//!
+//! A scene has a cast of its own that does nothing else, and a book to itself while it acts (the background keeps out of
+//! it, [`Stage`] sees to that), so that it is exactly what it is labelled. The definitions are those of the shared
+//! scenarios, with their default parameters; the distances to the thresholds are drawn, the threshold itself among them.
+
+mod close;
+mod layering;
+mod messages;
+mod payments;
+mod runaway;
+mod spoofing;
+mod stage;
+mod wash;
+
+pub(crate) use payments::Structuring;
+pub(crate) use stage::{Pending, Stage};
+
+use super::world::World;
+use crate::rng::Rng;
+
+/// Scenarios that can be planted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // the ids of the scenarios
+pub enum Scenario {
+    Spoofing,
+    Layering,
+    WashTrade,
+    OrderToTradeRatio,
+    QuoteStuffing,
+    MarkingClose,
+    RunawayAlgo,
+    PaymentsStructuring,
+}
+
+impl Scenario {
+    /// All of them.
+    pub const ALL: [Scenario; 8] = [
+        Scenario::Spoofing,
+        Scenario::Layering,
+        Scenario::WashTrade,
+        Scenario::OrderToTradeRatio,
+        Scenario::QuoteStuffing,
+        Scenario::MarkingClose,
+        Scenario::RunawayAlgo,
+        Scenario::PaymentsStructuring,
+    ];
+
+    /// Its id.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Scenario::Spoofing => "spoofing",
+            Scenario::Layering => "layering",
+            Scenario::WashTrade => "wash_trade",
+            Scenario::OrderToTradeRatio => "order_to_trade_ratio",
+            Scenario::QuoteStuffing => "quote_stuffing",
+            Scenario::MarkingClose => "marking_close",
+            Scenario::RunawayAlgo => "runaway_algo",
+            Scenario::PaymentsStructuring => "payments_structuring",
+        }
+    }
+
+    /// The scenario of this id; `wash`, `layering`, `structuring` and the like, unmistakable beginnings or endings, are
+    /// taken too.
+    pub fn from_id(id: &str) -> Option<Scenario> {
+        let mut like = Self::ALL.into_iter().filter(|s| s.id() == id);
+        like.next().or_else(|| {
+            let mut near = Self::ALL.into_iter().filter(|s| s.id().starts_with(id) || s.id().ends_with(id));
+            near.next().filter(|_| !id.is_empty() && near.next().is_none())
+        })
+    }
+
+    /// Longest time that a scene takes, nanoseconds.
+    pub(crate) const fn longest_ns(self) -> u64 {
+        match self {
+            Scenario::WashTrade => 70 * S,
+            Scenario::RunawayAlgo => 40 * S,
+            Scenario::MarkingClose | Scenario::PaymentsStructuring => 0, // they have times of their own
+            _ => 25 * S,
+        }
+    }
+}
+
+/// A scene under way.
+pub(crate) trait Scene: std::fmt::Debug + Send {
+    /// Acts, and tells when it wants to act again; none when it is over.
+    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64>;
+}
+
+/// The scenes of the books: of a scenario the `n`th that fires, or the `n`th that misses.
+pub(crate) fn make(
+    scenario: Scenario,
+    miss: bool,
+    n: usize,
+    place: &Place,
+    world: &mut World,
+    rng: &mut Rng,
+) -> Box<dyn Scene> {
+    match scenario {
+        Scenario::Spoofing => Box::new(spoofing::Spoofing::new(miss, n, place, world, rng)),
+        Scenario::Layering => Box::new(layering::Layering::new(miss, n, place, world, rng)),
+        Scenario::WashTrade => Box::new(wash::Wash::new(miss, n, place, world, rng)),
+        Scenario::OrderToTradeRatio => Box::new(messages::Ratio::new(miss, n, place, world)),
+        Scenario::QuoteStuffing => Box::new(messages::Stuffing::new(miss, n, place, world)),
+        Scenario::MarkingClose => Box::new(close::Marking::new(miss, n, place, world, rng)),
+        Scenario::RunawayAlgo => Box::new(runaway::Runaway::new(miss, n, place, world)),
+        Scenario::PaymentsStructuring => panic!("payments are planted by the payments"),
+    }
+}
+
+/// Where and when a scene plays.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub book: u32,
+    /// A book of the same instrument, perhaps the same.
+    pub other_book: u32,
+    /// When the closing call begins and when it ends, nanoseconds since the epoch.
+    pub close: (u64, u64),
+}
+
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const S: u64 = 1_000 * MS;

@@ -1,0 +1,222 @@
+//! What a scene acts on: the exchange, and a few moves that all scenes share.
+
+use super::super::event::{OrderKind, Tif, What};
+use super::super::exchange::{Exchange, NewOrder, OrderRef};
+use super::super::govern::Governor;
+use super::super::truth::{Key, Label, Labels, NearMiss};
+use super::super::world::World;
+use super::Scenario;
+use crate::book::Side;
+use crate::rng::Rng;
+
+/// The market as one scene sees it.
+pub(crate) struct Stage<'a> {
+    pub x: &'a mut Exchange,
+    pub rng: &'a mut Rng,
+    pub labels: &'a mut Labels,
+    pub governor: &'a mut Governor,
+    /// Labels that wait for the closing event of a book.
+    pub at_close: &'a mut Vec<(u32, Pending)>,
+    /// Price in ticks that the orders of an instrument gather around.
+    pub fair: &'a [i64],
+    pub next_parent: &'a mut u64,
+    pub scene: u32,
+}
+
+/// What is said of a scene at the closing event of its book.
+#[derive(Debug, Clone)]
+pub(crate) enum Pending {
+    Fires { scene: u32, key: Key, first_seq: u64 },
+    Misses { scene: u32, key: Key, misses: &'static str, first_seq: u64 },
+}
+
+/// Who plays: the one it is about, and two who trade with him, one buying and one selling, and nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cast {
+    pub lead: u32,
+    pub buyer: u32,
+    pub seller: u32,
+}
+
+impl Cast {
+    pub fn new(world: &mut World, algo: bool) -> Cast {
+        Cast { lead: world.cast(algo), buyer: world.cast(false), seller: world.cast(false) }
+    }
+
+    /// The one of the two who trades on `side`.
+    pub fn on(&self, side: Side) -> u32 {
+        if side == Side::Buy { self.buyer } else { self.seller }
+    }
+}
+
+impl Stage<'_> {
+    pub fn now(&self) -> u64 {
+        self.x.now
+    }
+
+    pub fn next_seq(&self) -> u64 {
+        self.x.seq + 1
+    }
+
+    /// Keeps the background out of a book, or lets it in again.
+    pub fn quiet(&mut self, book: u32, quiet: bool) {
+        self.x.desk_mut(book).quiet = quiet;
+    }
+
+    /// A limit order that rests if it does not meet anything.
+    pub fn rest(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) -> OrderRef {
+        self.submit(member, book, side, px, qty, Tif::Day, 0)
+    }
+
+    /// A limit order that takes what it meets.
+    pub fn take(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) {
+        self.submit(member, book, side, px, qty, Tif::Ioc, 0);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub fn submit(
+        &mut self,
+        member: u32,
+        book: u32,
+        side: Side,
+        px: i64,
+        qty: i64,
+        tif: Tif,
+        parent: u64,
+    ) -> OrderRef {
+        let (kind, px, stop_px) = (OrderKind::Limit, Some(px), None);
+        self.x.submit(NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd: false })
+    }
+
+    /// Cancels an order that must be there and returns the ordinal of the event.
+    pub fn cancel(&mut self, of: OrderRef) -> u64 {
+        assert!(self.x.leaves(of) > 0, "a scene cancels an order that has gone");
+        let seq = self.next_seq();
+        self.x.cancel(of);
+        seq
+    }
+
+    /// Sees to it that a book has both sides near its price, at least three ticks apart from where it is thin; returns
+    /// the best of both, bid first.
+    pub fn dress(&mut self, book: u32, cast: &Cast) -> (i64, i64) {
+        let fair = self.fair[self.x.world.instr_of(book)];
+        for (side, sign) in [(Side::Buy, 1), (Side::Sell, -1)] {
+            let best = self.x.desk(book).book.best(side).map(|b| b.px);
+            let other = self.x.desk(book).book.best(side.opposite()).map(|b| b.px);
+            let far = best.is_none_or(|px| (fair - px) * sign > 12);
+            if far {
+                let px = fair - sign * self.rng.between(2, 4);
+                // Never across the other side.
+                let px = match other {
+                    Some(other) if (other - px) * sign <= 0 => other - sign,
+                    _ => px,
+                };
+                let qty = self.rng.between(1, 9) * 100;
+                self.rest(cast.on(side), book, side, px, qty);
+            }
+        }
+        let best = |side| self.x.desk(book).book.best(side).expect("both sides are there now").px;
+        (best(Side::Buy), best(Side::Sell))
+    }
+
+    /// Makes two members trade with each other and nobody else: the two of the cast first take what stands in the way,
+    /// then `maker` rests alone at the price and `taker`, on the other side, hits him. Returns the ordinals of the
+    /// execution of the taker and of the maker.
+    pub fn meet(
+        &mut self,
+        book: u32,
+        px: i64,
+        qty: i64,
+        cast: &Cast,
+        [maker, taker]: [(u32, Side, u64); 2],
+    ) -> [u64; 2] {
+        for side in [Side::Buy, Side::Sell] {
+            let in_the_way = self.x.desk(book).book.quantity_within(side, px);
+            if in_the_way > 0 {
+                self.take(cast.on(side.opposite()), book, side.opposite(), px, in_the_way);
+            }
+        }
+        let before = self.x.out.len();
+        let maker = self.submit(maker.0, book, maker.1, px, qty, Tif::Day, maker.2);
+        let taker = self.submit(taker.0, book, taker.1, px, qty, Tif::Ioc, taker.2);
+        let exec = |oid: u64| {
+            let mut execs = self.x.out[before..].iter().filter_map(|e| match e.what {
+                What::Exec { order, qty, .. } if order.oid == oid => Some((e.seq, qty)),
+                _ => None,
+            });
+            execs.next().expect("a meeting is one trade")
+        };
+        let found = [exec(taker.oid), exec(maker.oid)];
+        assert!(found.iter().all(|e| e.1 == qty), "a stranger was at the meeting");
+        found.map(|e| e.0)
+    }
+
+    /// A price to meet at: between the best ones.
+    pub fn middle(&mut self, book: u32, cast: &Cast) -> i64 {
+        let (bid, ask) = self.dress(book, cast);
+        (bid + ask) / 2
+    }
+
+    /// The background pulls its orders of `side` at `limit` and better, as far as it may this second. True when all of
+    /// them have gone.
+    pub fn pull(&mut self, book: u32, side: Side, limit: i64) -> bool {
+        let sign = if side == Side::Buy { 1 } else { -1 };
+        let near = |px: i64| (px - limit) * sign >= 0;
+        let slots: Vec<u32> =
+            self.x.desk(book).book.orders(side).take_while(|o| near(o.1)).map(|o| o.0).collect();
+        let mut all = true;
+        for slot in slots {
+            if self.governor.allow(self.x.order(slot).terms.member, self.x.now, 1) {
+                self.x.cancel_slot(slot);
+            } else {
+                all = false;
+            }
+        }
+        all
+    }
+
+    pub fn label(
+        &mut self,
+        scenario: Scenario,
+        key: Key,
+        reason: Option<&'static str>,
+        first_seq: u64,
+        seq: u64,
+    ) {
+        let (scene, ts) = (self.scene, self.x.now);
+        let scenario = scenario.id();
+        self.labels.labels.push(Label { scene, scenario, key, reason, ts, first_seq, trigger_seq: seq });
+    }
+
+    pub fn near_miss(&mut self, scenario: Scenario, key: Key, misses: &'static str, first_seq: u64) {
+        let (scene, last_seq, scenario) = (self.scene, self.x.seq, scenario.id());
+        self.labels.near_misses.push(NearMiss { scene, scenario, key, misses, first_seq, last_seq });
+    }
+
+    /// `owner`, `venue`, `instr` and, if given, `side`.
+    pub fn place_key(&self, member: u32, book: u32, side: Option<Side>) -> Key {
+        let world = &self.x.world;
+        let mut key = vec![
+            ("owner", world.owner_name(member).to_owned()),
+            ("venue", world.venue_name(book).to_owned()),
+            ("instr", world.isin(book).to_owned()),
+        ];
+        key.extend(side.map(|side| ("side", side.letter().to_owned())));
+        Key(key)
+    }
+
+    pub fn trader_key(&self, member: u32) -> Key {
+        Key(vec![("trader", self.x.world.trader_name(member).to_owned())])
+    }
+
+    /// Least quantity whose value at `px` reaches `money` (whole units of the currency).
+    pub fn qty_worth(&self, book: u32, px: i64, money: i64) -> i64 {
+        let nano = i128::from(self.x.world.listed(book).nano(px));
+        ((i128::from(money) * 1_000_000_000 + nano - 1) / nano) as i64
+    }
+}
+
+/// 1 for a buyer, -1 for a seller: a price times this is better the greater it is, for whoever rests.
+pub(crate) fn sign(side: Side) -> i64 {
+    if side == Side::Buy { 1 } else { -1 }
+}

@@ -1,0 +1,106 @@
+//! Payments: a background that nobody could call structuring, and the scenes that are.
+
+use super::config::SimConfig;
+use super::event::{Payment, What};
+use super::exchange::Exchange;
+use super::scenes::Structuring;
+use super::truth::{Label, Labels, NearMiss};
+use super::world::World;
+use crate::rng::Rng;
+
+/// Just under the reporting threshold, in hundredths: where three payments of an account in a currency would be structuring.
+const BAND: std::ops::Range<i64> = 800_000..1_000_000;
+const CURRENCIES: [&str; 4] = ["USD", "EUR", "GBP", "CHF"];
+
+/// Payments of the day.
+#[derive(Debug)]
+pub(crate) struct Payments {
+    pub structuring: Vec<Structuring>,
+    /// Accounts of the background; those of the scenes come after.
+    accounts: u32,
+    /// Payments in the band so far, by account of the background and currency.
+    in_band: Vec<[u8; CURRENCIES.len()]>,
+    number: u64,
+}
+
+impl Payments {
+    pub fn new(
+        config: &SimConfig,
+        scenes: &[(u32, bool, usize)],
+        world: &mut World,
+        rng: &mut Rng,
+    ) -> Payments {
+        let accounts = (config.payments / 8).clamp(20, 100_000);
+        world.add_pay_accounts(accounts + scenes.len() as u32);
+        let scene = |(at, &(number, miss, n)): (usize, &(u32, bool, usize))| {
+            Structuring::new(number, miss, n, accounts + at as u32, rng)
+        };
+        let structuring = scenes.iter().enumerate().map(scene).collect();
+        Payments { structuring, accounts, in_band: vec![Default::default(); accounts as usize], number: 0 }
+    }
+
+    /// Somebody pays somebody: mostly small sums, some large ones, some between banks.
+    pub fn background(&mut self, x: &mut Exchange, rng: &mut Rng) {
+        let between_banks = rng.one_in(6);
+        let debtor = rng.below(self.accounts.into()) as u32;
+        let creditor = self.creditor(debtor, rng);
+        let ccy = rng.below(CURRENCIES.len() as u64) as usize;
+        let digits = rng.between(3, if between_banks { 11 } else { 8 }) as u32;
+        let mut cents = rng.between(10i64.pow(digits), 10i64.pow(digits + 1) - 1);
+        if BAND.contains(&cents) {
+            let seen = &mut self.in_band[debtor as usize][ccy];
+            *seen += 1;
+            if *seen > 2 {
+                cents += BAND.end - BAND.start;
+            }
+        }
+        self.pay(x, between_banks, debtor, creditor, CURRENCIES[ccy], cents);
+    }
+
+    /// The next payment of a scene.
+    pub fn structure(&mut self, n: usize, x: &mut Exchange, labels: &mut Labels) {
+        let scene = &self.structuring[n];
+        let (debtor, (ccy, cents)) = (scene.debtor, scene.parts[scene.made]);
+        let creditor = (debtor.wrapping_mul(2_654_435_761)) % self.accounts;
+        self.pay(x, false, debtor, creditor, ccy, cents);
+        let (seq, ts) = (x.seq, x.now);
+        let scene = &mut self.structuring[n];
+        scene.made += 1;
+        if scene.made == 1 {
+            scene.first_seq = seq;
+        }
+        let (scenario, key, first_seq) = (Structuring::id(), scene.key(&x.world), scene.first_seq);
+        if scene.fires_at() == Some(scene.made) {
+            let label =
+                Label { scene: scene.scene, scenario, key, reason: None, ts, first_seq, trigger_seq: seq };
+            labels.labels.push(label);
+        } else if let Some(misses) = scene.miss.filter(|_| scene.made == scene.parts.len()) {
+            labels.near_misses.push(NearMiss {
+                scene: scene.scene,
+                scenario,
+                key,
+                misses,
+                first_seq,
+                last_seq: seq,
+            });
+        }
+    }
+
+    fn creditor(&self, debtor: u32, rng: &mut Rng) -> u32 {
+        (debtor + 1 + rng.below(u64::from(self.accounts) - 1) as u32) % self.accounts
+    }
+
+    fn pay(
+        &mut self,
+        x: &mut Exchange,
+        between_banks: bool,
+        debtor: u32,
+        creditor: u32,
+        ccy: &'static str,
+        cents: i64,
+    ) {
+        self.number += 1;
+        let payment = Payment { number: self.number, between_banks, debtor, creditor, ccy, cents };
+        x.emit(What::Payment(payment));
+    }
+}

@@ -1,0 +1,243 @@
+//! What is known of a simulated day, by the one who made it.
+
+use std::io::{self, Write};
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::event::Terms;
+use super::exchange::Exchange;
+use super::scenes::Scenario;
+use crate::book::Side;
+
+/// An alert that a scenario must raise, with its default parameters.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Label {
+    /// The scene it belongs to; a scene that fires two scenarios has two labels.
+    pub scene: u32,
+    /// Id of the scenario.
+    pub scenario: &'static str,
+    /// Key of the alert.
+    pub key: Key,
+    /// Which of its reasons or arms, where it has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// Event time of the event that completes it, nanoseconds since the epoch.
+    pub ts: u64,
+    /// First event of the scene.
+    pub first_seq: u64,
+    /// The event that completes it.
+    pub trigger_seq: u64,
+}
+
+/// A scene that is nearly one of a scenario, and is none.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct NearMiss {
+    /// Number of the scene.
+    pub scene: u32,
+    /// Id of the scenario that must not fire.
+    pub scenario: &'static str,
+    /// Key that an alert would have.
+    pub key: Key,
+    /// What it misses by.
+    pub misses: &'static str,
+    /// First event of the scene.
+    pub first_seq: u64,
+    /// Last event of the scene.
+    pub last_seq: u64,
+}
+
+/// Key of an alert: names and values in the order of the scenario.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(pub Vec<(&'static str, String)>);
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        map.end()
+    }
+}
+
+/// How an order ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// All of it was filled.
+    Filled,
+    /// What was left was cancelled.
+    Cancelled,
+}
+
+/// An order from its entry to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// Terms at the end.
+    pub terms: Terms,
+    /// Quantity that was filled.
+    pub done: i64,
+    /// Σ price in ticks × quantity of the fills.
+    pub value: i64,
+    /// Its `order_new`.
+    pub seq_entered: u64,
+    /// Time of that.
+    pub ts_entered: u64,
+    /// The last event that belongs to it.
+    pub seq_ended: u64,
+    /// Time of that.
+    pub ts_ended: u64,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// Labels and near misses so far.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    pub labels: Vec<Label>,
+    pub near_misses: Vec<NearMiss>,
+}
+
+/// Totals of a day, beside [`Label`]s and [`NearMiss`]es.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Totals {
+    /// The seed.
+    pub seed: u64,
+    /// Events.
+    pub events: u64,
+    /// Events by kind, in the order of `docs/events.md`.
+    pub by_kind: std::collections::BTreeMap<&'static str, u64>,
+    /// Time of the start, nanoseconds since the epoch.
+    pub first_ts: u64,
+    /// Time of the last event, nanoseconds since the epoch.
+    pub last_ts: u64,
+    /// Scenarios whose labels are complete: with default parameters they fire where a label is and nowhere else.
+    pub covers: Vec<&'static str>,
+}
+
+/// One level of a book as it ends up in the truth.
+#[derive(serde::Serialize)]
+struct Level {
+    px: String,
+    qty: i64,
+    orders: Vec<String>,
+}
+
+impl Life {
+    /// Writes it as one line, `"rec":"order"`.
+    pub fn write_jsonl(&self, x: &super::Sim, out: &mut dyn Write) -> io::Result<()> {
+        #[derive(serde::Serialize)]
+        struct Line<'a> {
+            rec: &'static str,
+            oid: String,
+            venue: &'a str,
+            instr: &'a str,
+            owner: &'a str,
+            trader: &'a str,
+            side: &'a str,
+            qty: i64,
+            done: i64,
+            /// Σ price × quantity of the fills, exact.
+            notional: String,
+            entered: (u64, u64),
+            ended: (u64, u64),
+            ending: Ending,
+        }
+        let (t, world) = (&self.terms, x.world());
+        let line = Line {
+            rec: "order",
+            oid: super::names::oid_text(t.oid),
+            venue: world.venue_name(t.book),
+            instr: world.isin(t.book),
+            owner: world.owner_name(t.member),
+            trader: world.trader_name(t.member),
+            side: t.side.letter(),
+            qty: t.qty,
+            done: self.done,
+            notional: notional(self.value, world.listed(t.book).tick_nano),
+            entered: (self.seq_entered, self.ts_entered),
+            ended: (self.seq_ended, self.ts_ended),
+            ending: self.ending,
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")
+    }
+}
+
+/// Writes totals, labels, near misses, positions and, where orders rest, books, as JSON Lines, each with its `rec`.
+pub(crate) fn write_jsonl(
+    totals: &Totals,
+    labels: &Labels,
+    x: &Exchange,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    line(out, "day", totals)?;
+    labels.labels.iter().try_for_each(|label| line(out, "label", label))?;
+    labels.near_misses.iter().try_for_each(|miss| line(out, "near_miss", miss))?;
+    let mut positions: Vec<_> = x.positions.iter().map(|(&at, &held)| (at, held)).collect();
+    positions.sort_unstable();
+    for ((owner, instr), (net, volume)) in positions {
+        #[derive(serde::Serialize)]
+        struct Position<'a> {
+            owner: &'a str,
+            instr: &'a str,
+            qty: i64,
+            volume: i64,
+        }
+        let owner = x.world.names().name(unitape_model::Dict::Owner, owner + 1).unwrap_or_default();
+        let instr = &x.world.instruments[instr as usize].isin;
+        line(out, "position", &Position { owner, instr, qty: net, volume })?;
+    }
+    for (n, desk) in x.desks.iter().enumerate() {
+        #[derive(serde::Serialize)]
+        struct Book<'a> {
+            venue: &'a str,
+            instr: &'a str,
+            bids: Vec<Level>,
+            asks: Vec<Level>,
+        }
+        let side = |side: Side| {
+            let mut levels: Vec<Level> = Vec::new();
+            for (slot, px, leaves) in desk.book.orders(side) {
+                let px = super::names::decimal(x.world.listed(n as u32).nano(px));
+                if levels.last().is_none_or(|last| last.px != px) {
+                    levels.push(Level { px, qty: 0, orders: Vec::new() });
+                }
+                let level = levels.last_mut().expect("one was just made");
+                level.qty += leaves;
+                level.orders.push(super::names::oid_text(x.order(slot).terms.oid));
+            }
+            levels
+        };
+        let (bids, asks) = (side(Side::Buy), side(Side::Sell));
+        if !(bids.is_empty() && asks.is_empty()) {
+            let book = n as u32;
+            let (venue, instr) = (x.world.venue_name(book), x.world.isin(book));
+            line(out, "book", &Book { venue, instr, bids, asks })?;
+        }
+    }
+    Ok(())
+}
+
+/// The scenarios that labels cover.
+pub(crate) fn covers() -> Vec<&'static str> {
+    Scenario::ALL.iter().map(|s| s.id()).collect()
+}
+
+/// Σ ticks × quantity as exact money.
+fn notional(value: i64, tick_nano: i64) -> String {
+    let nano = i128::from(value) * i128::from(tick_nano);
+    let text = format!("{}.{:09}", nano / NANO, nano % NANO);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+const NANO: i128 = 1_000_000_000;
+
+fn line<T: serde::Serialize>(out: &mut dyn Write, rec: &'static str, body: &T) -> io::Result<()> {
+    #[derive(serde::Serialize)]
+    struct Line<'a, T> {
+        rec: &'static str,
+        #[serde(flatten)]
+        body: &'a T,
+    }
+    serde_json::to_writer(&mut *out, &Line { rec, body })?;
+    out.write_all(b"\n")
+}

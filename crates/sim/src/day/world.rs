@@ -1,0 +1,366 @@
+//! Who and what is in a simulated day: venues, instruments, members, accounts, and their names.
+//!
+//! Everything here is invented. The ISINs have right check digits and belong to nobody.
+
+use unitape_model::{Dict, Dictionary};
+
+use crate::book::Side;
+use crate::rng::Rng;
+use crate::world::isin_check_digit;
+
+/// An instrument; its prices are whole ticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// ISIN with its check digit.
+    pub isin: String,
+    /// Short name.
+    pub symbol: String,
+    /// ISO currency.
+    pub ccy: &'static str,
+    /// Size of a tick in units of 1e-9.
+    pub tick_nano: i64,
+    /// Decimal places that show every multiple of the tick.
+    pub decimals: u32,
+    /// Previous close, which is also where the day begins, in ticks.
+    pub reference: i64,
+    /// Average daily volume, shares.
+    pub adv: i64,
+    /// 1 for the first half of the list, else 2.
+    pub tier: u8,
+}
+
+impl Listed {
+    /// A price in ticks as units of 1e-9.
+    #[inline]
+    pub fn nano(&self, ticks: i64) -> i64 {
+        ticks * self.tick_nano
+    }
+
+    /// Ticks that `bps` basis points of `px` ticks are, rounded down.
+    pub(crate) fn ticks_of_bps(px: i64, bps: i64) -> i64 {
+        px * bps / 10_000
+    }
+}
+
+/// Somebody who trades: one trader with one account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Index of the beneficial owner.
+    pub owner: u32,
+    /// Index of the firm.
+    pub firm: u32,
+    /// Number of the algorithm, from 1; 0 for none.
+    pub algo: u32,
+    /// Agent, not principal.
+    pub agency: bool,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct World {
+    /// Venues by MIC.
+    pub venues: Vec<&'static str>,
+    /// Instruments; book number `b` is instrument `b % instruments` on venue `b / instruments`.
+    pub instruments: Vec<Listed>,
+    /// Members; the first [`World::crowd`] of them make the background, the others act in scenes.
+    pub members: Vec<Member>,
+    /// How many members make the background.
+    pub crowd: u32,
+    /// Group of each owner, as an id of [`Dict::Owner`].
+    pub groups: Vec<u32>,
+    /// Accounts in payments.
+    pub pay_accounts: u32,
+    names: Dictionary,
+    algos: u32,
+    salt: u64,
+}
+
+/// MICs of the venues, the first few of which a day has.
+pub const MICS: [&str; 6] = ["XLON", "CHIX", "BATE", "TRQX", "AQXE", "XPAR"];
+const FIRMS: u32 = 24;
+
+impl World {
+    pub(crate) fn new(venues: usize, instruments: usize, crowd: u32, rng: &mut Rng) -> World {
+        let mut world = World {
+            venues: MICS[..venues].to_vec(),
+            instruments: (0..instruments).map(|n| listed(n, instruments, rng)).collect(),
+            members: Vec::new(),
+            crowd,
+            groups: Vec::new(),
+            pay_accounts: 0,
+            names: Dictionary::default(),
+            algos: 0,
+            salt: rng.bits(),
+        };
+        for venue in &MICS[..venues] {
+            world.name(Dict::Venue, venue);
+        }
+        for n in 0..instruments {
+            let isin = world.instruments[n].isin.clone();
+            world.name(Dict::Instrument, &isin);
+        }
+        for firm in 1..=FIRMS {
+            world.name(Dict::Firm, &format!("F{firm:02}"));
+        }
+        // Two members an owner; every third owner shares a group with the one before it.
+        for m in 0..crowd {
+            if m % 2 == 0 {
+                let owner = world.add_owner();
+                if owner % 3 == 2 {
+                    world.groups[owner as usize] = world.groups[owner as usize - 1];
+                }
+            }
+            let owner = world.groups.len() as u32 - 1;
+            world.add_member(owner, m % 4 == 3, m % 3 != 0);
+        }
+        world
+    }
+
+    /// Someone of his own for a scene: trader, account and owner that do nothing else.
+    pub(crate) fn cast(&mut self, algo: bool) -> u32 {
+        let owner = self.add_owner();
+        self.add_member(owner, algo, false)
+    }
+
+    /// Another member whose owner belongs to the same group.
+    pub(crate) fn cast_linked(&mut self, member: u32) -> u32 {
+        let linked = self.cast(false);
+        let group = self.groups[self.members[member as usize].owner as usize];
+        let owner = self.members[linked as usize].owner;
+        self.groups[owner as usize] = group;
+        linked
+    }
+
+    /// Accounts that pay and are paid.
+    pub(crate) fn add_pay_accounts(&mut self, n: u32) {
+        for _ in 0..n {
+            self.pay_accounts += 1;
+            let body = 10_000_000 + self.pay_accounts;
+            let account = iban(body);
+            let id = self.name(Dict::Account, &account);
+            assert_eq!(id, self.members.len() as u32 + self.pay_accounts, "accounts of payments come last");
+        }
+    }
+
+    fn add_owner(&mut self) -> u32 {
+        let owner = self.groups.len() as u32;
+        let id = self.name(Dict::Owner, &format!("OWN{:05}", owner + 1));
+        assert_eq!(id, owner + 1);
+        self.groups.push(id);
+        owner
+    }
+
+    fn add_member(&mut self, owner: u32, algo: bool, agency: bool) -> u32 {
+        let member = self.members.len() as u32;
+        let algo = if algo {
+            self.algos += 1;
+            let number = self.algos;
+            self.name(Dict::Algo, &(1000 + number).to_string())
+        } else {
+            0
+        };
+        self.members.push(Member { owner, firm: owner % FIRMS, algo, agency });
+        self.name(Dict::Trader, &format!("T{:05}", member + 1));
+        self.name(Dict::Account, &format!("A{:05}", member + 1));
+        member
+    }
+
+    fn name(&mut self, dict: Dict, name: &str) -> u32 {
+        self.names.intern(dict, name.as_bytes()).expect("names of ours are short and few").0
+    }
+
+    /// Names by the ids that frames carry: an index plus one.
+    pub fn names(&self) -> &Dictionary {
+        &self.names
+    }
+
+    /// How many books there are.
+    pub fn books(&self) -> usize {
+        self.venues.len() * self.instruments.len()
+    }
+
+    /// The book of an instrument on a venue.
+    pub fn book(&self, venue: usize, instr: usize) -> u32 {
+        (venue * self.instruments.len() + instr) as u32
+    }
+
+    /// Index of the venue of a book.
+    #[inline]
+    pub fn venue_of(&self, book: u32) -> usize {
+        book as usize / self.instruments.len()
+    }
+
+    /// Index of the instrument of a book.
+    #[inline]
+    pub fn instr_of(&self, book: u32) -> usize {
+        book as usize % self.instruments.len()
+    }
+
+    /// The instrument of a book.
+    #[inline]
+    pub fn listed(&self, book: u32) -> &Listed {
+        &self.instruments[self.instr_of(book)]
+    }
+
+    /// The one side on which a member of the background trades an instrument; the same for all of his group. So the
+    /// background can neither wash, spoof nor layer by accident: each needs both sides.
+    #[inline]
+    pub fn side_of(&self, member: u32, instr: usize) -> Side {
+        let group = self.groups[self.members[member as usize].owner as usize];
+        let mut z = self.salt ^ (u64::from(group) << 32 | instr as u64);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        if (z ^ (z >> 31)) & 1 == 0 { Side::Buy } else { Side::Sell }
+    }
+
+    /// MIC of a book's venue.
+    pub fn venue_name(&self, book: u32) -> &'static str {
+        self.venues[self.venue_of(book)]
+    }
+
+    /// ISIN of a book's instrument.
+    pub fn isin(&self, book: u32) -> &str {
+        &self.listed(book).isin
+    }
+
+    /// Name of a member's owner.
+    pub fn owner_name(&self, member: u32) -> &str {
+        self.text(Dict::Owner, self.members[member as usize].owner + 1)
+    }
+
+    /// Name of the group of a member's owner.
+    pub fn group_name(&self, member: u32) -> &str {
+        self.text(Dict::Owner, self.groups[self.members[member as usize].owner as usize])
+    }
+
+    /// Name of a member's trader.
+    pub fn trader_name(&self, member: u32) -> &str {
+        self.text(Dict::Trader, member + 1)
+    }
+
+    /// Name of a member's account.
+    pub fn account_name(&self, member: u32) -> &str {
+        self.text(Dict::Account, member + 1)
+    }
+
+    /// Name of a member's firm.
+    pub fn firm_name(&self, member: u32) -> &str {
+        self.text(Dict::Firm, self.members[member as usize].firm + 1)
+    }
+
+    /// Name of a member's algorithm, if he has one.
+    pub fn algo_name(&self, member: u32) -> Option<&str> {
+        match self.members[member as usize].algo {
+            0 => None,
+            id => Some(self.text(Dict::Algo, id)),
+        }
+    }
+
+    /// IBAN of an account in payments.
+    pub fn pay_account(&self, index: u32) -> &str {
+        self.text(Dict::Account, self.pay_account_id(index))
+    }
+
+    /// Id in [`Dict::Account`] of an account in payments.
+    pub fn pay_account_id(&self, index: u32) -> u32 {
+        self.members.len() as u32 + index + 1
+    }
+
+    fn text(&self, dict: Dict, id: u32) -> &str {
+        self.names.name(dict, id).expect("the world names everybody in it")
+    }
+}
+
+fn listed(n: usize, of: usize, rng: &mut Rng) -> Listed {
+    // A tick is 1 to 3 basis points, so that prices both inside and just outside a tolerance exist for each.
+    const TICKS: [(i64, u32); 7] = [
+        (500_000, 4),
+        (1_000_000, 3),
+        (2_000_000, 3),
+        (5_000_000, 3),
+        (10_000_000, 2),
+        (20_000_000, 2),
+        (50_000_000, 2),
+    ];
+    const PLACES: [(&str, &str); 5] =
+        [("GB", "GBP"), ("FR", "EUR"), ("DE", "EUR"), ("NL", "EUR"), ("IE", "EUR")];
+    let (country, ccy) = PLACES[n % PLACES.len()];
+    let (tick_nano, decimals) = rng.pick(&TICKS);
+    let body = format!("{country}00S{:06}", n + 1);
+    let check = isin_check_digit(&body).expect("a body of ours is well formed");
+    let letters: String =
+        [n / 676 % 26, n / 26 % 26, n % 26].map(|l| (b'A' + l as u8) as char).iter().collect();
+    Listed {
+        isin: format!("{body}{check}"),
+        symbol: if n < 17_576 { letters } else { format!("{letters}{}", n / 17_576) },
+        ccy,
+        tick_nano,
+        decimals,
+        reference: rng.between(3_500, 9_500),
+        adv: rng.between(1, 50) * 100_000,
+        tier: if n * 2 < of { 1 } else { 2 },
+    }
+}
+
+/// An IBAN of a country that does not exist (`XX`) with right check digits (ISO 13616: mod 97 is 1).
+fn iban(number: u32) -> String {
+    let body = format!("UTPE{number:014}");
+    // XX is 3333, the check digits 00 come last; letters count from A = 10.
+    let rest = body.bytes().chain(*b"XX00").fold(0u64, |rest, c| match c {
+        b'0'..=b'9' => (rest * 10 + u64::from(c - b'0')) % 97,
+        _ => (rest * 100 + u64::from(c - b'A') + 10) % 97,
+    });
+    format!("XX{:02}{body}", 98 - rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An id that is not its index plus one would label every event of a member with another's name.
+    #[test]
+    fn ids_follow_indices() {
+        let mut world = World::new(3, 40, 90, &mut Rng::new(4));
+        let someone = world.cast(true);
+        let friend = world.cast_linked(someone);
+        world.add_pay_accounts(3);
+        assert_eq!(world.isin(world.book(2, 39)), world.instruments[39].isin);
+        assert_eq!(world.trader_name(friend), format!("T{:05}", friend + 1));
+        assert_eq!(world.group_name(friend), world.owner_name(someone));
+        assert_eq!(world.algo_name(someone).map(str::len), Some(4));
+        assert_ne!(world.owner_name(friend), world.owner_name(someone));
+        assert!(world.pay_account(2).starts_with("XX"));
+        for i in &world.instruments {
+            assert_eq!(isin_check_digit(&i.isin[..11]), i.isin[11..].parse().ok());
+            assert_eq!(i.tick_nano % 10i64.pow(9 - i.decimals), 0, "a tick has more places than are shown");
+        }
+    }
+
+    /// A group on both sides of an instrument could wash by accident.
+    #[test]
+    fn a_group_keeps_its_side_and_both_sides_are_there() {
+        let world = World::new(1, 10, 200, &mut Rng::new(4));
+        for instr in 0..10 {
+            let buyers = (0..200).filter(|&m| world.side_of(m, instr) == Side::Buy).count();
+            assert!((40..160).contains(&buyers), "{buyers} of 200 buy");
+            for (a, b) in (0..200).zip(1..200) {
+                if world.group_name(a) == world.group_name(b) {
+                    assert_eq!(world.side_of(a, instr), world.side_of(b, instr));
+                }
+            }
+        }
+    }
+
+    /// A bank that checks IBANs would refuse every payment.
+    #[test]
+    fn ibans_check() {
+        for n in [1, 42, 999_999] {
+            let text = iban(n);
+            let rest = text[4..].bytes().chain(text[..4].bytes()).fold(0u64, |rest, c| match c {
+                b'0'..=b'9' => (rest * 10 + u64::from(c - b'0')) % 97,
+                _ => (rest * 100 + u64::from(c - b'A') + 10) % 97,
+            });
+            assert_eq!((rest, text.len()), (1, 22), "{text}");
+        }
+    }
+}
