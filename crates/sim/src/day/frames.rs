@@ -380,7 +380,9 @@ mod tests {
         while let Some(events) = sim.step() {
             let events = events.to_vec();
             for e in &events {
-                [&mut fast, &mut twin, &mut line].map(Vec::clear);
+                for buffer in [&mut fast, &mut twin, &mut line] {
+                    buffer.clear();
+                }
                 write_frame(sim.world(), e, true, &mut fast);
                 slow(sim.world(), e, flags::LAST, &mut twin);
                 assert!(fast == twin, "{e:?}");
