@@ -9,6 +9,7 @@
 //! | module | format |
 //! |---|---|
 //! | [`fix`] | FIX tag=value: framing, fields, values, dictionaries, groups, JSON |
+//! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`events`] | our own events as JSON Lines |
 //!
 //! Every codec takes bytes that are there and says what they are, or how many more it needs; the
@@ -30,3 +31,5 @@
 
 pub mod events;
 pub mod fix;
+mod lines;
+pub mod swift_mt;

@@ -23,6 +23,7 @@ use super::fault::Fault;
 use super::frame::{Frame, Framer, Message, Span};
 use super::group::GroupTable;
 use super::tokens::{Token, Tokens};
+use crate::lines::{READ_BYTES, Source, head, number, string, value};
 
 /// How to decode.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +74,7 @@ pub fn decode_json(
     if let Some(dictionary) = &opts.dictionary {
         framer = framer.with_data_tags(dictionary.data_tags());
     }
-    let mut source = Source { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false };
+    let mut source = Source::new(input, file_label);
     let mut lines = Lines {
         head: head(file_label),
         dictionary: opts.dictionary.as_deref(),
@@ -126,45 +127,6 @@ pub fn decode_json(
 
 /// Output is written when so much has gathered, and before waiting for input.
 const FLUSH_BYTES: usize = 64 << 10;
-
-/// Input is read in pieces of this size.
-const READ_BYTES: usize = 256 << 10;
-
-/// The input and the part of it in memory.
-struct Source<'s> {
-    input: &'s mut dyn Read,
-    file_label: &'s str,
-    buf: Vec<u8>,
-    len: usize,
-    /// Offset of `buf[0]` in the input.
-    base: u64,
-    eof: bool,
-}
-
-impl Source<'_> {
-    /// Drops what lies before `from` and reads until `wanted` bytes are there, or the end.
-    fn read(&mut self, from: usize, wanted: usize) -> Result<(), Error> {
-        self.buf.copy_within(from..self.len, 0);
-        self.base += from as u64;
-        self.len -= from;
-        if self.buf.len() < wanted.max(self.len + READ_BYTES) {
-            self.buf.resize(wanted.max(self.len + READ_BYTES), 0);
-        }
-        while self.len < wanted && !self.eof {
-            match self.input.read(&mut self.buf[self.len..]) {
-                Ok(0) => self.eof = true,
-                // A reader that claims more than it was given room for is cut to the room.
-                Ok(n) => self.len = (self.len + n).min(self.buf.len()),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(source) => {
-                    let offset = self.base + self.len as u64;
-                    return Err(Error::Read { file: self.file_label.to_owned(), offset, source });
-                }
-            }
-        }
-        Ok(())
-    }
-}
 
 /// The lines of one file.
 struct Lines<'l> {
@@ -367,74 +329,3 @@ impl Render {
         Ok(())
     }
 }
-
-fn head(file_label: &str) -> Vec<u8> {
-    let mut head = b"{\"file\":".to_vec();
-    string(&mut head, file_label);
-    head.extend_from_slice(b",\"n\":");
-    head
-}
-
-/// A value: a string, or `{"hex":"…"}`.
-#[inline]
-fn value(out: &mut Vec<u8>, bytes: &[u8]) {
-    if plain(bytes) {
-        out.push(b'"');
-        out.extend_from_slice(bytes);
-        out.push(b'"');
-        return;
-    }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => string(out, text),
-        Err(_) => {
-            out.extend_from_slice(b"{\"hex\":\"");
-            for byte in bytes {
-                out.push(HEX[usize::from(byte >> 4)]);
-                out.push(HEX[usize::from(byte & 15)]);
-            }
-            out.extend_from_slice(b"\"}");
-        }
-    }
-}
-
-/// Whether all is ASCII that JSON takes as it is.
-#[inline]
-fn plain(bytes: &[u8]) -> bool {
-    bytes.iter().fold(true, |all, &b| all & (b' '..0x7f).contains(&b) & (b != b'"') & (b != b'\\'))
-}
-
-fn string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    for &byte in text.as_bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 | 0x7f => {
-                out.extend_from_slice(b"\\u00");
-                out.push(HEX[usize::from(byte >> 4)]);
-                out.push(HEX[usize::from(byte & 15)]);
-            }
-            _ => out.push(byte),
-        }
-    }
-    out.push(b'"');
-}
-
-#[inline]
-fn number(out: &mut Vec<u8>, mut n: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";

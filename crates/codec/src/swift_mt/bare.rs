@@ -1,0 +1,172 @@
+//! Bodies without an envelope, as banks write their statements, and what stands around them.
+
+use super::frame::{Form, Message, PREFACE_BYTES, PREFACE_LINES};
+use crate::fix::Span;
+use memchr::{memchr, memmem, memrchr};
+
+/// The tag of a line `:tag:…` that starts at `at`: where it ends, at the second colon. Two to sixteen
+/// upper-case letters, digits or `_`.
+#[inline]
+pub(super) fn tag_at(buf: &[u8], at: usize) -> Option<usize> {
+    let rest = buf.get(at..)?;
+    if rest.first() != Some(&b':') {
+        return None;
+    }
+    let mut len = 0;
+    while len <= TAG_MAX && rest.get(1 + len).is_some_and(|b| is_tag_byte(*b)) {
+        len += 1;
+    }
+    ((2..=TAG_MAX).contains(&len) && rest.get(1 + len) == Some(&b':')).then_some(at + 1 + len)
+}
+
+#[inline]
+fn is_tag_byte(byte: u8) -> bool {
+    byte.is_ascii_digit() || byte.is_ascii_uppercase() || byte == b'_'
+}
+
+/// Bytes of a tag, at most.
+const TAG_MAX: usize = 16;
+
+/// Whether a body starts at `at`: a tag of two digits and maybe another one or a letter, or `NS`; `None` if
+/// the buffer ends before that is known.
+#[inline]
+pub(super) fn starts(buf: &[u8], at: usize) -> Option<bool> {
+    match buf[at.min(buf.len())..] {
+        [] | [b':'] | [b':', b'0'..=b'9' | b'N'] => None,
+        [b':', b'0'..=b'9', b'0'..=b'9'] | [b':', b'N', b'S'] => None,
+        [b':', b'0'..=b'9', b'0'..=b'9', b':', ..] | [b':', b'N', b'S', b':', ..] => Some(true),
+        [b':', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9' | b'A'..=b'Z'] => None,
+        [b':', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9' | b'A'..=b'Z', b':', ..] => Some(true),
+        _ => Some(false),
+    }
+}
+
+/// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes there are do
+/// not tell where it ends.
+pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<Message> {
+    let body = |end: usize, over: usize| {
+        let mut message = Message {
+            span: Span { start: from, end: over },
+            form: Form::Bare,
+            preface: Span { start: from, end: first },
+            ..Message::default()
+        };
+        message.blocks[3] = Span { start: first, end };
+        Some(message)
+    };
+    let (mut at, mut reference, mut statement) = (first, false, false);
+    loop {
+        let line = memchr(b'\n', &buf[at.min(buf.len())..]).map(|n| &buf[at..at + n]);
+        let line = match line {
+            Some(line) => line,
+            None if whole => &buf[at..],
+            None => return None,
+        };
+        if let Some(n) = memmem::find(line, b"{1:").filter(|_| !line.starts_with(b"-}")) {
+            return body(at + n, at + n);
+        }
+        match line.first() {
+            Some(b':') => match line.get(1..4) {
+                Some(b"20:") => {
+                    if reference || statement {
+                        return body(at, at);
+                    }
+                    reference = true;
+                }
+                Some(&[b'6', b'0' | b'1' | b'2' | b'4' | b'5', _] | b"86:" | b"25:" | b"28:" | b"28C") => {
+                    statement = true;
+                }
+                _ => {}
+            },
+            Some(b'-') => {
+                if line.get(1) == Some(&b'}') {
+                    return body(at, at + 2);
+                }
+                let said = if line.starts_with(b"-XXX") { 4 } else { 1 };
+                if is_blank(&line[said..]) {
+                    return body(at, at + said);
+                }
+            }
+            Some(b'$') if is_blank(&line[1..]) && at > first => return body(at, at),
+            _ => {}
+        }
+        at += line.len() + 1;
+        if at > buf.len() || (at == buf.len() && whole) {
+            return body(buf.len(), buf.len());
+        }
+    }
+}
+
+fn is_blank(rest: &[u8]) -> bool {
+    rest.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r'))
+}
+
+/// What bytes are that start nothing.
+pub(super) enum Loose {
+    /// A preface; the body starts here.
+    Preface(usize),
+    /// Garbage up to here.
+    Garbage(usize),
+    /// The bytes there are do not decide.
+    Need,
+}
+
+/// Lines from `from` on, where nothing starts, up to where something does.
+pub(super) fn loose(buf: &[u8], from: usize, whole: bool) -> Loose {
+    let (mut at, mut lines, mut braces) = (from, 0, false);
+    loop {
+        let line_end = memchr(b'\n', &buf[at..]).map(|n| at + n);
+        let line = match line_end {
+            Some(end) => &buf[at..end],
+            None => &buf[at..],
+        };
+        // A message may start in the middle of a line, and the rest of one may end there.
+        let starts_at = memmem::find(line, b"{1:");
+        let ends_at = memmem::find(line, b"-}").map(|n| n + 2);
+        if let Some(n) = [starts_at, ends_at].into_iter().flatten().min() {
+            return Loose::Garbage(at + n);
+        }
+        if braces && line.first() == Some(&b'-') && line_end.is_some() && is_blank(&line[1..]) {
+            return Loose::Garbage(at + 1);
+        }
+        braces |= line.iter().any(|b| matches!(b, b'{' | b'}'));
+        let Some(end) = line_end else {
+            return if whole { Loose::Garbage(buf.len()) } else { Loose::Need };
+        };
+        at = end + 1;
+        lines += 1;
+        if !braces {
+            match starts(buf, at) {
+                Some(true) if lines <= PREFACE_LINES && at - from <= PREFACE_BYTES => {
+                    return Loose::Preface(at);
+                }
+                Some(true) => return Loose::Garbage(at),
+                Some(false) => {}
+                None if whole => {}
+                None => return Loose::Need,
+            }
+        }
+    }
+}
+
+/// The last place where a body seems to start: behind a terminator, or at `:20:`.
+pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
+    let mut end = buf.len();
+    let mut reference = None;
+    loop {
+        let Some(newline) = memrchr(b'\n', &buf[..end]) else { return reference };
+        let line = &buf[newline + 1..end];
+        if line.starts_with(b":20:") && reference.is_none() {
+            reference = Some(newline + 1);
+        }
+        // Only a whole line tells, and only if something follows it.
+        if end < buf.len()
+            && line.first() == Some(&b'-')
+            && is_blank(&line[if line.starts_with(b"-XXX") { 4 } else { 1 }..])
+            && end + 1 < buf.len()
+        {
+            return Some(end + 1);
+        }
+        end = newline;
+    }
+}

@@ -1,0 +1,282 @@
+//! The blocks of a message with an envelope: `{1:…}{2:…}{3:{…}}{4:…-}{5:{…}}{S:{…}}`.
+
+use super::NEST_MAX;
+use super::fault::Fault;
+use super::frame::{Form, Message};
+use crate::fix::Span;
+use memchr::{memchr2, memmem};
+
+/// What a message with an envelope comes to.
+pub(super) enum Scan {
+    Done(Message),
+    /// The next message starts here before this one has ended.
+    Next(usize),
+    /// The blocks are wrong at `at`.
+    Bad {
+        fault: Fault,
+        at: usize,
+    },
+    /// The bytes there are do not decide.
+    Need,
+}
+
+/// Reads the blocks from `from` on, where `{1:` stands. `whole`: the input ends where `buf` ends.
+#[inline]
+pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
+    let mut message = Message::default();
+    // Where the message is over unless more of it follows; 0 until the text is there.
+    let mut over = 0;
+    let mut at = from;
+    loop {
+        while over == 0 && matches!(buf.get(at), Some(b'\r' | b'\n')) {
+            at += 1;
+        }
+        let id = match head(buf, at) {
+            Head::Block(id) => id,
+            Head::Cut if !whole => return Scan::Need,
+            Head::Cut | Head::Other if over > 0 => break,
+            Head::Cut => return Scan::Need,
+            Head::Other => return Scan::Bad { fault: Fault::NoBlock { offset: (at - from) as u32 }, at },
+        };
+        let index = match id {
+            b'S' => 5,
+            digit => usize::from(digit - b'1'),
+        };
+        if id == b'1' && at > from {
+            if over == 0 {
+                return Scan::Next(at);
+            }
+            let is_ack = message.ack.is_empty() && acknowledges(buf, &message);
+            if !is_ack {
+                break;
+            }
+            message = Message { ack: Span { start: from, end: over }, ..Message::default() };
+            over = 0;
+        }
+        if over > 0 && !matches!(id, b'5' | b'S') || message.blocks[index].start > 0 {
+            if over > 0 {
+                break;
+            }
+            return Scan::Bad { fault: Fault::Twice { block: id, offset: (at - from) as u32 }, at };
+        }
+        let start = at + 3;
+        let content = match id {
+            b'4' => text(buf, start),
+            _ if over > 0 => trailer(buf, start),
+            _ => header(buf, start, id),
+        };
+        let (end, after) = match content {
+            Content::Ends { end, after } => (end, after),
+            Content::Need if over > 0 && whole => break,
+            Content::Next(_) if over > 0 => break,
+            Content::Next(next) => return Scan::Next(next),
+            Content::Need => return Scan::Need,
+            Content::Bad { fault, at } => {
+                return Scan::Bad { fault: shifted(fault, from), at };
+            }
+        };
+        message.blocks[index] = Span { start, end };
+        at = after;
+        if id == b'4' || over > 0 {
+            over = after;
+        }
+    }
+    message.form = Form::Envelope;
+    message.span = Span { start: from, end: over };
+    Scan::Done(message)
+}
+
+/// Whether the blocks so far are an acknowledgement, which the message may follow.
+fn acknowledges(buf: &[u8], message: &Message) -> bool {
+    let service = &message.blocks[0].of(buf);
+    let told = message.blocks[3].of(buf).first() == Some(&b'{');
+    told && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
+}
+
+/// Finds the last `{1:` that begins a message, as far as the bytes before it tell.
+pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
+    let mut end = buf.len();
+    loop {
+        let at = memmem::rfind(&buf[..end], b"{1:")?;
+        end = at;
+        let before = &buf[..at];
+        // Inside a system message's text.
+        if before.ends_with(b"{4:") {
+            continue;
+        }
+        // Right behind an acknowledgement.
+        if before.ends_with(b"}}")
+            && let Some(ack) = memmem::rfind(before, b"{1:")
+            && buf[ack + 3..].get(1..3) == Some(b"21")
+            && memmem::find(&buf[ack..at], b"{2:").is_none()
+        {
+            continue;
+        }
+        return Some(at);
+    }
+}
+
+enum Head {
+    Block(u8),
+    Other,
+    /// The buffer ends before that is known.
+    Cut,
+}
+
+#[inline]
+fn head(buf: &[u8], at: usize) -> Head {
+    match buf[at.min(buf.len())..] {
+        [b'{', id @ (b'1'..=b'5' | b'S'), b':', ..] => Head::Block(id),
+        [] | [b'{'] | [b'{', b'1'..=b'5' | b'S'] => Head::Cut,
+        _ => Head::Other,
+    }
+}
+
+enum Content {
+    Ends {
+        /// Where the content ends.
+        end: usize,
+        /// Behind the closing brace.
+        after: usize,
+    },
+    Next(usize),
+    Bad {
+        fault: Fault,
+        at: usize,
+    },
+    Need,
+}
+
+/// Offsets in faults are found as places in the buffer and told from the start of the message.
+fn shifted(fault: Fault, from: usize) -> Fault {
+    match fault {
+        Fault::Unclosed { block, offset } => Fault::Unclosed { block, offset: offset - from as u32 },
+        Fault::Depth { offset } => Fault::Depth { offset: offset - from as u32 },
+        other => other,
+    }
+}
+
+/// A block other than the text: braces in pairs, no other block inside.
+#[inline]
+fn header(buf: &[u8], start: usize, block: u8) -> Content {
+    let (mut depth, mut at) = (1, start);
+    while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
+        at += n;
+        if buf[at] == b'}' {
+            depth -= 1;
+            if depth == 0 {
+                return Content::Ends { end: at, after: at + 1 };
+            }
+        } else {
+            match head(buf, at) {
+                Head::Block(b'1') => return Content::Next(at),
+                Head::Block(_) => {
+                    return Content::Bad { fault: Fault::Unclosed { block, offset: at as u32 }, at };
+                }
+                Head::Cut => return Content::Need,
+                Head::Other => {}
+            }
+            depth += 1;
+            if depth > NEST_MAX {
+                return Content::Bad { fault: Fault::Depth { offset: at as u32 }, at };
+            }
+        }
+        at += 1;
+    }
+    Content::Need
+}
+
+/// A block behind the text. If it is not closed before a line or the next message starts, the message is over
+/// before it.
+#[inline]
+fn trailer(buf: &[u8], start: usize) -> Content {
+    let mut depth = 1;
+    for (n, byte) in buf[start.min(buf.len())..].iter().enumerate() {
+        let at = start + n;
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b'\r' | b'\n' | b'$' => return Content::Next(at),
+            _ => {}
+        }
+        if depth == 0 {
+            return Content::Ends { end: at, after: at + 1 };
+        }
+        if depth > NEST_MAX {
+            return Content::Next(at);
+        }
+    }
+    Content::Need
+}
+
+/// Block 4.
+#[inline]
+fn text(buf: &[u8], start: usize) -> Content {
+    match buf.get(start) {
+        None => Content::Need,
+        Some(b'{') => nested(buf, start),
+        Some(_) => lines(buf, start),
+    }
+}
+
+/// Fields up to `-}`.
+#[inline]
+fn lines(buf: &[u8], start: usize) -> Content {
+    let mut at = start;
+    while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
+        at += n;
+        if buf[at] == b'}' {
+            if at > start && buf[at - 1] == b'-' {
+                return Content::Ends { end: at - 1, after: at + 1 };
+            }
+        } else {
+            match super::frame::starts_message(buf, at) {
+                Some(true) => return Content::Next(at),
+                Some(false) => {}
+                None => return Content::Need,
+            }
+        }
+        at += 1;
+    }
+    Content::Need
+}
+
+/// Blocks in block 4: `{177:…}{451:0}`, or another message's blocks.
+#[cold]
+fn nested(buf: &[u8], start: usize) -> Content {
+    let (mut depth, mut at) = (1, start);
+    while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
+        at += n;
+        if buf[at] == b'}' {
+            depth -= 1;
+            if depth == 0 {
+                return Content::Ends { end: at, after: at + 1 };
+            }
+            at += 1;
+            continue;
+        }
+        match head(buf, at) {
+            Head::Cut => return Content::Need,
+            // Another message may be told in a system message's text, and is then first in it.
+            Head::Block(b'1') if at > start => return Content::Next(at),
+            Head::Block(b'4') => match buf.get(at + 3) {
+                None => return Content::Need,
+                Some(b'{') => {}
+                Some(_) => match lines(buf, at + 3) {
+                    Content::Ends { after, .. } => {
+                        at = after;
+                        continue;
+                    }
+                    other => return other,
+                },
+            },
+            Head::Block(_) | Head::Other => {}
+        }
+        depth += 1;
+        if depth > NEST_MAX {
+            return Content::Bad { fault: Fault::Depth { offset: at as u32 }, at };
+        }
+        at += 1;
+    }
+    Content::Need
+}

@@ -1,0 +1,137 @@
+//! What must hold for any bytes: the properties that tests and the fuzzer share.
+
+use super::fault::ValueFault;
+use super::frame::{Frame, Framer};
+use super::json::decode_json;
+use super::parts::{self, Parts};
+use super::tokens::{Fields, Tag};
+use super::{naive, naive_parts};
+
+fn between(byte: &u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | b' ' | b'\t' | b'$' | 1 | 3 | 0xef | 0xbb | 0xbf)
+}
+
+/// Fast and slow path agree on every frame and every field of `input`, and every byte is in a frame or between
+/// messages.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
+    let mut fields = Fields::new();
+    let mut at = 0;
+    loop {
+        let fast = framer.frame(input, at, true);
+        let slow = naive::frame(framer, input, at);
+        if fast != slow {
+            return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
+        }
+        let span = match fields.frame(framer, input, at, true) {
+            Frame::Message(message) => {
+                let text = message.text().of(input);
+                let slow = naive::tokens(text);
+                if fields.as_slice() != slow {
+                    return Err(format!("at {at}: fields {:?}, slow {slow:?}", fields.as_slice()));
+                }
+                for token in fields.as_slice() {
+                    agree_on_value(token.name(text), token.of(text))?;
+                }
+                message.span
+            }
+            Frame::Bad { span, .. } => span,
+            Frame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            Frame::End => {
+                let none_lost = input[at..].iter().all(between);
+                return if none_lost { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
+            }
+        };
+        if span.end <= span.start || span.start < at || span.end > input.len() {
+            return Err(format!("at {at}: span {span:?}"));
+        }
+        if !input[at..span.start].iter().all(between) {
+            return Err(format!("at {at}: bytes lost before {span:?}"));
+        }
+        at = span.end;
+    }
+}
+
+/// Fast and slow path take a value apart in the same way.
+///
+/// # Errors
+/// The difference, in words.
+pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
+    let mut parts = Parts::default();
+    let fast = parts::split(Tag::new(tag), value, &mut parts);
+    let slow = std::str::from_utf8(tag).ok().and_then(|tag| naive_parts::split(tag, value));
+    let found: Vec<_> = parts.as_slice().iter().map(|p| (p.name, p.kind, p.start as usize, p.end as usize)).collect();
+    let same = match (&fast, &slow) {
+        (Ok(false), None) | (Err(ValueFault { .. }), Some(Err(()))) => found.is_empty(),
+        (Ok(true), Some(Ok(slow))) => {
+            slow.len() == found.len()
+                && slow.iter().zip(&found).all(|(s, f)| (s.0.as_str(), s.1, s.2, s.3) == *f)
+        }
+        _ => false,
+    };
+    if same {
+        return Ok(());
+    }
+    let (tag, value) = (String::from_utf8_lossy(tag), String::from_utf8_lossy(value));
+    Err(format!(":{tag}:{value:?}: fast {fast:?} {found:?}, slow {slow:?}"))
+}
+
+/// What the fast path says of a part of `input`, not knowing that more follows, is what it says of the whole;
+/// and a part as long as it asked for brings it on.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
+    let mut at = 0;
+    loop {
+        let whole = framer.frame(input, at, true);
+        for end in at..=input.len() {
+            match framer.frame(&input[..end], at, false) {
+                Frame::Incomplete { from, need } if from >= at && need > end => {
+                    if !input[at..from].iter().all(between) {
+                        return Err(format!("at {at}, cut {end}: skipped to {from}"));
+                    }
+                    if end - from > framer.max_message() + 64 {
+                        return Err(format!("at {at}, cut {end}: waits without bound"));
+                    }
+                }
+                frame if frame == whole => {}
+                frame => return Err(format!("at {at}, cut {end}: {frame:?}, whole {whole:?}")),
+            }
+        }
+        at = match whole {
+            Frame::Message(message) => message.span.end,
+            Frame::Bad { span, .. } => span.end,
+            Frame::Incomplete { .. } | Frame::End => return Ok(()),
+        };
+    }
+}
+
+/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+///
+/// # Panics
+/// If any property does not hold.
+pub fn any_bytes(data: &[u8]) {
+    let Some((&pick, input)) = data.split_first() else { return };
+    let framer = Framer::default().with_max_message(if pick & 1 != 0 { 80 } else { 1 << 20 });
+    if let Err(difference) = agree(&framer, input) {
+        panic!("{difference}");
+    }
+    // Every cut of the rest is a square; long inputs would tell no more.
+    if input.len() <= 250
+        && let Err(difference) = cuts(&framer, input)
+    {
+        panic!("{difference}");
+    }
+    assert!(framer.cut(input) <= input.len());
+    let mut out = Vec::new();
+    let summary = decode_json(&mut &input[..], "fuzz", &framer, &mut out).expect("memory reads and writes");
+    let lines = out.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    assert_eq!(lines, summary.messages + summary.errors, "one line an object");
+    for line in out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        serde_json::from_slice::<serde_json::Value>(line).expect("a line is JSON");
+    }
+    assert_eq!(summary.bytes, input.len() as u64, "all is read");
+}

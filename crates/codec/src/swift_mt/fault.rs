@@ -1,0 +1,151 @@
+//! What can be wrong with a stretch of SWIFT bytes, in a few codes and a reason for people.
+
+use std::fmt;
+
+/// The code a fault is reported under, the same word in JSON, quarantine and the docs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// Bytes between messages that are neither message nor separator.
+    Garbage,
+    /// The message stops before its text does: the next one starts, or the input ends.
+    Truncated,
+    /// A block is not closed, unknown, there twice, or not where one must be.
+    BadBlock,
+    /// The text block does not start with a field.
+    MalformedField,
+    /// No end within the largest message accepted.
+    TooLarge,
+    /// A field's value does not have the form of its tag.
+    BadValue,
+}
+
+impl Code {
+    /// The word for this code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::Garbage => "garbage",
+            Code::Truncated => "truncated",
+            Code::BadBlock => "bad_block",
+            Code::MalformedField => "malformed_field",
+            Code::TooLarge => "too_large",
+            Code::BadValue => "bad_value",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a stretch of input is not a good message.
+///
+/// A plain value (no text inside), so that a stream of nothing but faults allocates nothing; `Display` gives
+/// the sentence. Offsets inside are bytes from the start of the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Bytes that belong to no message.
+    Garbage,
+    /// No end of the text before the next message or the end of the input.
+    Truncated,
+    /// Another block starts inside a block.
+    Unclosed {
+        /// The block that is not closed: `1` to `5` or `S`, as a letter.
+        block: u8,
+        /// Where the other one starts.
+        offset: u32,
+    },
+    /// A block is there twice.
+    Twice {
+        /// Which, as a letter.
+        block: u8,
+        /// Where it starts again.
+        offset: u32,
+    },
+    /// Something else stands where a block `1` to `5` must start.
+    NoBlock {
+        /// Where.
+        offset: u32,
+    },
+    /// Blocks nest deeper than [`NEST_MAX`](super::NEST_MAX).
+    Depth {
+        /// Where the one too deep starts.
+        offset: u32,
+    },
+    /// Text stands before the first `:tag:` of the text block.
+    TextBeforeTag {
+        /// Where.
+        offset: u32,
+    },
+    /// No end within the largest message accepted.
+    NoEnd {
+        /// The largest whole message accepted, in bytes.
+        limit: u32,
+    },
+}
+
+impl Fault {
+    /// The code this fault is reported under.
+    #[must_use]
+    pub const fn code(self) -> Code {
+        match self {
+            Fault::Garbage => Code::Garbage,
+            Fault::Truncated => Code::Truncated,
+            Fault::Unclosed { .. } | Fault::Twice { .. } | Fault::NoBlock { .. } | Fault::Depth { .. } => {
+                Code::BadBlock
+            }
+            Fault::TextBeforeTag { .. } => Code::MalformedField,
+            Fault::NoEnd { .. } => Code::TooLarge,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Fault::Garbage => f.write_str("bytes outside any message"),
+            Fault::Truncated => f.write_str("the message ends before its text does"),
+            Fault::Unclosed { block, offset } => {
+                write!(f, "block {} is not closed before byte {offset} of the message", char::from(block))
+            }
+            Fault::Twice { block, offset } => {
+                write!(f, "block {} starts again at byte {offset} of the message", char::from(block))
+            }
+            Fault::NoBlock { offset } => write!(f, "no block starts at byte {offset} of the message"),
+            Fault::Depth { offset } => {
+                write!(f, "the block at byte {offset} of the message is nested too deep")
+            }
+            Fault::TextBeforeTag { offset } => {
+                write!(f, "the text at byte {offset} of the message stands before any :tag:")
+            }
+            Fault::NoEnd { limit } => write!(f, "no end of the message within {limit} bytes"),
+        }
+    }
+}
+
+/// Why a value is not of the form of its tag: what was expected, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueFault {
+    /// Offset in the value, in bytes.
+    pub offset: u32,
+    /// What should stand there.
+    pub expected: &'static str,
+}
+
+impl ValueFault {
+    /// Always [`Code::BadValue`].
+    #[must_use]
+    pub const fn code(self) -> Code {
+        Code::BadValue
+    }
+}
+
+impl fmt::Display for ValueFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {} of the value: {} expected", self.offset, self.expected)
+    }
+}

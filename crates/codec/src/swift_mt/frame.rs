@@ -1,0 +1,325 @@
+//! Framing: where the messages of a stream of bytes start and end, and what lies between them.
+//!
+//! ```text
+//! {1:F01BANKBEBBAXXX…}{2:I103BANKDEFFXXXXN}{3:{108:REF}}{4:⏎:20:…⏎-}{5:{CHK:…}}$⏎{1:…
+//! ╰── block 1 ───────╯╰── block 2 ────────╯╰─ block 3 ─╯╰─ the text ──╯╰─ block 5 ─╯ separator
+//!
+//! ABNANL2A⏎940⏎ABNANL2A⏎:20:…⏎:25:…⏎:62F:…⏎-⏎:20:…
+//! ╰── preface ─────────╯╰── a bare body ────╯ ╰── the next
+//! ```
+//!
+//! The answer for a position depends only on the bytes from there on, never on where the buffer happens to
+//! end: if bytes not yet there could change it, it is [`Frame::Incomplete`]. At most
+//! [`Framer::max_message`] bytes (and a few more) are waited for.
+//!
+//! # The rules
+//!
+//! 1. **Between messages** line ends, blanks, `$` (files of the type RJE), the bytes 1 and 3 (DOS-PCC) and a
+//!    byte order mark are skipped.
+//! 2. A **message with an envelope** starts with `{1:`. Its blocks follow in any order, each once, blocks `1`
+//!    to `5` and `S`; line ends may stand between them up to the text, block 4. Behind the text follow
+//!    blocks 5 and S, right behind it and each on one line, or the message is over: its text is there, and what
+//!    is left of a broken trailer is garbage.
+//! 3. The **text** ends with the first `-}`. A text that starts with `{` is blocks in blocks, as service and
+//!    system messages have it: it ends with its closing brace; a text inside it ends with `-}` again.
+//! 4. An **acknowledgement** (`{1:F21…}{4:{177:…}{451:0}}`) with a message right behind it is the head of that
+//!    message, [`Message::ack`]; alone it is a message.
+//! 5. If a message starts inside another's text or blocks, the outer one is bad (`truncated`) and ends there. If
+//!    its blocks are wrong it is bad (`bad_block`) and ends before the next `{1:`, or at the end of the input.
+//! 6. A **bare body** starts with a line `:tag:…`. It ends with a line `-` (or `-XXX`), behind `-}`, before a
+//!    line `$`, before `{1:`, before the next `:20:` if it has one already or has
+//!    fields of a statement, and at the end of the input.
+//! 7. Up to [`PREFACE_LINES`] other lines, without braces and not more than [`PREFACE_BYTES`], right before a
+//!    bare body are its **preface**: banks write their name and the type there.
+//! 8. Everything else is **garbage** up to the next start, and not beyond `-}`. If it has braces it is the rest
+//!    of a message with an envelope: then its fields start nothing before `-}`, a line `-` or `{1:`.
+
+use super::bare;
+use super::blocks::{self, Scan};
+use super::fault::Fault;
+use crate::fix::Span;
+
+/// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
+/// next position to ask for is the end of the span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "the message is the usual case, and it is copied nowhere")]
+pub enum Frame {
+    /// A whole message.
+    Message(Message),
+    /// Bytes that are no good message: a message with a fault, or garbage.
+    Bad {
+        /// Where.
+        span: Span,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
+    /// the input has ended).
+    Incomplete {
+        /// The first byte still needed.
+        from: usize,
+        /// The shortest buffer that could decide, in bytes from its start.
+        need: usize,
+    },
+    /// The input has ended and all of it was framed.
+    End,
+}
+
+/// How a message is wrapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// In blocks.
+    #[default]
+    Envelope,
+    /// The fields of block 4 alone.
+    Bare,
+}
+
+/// Where a message and its parts are. All offsets are into the buffer framed; spans of blocks are what stands
+/// between `{4:` and `}`, spans that start at 0 are of what is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Message {
+    /// All of it, acknowledgement, preface and terminator included.
+    pub span: Span,
+    /// With or without envelope.
+    pub form: Form,
+    /// The acknowledgement in front, all its blocks.
+    pub ack: Span,
+    /// Lines in front of a bare body.
+    pub preface: Span,
+    /// Blocks 1, 2, 3, 4, 5 and S; for a bare body 4 alone: all fields, without the terminator.
+    pub blocks: [Span; 6],
+}
+
+impl Message {
+    /// The content of a block: 1 to 5, or 6 for S; `None` where it is not there.
+    #[inline]
+    #[must_use]
+    pub fn block(&self, number: usize) -> Option<Span> {
+        let span = *self.blocks.get(number.checked_sub(1)?)?;
+        let bare = self.form == Form::Bare && number == 4;
+        (span.start > 0 || bare).then_some(span)
+    }
+
+    /// The text: the content of block 4.
+    #[inline]
+    #[must_use]
+    pub fn text(&self) -> Span {
+        self.blocks[3]
+    }
+}
+
+/// Lines of a preface, at most.
+pub const PREFACE_LINES: usize = 8;
+
+/// Bytes of a preface, at most.
+pub const PREFACE_BYTES: usize = 1024;
+
+/// Bytes behind a place that may decide what starts there: `{4:{`, a tag line's head.
+pub(super) const LOOKAHEAD: usize = 24;
+
+/// Finds messages. Holds no state of a stream: every call stands for itself.
+///
+/// ```
+/// use unitape_codec::swift_mt::{Frame, Framer};
+///
+/// let framer = Framer::default();
+/// let file = b"{1:F01AAAABEBBAXXX0000000000}{2:I103BBBBDEFFXXXXN}{4:\r\n:20:REF\r\n-}$junk";
+/// let Frame::Message(message) = framer.frame(file, 0, true) else { panic!() };
+/// assert_eq!(message.text().of(file), b"\r\n:20:REF\r\n");
+/// let Frame::Bad { span, .. } = framer.frame(file, message.span.end, true) else { panic!() };
+/// assert_eq!(span.of(file), b"junk");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Framer {
+    max_message: usize,
+}
+
+impl Default for Framer {
+    /// Messages up to 1 MiB.
+    fn default() -> Self {
+        Framer { max_message: 1 << 20 }
+    }
+}
+
+impl Framer {
+    /// The same with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
+    #[must_use]
+    pub fn with_max_message(self, max_message: usize) -> Self {
+        Framer { max_message: max_message.clamp(64, 256 << 20) }
+    }
+
+    /// The largest whole message, in bytes.
+    #[must_use]
+    pub const fn max_message(&self) -> usize {
+        self.max_message
+    }
+
+    /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    #[inline]
+    #[must_use]
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+        let Some(from) = skip(buf, at, eof) else {
+            let from = skip(buf, at, true).unwrap_or(buf.len());
+            return Frame::Incomplete { from, need: buf.len() + 1 };
+        };
+        let Some(&first) = buf.get(from) else {
+            return if eof { Frame::End } else { Frame::Incomplete { from, need: from + 1 } };
+        };
+        // What is beyond the limit may be looked at, so that a start at the limit is seen, but not waited for.
+        let limit = from.saturating_add(self.max_message);
+        let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
+        let window = Window { from, limit, whole: eof && view.len() == buf.len(), view };
+        match first {
+            b'{' => match starts_message(view, from) {
+                Some(true) => self.envelope(&window),
+                Some(false) => self.loose(&window),
+                None if window.whole => self.loose(&window),
+                None => self.undecided(&window),
+            },
+            b':' => match bare::starts(view, from) {
+                Some(true) => self.bare(&window, from),
+                Some(false) => self.loose(&window),
+                None if window.whole => self.loose(&window),
+                None => self.undecided(&window),
+            },
+            _ => self.loose(&window),
+        }
+    }
+
+    /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a stream into blocks.
+    /// A guess: what looks like a start inside a text looks the same.
+    #[must_use]
+    pub fn cut(&self, buf: &[u8]) -> usize {
+        blocks::last_start(buf).or_else(|| bare::last_start(buf)).unwrap_or(0)
+    }
+
+    fn envelope(&self, w: &Window<'_>) -> Frame {
+        match blocks::scan(w.view, w.from, w.whole) {
+            Scan::Done(message) if message.span.end <= w.limit => match fields_start(&message, w.view) {
+                Ok(()) => Frame::Message(message),
+                Err(fault) => Frame::Bad { span: message.span, fault },
+            },
+            Scan::Next(next) if next <= w.limit => {
+                Frame::Bad { span: Span { start: w.from, end: next }, fault: Fault::Truncated }
+            }
+            Scan::Bad { fault, at } if at < w.limit => self.resync(w, fault, at),
+            Scan::Need => self.undecided(w),
+            Scan::Done(_) | Scan::Next(_) | Scan::Bad { .. } => self.no_end(w),
+        }
+    }
+
+    fn bare(&self, w: &Window<'_>, first: usize) -> Frame {
+        match bare::scan(w.view, w.from, first, w.whole) {
+            Some(message) if message.span.end <= w.limit => Frame::Message(message),
+            Some(_) => self.no_end(w),
+            // What has no end before the limit is cut off there, as it is if more is to come.
+            None => self.undecided(w),
+        }
+    }
+
+    /// Neither a message nor a body starts here: a preface, or garbage.
+    #[cold]
+    fn loose(&self, w: &Window<'_>) -> Frame {
+        match bare::loose(w.view, w.from, w.whole) {
+            bare::Loose::Preface(first) if first < w.limit => self.bare(w, first),
+            bare::Loose::Garbage(end) if end <= w.limit => {
+                Frame::Bad { span: Span { start: w.from, end }, fault: Fault::Garbage }
+            }
+            bare::Loose::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
+                Frame::Incomplete { from: w.from, need: w.view.len() + 1 }
+            }
+            _ => {
+                let end = w.view.len().min(w.limit);
+                Frame::Bad { span: Span { start: w.from, end }, fault: Fault::Garbage }
+            }
+        }
+    }
+
+    /// Rule 5: the message is bad from `at` on; where does the next one start?
+    #[cold]
+    fn resync(&self, w: &Window<'_>, fault: Fault, at: usize) -> Frame {
+        let next = memchr::memmem::find(&w.view[at..], b"{1:").map(|n| at + n);
+        match next {
+            Some(end) if end <= w.limit => Frame::Bad { span: Span { start: w.from, end }, fault },
+            None if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
+                Frame::Incomplete { from: w.from, need: w.view.len() + 1 }
+            }
+            _ => {
+                let end = w.view.len().min(w.limit);
+                Frame::Bad { span: Span { start: w.from, end }, fault }
+            }
+        }
+    }
+
+    /// The bytes there are do not decide.
+    #[cold]
+    fn undecided(&self, w: &Window<'_>) -> Frame {
+        if w.view.len() >= w.limit + LOOKAHEAD || (w.whole && w.view.len() > w.limit) {
+            return self.no_end(w);
+        }
+        if w.whole {
+            return Frame::Bad { span: Span { start: w.from, end: w.view.len() }, fault: Fault::Truncated };
+        }
+        Frame::Incomplete { from: w.from, need: w.view.len() + 1 }
+    }
+
+    #[cold]
+    fn no_end(&self, w: &Window<'_>) -> Frame {
+        let fault = Fault::NoEnd { limit: self.max_message as u32 };
+        Frame::Bad { span: Span { start: w.from, end: w.limit.min(w.view.len()) }, fault }
+    }
+}
+
+/// The part of the buffer that a message may take.
+struct Window<'w> {
+    view: &'w [u8],
+    from: usize,
+    /// No message reaches beyond.
+    limit: usize,
+    /// The input ends where `view` ends.
+    whole: bool,
+}
+
+/// Whether `{1:` stands at `at`; `None` if the buffer ends before that is known.
+#[inline]
+pub(super) fn starts_message(buf: &[u8], at: usize) -> Option<bool> {
+    let have = &buf[at..buf.len().min(at + 3)];
+    match have == &b"{1:"[..have.len()] {
+        true if have.len() < 3 => None,
+        equal => Some(equal),
+    }
+}
+
+/// The first byte at or after `at` that is no separator; `None` if a byte order mark may have been cut.
+#[inline]
+fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
+    loop {
+        match buf.get(at) {
+            Some(b'\r' | b'\n' | b' ' | b'\t' | b'$' | 1 | 3) => at += 1,
+            Some(0xef) => {
+                let mark = &buf[at..buf.len().min(at + 3)];
+                if mark == b"\xef\xbb\xbf" {
+                    at += 3;
+                } else if !eof && mark == &b"\xef\xbb\xbf"[..mark.len()] {
+                    return None;
+                } else {
+                    return Some(at);
+                }
+            }
+            _ => return Some(at),
+        }
+    }
+}
+
+/// The text of a message with an envelope is empty, starts with a field, or is blocks in blocks.
+#[inline]
+fn fields_start(message: &Message, buf: &[u8]) -> Result<(), Fault> {
+    let text = message.text();
+    let blank = text.of(buf).iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
+    let at = text.start + blank;
+    if at >= text.end || buf[at] == b'{' || bare::tag_at(&buf[..text.end], at).is_some() {
+        return Ok(());
+    }
+    Err(Fault::TextBeforeTag { offset: (at - message.span.start) as u32 })
+}

@@ -1,0 +1,83 @@
+//! The parts of blocks 1 and 2.
+
+use super::fault::ValueFault;
+use super::parts::{Kind, Parts, ends, positions};
+
+/// Takes block 1 or 2 apart (`number`); false for other blocks. If it fails there are no parts.
+///
+/// Block 1: `application`, `service`, `terminal` of us, `session`, `sequence`. Block 2 of a message to the
+/// network: `direction` (`I`), `type`, `receiver`, `priority`, `monitoring`, `obsolescence`; of one from it:
+/// `direction` (`O`), `type`, `input_time`, `input_date`, `sender`, `session`, `sequence`, `output_date`,
+/// `output_time`, `priority`.
+///
+/// # Errors
+/// Where the block departs from its form.
+///
+/// ```
+/// use unitape_codec::swift_mt::{header, parts::Parts};
+///
+/// let mut parts = Parts::default();
+/// let block = b"O1031612170425BBBBUS33BXXX01613135551704260717N";
+/// assert_eq!(header(2, block, &mut parts), Ok(true));
+/// assert_eq!(parts.get(block, "sender"), Some(&b"BBBBUS33BXXX"[..]));
+/// ```
+pub fn header(number: usize, content: &[u8], parts: &mut Parts) -> Result<bool, ValueFault> {
+    let fixed: &[Place] = match (number, content.first()) {
+        (1, _) => &BASIC,
+        // Banks write `O` in the short form of `I` too.
+        (2, Some(b'O')) if content.len() > INPUT_BYTES_MAX => &OUTPUT,
+        (2, _) => &INPUT,
+        _ => return Ok(false),
+    };
+    let after = positions(parts, content, fixed)?;
+    let rest = &content[after..];
+    if number == 2 && content.len() <= INPUT_BYTES_MAX {
+        let digits = rest.iter().all(u8::is_ascii_digit);
+        match rest.len() {
+            0 => return Ok(true),
+            1 if digits => positions(parts, content, &[("monitoring", Kind::Text, after, 1)])?,
+            4 if digits => positions(
+                parts,
+                content,
+                &[("monitoring", Kind::Text, after, 1), ("obsolescence", Kind::Text, after + 1, 3)],
+            )?,
+            _ => return Err(ends(parts, after)),
+        };
+        return Ok(true);
+    }
+    if rest.is_empty() { Ok(true) } else { Err(ends(parts, after)) }
+}
+
+/// Bytes of the form with direction, type, receiver, priority, monitoring and obsolescence.
+const INPUT_BYTES_MAX: usize = 21;
+
+/// Name, kind, first byte, bytes.
+pub(super) type Place = (&'static str, Kind, usize, usize);
+
+const BASIC: [Place; 5] = [
+    ("application", Kind::Text, 0, 1),
+    ("service", Kind::Text, 1, 2),
+    ("terminal", Kind::Text, 3, 12),
+    ("session", Kind::Text, 15, 4),
+    ("sequence", Kind::Text, 19, 6),
+];
+
+const INPUT: [Place; 4] = [
+    ("direction", Kind::Text, 0, 1),
+    ("type", Kind::Text, 1, 3),
+    ("receiver", Kind::Text, 4, 12),
+    ("priority", Kind::Text, 16, 1),
+];
+
+const OUTPUT: [Place; 10] = [
+    ("direction", Kind::Text, 0, 1),
+    ("type", Kind::Text, 1, 3),
+    ("input_time", Kind::Time, 4, 4),
+    ("input_date", Kind::Date, 8, 6),
+    ("sender", Kind::Text, 14, 12),
+    ("session", Kind::Text, 26, 4),
+    ("sequence", Kind::Text, 30, 6),
+    ("output_date", Kind::Date, 36, 6),
+    ("output_time", Kind::Time, 42, 4),
+    ("priority", Kind::Text, 46, 1),
+];

@@ -1,0 +1,388 @@
+//! SWIFT MT as JSON Lines: what `unitape decode swift --json` prints.
+//!
+//! ```text
+//! {"file":"a.rje","n":0,"offset":0,"type":"MT103","blocks":{"1":{"value":"F01…","parts":{…}},"2":{…},
+//!  "3":[{"tag":"108","value":"…"}],"5":[…]},"fields":[{"tag":"32A","value":"190425USD3700,",
+//!  "parts":{"date":"2019-04-25","currency":"USD","amount":"3700"}},…]}
+//! {"file":"a.rje","n":1,"offset":271,"length":9,"error":{"code":"garbage","message":"…"}}
+//! ```
+//!
+//! One object for each message, each faulty message and each stretch of garbage, in order. Values are strings
+//! with `\n` for line ends, `{"hex":"…"}` where the bytes are not UTF-8; amounts and rates are exact decimal
+//! strings as many decimals as written; dates are `YYYY-MM-DD`. Where a value is not of its tag's form there is
+//! an `error` in the place of its `parts`, and the message is a message all the same. The schema is
+//! `docs/schema/decode-swift.schema.json`.
+//!
+//! This is the one part of the module that reads and writes, through what the caller gives it; it holds a few
+//! times the largest message in memory, however long the input is.
+
+use super::fault::{Fault, ValueFault};
+use super::frame::{Form, Frame, Framer, Message};
+use super::header::header;
+use super::parts::{self, Kind, Parts};
+use super::tokens::{Fields, MsgType, Tag, Token, sub_blocks};
+use super::value::{self, Day};
+use crate::fix::{Error, Span};
+use crate::lines::{READ_BYTES, Source, head, number, string, value as text};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+
+/// What was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Good messages.
+    pub messages: u64,
+    /// Faulty messages and stretches of garbage.
+    pub errors: u64,
+    /// Values that are not of the form of their tags.
+    pub bad_values: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Decodes all of `input` to JSON Lines on `out`.
+///
+/// # Errors
+/// If the input cannot be read or the output not be written; what was decoded before is written.
+///
+/// ```
+/// use unitape_codec::swift_mt::{Framer, decode_json};
+///
+/// let mut out = Vec::new();
+/// let mut input = &b":20:REF\n:62F:C100323EUR42570,04\n-\n"[..];
+/// decode_json(&mut input, "a.sta", &Framer::default(), &mut out).unwrap();
+/// assert_eq!(
+///     String::from_utf8(out).unwrap(),
+///     concat!(
+///         r#"{"file":"a.sta","n":0,"offset":0,"type":"MT940","blocks":{},"fields":["#,
+///         r#"{"tag":"20","value":"REF","parts":{"reference":"REF"}},"#,
+///         r#"{"tag":"62F","value":"C100323EUR42570,04","parts":{"mark":"C","date":"2010-03-23","#,
+///         r#""currency":"EUR","amount":"42570.04"}}]}"#,
+///         "\n"
+///     )
+/// );
+/// ```
+pub fn decode_json(
+    input: &mut dyn Read,
+    file_label: &str,
+    framer: &Framer,
+    out: &mut dyn Write,
+) -> Result<Summary, Error> {
+    let mut source = Source::new(input, file_label);
+    let mut lines = Lines {
+        head: head(file_label),
+        text: Vec::with_capacity(2 * FLUSH_BYTES),
+        parts: Parts::default(),
+        scratch: Vec::new(),
+        path: Vec::new(),
+        summary: Summary::default(),
+    };
+    let mut fields = Fields::new();
+    let mut at = 0;
+    // How much more is read when the same place stays undecided: doubled each time, so that a trickle of
+    // input does not cost its square.
+    let mut patience = 1;
+    let result = loop {
+        match fields.frame(framer, &source.buf[..source.len], at, source.eof) {
+            Frame::Message(message) => {
+                lines.message(&source, &message, fields.as_slice());
+                (at, patience) = (message.span.end, 1);
+            }
+            Frame::Bad { span, fault } => {
+                lines.fault(&source, span, fault);
+                (at, patience) = (span.end, 1);
+            }
+            Frame::Incomplete { from, need } => {
+                if let Err(error) = lines.flush(out) {
+                    break Err(error);
+                }
+                let wanted = (need - from).max(source.len - from + patience);
+                patience = (patience * 2).min(READ_BYTES);
+                if let Err(error) = source.read(from, wanted) {
+                    break Err(error);
+                }
+                at = 0;
+                continue;
+            }
+            Frame::End => break Ok(()),
+        }
+        if lines.text.len() >= FLUSH_BYTES
+            && let Err(error) = lines.flush(out)
+        {
+            return Err(error);
+        }
+    };
+    lines.flush(out)?;
+    result?;
+    lines.summary.bytes = source.base + source.len as u64;
+    Ok(lines.summary)
+}
+
+/// Output is written when so much has gathered, and before waiting for input.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// The lines of one file.
+struct Lines {
+    /// `{"file":"…","n":`
+    head: Vec<u8>,
+    text: Vec<u8>,
+    parts: Parts,
+    scratch: Vec<u8>,
+    /// The sequences open (`16R`), as their path.
+    path: Vec<u8>,
+    summary: Summary,
+}
+
+impl Lines {
+    fn message(&mut self, source: &Source<'_>, message: &Message, fields: &[Token]) {
+        let buf = &source.buf[..source.len];
+        self.start(source, message.span.start);
+        let kind = MsgType::of(message, buf, fields);
+        self.put(format_args!(",\"type\":\"{kind}\""));
+        if let Some(variant) = variant(message, buf) {
+            self.put(format_args!(",\"variant\":"));
+            text(&mut self.text, variant);
+        }
+        if !message.ack.is_empty() {
+            self.ack(message.ack.of(buf));
+        }
+        if message.form == Form::Bare && !message.preface.is_empty() {
+            self.put(format_args!(",\"preface\":"));
+            let (preface, mut scratch) = (message.preface.of(buf), std::mem::take(&mut self.scratch));
+            text(&mut self.text, one_line_end(trimmed(preface), &mut scratch));
+            self.scratch = scratch;
+        }
+        self.put(format_args!(",\"blocks\":{{"));
+        let mut comma = false;
+        for (block, name) in [(1, "1"), (2, "2"), (3, "3"), (5, "5"), (6, "S")] {
+            let Some(span) = message.block(block) else { continue };
+            self.put(format_args!("{}\"{name}\":", if comma { "," } else { "" }));
+            comma = true;
+            if block < 3 {
+                let content = span.of(buf);
+                let known = header(block, content, &mut self.parts);
+                self.valued("{", content, known);
+            } else {
+                self.sub_blocks(span.of(buf));
+            }
+        }
+        self.put(format_args!("}},\"fields\":["));
+        self.fields(message.text().of(buf), fields, kind, message, buf);
+        self.put(format_args!("]}}\n"));
+        self.summary.messages += 1;
+    }
+
+    fn fields(&mut self, all: &[u8], fields: &[Token], kind: MsgType, message: &Message, buf: &[u8]) {
+        let cover = kind == MsgType::Mt(202) && variant(message, buf) == Some(b"COV");
+        let nested = trimmed_start(all).first() == Some(&b'{');
+        self.path.clear();
+        for (n, token) in fields.iter().enumerate() {
+            let content = token.of(all);
+            self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
+            text(&mut self.text, token.name(all));
+            if token.tag == Tag::new(b"16S") {
+                self.leave(content);
+            }
+            // Sequence B of a cover payment is the customer's transfer: it starts with its ordering customer.
+            if cover && matches!(token.tag.split(), Some((50, _))) && self.path.is_empty() {
+                self.path.extend_from_slice(b"B");
+            }
+            if !self.path.is_empty() {
+                self.put(format_args!(",\"path\":"));
+                let path = std::mem::take(&mut self.path);
+                text(&mut self.text, &path);
+                self.path = path;
+            }
+            if token.tag == Tag::new(b"16R") {
+                self.enter(content);
+            }
+            let known = if nested { Ok(false) } else { parts::split(token.tag, content, &mut self.parts) };
+            self.valued(",", content, known);
+        }
+    }
+
+    fn enter(&mut self, code: &[u8]) {
+        if self.path.len() < PATH_MAX {
+            if !self.path.is_empty() {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(code);
+        }
+    }
+
+    fn leave(&mut self, code: &[u8]) {
+        let parent = self.path.len().saturating_sub(code.len());
+        if self.path.ends_with(code) && (parent == 0 || self.path[parent - 1] == b'/') {
+            self.path.truncate(parent.saturating_sub(1));
+        }
+    }
+
+    /// `"value":…,"parts":{…}}` behind what has been opened.
+    fn valued(&mut self, open: &str, content: &[u8], known: Result<bool, ValueFault>) {
+        self.put(format_args!("{open}\"value\":"));
+        let mut scratch = std::mem::take(&mut self.scratch);
+        text(&mut self.text, one_line_end(content, &mut scratch));
+        self.scratch = scratch;
+        match known {
+            Ok(false) => {}
+            Ok(true) => self.parts(content),
+            Err(fault) => {
+                self.put(format_args!(",\"error\":{{\"code\":\"{}\",\"message\":\"{fault}\"}}", fault.code()));
+                self.summary.bad_values += 1;
+            }
+        }
+        self.put(format_args!("}}"));
+    }
+
+    fn parts(&mut self, content: &[u8]) {
+        self.text.extend_from_slice(b",\"parts\":{");
+        let mut day = None;
+        for n in 0..self.parts.as_slice().len() {
+            let part = self.parts.as_slice()[n];
+            self.put(format_args!("{}\"{}\":", if n > 0 { "," } else { "" }, part.name));
+            let bytes = part.of(content);
+            match part.kind {
+                Kind::Text => text(&mut self.text, bytes),
+                Kind::Lines => {
+                    self.text.push(b'[');
+                    for (n, line) in bytes.split(|b| *b == b'\n').enumerate() {
+                        if n > 0 {
+                            self.text.push(b',');
+                        }
+                        text(&mut self.text, line.strip_suffix(b"\r").unwrap_or(line));
+                    }
+                    self.text.push(b']');
+                }
+                Kind::Amount => {
+                    self.text.push(b'"');
+                    value::write_amount(bytes, &mut self.text);
+                    self.text.push(b'"');
+                }
+                Kind::Date => self.day(value::date(bytes), bytes),
+                Kind::DateLong => self.day(value::date_long(bytes), bytes),
+                Kind::ValueDate => {
+                    day = value::value_date(bytes);
+                    self.day(day, bytes);
+                }
+                Kind::EntryDate => self.day(day.and_then(|d| value::entry_date(bytes, d)), bytes),
+                Kind::Time => {
+                    let pairs = bytes.chunks(2);
+                    self.text.push(b'"');
+                    for (n, pair) in pairs.enumerate() {
+                        if n > 0 {
+                            self.text.push(b':');
+                        }
+                        self.text.extend_from_slice(pair);
+                    }
+                    self.text.push(b'"');
+                }
+            }
+        }
+        self.text.push(b'}');
+    }
+
+    /// A day, or what stands there if the calendar has no such day (an entry date may name any).
+    fn day(&mut self, day: Option<Day>, bytes: &[u8]) {
+        match day {
+            Some(day) => {
+                self.text.push(b'"');
+                day.write(&mut self.text);
+                self.text.push(b'"');
+            }
+            None => text(&mut self.text, bytes),
+        }
+    }
+
+    fn sub_blocks(&mut self, content: &[u8]) {
+        self.text.push(b'[');
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for (n, token) in sub_blocks(content).enumerate() {
+            self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
+            text(&mut self.text, token.name(content));
+            self.put(format_args!(",\"value\":"));
+            text(&mut self.text, one_line_end(token.of(content), &mut scratch));
+            self.text.push(b'}');
+        }
+        self.scratch = scratch;
+        self.text.push(b']');
+    }
+
+    /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
+    fn ack(&mut self, blocks: &[u8]) {
+        let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
+        let content = told.map_or(&[][..], |token| token.of(blocks));
+        let refused = sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0");
+        self.put(format_args!(",\"ack\":{{\"status\":\"{}\",\"fields\":", if refused { "NAK" } else { "ACK" }));
+        self.sub_blocks(content);
+        self.text.push(b'}');
+    }
+
+    fn fault(&mut self, source: &Source<'_>, span: Span, fault: Fault) {
+        self.start(source, span.start);
+        self.put(format_args!(
+            ",\"length\":{},\"error\":{{\"code\":\"{}\",\"message\":",
+            span.len(),
+            fault.code()
+        ));
+        let mut sentence = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(sentence, "{fault}");
+        string(&mut self.text, &sentence);
+        self.text.extend_from_slice(b"}}\n");
+        self.summary.errors += 1;
+    }
+
+    fn start(&mut self, source: &Source<'_>, at: usize) {
+        self.text.extend_from_slice(&self.head);
+        number(&mut self.text, self.summary.messages + self.summary.errors);
+        self.text.extend_from_slice(b",\"offset\":");
+        number(&mut self.text, source.base + at as u64);
+    }
+
+    fn put(&mut self, words: std::fmt::Arguments<'_>) {
+        // Writing to a Vec cannot fail.
+        let _ = self.text.write_fmt(words);
+    }
+
+    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let written = out.write_all(&self.text).and_then(|()| out.flush());
+        self.text.clear();
+        written.map_err(|source| Error::Write { source })
+    }
+}
+
+/// Bytes of the path of sequences, at most; what is deeper is told by its last known parent.
+const PATH_MAX: usize = 256;
+
+/// Field 119 of block 3: `COV`, `STP`, `REMIT`.
+fn variant<'b>(message: &Message, buf: &'b [u8]) -> Option<&'b [u8]> {
+    let content = message.block(3)?.of(buf);
+    sub_blocks(content).find(|token| token.tag == Tag::new(b"119")).map(|token| token.of(content))
+}
+
+/// `\n` for every line end.
+fn one_line_end<'v>(bytes: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {
+    if !bytes.contains(&b'\r') {
+        return bytes;
+    }
+    scratch.clear();
+    for (n, byte) in bytes.iter().enumerate() {
+        if *byte != b'\r' || bytes.get(n + 1) != Some(&b'\n') {
+            scratch.push(*byte);
+        }
+    }
+    scratch
+}
+
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|b| !matches!(b, b'\r' | b'\n'));
+    &bytes[..end.map_or(0, |end| end + 1)]
+}
+
+fn trimmed_start(bytes: &[u8]) -> &[u8] {
+    let start = bytes.iter().position(|b| !matches!(b, b'\r' | b'\n' | b' ' | b'\t'));
+    &bytes[start.unwrap_or(bytes.len())..]
+}

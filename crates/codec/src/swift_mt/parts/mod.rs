@@ -1,0 +1,200 @@
+//! The components of a value: `32A` is a date, a currency and an amount.
+//!
+//! ```text
+//! :61:  190425 0426 C R 1234,5 NTRF REF//BANKREF⏎details
+//!       date   entry_date mark funds amount type reference bank_reference details
+//! :95P: :SELL//FOOOFRPP
+//!        qualifier bic
+//! ```
+//!
+//! The form of each tag is that of the SWIFT User Handbook (category 1 to 9, 2019 and later), in its own
+//! notation (`6!n3!a15d`) in the tests. Three things are taken more widely, since banks do: free text (`x`) may
+//! be longer than the standard says and may hold any byte, amounts see [`value`](super::value), and a
+//! statement line (`61`) may have blanks for the entry date and a line end before its amount.
+//!
+//! What a value does not have is not among its parts. A tag without a form here has no parts at all.
+
+mod cursor;
+mod party;
+mod payment;
+mod securities;
+mod statement;
+
+use super::fault::ValueFault;
+use super::tokens::Tag;
+use cursor::Cursor;
+
+/// How a component is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Text of one line.
+    Text,
+    /// Lines of text.
+    Lines,
+    /// An amount or a rate with a comma.
+    Amount,
+    /// `YYMMDD`.
+    Date,
+    /// `YYMMDD` of a statement line.
+    ValueDate,
+    /// `YYYYMMDD`.
+    DateLong,
+    /// `MMDD` behind a value date.
+    EntryDate,
+    /// `HHMM` or `HHMMSS`.
+    Time,
+}
+
+/// A component: its name, its kind and where it stands in the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Name, in the words of the docs.
+    pub name: &'static str,
+    /// How it is written.
+    pub kind: Kind,
+    /// First byte in the value.
+    pub start: u32,
+    /// One past the last.
+    pub end: u32,
+}
+
+impl Part {
+    /// Its text.
+    #[inline]
+    #[must_use]
+    pub fn of<'v>(&self, value: &'v [u8]) -> &'v [u8] {
+        value.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
+
+/// The components of one value, in order; used again for the next.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    items: [Part; PARTS_MAX],
+    len: usize,
+}
+
+/// Components of a value, at most.
+const PARTS_MAX: usize = 12;
+
+impl Default for Parts {
+    fn default() -> Self {
+        let none = Part { name: "", kind: Kind::Text, start: 0, end: 0 };
+        Parts { items: [none; PARTS_MAX], len: 0 }
+    }
+}
+
+impl Parts {
+    /// All of them.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[Part] {
+        &self.items[..self.len]
+    }
+
+    /// The component of this name.
+    #[inline]
+    #[must_use]
+    pub fn part(&self, name: &str) -> Option<&Part> {
+        self.as_slice().iter().find(|part| part.name == name)
+    }
+
+    /// The text of the component of this name.
+    #[inline]
+    #[must_use]
+    pub fn get<'v>(&self, value: &'v [u8], name: &str) -> Option<&'v [u8]> {
+        self.part(name).map(|part| part.of(value))
+    }
+
+    /// The table is larger than any form has parts; a test holds them to it.
+    #[inline]
+    fn push(&mut self, name: &'static str, kind: Kind, (start, end): (usize, usize)) {
+        if let Some(item) = self.items.get_mut(self.len) {
+            *item = Part { name, kind, start: start as u32, end: end as u32 };
+            self.len += 1;
+        }
+    }
+}
+
+/// Takes a value apart by the form of its tag; false if none is known for it. If it fails there are no parts.
+///
+/// # Errors
+/// Where the value departs from its form.
+///
+/// ```
+/// use unitape_codec::swift_mt::{Tag, parts};
+///
+/// let mut parts = parts::Parts::default();
+/// let value = b"/DE89370400440532013000\r\nKARL KAUFMANN\r\nHAUPTSTR 1";
+/// assert_eq!(parts::split(Tag::new(b"59"), value, &mut parts), Ok(true));
+/// assert_eq!(parts.get(value, "account"), Some(&b"DE89370400440532013000"[..]));
+/// assert_eq!(parts.get(value, "name"), Some(&b"KARL KAUFMANN"[..]));
+/// ```
+#[inline]
+pub fn split(tag: Tag, value: &[u8], parts: &mut Parts) -> Result<bool, ValueFault> {
+    parts.len = 0;
+    let Some((number, letter)) = tag.split() else { return Ok(false) };
+    let mut cursor = Cursor::new(value, parts);
+    let result = form(number, letter, &mut cursor).and_then(|known| if known { cursor.end() } else { Ok(()) }.map(|()| known));
+    if !matches!(result, Ok(true)) {
+        parts.len = 0;
+    }
+    result
+}
+
+/// The forms, by the tag's number and letter (0 if none).
+#[inline]
+fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, ValueFault> {
+    match (number, letter) {
+        (50..=59, _) | (82..=87, b'A' | b'B' | b'C' | b'D') => party::form(number, letter, c),
+        (60 | 62, b'F' | b'M') | (64 | 65 | 61 | 86 | 25 | 28, 0) | (28, b'C' | b'D') | (25, b'P') => {
+            statement::form(number, letter, c)
+        }
+        (34, b'F') | (90, b'C' | b'D') | (13, b'D' | 0) => statement::form(number, letter, c),
+        (17 | 19 | 24 | 25 | 36 | 90 | 92..=95 | 97..=99, b'A'..=b'Z')
+        | (13, b'A' | b'B')
+        | (22, b'F' | b'H')
+        | (11, b'A')
+        | (16, b'R' | b'S')
+        | (20, b'C')
+        | (23, b'G')
+        | (28, b'E')
+        | (35, b'B')
+        | (70, b'C'..=b'G') => securities::form(number, letter, c),
+        _ => payment::form(number, letter, c),
+    }
+}
+
+/// Notes components at fixed places, checked by their kind; what follows the last one starts at the answer.
+pub(super) fn positions(
+    parts: &mut Parts,
+    text: &[u8],
+    places: &[super::header::Place],
+) -> Result<usize, ValueFault> {
+    if places.first().is_some_and(|place| place.2 == 0) {
+        parts.len = 0;
+    }
+    let mut after = 0;
+    for &(name, kind, start, len) in places {
+        let there = text.get(start..start + len);
+        let good = there.is_some_and(|t| match kind {
+            Kind::Date => super::value::date(t).is_some(),
+            Kind::Time => super::value::time(t).is_some(),
+            _ => t.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()),
+        });
+        if !good {
+            parts.len = 0;
+            return Err(ValueFault { offset: start as u32, expected: name });
+        }
+        parts.push(name, kind, (start, start + len));
+        after = start + len;
+    }
+    Ok(after)
+}
+
+/// More follows where the text should end.
+pub(super) fn ends(parts: &mut Parts, at: usize) -> ValueFault {
+    parts.len = 0;
+    ValueFault { offset: at as u32, expected: "the end of the block" }
+}

@@ -1,0 +1,95 @@
+//! Parties: `50` to `59` and `82` to `87` with their options.
+
+use super::super::fault::ValueFault;
+use super::Kind;
+use super::cursor::{Class, Cursor, Step};
+
+pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, ValueFault> {
+    // A customer has an account and no mark of debit or credit: `/D/1` is its account `D/1`.
+    let marked = !matches!(number, 50 | 59);
+    match letter {
+        b'A' | b'G' => {
+            if account(c, marked)? {
+                next_line(c)?;
+            }
+            c.bic()?;
+        }
+        b'B' => {
+            let before = account(c, marked)?;
+            if !before || c.newline() {
+                c.line("location")?;
+            }
+        }
+        b'C' if number == 50 => c.bic()?,
+        b'C' => {
+            c.must(b"/", "an account")?;
+            c.line("account")?;
+        }
+        b'L' => c.line("name")?,
+        b'F' => {
+            if number == 50 && !c.rest().starts_with(b"/") {
+                identifier(c)?;
+                next_line(c)?;
+            } else if account(c, false)? {
+                next_line(c)?;
+            }
+            numbered(c)?;
+        }
+        0 | b'D' | b'H' | b'K' => {
+            if account(c, marked)? {
+                next_line(c)?;
+            }
+            c.line("name")?;
+            if c.newline() {
+                c.lines("address")?;
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn next_line(c: &mut Cursor<'_>) -> Step {
+    if c.newline() { Ok(()) } else { Err(c.fault("another line")) }
+}
+
+/// `[/1!a][/34x]`: whether there is any.
+fn account(c: &mut Cursor<'_>, marked: bool) -> Result<bool, ValueFault> {
+    if !c.lit(b"/") {
+        return Ok(false);
+    }
+    let len = c.line_len();
+    if marked && c.run(Class::Letters, 2) == 1 && (len == 1 || len > 2 && c.rest()[1] == b'/') {
+        c.take("mark", Kind::Text, 1);
+        if len > 1 {
+            c.pass(1);
+            c.line("account")?;
+        }
+    } else {
+        c.line("account")?;
+    }
+    Ok(true)
+}
+
+/// `4!a/2!a/27x`: a code, a country, and what the country gave out.
+fn identifier(c: &mut Cursor<'_>) -> Step {
+    c.fixed("id_code", Class::Letters, 4)?;
+    c.must(b"/", "/")?;
+    c.fixed("id_country", Class::Letters, 2)?;
+    c.must(b"/", "/")?;
+    c.line("id")
+}
+
+/// Lines `1/NAME`, `2/STREET`, `3/COUNTRY/TOWN`: all of them, and the name.
+fn numbered(c: &mut Cursor<'_>) -> Step {
+    if !(c.run(Class::Digits, 1) == 1 && c.rest().get(1) == Some(&b'/')) {
+        return Err(c.fault("a line 1/…"));
+    }
+    if c.lit(b"1/") {
+        c.line("name")?;
+        if !c.newline() {
+            return Ok(());
+        }
+    }
+    c.lines("address")
+}

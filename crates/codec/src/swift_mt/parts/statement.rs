@@ -1,0 +1,117 @@
+//! Statements (940, 942, 950): balances, statement lines, sums.
+
+use super::super::fault::ValueFault;
+use super::Kind;
+use super::cursor::{Class, Cursor, Step};
+
+pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, ValueFault> {
+    match (number, letter) {
+        (60 | 62 | 64 | 65, _) => {
+            mark(c)?;
+            c.date("date", Kind::Date)?;
+            c.currency_amount()?;
+        }
+        (61, 0) => line(c)?,
+        (86, 0) => c.lines("lines")?,
+        (25, b'P') => {
+            c.line("account")?;
+            if !c.newline() {
+                return Err(c.fault("another line"));
+            }
+            c.bic()?;
+        }
+        (25, _) => c.line("account")?,
+        (28, _) => {
+            c.upto("number", Class::Digits, DIGITS_MAX)?;
+            if c.lit(b"/") {
+                c.upto("sequence", Class::Digits, DIGITS_MAX)?;
+            }
+        }
+        (34, _) => {
+            c.fixed("currency", Class::Letters, 3)?;
+            if matches!(c.rest(), [b'D' | b'C', ..]) {
+                c.take("mark", Kind::Text, 1);
+            }
+            c.amount("amount")?;
+        }
+        (90, _) => {
+            c.upto("count", Class::Digits, DIGITS_MAX)?;
+            c.currency_amount()?;
+        }
+        (13, _) => {
+            c.date("date", Kind::Date)?;
+            c.time("time", 4)?;
+            if letter == b'D' {
+                offset(c)?;
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Statement numbers have five digits in the standard and up to ten in files.
+const DIGITS_MAX: usize = 16;
+
+/// `1!x4!n`: the distance to UTC.
+pub(super) fn offset(c: &mut Cursor<'_>) -> Step {
+    if !matches!(c.rest(), [b'+' | b'-', ..]) {
+        return Err(c.fault("+ or -"));
+    }
+    c.take("sign", Kind::Text, 1);
+    c.time("offset", 4)
+}
+
+fn mark(c: &mut Cursor<'_>) -> Step {
+    if !matches!(c.rest(), [b'D' | b'C', ..]) {
+        return Err(c.fault("D or C"));
+    }
+    c.take("mark", Kind::Text, 1);
+    Ok(())
+}
+
+/// `6!n[4!n]2a[1!a]15d1!a3!c16x[//16x][⏎34x]`.
+fn line(c: &mut Cursor<'_>) -> Step {
+    c.date("date", Kind::ValueDate)?;
+    if c.run(Class::Digits, 4) == 4 {
+        c.take("entry_date", Kind::EntryDate, 4);
+    } else {
+        c.pass(c.rest().iter().take(4).take_while(|b| **b == b' ').count());
+    }
+    match c.rest() {
+        [b'R' | b'E', b'D' | b'C', ..] => c.take("mark", Kind::Text, 2),
+        [b'D' | b'C', ..] => c.take("mark", Kind::Text, 1),
+        _ => return Err(c.fault("D, C, RD, RC, ED or EC")),
+    }
+    if c.run(Class::Letters, 1) == 1 {
+        c.take("funds", Kind::Text, 1);
+    }
+    if !c.newline() {
+        c.lit(b" ");
+    }
+    c.amount("amount")?;
+    if c.run(Class::Letters, 1) == 1 {
+        let more = c.rest()[1..].iter().take(3);
+        if more.filter(|b| Class::Plain.holds(**b) || **b == b' ').count() == 3 {
+            c.take("type", Kind::Text, 4);
+        }
+    }
+    let len = c.line_len();
+    let text = &c.rest()[..len];
+    let slashes = memchr::memmem::find(text, b"//");
+    match slashes.unwrap_or(len) {
+        0 => {}
+        len => c.take("reference", Kind::Text, len),
+    }
+    if slashes.is_some() {
+        c.pass(2);
+        match c.line_len() {
+            0 => {}
+            len => c.take("bank_reference", Kind::Text, len),
+        }
+    }
+    if c.newline() {
+        c.lines("details")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Components as plain values: exact, or not at all.
+//!
+//! | SWIFT | here |
+//! |---|---|
+//! | `15d`, `12d` (`3700,50`) | [`amount`]: mantissa × 10^exponent, as many decimals as written |
+//! | `6!n` (`190425`) | [`date`]: a [`Day`]; years 80 to 99 are 1980 to 1999, 00 to 79 are 2000 to 2079 |
+//! | `8!n` (`20190425`) | [`date_long`] |
+//! | `4!n` behind a value date (`0425`) | [`entry_date`]: the day nearest to the value date |
+//! | `4!n`, `6!n` (`2359`, `235959`) | [`time`]: seconds since midnight |
+//! | `4!a2!a2!c[3!c]` | [`is_bic`] |
+//!
+//! The standard wants a comma in every amount and a digit before it. Banks leave out either; both are read, and
+//! so are leading zeros beyond the fifteen characters of the standard, as some fill up with them.
+
+pub use crate::fix::value::Decimal;
+
+/// Reads an amount: digits with at most one comma. `None` for anything else, for more than
+/// [`AMOUNT_MAX`] characters, and beyond 18 digits (leading zeros not counted).
+#[inline]
+#[must_use]
+pub fn amount(text: &[u8]) -> Option<Decimal> {
+    if text.len() > AMOUNT_MAX {
+        return None;
+    }
+    let (mut mantissa, mut decimals, mut comma, mut digits) = (0i64, 0i8, false, 0);
+    for &byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            if mantissa >= LAST {
+                return None;
+            }
+            mantissa = mantissa * 10 + i64::from(digit);
+            decimals += i8::from(comma);
+            digits += 1;
+        } else if byte == b',' && !comma {
+            comma = true;
+        } else {
+            return None;
+        }
+    }
+    (digits > 0).then_some(Decimal { mantissa, exponent: -decimals })
+}
+
+/// Characters of an amount, at most.
+pub const AMOUNT_MAX: usize = 24;
+
+/// A mantissa that has 18 digits.
+const LAST: i64 = 100_000_000_000_000_000;
+
+/// Appends an amount as a decimal number: a point for the comma, no zeros before the first digit that
+/// counts, all decimals as written (`0001,50` is `1.50`, `14,` is `14`, `,5` is `0.5`).
+pub fn write_amount(text: &[u8], out: &mut Vec<u8>) {
+    let (whole, decimals) = match text.iter().position(|b| *b == b',') {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, &[][..]),
+    };
+    let zeros = whole.iter().take_while(|b| **b == b'0').count();
+    out.extend_from_slice(if zeros == whole.len() { b"0" } else { &whole[zeros..] });
+    if !decimals.is_empty() {
+        out.push(b'.');
+        out.extend_from_slice(decimals);
+    }
+}
+
+/// A day of the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day {
+    /// 1900 to 2261.
+    pub year: u16,
+    /// 1 to 12.
+    pub month: u8,
+    /// 1 to 31.
+    pub day: u8,
+}
+
+impl Day {
+    /// The day, if the calendar has it.
+    #[inline]
+    #[must_use]
+    pub fn new(year: u16, month: u8, day: u8) -> Option<Day> {
+        let fits = (1900..=2261).contains(&year) && day >= 1 && day <= days_of_month(year, month);
+        fits.then_some(Day { year, month, day })
+    }
+
+    /// Its midnight in UTC, nanoseconds since 1970.
+    #[inline]
+    #[must_use]
+    pub fn nanos(self) -> i64 {
+        self.number() * 86_400 * 1_000_000_000
+    }
+
+    /// Days since 1970-01-01.
+    #[inline]
+    fn number(self) -> i64 {
+        // The year starts in March, so that the leap day is its last.
+        let (year, month, day) = (i64::from(self.year), i64::from(self.month), i64::from(self.day));
+        let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468
+    }
+
+    /// Appends it as `2019-04-25`.
+    pub fn write(self, out: &mut Vec<u8>) {
+        let digits = |n: u16| [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        out.extend_from_slice(&digits(self.year / 100));
+        out.extend_from_slice(&digits(self.year % 100));
+        out.push(b'-');
+        out.extend_from_slice(&digits(self.month.into()));
+        out.push(b'-');
+        out.extend_from_slice(&digits(self.day.into()));
+    }
+}
+
+#[inline]
+fn days_of_month(year: u16, month: u8) -> u8 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    }
+}
+
+/// Reads `YYMMDD`.
+#[inline]
+#[must_use]
+pub fn date(text: &[u8]) -> Option<Day> {
+    let &[a, b, c, d, e, f] = text else { return None };
+    Day::new(year(pair(a, b)?), pair(c, d)?, pair(e, f)?)
+}
+
+/// Reads the value date of a statement line, `YYMMDD`: as [`date`], but where interest is counted in months of
+/// 30 days, February has them too: its 29th and 30th are its last day.
+#[inline]
+#[must_use]
+pub fn value_date(text: &[u8]) -> Option<Day> {
+    let &[a, b, b'0', b'2', e, f] = text else { return date(text) };
+    let (year, day) = (year(pair(a, b)?), pair(e, f)?);
+    Day::new(year, 2, if day == 29 || day == 30 { day.min(days_of_month(year, 2)) } else { day })
+}
+
+#[inline]
+fn year(two: u8) -> u16 {
+    if two >= 80 { 1900 + u16::from(two) } else { 2000 + u16::from(two) }
+}
+
+/// Reads `YYYYMMDD`.
+#[inline]
+#[must_use]
+pub fn date_long(text: &[u8]) -> Option<Day> {
+    let &[a, b, c, d, e, f, g, h] = text else { return None };
+    Day::new(u16::from(pair(a, b)?) * 100 + u16::from(pair(c, d)?), pair(e, f)?, pair(g, h)?)
+}
+
+/// Reads `MMDD`, the entry date behind a value date: the nearest day that has this name.
+#[inline]
+#[must_use]
+pub fn entry_date(text: &[u8], value: Day) -> Option<Day> {
+    let &[a, b, c, d] = text else { return None };
+    let (month, day) = (pair(a, b)?, pair(c, d)?);
+    let years = [value.year, value.year - 1, value.year + 1];
+    let days = years.into_iter().filter_map(|year| Day::new(year, month, day));
+    days.min_by_key(|day| (day.number() - value.number()).abs())
+}
+
+/// Reads `HHMM` or `HHMMSS` as seconds since midnight.
+#[inline]
+#[must_use]
+pub fn time(text: &[u8]) -> Option<i64> {
+    let (hours, minutes, seconds) = match *text {
+        [a, b, c, d] => (pair(a, b)?, pair(c, d)?, 0),
+        [a, b, c, d, e, f] => (pair(a, b)?, pair(c, d)?, pair(e, f)?),
+        _ => return None,
+    };
+    (hours < 24 && minutes < 60 && seconds < 60)
+        .then(|| (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds))
+}
+
+#[inline]
+fn pair(tens: u8, ones: u8) -> Option<u8> {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    (tens <= 9 && ones <= 9).then(|| tens * 10 + ones)
+}
+
+/// Whether this has the form of a BIC: four letters or digits, a country of two letters, two and maybe three
+/// more letters or digits.
+#[inline]
+#[must_use]
+pub fn is_bic(text: &[u8]) -> bool {
+    let plain = |b: &u8| b.is_ascii_uppercase() || b.is_ascii_digit();
+    matches!(text.len(), 8 | 11) && text.iter().all(plain) && text[4..6].iter().all(u8::is_ascii_uppercase)
+}
+
+/// Whether this has the form of an IBAN and its check digits are right.
+#[must_use]
+pub fn is_iban(text: &[u8]) -> bool {
+    if !(15..=34).contains(&text.len()) || !text[..2].iter().all(u8::is_ascii_uppercase) {
+        return false;
+    }
+    let (head, tail) = text.split_at(4);
+    let remainder = tail.iter().chain(head).try_fold(0u32, |sum, &byte| match byte {
+        b'0'..=b'9' => Some((sum * 10 + u32::from(byte - b'0')) % 97),
+        b'A'..=b'Z' => Some((sum * 100 + u32::from(byte - b'A') + 10) % 97),
+        _ => None,
+    });
+    head[2..].iter().all(u8::is_ascii_digit) && remainder == Some(1)
+}
