@@ -62,7 +62,8 @@ pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
     let mut parts = Parts::default();
     let fast = parts::split(Tag::new(tag), value, &mut parts);
     let slow = std::str::from_utf8(tag).ok().and_then(|tag| naive_parts::split(tag, value));
-    let found: Vec<_> = parts.as_slice().iter().map(|p| (p.name, p.kind, p.start as usize, p.end as usize)).collect();
+    let found: Vec<_> =
+        parts.as_slice().iter().map(|p| (p.name, p.kind, p.start as usize, p.end as usize)).collect();
     let same = match (&fast, &slow) {
         (Ok(false), None) | (Err(ValueFault { .. }), Some(Err(()))) => found.is_empty(),
         (Ok(true), Some(Ok(slow))) => {

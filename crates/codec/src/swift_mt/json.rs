@@ -227,7 +227,10 @@ impl Lines {
             Ok(false) => {}
             Ok(true) => self.parts(content),
             Err(fault) => {
-                self.put(format_args!(",\"error\":{{\"code\":\"{}\",\"message\":\"{fault}\"}}", fault.code()));
+                self.put(format_args!(
+                    ",\"error\":{{\"code\":\"{}\",\"message\":\"{fault}\"}}",
+                    fault.code()
+                ));
                 self.summary.bad_values += 1;
             }
         }
@@ -312,7 +315,10 @@ impl Lines {
         let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
         let content = told.map_or(&[][..], |token| token.of(blocks));
         let refused = sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0");
-        self.put(format_args!(",\"ack\":{{\"status\":\"{}\",\"fields\":", if refused { "NAK" } else { "ACK" }));
+        self.put(format_args!(
+            ",\"ack\":{{\"status\":\"{}\",\"fields\":",
+            if refused { "NAK" } else { "ACK" }
+        ));
         self.sub_blocks(content);
         self.text.push(b'}');
     }

@@ -105,13 +105,13 @@ impl Seen<'_> {
             }
             let wrong = |fault| Err(Stop::Wrong(fault, at));
             let offset = (at - self.from) as u32;
-            let ended = |message: &Message, end| {
-                Ok(Message { span: Span { start: self.from, end }, ..*message })
-            };
+            let ended =
+                |message: &Message, end| Ok(Message { span: Span { start: self.from, end }, ..*message });
             let here = &self.buf[at..];
             let block = block_at(here);
             // A block that the bytes cut off: more could follow, unless there is no more.
-            let cut = here.is_empty() || (here.len() < 3 && b"{1:{2:{3:{4:{5:{S:".chunks(3).any(|b| b.starts_with(here)));
+            let cut = here.is_empty()
+                || (here.len() < 3 && b"{1:{2:{3:{4:{5:{S:".chunks(3).any(|b| b.starts_with(here)));
             if cut && !self.whole() {
                 return Err(Stop::Short);
             }
@@ -280,8 +280,9 @@ impl Seen<'_> {
             if line.starts_with(b":20:") && !tags.is_empty() {
                 return ended(at, at);
             }
-            let statement = [":60", ":61", ":62", ":64", ":65"].iter().any(|t| text.starts_with(t) && line.len() > 3)
-                || [":86:", ":25:", ":28:", ":28C"].iter().any(|t| text.starts_with(t));
+            let statement =
+                [":60", ":61", ":62", ":64", ":65"].iter().any(|t| text.starts_with(t) && line.len() > 3)
+                    || [":86:", ":25:", ":28:", ":28C"].iter().any(|t| text.starts_with(t));
             if line.starts_with(b":20:") || statement {
                 tags.push(text);
             }

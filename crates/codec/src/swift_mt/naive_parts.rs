@@ -71,10 +71,8 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
             Some(all)
         }
         (60 | 62, "F" | "M") | (64 | 65, "") => one(balance),
-        (61, "") => one(
-            "date=V [entry_date=E] [4_] mark=M [funds=1!a] w amount=d [type=4!t] [reference=r] \
-             ['//' [bank_reference=x]] [$ details=z]",
-        ),
+        (61, "") => one("date=V [entry_date=E] [4_] mark=M [funds=1!a] w amount=d [type=4!t] [reference=r] \
+             ['//' [bank_reference=x]] [$ details=z]"),
         (86, "") | (70 | 72 | 75 | 76 | 79, "") | (71, "B") | (72, "Z") => one("lines=z"),
         (77, l) if !l.is_empty() => one("lines=z"),
         (25, "P") => one("account=x $ bic=B"),
@@ -98,7 +96,7 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
         (30, _) => one("date=L"),
         (31, "D") => one("date=D place=x"),
         (32, "A") => one("date=D currency=3!a amount=d"),
-        (32 | 33 | 34, "B") | (71, "F" | "G") => one("currency=3!a amount=d"),
+        (32..=34, "B") | (71, "F" | "G") => one("currency=3!a amount=d"),
         (32, "H") | (34, "E") => one("[sign=1!N] currency=3!a amount=d"),
         (36, "") => one("rate=d"),
         (71, "A") => one("code=3!a"),
@@ -180,7 +178,13 @@ fn try_all(form: &[&str], text: &[u8], at: usize) -> Option<Found> {
     };
     let rest = &text[at..];
     let line_end = |rest: &[u8]| {
-        if rest.starts_with(b"\n") { 1 } else if rest.starts_with(b"\r\n") { 2 } else { 0 }
+        if rest.starts_with(b"\n") {
+            1
+        } else if rest.starts_with(b"\r\n") {
+            2
+        } else {
+            0
+        }
     };
     match *word {
         "[" => {
@@ -247,7 +251,10 @@ fn lengths(what: &str, rest: &[u8]) -> (Kind, Vec<usize>) {
     let day = |year: u32, month: u32, day: u32| {
         let leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
         let months = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-        (1900..=2261).contains(&year) && (1..=12).contains(&month) && day >= 1 && day <= months[month as usize - 1]
+        (1900..=2261).contains(&year)
+            && (1..=12).contains(&month)
+            && day >= 1
+            && day <= months[month as usize - 1]
     };
     let century = |two: u32| if two >= 80 { 1900 + two } else { 2000 + two };
     match what {
@@ -291,16 +298,23 @@ fn lengths(what: &str, rest: &[u8]) -> (Kind, Vec<usize>) {
         "E" => (Kind::EntryDate, if digits(4) { vec![4] } else { Vec::new() }),
         "T4" | "T6" => {
             let len = if what == "T4" { 4 } else { 6 };
-            let good = digits(len)
-                && number(0, 2) < 24
-                && number(2, 4) < 60
-                && (len == 4 || number(4, 6) < 60);
+            let good =
+                digits(len) && number(0, 2) < 24 && number(2, 4) < 60 && (len == 4 || number(4, 6) < 60);
             (Kind::Time, if good { vec![len] } else { Vec::new() })
         }
         "M" => {
             let two = rest.len() > 1 && b"RE".contains(&rest[0]) && b"DC".contains(&rest[1]);
             let one = !two && rest.first().is_some_and(|b| b"DC".contains(b));
-            (Kind::Text, if two { vec![2] } else if one { vec![1] } else { Vec::new() })
+            (
+                Kind::Text,
+                if two {
+                    vec![2]
+                } else if one {
+                    vec![1]
+                } else {
+                    Vec::new()
+                },
+            )
         }
         "m" => (Kind::Text, if rest.first().is_some_and(|b| b"DC".contains(b)) { vec![1] } else { vec![] }),
         "s" => (Kind::Text, if rest.first().is_some_and(|b| b"+-".contains(b)) { vec![1] } else { vec![] }),
@@ -322,7 +336,11 @@ fn lengths(what: &str, rest: &[u8]) -> (Kind, Vec<usize>) {
                 other => panic!("no class {other}"),
             };
             let run = rest.iter().take(most).take_while(|b| of_class(b)).count();
-            let lengths = if exact.is_some() { if run == most { vec![most] } else { vec![] } } else { (1..=run).rev().collect() };
+            let lengths = if exact.is_some() {
+                if run == most { vec![most] } else { vec![] }
+            } else {
+                (1..=run).rev().collect()
+            };
             (Kind::Text, lengths)
         }
     }

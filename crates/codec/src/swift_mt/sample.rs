@@ -37,7 +37,11 @@ pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
                  60311 FRANKFURT\r\n:52A:{them}\r\n:53A:{us}\r\n:57A:{us}\r\n:59:/GB29NWBK601613{creditor:08}\r\n\
                  BENEFICIARY LIMITED {:04}\r\n{} HIGH STREET\r\nLONDON EC2N 2DL\r\n\
                  :70:/INV/2026-{:06}\r\nGOODS AND SERVICES\r\n:71A:SHA\r\n:72:/INS/{them}\r\n//BY ORDER OF SENDER\r\n",
-                next(10_000), 1 + next(200), next(10_000), 1 + next(200), next(1_000_000),
+                next(10_000),
+                1 + next(200),
+                next(10_000),
+                1 + next(200),
+                next(1_000_000),
                 a = amount(cents),
             ),
             202 => format!(
@@ -46,7 +50,9 @@ pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
                  :57A:{us}\r\n:58A:/DE89370400440{debtor:09}\r\n{us}\r\n\
                  :72:/BNF/REDEMPTION OF {:05} SHARES CLASS B\r\n//FUND EQUITY EUROPE AT NAV {},{:02}\r\n\
                  //BY ORDER OF FUND ADMINISTRATION\r\n//SETTLEMENT INSTRUCTION {n:08}\r\n",
-                next(100_000), next(1000), next(100),
+                next(100_000),
+                next(1000),
+                next(100),
                 a = amount(cents),
             ),
             541 => format!(
@@ -58,12 +64,16 @@ pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
                  :95P::SELL//{them}\r\n:97A::SAFE//{debtor:09}\r\n:16S:SETPRTY\r\n:16R:SETPRTY\r\n\
                  :95P::PSET//CRSTGB22\r\n:16S:SETPRTY\r\n:16R:AMT\r\n:19A::SETT//{ccy}{}\r\n:16S:AMT\r\n\
                  :16S:SETDET\r\n",
-                amount(100 + next(100_000)), 1 + next(100_000), next(1000), amount(cents),
+                amount(100 + next(100_000)),
+                1 + next(100_000),
+                next(1000),
+                amount(cents),
             ),
             _ => {
                 let mut text = format!(
                     ":20:STA{n:010}\r\n:25:DE89370400440{debtor:09}\r\n:28C:{:05}/001\r\n:60F:C2603{day:02}{ccy}{}\r\n",
-                    next(100_000), amount(cents),
+                    next(100_000),
+                    amount(cents),
                 );
                 let mut balance = cents;
                 for _ in 0..3 {
@@ -72,7 +82,11 @@ pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
                     text += &format!(
                         ":61:2603{day:02}03{day:02}C{}NTRFINV{:08}//BANK{:08}\r\nTRANSFER\r\n\
                          :86:SALARY PAYMENT MARCH {:06}\r\nORDERED BY COMPANY {:04}\r\n",
-                        amount(entry), next(100_000_000), next(100_000_000), next(1_000_000), next(10_000),
+                        amount(entry),
+                        next(100_000_000),
+                        next(100_000_000),
+                        next(1_000_000),
+                        next(10_000),
                     );
                 }
                 let closing = amount(balance);

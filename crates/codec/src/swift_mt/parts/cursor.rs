@@ -104,8 +104,12 @@ impl<'c> Cursor<'c> {
     pub(super) fn date(&mut self, name: &'static str, kind: Kind) -> Step {
         let rest = self.rest();
         let (len, good, expected) = match kind {
-            Kind::DateLong => (8, rest.get(..8).is_some_and(|t| value::date_long(t).is_some()), "a day YYYYMMDD"),
-            Kind::ValueDate => (6, rest.get(..6).is_some_and(|t| value::value_date(t).is_some()), "a day YYMMDD"),
+            Kind::DateLong => {
+                (8, rest.get(..8).is_some_and(|t| value::date_long(t).is_some()), "a day YYYYMMDD")
+            }
+            Kind::ValueDate => {
+                (6, rest.get(..6).is_some_and(|t| value::value_date(t).is_some()), "a day YYMMDD")
+            }
             _ => (6, rest.get(..6).is_some_and(|t| value::date(t).is_some()), "a day YYMMDD"),
         };
         if !good {
@@ -118,7 +122,7 @@ impl<'c> Cursor<'c> {
     /// `HHMM` or `HHMMSS`.
     #[inline]
     pub(super) fn time(&mut self, name: &'static str, len: usize) -> Step {
-        if !self.rest().get(..len).is_some_and(|t| value::time(t).is_some()) {
+        if self.rest().get(..len).is_none_or(|t| value::time(t).is_none()) {
             return Err(self.fault(if len == 4 { "a time HHMM" } else { "a time HHMMSS" }));
         }
         self.take(name, Kind::Time, len);

@@ -136,7 +136,8 @@ pub fn split(tag: Tag, value: &[u8], parts: &mut Parts) -> Result<bool, ValueFau
     parts.len = 0;
     let Some((number, letter)) = tag.split() else { return Ok(false) };
     let mut cursor = Cursor::new(value, parts);
-    let result = form(number, letter, &mut cursor).and_then(|known| if known { cursor.end() } else { Ok(()) }.map(|()| known));
+    let result = form(number, letter, &mut cursor)
+        .and_then(|known| if known { cursor.end() } else { Ok(()) }.map(|()| known));
     if !matches!(result, Ok(true)) {
         parts.len = 0;
     }

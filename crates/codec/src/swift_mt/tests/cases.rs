@@ -84,7 +84,10 @@ fn bare_bodies() {
         (":20:A\n:25:1\n:62F:C100323EUR1,\n-\n:20:B\n:25:1\n-", vec!["MT940", "MT940"]),
         (":20:A\n:25:1\n\n:20:B\n:25:1\n", vec!["MT940", "MT940"]),
         (":20:A\r\n:61:110701CN50,00NZ10NONREF\r\n-\r\n", vec!["MT940"]),
-        ("ABNANL2A\n940\nABNANL2A\n:20:A\n:25:1\n-\nABNANL2A\n940\nABNANL2A\n:20:B\n:25:1\n-\n", vec!["MT940"; 2]),
+        (
+            "ABNANL2A\n940\nABNANL2A\n:20:A\n:25:1\n-\nABNANL2A\n940\nABNANL2A\n:20:B\n:25:1\n-\n",
+            vec!["MT940"; 2],
+        ),
         ("0000 01INGBNL2AXXXX00001\n942 00\n:20:A\n:25:1\n-XXX", vec!["MT942"]),
         (":940:\n:20:A\n:25:1\n\n:20:B\n:25:1\n", vec!["MT940", "MT940"]),
         (":20:A\n:34F:EURD0,00\n:90D:1EUR2,30\n", vec!["MT942"]),
@@ -103,7 +106,10 @@ fn bare_bodies() {
 #[test]
 fn between_messages() {
     let message = format!("{HEAD}{{4:\n:20:A\n-}}");
-    assert_eq!(told(&format!("\u{1}{message}\u{3}   \u{1}{message}\u{3}\n$\n$ {message}  \r\n")), ["MT103"; 3]);
+    assert_eq!(
+        told(&format!("\u{1}{message}\u{3}   \u{1}{message}\u{3}\n$\n$ {message}  \r\n")),
+        ["MT103"; 3]
+    );
     assert_eq!(told(&format!("{message}}}")), ["MT103", "garbage"]);
     assert!(lines("$\r\n \n").is_empty());
 }
@@ -115,7 +121,8 @@ fn sequences() {
         "{}{{4:\n:16R:SETDET\n:16R:AMT\n:19A::SETT//EUR1,\n:16S:AMT\n:22F::SETR//TRAD\n:16S:SETDET\n:16S:X\n-}}",
         HEAD.replace("I103", "I541")
     ))[0];
-    let paths: Vec<_> = (0..7).map(|n| line["fields"][n]["path"].as_str().unwrap_or("-").to_owned()).collect();
+    let paths: Vec<_> =
+        (0..7).map(|n| line["fields"][n]["path"].as_str().unwrap_or("-").to_owned()).collect();
     assert_eq!(paths, ["-", "SETDET", "SETDET/AMT", "SETDET", "SETDET", "-", "-"]);
     let cover = HEAD.replace("I103", "I202");
     let line = &lines(&format!(
@@ -196,7 +203,9 @@ fn days() {
 #[test]
 fn ibans() {
     assert!(value::is_iban(b"DE89370400440532013000") && value::is_iban(b"GB82WEST12345698765432"));
-    assert!(!value::is_iban(b"DE89370400440532010300") && !value::is_iban(b"DE89") && !value::is_iban(b"12345"));
+    assert!(
+        !value::is_iban(b"DE89370400440532010300") && !value::is_iban(b"DE89") && !value::is_iban(b"12345")
+    );
 }
 
 // A value that is not of its form is told, and the message is a message all the same.

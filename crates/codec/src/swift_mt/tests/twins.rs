@@ -186,7 +186,8 @@ proptest! {
 fn the_values_are_of_their_forms() {
     for (tag, value) in VALUES {
         let mut parts = super::super::parts::Parts::default();
-        let split = super::super::parts::split(super::super::Tag::new(tag.as_bytes()), value.as_bytes(), &mut parts);
+        let split =
+            super::super::parts::split(super::super::Tag::new(tag.as_bytes()), value.as_bytes(), &mut parts);
         assert_eq!(split, Ok(true), ":{tag}:{value}");
         check::agree_on_value(tag.as_bytes(), value.as_bytes()).expect("alike");
     }
@@ -198,7 +199,8 @@ fn sample_messages_are_good_and_agree() {
     let messages = sample::sample_messages(400, 7);
     check::agree(&Framer::default(), &messages).expect("alike");
     let mut out = Vec::new();
-    let summary = super::super::decode_json(&mut &messages[..], "s", &Framer::default(), &mut out).expect("memory");
+    let summary =
+        super::super::decode_json(&mut &messages[..], "s", &Framer::default(), &mut out).expect("memory");
     assert_eq!((summary.messages, summary.errors, summary.bad_values), (400, 0, 0));
     let mean = messages.len() / 400;
     assert!((500..=600).contains(&mean), "{mean} bytes a message");
