@@ -5,7 +5,9 @@ use crate::error::Error;
 use crate::fix::FixDecoder;
 use crate::jsonl;
 use crate::mapping::Mapping;
+use crate::swift::SwiftDecoder;
 use unitape_codec::fix::Framer;
+use unitape_codec::swift_mt;
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
@@ -22,6 +24,8 @@ pub enum Statefulness {
 pub enum Format {
     /// FIX tag=value, by a mapping.
     Fix(Box<Mapping>),
+    /// SWIFT MT, by a mapping.
+    Swift(Box<Mapping>),
     /// Events as JSON Lines.
     Events,
 }
@@ -31,6 +35,8 @@ pub enum Format {
 pub enum Decoder {
     /// FIX by a mapping.
     Fix(Box<FixDecoder>),
+    /// SWIFT MT by a mapping.
+    Swift(Box<SwiftDecoder>),
     /// Events as JSON Lines.
     Events,
 }
@@ -43,6 +49,7 @@ impl Format {
     pub fn by(mapping: Mapping) -> Result<Self, Error> {
         match mapping.format.as_str() {
             "fix" => Ok(Format::Fix(Box::new(mapping))),
+            "swift" => Ok(Format::Swift(Box::new(mapping))),
             other => Err(Error::Mapping {
                 origin: mapping.origin,
                 what: format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", ")),
@@ -54,6 +61,7 @@ impl Format {
     pub fn name(&self) -> &'static str {
         match self {
             Format::Fix(_) => "fix",
+            Format::Swift(_) => "swift",
             Format::Events => "events",
         }
     }
@@ -61,7 +69,7 @@ impl Format {
     /// Name and hash of the mapping.
     pub fn mapping(&self) -> Option<String> {
         match self {
-            Format::Fix(m) => Some(m.identity()),
+            Format::Fix(m) | Format::Swift(m) => Some(m.identity()),
             Format::Events => None,
         }
     }
@@ -69,7 +77,7 @@ impl Format {
     /// How the farm may cut it.
     pub fn statefulness(&self) -> Statefulness {
         match self {
-            Format::Fix(_) | Format::Events => Statefulness::Stateless,
+            Format::Fix(_) | Format::Swift(_) | Format::Events => Statefulness::Stateless,
         }
     }
 
@@ -80,6 +88,9 @@ impl Format {
     pub fn decoder(&self) -> Result<Decoder, Error> {
         Ok(match self {
             Format::Fix(mapping) => Decoder::Fix(Box::new(FixDecoder::new(Framer::default(), mapping)?)),
+            Format::Swift(mapping) => {
+                Decoder::Swift(Box::new(SwiftDecoder::new(swift_mt::Framer::default(), mapping)?))
+            }
             Format::Events => Decoder::Events,
         })
     }
@@ -111,13 +122,14 @@ impl Format {
     pub fn cut(&self, buf: &[u8]) -> usize {
         match self {
             Format::Fix(_) => Framer::default().cut(buf),
+            Format::Swift(_) => swift_mt::Framer::default().cut(buf),
             Format::Events => jsonl::cut(buf),
         }
     }
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 1] = ["fix"];
+const MAPPED: [&str; 2] = ["fix", "swift"];
 
 /// Whether a mapping can be compiled for its format.
 ///
@@ -133,6 +145,7 @@ impl Decoder {
         block.reset();
         match self {
             Decoder::Fix(d) => d.decode(block, source, known),
+            Decoder::Swift(d) => d.decode(block, source, known),
             Decoder::Events => jsonl::decode(block, source, known),
         }
         if block.eof {

@@ -6,6 +6,7 @@ use crate::mapping::Mapping;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
 
 const LOOK_BYTES: u64 = 64 << 10;
 
@@ -38,6 +39,10 @@ fn recognise(head: &[u8]) -> Option<Format> {
     if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
         return Some(Format::Events);
     }
+    if is_swift(text) {
+        let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
+        return Format::by(best).ok();
+    }
     let start = head.windows(5).position(|w| w == b"8=FIX")?;
     let end = head[start..].iter().position(|b| *b == 1)? + start;
     let begin_string = std::str::from_utf8(&head[start + 2..end]).ok()?;
@@ -49,6 +54,20 @@ fn recognise(head: &[u8]) -> Option<Format> {
     // The mapping that asks for most is the one that knows the file best.
     let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
     Format::by(best).ok()
+}
+
+/// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.
+fn is_swift(text: &[u8]) -> bool {
+    let mut fields = Fields::new();
+    let framer = Framer::default();
+    match fields.frame(&framer, text, 0, true) {
+        Frame::Message(message) if message.form == Form::Envelope => true,
+        // Two fields at least: one line in colons proves nothing.
+        Frame::Message(_) => fields.as_slice().len() > 1,
+        // The first message may be damaged, or longer than was looked at.
+        Frame::Bad { .. } => text.starts_with(b"{1:") && (contains(text, b"{2:") || contains(text, b"{4:")),
+        _ => false,
+    }
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `source` | feeds, their files, the intake that cuts them into blocks |
 //! | `block` | a stretch of bytes and the events made of it |
-//! | `decode`, `fix`, `jsonl` | bytes to events, by format |
+//! | `decode`, `fix`, `swift`, `jsonl` | bytes to events, by format |
 //! | `mapping` | how a message becomes events, in TOML |
 //! | `sequence`, `feed_state`, `bookkeeping` | ids, definitions, merge, place on the tape |
 //! | `consolidate` | all of it, on any number of workers |
@@ -44,6 +44,7 @@ pub mod mapping;
 pub mod quarantine;
 mod sequence;
 mod source;
+mod swift;
 
 pub use account::{Account, FeedSummary, Summary};
 pub use consolidate::{

@@ -37,6 +37,7 @@
 use super::bare;
 use super::blocks::{self, Scan};
 use super::fault::Fault;
+use super::tokens::{Tag, sub_blocks};
 use crate::fix::Span;
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
@@ -99,6 +100,18 @@ impl Message {
         let span = *self.blocks.get(number.checked_sub(1)?)?;
         let bare = self.form == Form::Bare && number == 4;
         (span.start > 0 || bare).then_some(span)
+    }
+
+    /// Of the acknowledgement in front, if there is one: whether it refuses the message (`451:1`, NAK).
+    #[must_use]
+    pub fn refused(&self, buf: &[u8]) -> Option<bool> {
+        if self.ack.is_empty() {
+            return None;
+        }
+        let blocks = self.ack.of(buf);
+        let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
+        let content = told.map_or(&[][..], |token| token.of(blocks));
+        Some(sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0"))
     }
 
     /// The text: the content of block 4.

@@ -144,7 +144,7 @@ impl Lines {
             text(&mut self.text, variant);
         }
         if !message.ack.is_empty() {
-            self.ack(message.ack.of(buf));
+            self.ack(message, buf);
         }
         if message.form == Form::Bare && !message.preface.is_empty() {
             self.put(format_args!(",\"preface\":"));
@@ -311,10 +311,11 @@ impl Lines {
     }
 
     /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
-    fn ack(&mut self, blocks: &[u8]) {
+    fn ack(&mut self, message: &Message, buf: &[u8]) {
+        let blocks = message.ack.of(buf);
         let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
         let content = told.map_or(&[][..], |token| token.of(blocks));
-        let refused = sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0");
+        let refused = message.refused(buf) == Some(true);
         self.put(format_args!(
             ",\"ack\":{{\"status\":\"{}\",\"fields\":",
             if refused { "NAK" } else { "ACK" }

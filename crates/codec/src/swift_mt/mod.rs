@@ -11,6 +11,7 @@
 //! | [`Fields`], [`sub_blocks`], [`MsgType`] | tags and values, parts of blocks 3 and 5, the type |
 //! | [`parts`] | the named components of a value: date, currency, amount, account, BIC, … |
 //! | [`value`] | components as plain integers: amounts, dates |
+//! | [`entries`] | the lines of a statement, as JSON |
 //! | [`decode_json`] | what `unitape decode swift --json` prints |
 //!
 //! All message types are read at the level of tags; the common fields have components. Nothing is copied and
@@ -40,6 +41,7 @@ mod blocks;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
+mod entries;
 mod fault;
 mod frame;
 mod header;
@@ -58,6 +60,7 @@ mod tokens;
 pub mod value;
 
 pub use crate::fix::Span;
+pub use entries::entries;
 pub use fault::{Code, Fault, ValueFault};
 pub use frame::{Form, Frame, Framer, Message, PREFACE_BYTES, PREFACE_LINES};
 pub use header::header;

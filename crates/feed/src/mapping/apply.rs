@@ -253,7 +253,7 @@ impl Writer<'_> {
         for field in &plan.fields {
             let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
             let Some(found) = found else {
-                if field.spec.required {
+                if field.required {
                     return Err(refused::<M>(Refusal::Missing, field, b""));
                 }
                 continue;

@@ -322,7 +322,8 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             (.., Slot::Nanos { .. } | Slot::MillisAfter { .. }) => Way::Time,
             _ => Way::AsItIs,
         };
-        Ok(FieldPlan { spec, from, or, way, table, suffix, path })
+        let required = spec.required || long.required;
+        Ok(FieldPlan { spec, required, from, or, way, table, suffix, path })
     }
 
     fn conditions(&mut self, when: &BTreeMap<String, String>, each: Option<usize>) -> Step<Vec<Cond>> {

@@ -35,7 +35,8 @@
 //! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
 //! `{ const = "XJSE" }`, or the value of a group entry that is picked by a key:
 //! `{ group = "453", key = "452", is = "3", value = "448" }`. A group that looks different in different
-//! messages is told several times, under names of its own with `count = "268"`.
+//! messages is told several times, under names of its own with `count = "268"`. With `required = true` a message
+//! without the value is refused, also where the event could do without it.
 //!
 //! The example is FIX, whose paths are tags. How another format spells its paths is told in its module; all
 //! else is the same for all of them:
@@ -209,6 +210,8 @@ pub struct FieldTable {
     pub table: Option<String>,
     pub r#else: Option<Otherwise>,
     pub suffix: Option<String>,
+    #[serde(default)]
+    pub required: bool,
     pub group: Option<String>,
     pub key: Option<String>,
     pub is: Option<String>,
@@ -280,6 +283,7 @@ impl Mapping {
 const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/jse-fix50-indices.toml"),
     include_str!("../../../../mappings/fix44-orders.toml"),
+    include_str!("../../../../mappings/swift-mt.toml"),
 ];
 
 #[cfg(test)]
@@ -295,7 +299,7 @@ mod tests {
     #[test]
     fn shipped_mappings_compile_and_have_names_of_their_own() {
         let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
-        assert_eq!(names, ["jse-fix50-indices", "fix44-orders"]);
+        assert_eq!(names, ["jse-fix50-indices", "fix44-orders", "swift-mt"]);
     }
 
     #[test]

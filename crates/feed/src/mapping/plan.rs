@@ -96,6 +96,8 @@ pub enum From {
 pub struct FieldPlan {
     /// The field.
     pub spec: &'static Spec,
+    /// Without a value the message is refused.
+    pub required: bool,
     /// Where its value comes from.
     pub from: From,
     /// Where else, if it is not there.

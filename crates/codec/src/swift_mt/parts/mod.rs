@@ -46,6 +46,53 @@ pub enum Kind {
     Time,
 }
 
+/// All names of components, sorted.
+pub const NAMES: &[&str] = &[
+    "account",
+    "address",
+    "amount",
+    "balance",
+    "bank_reference",
+    "bic",
+    "code",
+    "count",
+    "country",
+    "currency",
+    "currency2",
+    "date",
+    "description",
+    "details",
+    "entry_date",
+    "flag",
+    "fraction",
+    "funds",
+    "id",
+    "id_code",
+    "id_country",
+    "information",
+    "isin",
+    "issuer",
+    "lines",
+    "location",
+    "mark",
+    "name",
+    "narrative",
+    "number",
+    "offset",
+    "place",
+    "price",
+    "qualifier",
+    "quantity",
+    "rate",
+    "reference",
+    "sequence",
+    "sign",
+    "subfunction",
+    "time",
+    "total",
+    "type",
+];
+
 /// A component: its name, its kind and where it stands in the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {

@@ -190,6 +190,10 @@ fn the_values_are_of_their_forms() {
             super::super::parts::split(super::super::Tag::new(tag.as_bytes()), value.as_bytes(), &mut parts);
         assert_eq!(split, Ok(true), ":{tag}:{value}");
         check::agree_on_value(tag.as_bytes(), value.as_bytes()).expect("alike");
+        // Mappings know a component by its name.
+        for part in parts.as_slice() {
+            assert!(super::super::parts::NAMES.binary_search(&part.name).is_ok(), "{}", part.name);
+        }
     }
 }
 

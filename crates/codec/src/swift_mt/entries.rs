@@ -1,0 +1,116 @@
+//! The lines of a statement as JSON: each `61` with the `86` behind it.
+
+use super::fault::ValueFault;
+use super::parts::{self, Kind, Parts};
+use super::tokens::{Tag, Token};
+use super::value;
+use crate::lines::value as text;
+use std::io::Write;
+use unitape_model::Amount;
+
+/// Appends the statement lines of `fields` to `out` as a JSON array; false if there are none.
+///
+/// A line is `{"date":…,"entry_date":…,"amt":…,"mark":…,"funds":…,"type":…,"ref":…,"bank_ref":…,"details":…,
+/// "info":…}`, as far as it has them: `amt` is what the line adds to the account (less than zero for `D` and `RC`),
+/// exact and in canonical form, `info` are the `86` right behind it.
+///
+/// # Errors
+/// With the index of a line that is not of its form; what was appended is of no use then.
+///
+/// ```
+/// use unitape_codec::swift_mt::{Fields, entries};
+///
+/// let text = b":61:200101D65,00NMSCREF//B1\r\n:86:coffee\r\n:62F:C200101EUR1,";
+/// let mut fields = Fields::new();
+/// fields.read(text);
+/// let mut out = Vec::new();
+/// assert_eq!(entries(text, fields.as_slice(), &mut out), Ok(true));
+/// assert_eq!(
+///     String::from_utf8(out).unwrap(),
+///     r#"[{"date":"2020-01-01","amt":"-65","mark":"D","type":"NMSC","ref":"REF","bank_ref":"B1","info":"coffee"}]"#
+/// );
+/// ```
+pub fn entries(all: &[u8], fields: &[Token], out: &mut Vec<u8>) -> Result<bool, (usize, ValueFault)> {
+    let mut parts = Parts::default();
+    let mut open = false;
+    out.push(b'[');
+    let mut at = 0;
+    while let Some(n) = fields[at..].iter().position(|token| token.tag == Tag::new(b"61")) {
+        at += n;
+        let line = fields[at].of(all);
+        parts::split(Tag::new(b"61"), line, &mut parts).map_err(|fault| (at, fault))?;
+        out.extend_from_slice(if open { b",{" } else { b"{" });
+        open = true;
+        self::line(line, &parts, out);
+        at += 1;
+        let info = fields[at..].iter().take_while(|token| token.tag == Tag::new(b"86"));
+        for (n, token) in info.enumerate() {
+            // Banks that break a narrative over several fields mean one of several lines.
+            if n == 0 {
+                out.extend_from_slice(b",\"info\":");
+                text(out, token.of(all));
+            } else if out.last() == Some(&b'"') {
+                let from = out.len();
+                text(out, token.of(all));
+                join(out, from);
+            }
+            at += 1;
+        }
+        out.push(b'}');
+    }
+    out.push(b']');
+    Ok(open)
+}
+
+/// Makes of `"a""b"`, where the second starts at `from`, `"a\nb"`. What is not text (hex) stands alone in its
+/// first field.
+fn join(out: &mut Vec<u8>, from: usize) {
+    if out[from] == b'"' {
+        out[from - 1] = b'\\';
+        out[from] = b'n';
+    } else {
+        out.truncate(from);
+    }
+}
+
+fn line(value: &[u8], parts: &Parts, out: &mut Vec<u8>) {
+    let get = |name| parts.get(value, name);
+    let day = get("date").and_then(value::value_date);
+    out.extend_from_slice(b"\"date\":\"");
+    if let Some(day) = day {
+        day.write(out);
+    }
+    out.push(b'"');
+    if let Some(entry) = get("entry_date").zip(day).and_then(|(text, day)| value::entry_date(text, day)) {
+        out.extend_from_slice(b",\"entry_date\":\"");
+        entry.write(out);
+        out.push(b'"');
+    }
+    let mark = get("mark").unwrap_or_default();
+    // A reversal of a credit takes away, one of a debit gives back.
+    let less = matches!(mark, b"D" | b"RC" | b"ED");
+    let amount = get("amount").and_then(value::amount);
+    if let Some(amount) = amount
+        && let Ok(amount) = Amount::new(
+            if less { -i128::from(amount.mantissa) } else { amount.mantissa.into() },
+            amount.exponent,
+        )
+    {
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, ",\"amt\":\"{amount}\"");
+    }
+    for (name, part) in [
+        ("mark", "mark"),
+        ("funds", "funds"),
+        ("type", "type"),
+        ("ref", "reference"),
+        ("bank_ref", "bank_reference"),
+        ("details", "details"),
+    ] {
+        if let Some(bytes) = get(part) {
+            let _ = write!(out, ",\"{name}\":");
+            text(out, bytes);
+        }
+    }
+    debug_assert!(parts.part("amount").is_some_and(|part| part.kind == Kind::Amount));
+}

@@ -1,0 +1,201 @@
+//! How mappings name the fields of a SWIFT message.
+//!
+//! | path | is |
+//! |---|---|
+//! | `type`, `category` | `103` and `1`, `ACK`, `NAK`; not there where nothing tells |
+//! | `ack` | `ACK` or `NAK` where an acknowledgement stands in front of the message |
+//! | `variant` | field 119 of block 3: `COV`, `STP`, `REMIT` |
+//! | `time` | the event time, see [`super`] |
+//! | `entries` | the lines of a statement (`61`, `86`), for fields that are lists |
+//! | `1.terminal`, `2.sender`, `2.receiver`, … | parts of blocks 1 and 2; `2.moment`: output day and time |
+//! | `3.108`, `5.CHK` | a field of block 3 or 5 |
+//! | `32A`, `32A.amount` | a field, a component of it; the first of its tag that the message has |
+//! | `50a.name` | the same with any option: `50A`, `50F`, `50K`, … |
+//! | `98A:SETT.date` | the one with this qualifier |
+//! | `FIAC/97A:SAFE.account` | the one in this sequence, innermost; `B/50a.name` in sequence B of a cover payment |
+//! | `60a.signed`, `19A:SETT.signed` | the amount with its sign: less than zero for mark `D` and sign `N` |
+//! | `98C:PREP.moment`, `13D.moment` | day and time as a moment |
+
+use crate::mapping::Dialect;
+use unitape_codec::swift_mt::parts;
+
+/// SWIFT names its fields by tag.
+#[derive(Clone, Copy, Debug)]
+pub struct SwiftDialect;
+
+/// A place in a message.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Path {
+    /// `type`.
+    Type,
+    /// `category`.
+    Category,
+    /// `ack`.
+    Ack,
+    /// `variant`.
+    Variant,
+    /// `time`.
+    Time,
+    /// `entries`.
+    Entries,
+    /// Block and part.
+    Block(u8, String),
+    /// A field of the text, whole or a part of it.
+    Field(Field, Option<String>),
+}
+
+/// A field of the text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Field {
+    /// The sequence it must stand in.
+    pub sequence: Option<String>,
+    /// The tag's number.
+    pub number: u8,
+    /// The tag's letter, 0 for none; `None` is any.
+    pub option: Option<u8>,
+    /// Its qualifier.
+    pub qualifier: Option<String>,
+}
+
+impl Dialect for SwiftDialect {
+    type Path = Path;
+    const TYPE_PATH: &'static str = "type";
+    const COUNTED_GROUPS: bool = false;
+
+    fn path(&self, text: &str) -> Result<Path, String> {
+        match text {
+            "type" => return Ok(Path::Type),
+            "category" => return Ok(Path::Category),
+            "ack" => return Ok(Path::Ack),
+            "variant" => return Ok(Path::Variant),
+            "time" => return Ok(Path::Time),
+            "entries" => return Ok(Path::Entries),
+            _ => {}
+        }
+        if let Some((block @ ("1" | "2" | "3" | "5"), part)) = text.split_once('.') {
+            return block_part(block, part).ok_or_else(|| format!("block {block} has no part `{part}`"));
+        }
+        let (sequence, rest) = match text.split_once('/') {
+            Some((sequence, rest)) if is_plain(sequence, 16) => (Some(sequence.to_owned()), rest),
+            Some((sequence, _)) => return Err(format!("`{sequence}` is no sequence")),
+            None => (None, text),
+        };
+        let (rest, part) = match rest.split_once('.') {
+            Some((rest, part)) => (rest, Some(part)),
+            None => (rest, None),
+        };
+        let (tag, qualifier) = match rest.split_once(':') {
+            Some((tag, qualifier)) if qualifier.len() == 4 && is_plain(qualifier, 4) => {
+                (tag, Some(qualifier))
+            }
+            Some((_, qualifier)) => return Err(format!("`{qualifier}` is no qualifier of four letters")),
+            None => (rest, None),
+        };
+        let (number, option) = match *tag.as_bytes() {
+            [a @ b'0'..=b'9', b @ b'0'..=b'9', ref rest @ ..] => {
+                let option = match rest {
+                    [] => Some(0),
+                    [b'a'] => None,
+                    [letter @ b'A'..=b'Z'] => Some(*letter),
+                    _ => return Err(format!("`{tag}` is no tag")),
+                };
+                ((a - b'0') * 10 + b - b'0', option)
+            }
+            _ => return Err(format!("`{tag}` is no tag")),
+        };
+        if let Some(part) = part
+            && !matches!(part, "signed" | "moment")
+            && parts::NAMES.binary_search(&part).is_err()
+        {
+            return Err(format!("no field has a part `{part}`"));
+        }
+        let field = Field { sequence, number, option, qualifier: qualifier.map(str::to_owned) };
+        Ok(Path::Field(field, part.map(str::to_owned)))
+    }
+
+    fn framing(&self) -> Vec<Path> {
+        let mark = |option| Field { sequence: None, number: 16, option: Some(option), qualifier: None };
+        vec![Path::Field(mark(b'R'), None), Path::Field(mark(b'S'), None)]
+    }
+
+    fn container(&self, path: &Path) -> Option<Path> {
+        match path {
+            Path::Field(field, Some(_)) => Some(Path::Field(field.clone(), None)),
+            // The lines are told by the list; what stands behind the balances is not.
+            _ => None,
+        }
+    }
+}
+
+/// Parts of blocks 1 and 2 by name, of 3 and 5 by tag.
+fn block_part(block: &str, part: &str) -> Option<Path> {
+    let known = match block {
+        "1" => matches!(part, "application" | "service" | "terminal" | "session" | "sequence"),
+        "2" => matches!(
+            part,
+            "direction"
+                | "type"
+                | "receiver"
+                | "priority"
+                | "monitoring"
+                | "obsolescence"
+                | "input_time"
+                | "input_date"
+                | "sender"
+                | "session"
+                | "sequence"
+                | "output_date"
+                | "output_time"
+                | "moment"
+        ),
+        _ => is_plain(part, 4),
+    };
+    known.then(|| Path::Block(block.as_bytes()[0] - b'0', part.to_owned()))
+}
+
+fn is_plain(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A path that is misspelled and yet taken is a field that never has a value.
+    #[test]
+    fn paths_are_read_or_refused() {
+        for good in [
+            "type",
+            "ack",
+            "entries",
+            "32A",
+            "32A.amount",
+            "50a.name",
+            "98A:SETT.date",
+            "FIAC/97A:SAFE.account",
+            "B/50a.name",
+            "60a.signed",
+            "2.sender",
+            "2.moment",
+            "3.108",
+            "5.CHK",
+            "25a",
+        ] {
+            assert!(SwiftDialect.path(good).is_ok(), "{good}: {:?}", SwiftDialect.path(good));
+        }
+        for (bad, says) in [
+            ("", "no tag"),
+            ("3A", "no tag"),
+            ("32AB", "no tag"),
+            ("32b", "no tag"),
+            ("32A.amt", "no field has a part `amt`"),
+            ("98A:SET.date", "no qualifier"),
+            ("fiac/97A", "no sequence"),
+            ("2.name", "block 2 has no part `name`"),
+            ("4.20", "no tag"),
+        ] {
+            let error = SwiftDialect.path(bad).expect_err(bad);
+            assert!(error.contains(says), "{bad}: {error}");
+        }
+    }
+}

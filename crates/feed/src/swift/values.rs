@@ -1,0 +1,172 @@
+//! Values found in a message, and how they are read.
+
+use super::wants::PartOf;
+use unitape_codec::swift_mt::parts::{Kind, Part, Parts};
+use unitape_codec::swift_mt::{Span, ValueFault, value};
+
+/// A value: where it stands, and what it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    start: u32,
+    end: u32,
+    pub(super) is: Is,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Is {
+    /// A component, or lines of text.
+    Part(Kind),
+    /// An amount, and whether it is less than zero.
+    Signed(bool),
+    /// Nanoseconds since 1970 in UTC.
+    Moment(i64),
+    /// The type of the message.
+    Kind,
+    /// Of an acknowledgement: whether it is a refusal.
+    Ack(bool),
+    /// One letter.
+    Letter(u8),
+    /// The lines of the statement.
+    Entries,
+    /// Not of its tag's form.
+    Invalid,
+}
+
+impl Found {
+    #[inline]
+    pub(super) fn at((start, end): (usize, usize), is: Is) -> Self {
+        Self { start: start as u32, end: end as u32, is }
+    }
+
+    pub(super) fn is_moment(&self) -> bool {
+        matches!(self.is, Is::Moment(_))
+    }
+
+    fn of<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
+        buf.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
+    pub(super) fn letter(&self) -> &'static [u8] {
+        const LETTERS: &[u8] = b"0123456789";
+        match self.is {
+            Is::Letter(letter) => LETTERS.iter().position(|l| *l == letter).map_or(b"", |n| &LETTERS[n..=n]),
+            _ => b"",
+        }
+    }
+
+    /// As plain text.
+    pub(super) fn text<'v>(&self, buf: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        let text = self.of(buf);
+        scratch.clear();
+        match self.is {
+            Is::Part(Kind::Lines | Kind::Text) if !text.contains(&b'\r') => return text,
+            Is::Part(Kind::Lines | Kind::Text) => {
+                for (n, byte) in text.iter().enumerate() {
+                    if *byte != b'\r' || text.get(n + 1) != Some(&b'\n') {
+                        scratch.push(*byte);
+                    }
+                }
+            }
+            Is::Part(Kind::Amount) => value::write_amount(text, scratch),
+            Is::Signed(less) => {
+                // Nothing is not less than nothing.
+                if less && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
+                    scratch.push(b'-');
+                }
+                value::write_amount(text, scratch);
+            }
+            Is::Part(kind) => match day(kind, text) {
+                Some(day) => day.write(scratch),
+                None => return text,
+            },
+            _ => return text,
+        }
+        scratch
+    }
+
+    /// As nanoseconds since 1970 in UTC.
+    pub(super) fn nanos(&self, buf: &[u8]) -> Option<i64> {
+        match self.is {
+            Is::Moment(nanos) => Some(nanos),
+            Is::Part(kind) => day(kind, self.of(buf)).map(value::Day::nanos),
+            _ => None,
+        }
+    }
+}
+
+fn day(kind: Kind, text: &[u8]) -> Option<value::Day> {
+    match kind {
+        Kind::Date => value::date(text),
+        Kind::ValueDate => value::value_date(text),
+        Kind::DateLong => value::date_long(text),
+        _ => None,
+    }
+}
+
+/// What the mapping asks of a value that stands at `whole`, which was taken apart with this result.
+pub(super) fn part(
+    want: &PartOf,
+    result: Result<bool, ValueFault>,
+    parts: &Parts,
+    value: &[u8],
+    whole: (usize, usize),
+) -> Option<Found> {
+    if result.is_err() {
+        return Some(Found::at(whole, Is::Invalid));
+    }
+    let place = |part: &Part| (whole.0 + part.start as usize, whole.0 + part.end as usize);
+    match want {
+        PartOf::Whole => Some(Found::at(whole, Is::Part(Kind::Lines))),
+        PartOf::Named(name) => parts.part(name).map(|part| Found::at(place(part), Is::Part(part.kind))),
+        PartOf::Signed => {
+            let amount = parts.as_slice().iter().find(|part| part.kind == Kind::Amount)?;
+            let mark = parts.get(value, "mark").unwrap_or_default();
+            let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
+            Some(Found::at(place(amount), Is::Signed(less)))
+        }
+        PartOf::Moment => {
+            let part = parts.part("date")?;
+            let nanos = day(part.kind, part.of(value))?.nanos();
+            let seconds = parts.get(value, "time").and_then(value::time).unwrap_or(0);
+            Some(Found::at(whole, Is::Moment(nanos + (seconds - distance(parts, value)) * NANOS)))
+        }
+    }
+}
+
+/// What the mapping asks of block 1 or 2.
+pub(super) fn of_header(
+    name: &str,
+    result: Result<bool, ValueFault>,
+    parts: &Parts,
+    content: &[u8],
+    span: Span,
+) -> Option<Found> {
+    if result.is_err() {
+        return Some(Found::at((span.start, span.end), Is::Invalid));
+    }
+    if name == "moment" {
+        let day = value::date(parts.get(content, "output_date")?)?;
+        let seconds = value::time(parts.get(content, "output_time")?)?;
+        return Some(Found::at((span.start, span.end), Is::Moment(day.nanos() + seconds * NANOS)));
+    }
+    let part = parts.part(name)?;
+    let place = (span.start + part.start as usize, span.start + part.end as usize);
+    Some(Found::at(place, Is::Part(part.kind)))
+}
+
+const NANOS: i64 = 1_000_000_000;
+
+/// Seconds east of UTC, as far as the value says.
+fn distance(parts: &Parts, text: &[u8]) -> i64 {
+    let Some(offset) = parts.get(text, "offset") else { return 0 };
+    // `98E` may have hours alone.
+    let seconds = match *offset {
+        [a @ b'0'..=b'9', b @ b'0'..=b'9'] => i64::from((a - b'0') * 10 + b - b'0') * 3600,
+        _ => value::time(offset).unwrap_or(0),
+    };
+    match parts.get(text, "sign") {
+        Some(b"-" | b"N") => -seconds,
+        _ => seconds,
+    }
+}

@@ -1,0 +1,138 @@
+//! Which fields of a message the mapping asks for, found by tag.
+
+use super::path::{Field, Path};
+use crate::mapping::Places;
+
+/// A field of the text that the mapping names.
+#[derive(Debug)]
+pub(super) struct Want {
+    option: Option<u8>,
+    sequence: Option<Box<[u8]>>,
+    qualifier: Option<Box<[u8]>>,
+    /// What of it.
+    pub(super) part: PartOf,
+    /// Where it goes; 0 is nowhere.
+    pub(super) slot: u8,
+    /// The group whose entries it is a member of, and whether it begins one.
+    pub(super) group: Option<(u8, bool)>,
+}
+
+/// What of a field is wanted.
+#[derive(Debug)]
+pub(super) enum PartOf {
+    Whole,
+    Named(Box<str>),
+    Signed,
+    Moment,
+}
+
+/// A part of a block, and its slot.
+#[derive(Debug)]
+pub(super) struct WantBlock {
+    pub(super) block: u8,
+    pub(super) part: Box<str>,
+    pub(super) slot: u8,
+}
+
+/// All that the mapping asks for.
+#[derive(Debug)]
+pub(super) struct Wants {
+    /// By the tag's number.
+    fields: Vec<Vec<Want>>,
+    pub(super) blocks: Vec<WantBlock>,
+    /// Slots of what is not a field; 0 where it is not asked for.
+    pub(super) kind: u8,
+    pub(super) category: u8,
+    pub(super) ack: u8,
+    pub(super) variant: u8,
+    pub(super) time: u8,
+    pub(super) entries: u8,
+    /// Unlisted fields are kept.
+    pub(super) keeps: bool,
+    pub(super) groups: usize,
+}
+
+/// The sequence in hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'p> {
+    /// The innermost `16R`.
+    pub(super) innermost: &'p [u8],
+    /// Sequence B of a cover payment.
+    pub(super) cover: bool,
+}
+
+impl Wants {
+    pub(super) fn new(places: &Places<Path>) -> Self {
+        let slot = |path: &Path| places.message.get(path).copied().unwrap_or(0);
+        let mut this = Self {
+            fields: (0..100).map(|_| Vec::new()).collect(),
+            blocks: Vec::new(),
+            kind: slot(&Path::Type),
+            category: slot(&Path::Category),
+            ack: slot(&Path::Ack),
+            variant: slot(&Path::Variant),
+            time: slot(&Path::Time),
+            entries: slot(&Path::Entries),
+            keeps: places.keeps,
+            groups: places.groups.len(),
+        };
+        for (path, &slot) in &places.message {
+            match path {
+                Path::Block(block, part) if slot != 0 => {
+                    this.blocks.push(WantBlock { block: *block, part: part.as_str().into(), slot });
+                }
+                // A member of a group that stands in none of its entries is a field like any other.
+                Path::Field(..)
+                    if slot == 0 && places.groups.iter().any(|g| g.members.contains_key(path)) => {}
+                Path::Field(field, part) => this.add(field, part.as_deref(), slot, None),
+                _ => {}
+            }
+        }
+        for (g, group) in places.groups.iter().enumerate() {
+            for (path, &slot) in &group.members {
+                if let Path::Field(field, part) = path {
+                    let first = *path == group.delimiter;
+                    this.add(field, part.as_deref(), slot, Some((g as u8, first)));
+                }
+            }
+        }
+        this
+    }
+
+    fn add(&mut self, field: &Field, part: Option<&str>, slot: u8, group: Option<(u8, bool)>) {
+        let bytes = |text: &Option<String>| text.as_ref().map(|t| t.as_bytes().into());
+        self.fields[usize::from(field.number)].push(Want {
+            option: field.option,
+            sequence: bytes(&field.sequence),
+            qualifier: bytes(&field.qualifier),
+            part: match part {
+                None => PartOf::Whole,
+                Some("signed") => PartOf::Signed,
+                Some("moment") => PartOf::Moment,
+                Some(name) => PartOf::Named(name.into()),
+            },
+            slot,
+            group,
+        });
+    }
+
+    /// What is asked for of fields of this number.
+    #[inline]
+    pub(super) fn of(&self, number: u8) -> &[Want] {
+        &self.fields[usize::from(number)]
+    }
+}
+
+impl Want {
+    /// Whether this field is meant.
+    #[inline]
+    pub(super) fn is(&self, letter: u8, value: &[u8], place: Place<'_>) -> bool {
+        self.option.is_none_or(|option| option == letter)
+            && self.qualifier.as_deref().is_none_or(|q| value.get(1..5) == Some(q) && value[0] == b':')
+            && match self.sequence.as_deref() {
+                None => !place.cover,
+                Some(b"B") if place.innermost.is_empty() => place.cover,
+                Some(sequence) => sequence == place.innermost,
+            }
+    }
+}

@@ -1,0 +1,302 @@
+//! SWIFT feeds: real files to the message, and the same tape however they are cut.
+
+mod common;
+
+use common::{assert_same, feed, run};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use unitape_codec::events::{Form, Sources, write_event};
+use unitape_codec::swift_mt::sample::sample_messages;
+use unitape_feed::{Account, Feed, Format, quarantine};
+use unitape_model::Event;
+use unitape_tape::{Reader, Start};
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/swift")
+}
+
+fn named(path: &Path) -> Feed {
+    let format = Format::named("swift", "swift-mt").unwrap();
+    Feed { name: "swift".to_owned(), format, files: vec![path.to_owned()] }
+}
+
+/// The events of the tape, as their lines.
+fn events(dir: &Path) -> Vec<Value> {
+    let names = Account::of(dir).unwrap().dictionary;
+    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut lines = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
+        let mut out = Vec::new();
+        write_event(&mut out, &event, 0, &names, &Sources::default(), Form::Plain);
+        lines.push(serde_json::from_slice(&out).unwrap());
+    }
+    lines
+}
+
+/// How many were refused for each reason.
+fn reasons(dir: &Path) -> BTreeMap<String, usize> {
+    let mut reasons = BTreeMap::new();
+    for entry in quarantine::list(dir).unwrap() {
+        *reasons.entry(entry.reason).or_default() += 1;
+    }
+    reasons
+}
+
+/// Runs one file, recognised by its content, and gives the account: messages, events by kind, ignored, refused.
+fn account_of(file: &Path) -> (tempfile::TempDir, [u64; 4]) {
+    let dir = tempfile::tempdir().unwrap();
+    let s = run(dir.path(), &[feed(file)], 2, 64 << 10).summary;
+    let kind = |name| s.by_kind.get(name).copied().unwrap_or(0);
+    assert!(Account::of(dir.path()).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    assert_eq!(s.events, kind("payment") + kind("statement"));
+    assert_eq!(s.messages, s.events + s.ignored + s.quarantined, "{}", file.display());
+    (dir, [kind("payment"), kind("statement"), s.ignored, s.quarantined])
+}
+
+// Every message of the samples is an event, known and not wanted, or refused for a reason that is right.
+#[test]
+fn every_sample_is_accounted_for() {
+    for (file, expected) in [
+        ("prowide/MT101.fin", [0, 0, 1, 0]),
+        ("prowide/MT103-bulk-with-ack.rje", [3, 0, 0, 0]),
+        // Behind the last message stands a brace and a dollar.
+        ("prowide/MT103-out-ack.rje", [13, 0, 0, 1]),
+        ("prowide/MT305.fin", [0, 0, 1, 1]),
+        ("prowide/MT320.txt", [0, 0, 1, 1]),
+        ("prowide/MT340.fin", [0, 0, 1, 0]),
+        ("prowide/MT360.fin", [0, 0, 1, 0]),
+        ("prowide/SWIFTMT300_0000039099_0002.txt", [0, 0, 1, 0]),
+        ("mt940/ASNB/mt940.txt", [0, 31, 0, 0]),
+        ("mt940/ASNB/mt940_with_spaces_for_entry_date.txt", [0, 31, 0, 0]),
+        ("mt940/citi/mt940.txt", [0, 1, 0, 0]),
+        ("mt940/betterplace/sepa_mt9401.sta", [0, 26, 0, 0]),
+        ("mt940/betterplace/sepa_snippet.sta", [0, 2, 0, 0]),
+        ("mt940/betterplace/with_binary_character.sta", [0, 2, 0, 0]),
+        ("mt940/cmxl/mt940.sta", [0, 3, 0, 0]),
+        ("mt940/jejik/abnamro.sta", [0, 2, 0, 0]),
+        ("mt940/jejik/generic.sta", [0, 2, 0, 0]),
+        ("mt940/jejik/ing.sta", [0, 1, 0, 0]),
+        ("mt940/jejik/knab.sta", [0, 2, 0, 0]),
+        ("mt940/jejik/postfinance.sta", [0, 2, 0, 0]),
+        ("mt940/jejik/rabobank-iban.sta", [0, 2, 0, 0]),
+        ("mt940/jejik/rabobank.sta", [0, 4, 0, 0]),
+        ("mt940/jejik/sns.sta", [0, 2, 0, 0]),
+        ("mt940/jejik/triodos.sta", [0, 1, 0, 0]),
+        ("mt940/self-provided/mt942.sta", [0, 1, 0, 0]),
+        // Its second statement names no account.
+        ("mt940/self-provided/multiline.sta", [0, 1, 0, 1]),
+    ] {
+        let (dir, found) = account_of(&vectors().join(file));
+        assert_eq!(found, expected, "{file}: {:?}", quarantine::list(dir.path()).unwrap());
+    }
+    // Types in turn; what is refused there is no whole message of its type, or is damaged: the codec's own
+    // tests name each.
+    let (dir, found) = account_of(&vectors().join("prowide/unit_test_messages.rje"));
+    assert_eq!(found, [52, 4, 44, 30]);
+    let reasons = reasons(dir.path());
+    let expected = [
+        ("bad_block", 1),
+        ("bad_time", 10),
+        ("bad_value", 1),
+        ("garbage", 6),
+        ("malformed_field", 1),
+        ("missing", 10),
+        ("no_rule", 1),
+    ];
+    assert_eq!(reasons, expected.map(|(reason, n)| (reason.to_owned(), n)).into());
+}
+
+// Fragments too: a line or two without account or time is refused, and nothing of any file is left out.
+#[test]
+fn every_file_is_accounted_for() {
+    let (mut files, mut total) = (0, [0; 5]);
+    let mut todo = vec![vectors()];
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let is = |ext: &str| path.extension().is_some_and(|e| e == ext);
+            let licence = path.file_name().is_some_and(|name| name == "LICENSE.txt");
+            if path.is_dir() {
+                todo.push(path);
+            } else if (is("sta") || is("txt") || is("fin") || is("rje")) && !licence {
+                let dir = tempfile::tempdir().unwrap();
+                let s = run(dir.path(), &[named(&path)], 1, 64 << 10).summary;
+                assert_eq!(s.messages, s.events + s.ignored + s.quarantined, "{}", path.display());
+                files += 1;
+                for (total, n) in
+                    total.iter_mut().zip([s.messages, s.events, s.ignored, s.quarantined, s.duplicates])
+                {
+                    *total += n;
+                }
+            }
+        }
+    }
+    assert_eq!((files, total), (59, [307, 199, 50, 58, 0]));
+}
+
+// What the fields of each kind of message become.
+#[test]
+fn messages_become_the_right_events() {
+    let head = |kind: &str| {
+        format!("{{1:F01AAAABEBBAXXX0000000000}}{{2:O{kind}0915260302BBBBDEFFAXXX00000000002603020930N}}")
+    };
+    let messages = [
+        format!(
+            "{}{{3:{{121:eb6305c9}}}}{{4:\r\n:20:REF1\r\n:23B:CRED\r\n:32A:260303EUR9500,50\r\n:50K:/DE1\r\nPAYER\r\nSTREET\r\nTOWN\r\n\
+             :52A:CCCCFRPP\r\n:57A:DDDDUS33\r\n:59:/GB2\r\nPAID\r\n:71A:SHA\r\n:72:/A/\r\n//B\r\n-}}",
+            head("103")
+        ),
+        format!(
+            "{}{{3:{{119:COV}}}}{{4:\n:20:REF2\n:21:REL\n:32A:260302USD1,\n:58A:/1\nEEEECHZZ\n:50F:/2\n1/PAYER\n3/DE\n:57A:FFFFNL2A\n:59:/3\nPAID\n-}}",
+            head("202")
+        ),
+        format!("{}{{4:\n:20:REF3\n:21:REL\n:32A:260302USD1,\n:52D:/9\nBANK\nTOWN\n:58A:EEEECHZZ\n-}}", head("202")),
+        format!(
+            "{}{{4:\n:16R:GENL\n:20C::SEME//S1\n:23G:NEWM\n:98C::PREP//20260302081500\n:16S:GENL\n:16R:FIAC\n:97A::SAFE//77\n:16S:FIAC\n\
+             :16R:SETPRTY\n:95P::SELL//GGGGESMM\n:97A::SAFE//88\n:16S:SETPRTY\n:35B:ISIN GB00BH4HKS39\nVODAFONE\n\
+             :19A::DEAL//EUR1,\n:19A::SETT//EUR123456,50\n-}}",
+            head("541")
+        ),
+        ":20:S1\n:25:NL81\n:28C:1/2\n:60F:D260302EUR444,29\n:61:2603020303RC65,00FMSCREF//BANK\nmore\n:86:a\n:86:b\n\
+         :62F:C260303EUR379,30\n:64:D260303EUR1,\n:86:to the owner\n-\n"
+            .to_owned(),
+        // Refused by the network, an unknown type, a value that is not of its form, none at all.
+        format!("{{1:F21AAAABEBBAXXX0000000000}}{{4:{{177:1}}{{451:1}}}}{}{{4:\n:20:NO\n:32A:260302USD1,\n-}}", head("103")),
+        format!("{}{{4:\n:20:NO\n-}}", head("199")),
+        format!("{}{{4:\n:20:NO\n:32A:260302USD1.5\n-}}", head("103")),
+        format!("{}{{4:\n:20:NO\n-}}", head("103")),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("all.rje");
+    std::fs::write(&file, messages.join("$\r\n")).unwrap();
+    let tape = dir.path().join("tape");
+    let s = run(&tape, &[named(&file)], 1, 1 << 20).summary;
+    assert_eq!((s.messages, s.events, s.ignored, s.quarantined), (9, 5, 2, 2));
+    let at = 1_772_443_800_000_000_000i64; // 2026-03-02 09:30
+    let found = events(&tape);
+    let expected = [
+        json!({"seq": 0, "ts": at, "kind": "payment", "msg": "MT103", "ref": "REF1", "dr_acct": "DE1", "cr_acct": "GB2",
+               "dr_name": "PAYER", "cr_name": "PAID", "ccy": "EUR", "amt": "9500.5", "cr_bic": "DDDDUS33",
+               "dr_bic": "CCCCFRPP", "cr_bank": "DDDDUS33", "dr_address": "STREET\nTOWN", "dr_bank": "CCCCFRPP",
+               "sender": "BBBBDEFFAXXX", "uetr": "eb6305c9", "value_date": "2026-03-03", "23B": "CRED", "71A": "SHA",
+               "72": "/A/\n//B"}),
+        json!({"seq": 0, "ts": at, "kind": "payment", "msg": "MT202COV", "ref": "REF2", "dr_acct": "2", "cr_acct": "3",
+               "dr_name": "PAYER", "cr_name": "PAID", "ccy": "USD", "amt": "1", "cr_bic": "EEEECHZZ",
+               "dr_bic": "BBBBDEFFAXXX", "cr_bank": "/1\nEEEECHZZ", "dr_address": "3/DE", "related": "REL",
+               "sender": "BBBBDEFFAXXX", "value_date": "2026-03-02", "57A": "FFFFNL2A"}),
+        json!({"seq": 0, "ts": at, "kind": "payment", "msg": "MT202", "ref": "REF3", "dr_acct": "9", "dr_name": "BANK",
+               "ccy": "USD", "amt": "1", "cr_bic": "EEEECHZZ", "dr_bic": "BBBBDEFFAXXX", "dr_address": "TOWN",
+               "related": "REL", "sender": "BBBBDEFFAXXX", "value_date": "2026-03-02"}),
+        json!({"seq": 0, "ts": at - 4_500_000_000_000i64, "kind": "payment", "msg": "MT541", "ref": "S1", "dr_acct": "77",
+               "ccy": "EUR", "amt": "123456.5", "cr_bic": "GGGGESMM", "function": "NEWM", "instr": "GB00BH4HKS39",
+               "instr_name": "VODAFONE", "sender": "BBBBDEFFAXXX", "98C:PREP": ":PREP//20260302081500",
+               "97A:SAFE": ":SAFE//88", "19A:DEAL": ":DEAL//EUR1,"}),
+        json!({"seq": 0, "ts": 1_772_496_000_000_000_000i64, "kind": "statement", "acct": "NL81", "ccy": "EUR", "ref": "S1",
+               "opening": "-444.29", "closing": "379.3", "number": "1", "page": "2", "available": "-1",
+               "entries": [{"date": "2026-03-02", "entry_date": "2026-03-03", "amt": "-65", "mark": "RC", "type": "FMSC",
+                            "ref": "REF", "bank_ref": "BANK", "details": "more", "info": "a\nb"}],
+               "86": "to the owner"}),
+    ];
+    let of_market: Vec<_> = found.iter().filter(|e| e["kind"] != "quarantine").collect();
+    assert_eq!(of_market.len(), expected.len());
+    for (found, expected) in of_market.iter().zip(&expected) {
+        // Which way the event is made of its fields is not the order of the expectation.
+        assert_eq!(*found, expected);
+    }
+    assert_eq!(reasons(&tape), [("bad_value".to_owned(), 1), ("missing".to_owned(), 1)].into());
+}
+
+/// Good messages, damaged ones, acknowledgements, bare statements and garbage, mixed.
+fn mixed(seed: u64, messages: usize) -> Vec<u8> {
+    let good = sample_messages(messages, seed);
+    let mut state = seed | 1;
+    let mut random = move |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % n
+    };
+    let mut out = Vec::new();
+    for message in good.split_inclusive(|b| *b == b'$') {
+        let mut message = message.to_vec();
+        match random(12) {
+            0 => {
+                let at = random(message.len() as u64) as usize;
+                message[at] = b"{}\n:-$X"[random(7) as usize];
+            }
+            1 => message.truncate(message.len() / 2),
+            2 => out.extend_from_slice(b"{1:F21AAAABEBBAXXX0000000000}{4:{177:1704260717}{451:0}}"),
+            3 => out.extend_from_slice(b"\n:20:BARE\n:25:1\n:60F:C260302EUR1,\n:62F:C260302EUR1,\n-\n"),
+            4 => out.extend_from_slice(b"\nABNANL2A\n940\n:20:BARE\n:25:1\n:62F:C260302EUR1,\n"),
+            5 => out.extend_from_slice(b"some garbage in between"),
+            6 => message.retain(|b| *b != b'\r'),
+            7 => _ = message.pop(),
+            _ => {}
+        }
+        out.extend_from_slice(&message);
+    }
+    out
+}
+
+#[test]
+fn any_number_of_workers_and_any_cut_gives_the_same_tape() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("samples.rje", std::fs::read(vectors().join("prowide/unit_test_messages.rje")).unwrap()),
+        ("statements.sta", std::fs::read(vectors().join("mt940/betterplace/sepa_mt9401.sta")).unwrap()),
+        ("rabobank.sta", std::fs::read(vectors().join("mt940/jejik/rabobank.sta")).unwrap().repeat(20)),
+        ("mixed.rje", mixed(7, 300)),
+        ("mixed2.rje", mixed(99, 300)),
+    ] {
+        let file = dir.path().join(name);
+        std::fs::write(&file, &bytes).unwrap();
+        let feeds = [named(&file)];
+        let reference = tempfile::tempdir().unwrap();
+        let s = run(reference.path(), &feeds, 1, 1 << 20).summary;
+        assert!(s.events > 10, "{name}: {s:?}");
+        for (workers, block_bytes) in [(1, 64), (1, 999), (2, 64 << 10), (2, 5000), (4, 300), (4, 2000)] {
+            let other = tempfile::tempdir().unwrap();
+            run(other.path(), &feeds, workers, block_bytes);
+            let what = format!("{name}: {workers} workers, blocks of {block_bytes}");
+            assert_same(reference.path(), other.path(), &what);
+        }
+    }
+}
+
+// A mapping of one's own may make an event of each statement line.
+#[test]
+fn lines_of_a_statement_as_entries_of_a_group() {
+    let mapping = r#"
+        name = "lines"
+        format = "swift"
+        message = { ts = "61.date", ts_or = "time", unlisted = "keep" }
+        group.lines = { delimiter = "61", members = ["61", "86"] }
+        [[rule]]
+        when = { type = "940" }
+        [[rule.event]]
+        kind = "payment"
+        each = "lines"
+        fields = { ref = "61.reference", amt = "61.signed", ccy = "60a.currency" }
+        keep = { info = "86" }
+    "#;
+    let dir = tempfile::tempdir().unwrap();
+    let (toml, file) = (dir.path().join("lines.toml"), dir.path().join("a.sta"));
+    std::fs::write(&toml, mapping).unwrap();
+    std::fs::write(
+        &file,
+        ":20:S\n:25:1\n:60F:C260302EUR1,\n:61:260302D1,5NMSCA\n:86:first\n:61:260302C2,NMSCB\n:62F:C260302EUR1,\n:86:not a line's\n-",
+    )
+    .unwrap();
+    let format = Format::named("swift", toml.to_str().unwrap()).unwrap();
+    let tape = dir.path().join("tape");
+    run(&tape, &[Feed { name: "lines".to_owned(), format, files: vec![file] }], 1, 1 << 20);
+    let found = events(&tape);
+    let told: Vec<_> = found.iter().map(|e| (&e["ref"], &e["amt"], &e["info"])).collect();
+    assert_eq!(
+        told,
+        [(&json!("A"), &json!("-1.5"), &json!("first")), (&json!("B"), &json!("2"), &Value::Null)]
+    );
+    assert_eq!(found[0]["86"], "not a line's");
+}
