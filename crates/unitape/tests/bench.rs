@@ -15,7 +15,7 @@ fn lines(output: &Output) -> Vec<Map<String, Value>> {
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
-    let output = unitape(&["bench", "tape", "farm", "fix", "store", "--quick", "--json"]);
+    let output = unitape(&["bench", "tape", "farm", "fix", "swift", "store", "--quick", "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let records = lines(&output);
     for record in &records {
@@ -60,6 +60,7 @@ fn every_measurement_has_the_fields_of_the_contract() {
     }
     for threads in [1, 2] {
         assert!(has("farm", "empty", None, threads) && has("fix", "orders-to-tape", None, threads));
+        assert!(has("swift", "to-tape", None, threads));
     }
     for case in ["ingest", "scan", "size"] {
         assert!(has("store", case, None, 1), "store {case}");
@@ -67,7 +68,7 @@ fn every_measurement_has_the_fields_of_the_contract() {
     let size =
         |r: &&Map<String, Value>| r["case"] == "size" && r["bytes_per_row"].as_f64().is_some_and(|b| b > 1.0);
     assert_eq!(records.iter().filter(size).count(), 1);
-    assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1));
+    assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1) && has("swift", "typed", None, 1));
 }
 
 /// The input is frozen: a change of the generator would make figures of two days incomparable unnoticed.

@@ -221,9 +221,7 @@ impl Noted {
                     self.sequences.push(Span { start: token.start as usize, end: token.end as usize })
                 }
                 (16, b'S') => {
-                    if self.sequences.last().is_some_and(|span| span.of(text) == value) {
-                        self.sequences.pop();
-                    }
+                    self.sequences.pop_if(|span| span.of(text) == value);
                 }
                 _ if !listed && wants.keeps => self.unlisted.push((name_key(token, text), i as u32, 0)),
                 _ => {}

@@ -120,7 +120,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
 }
 
 /// SHA-256 over the segments and the dictionary log of a tape that verifies.
-fn tape_hash(dir: &Path) -> Result<String, Failure> {
+pub fn tape_hash(dir: &Path) -> Result<String, Failure> {
     let report = unitape_tape::verify(dir)?;
     if let Some(p) = report.problems.first() {
         return Err(Failure::Error(format!("{} at {}: {}", p.file.display(), p.offset, p.what)));

@@ -9,6 +9,7 @@ mod passes;
 mod record;
 mod render;
 mod store;
+mod swift;
 mod tape;
 mod typed;
 
@@ -19,10 +20,11 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 4] = [
+const BENCHES: [(&str, &[&str], Bench); 5] = [
     ("tape", &["raw", "rtt", "rtt-load", "one-way", "sustained", "readers20"], tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
+    ("swift", &["typed", "to-tape"], swift::run),
     ("store", &["ingest", "scan", "size"], store::run),
 ];
 
@@ -36,7 +38,7 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
   unitape bench --render figures.jsonl
 
 Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape),
-store (ingest scan size).
+swift (typed to-tape), store (ingest scan size).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
     /// Benches, or single cases as bench/case [default: all]
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in
-            [("tapes", "tape, farm, fix, store"), ("fix/order", "orders, jse, orders-to-tape")]
+            [("tapes", "tape, farm, fix, swift, store"), ("fix/order", "orders, jse, orders-to-tape")]
         {
             match wanted(name) {
                 Err(Failure::Usage(what)) => assert!(what.contains(says), "{what}"),
