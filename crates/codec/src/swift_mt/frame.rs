@@ -182,7 +182,9 @@ impl Framer {
         // What is beyond the limit may be looked at, so that a start at the limit is seen, but not waited for.
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
-        let window = Window { from, limit, whole: eof && view.len() == buf.len(), view };
+        // An input that ends where the view does is not known to end before it: a longer one looks the same.
+        let whole = eof && buf.len() < limit.saturating_add(LOOKAHEAD);
+        let window = Window { from, limit, whole, view };
         match first {
             b'{' => match starts_message(view, from) {
                 Some(true) => self.envelope(&window),

@@ -55,7 +55,7 @@ struct Seen<'s> {
 
 impl Seen<'_> {
     fn whole(&self) -> bool {
-        self.buf.len() == self.len
+        self.len < self.limit + BEYOND
     }
 
     fn bad(&self, end: usize, fault: Fault) -> Frame {

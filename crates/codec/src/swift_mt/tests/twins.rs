@@ -150,7 +150,7 @@ const VALUES: &[(&str, &str)] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
     fn fast_and_slow_agree(bytes in stream(), framer in framer()) {
