@@ -1,12 +1,19 @@
 //! What a scenario tells of itself.
 
+use serde_json::Value;
 use unitape_model::Kind;
 
 /// Sort of conduct a scenario looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the words of the definitions
 pub enum Class {
-    /// Market manipulation.
     Manipulation,
+    Messaging,
+    PreTrade,
+    Market,
+    Compliance,
+    Payments,
+    Comms,
 }
 
 impl Class {
@@ -14,17 +21,36 @@ impl Class {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Manipulation => "manipulation",
+            Self::Messaging => "messaging",
+            Self::PreTrade => "pre-trade",
+            Self::Market => "market",
+            Self::Compliance => "compliance",
+            Self::Payments => "payments",
+            Self::Comms => "comms",
         }
     }
 }
 
-/// What a parameter may be.
+/// What is kept for all scenarios when one that runs needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The life of orders, and what cancels and executions inherit from them.
+    Orders,
+    /// Best bid and offer by venue and instrument, and reference data.
+    Market,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug)]
 pub enum Sort {
     /// A whole number from 0 to this.
     UpTo(u64),
     /// A decimal from 0 to 1,000,000,000 with at most nine places: an integer, or a string.
     Tolerance,
+    /// An amount from 0: an integer, or a decimal as a string.
+    Amount,
+    /// Whatever this finds right; the text says what that is. For lists and tables, which are replaced whole.
+    Other(&'static str, fn(&Value) -> bool),
 }
 
 impl Sort {
@@ -33,6 +59,8 @@ impl Sort {
         match self {
             Self::UpTo(_) => "a whole number in range",
             Self::Tolerance => "a whole number or a decimal as a string, from 0 to 1000000000",
+            Self::Amount => "a whole number or a decimal as a string, from 0",
+            Self::Other(wanted, _) => wanted,
         }
     }
 }
@@ -63,14 +91,16 @@ pub struct Def {
     pub class: Class,
     /// The events it looks at.
     pub inputs: &'static [Kind],
-    /// Whether it needs what executions inherit from their orders.
-    pub uses_orders: bool,
+    /// What must be kept for it.
+    pub needs: &'static [Need],
     /// Names of the parts of an alert's key.
     pub key: &'static [&'static str],
     /// Its parameters.
     pub params: &'static [Param],
-    /// When it fires, in words.
+    /// When it fires: the words that the code and its twin are held to.
     pub trigger: &'static str,
+    /// What the words leave open, made clear; empty when nothing is.
+    pub clarified: &'static str,
     /// The rules behind it.
     pub regulation: &'static [&'static str],
 }

@@ -29,12 +29,45 @@ pub struct Replayed {
 /// name) until the next one; a `case` may lay its own over these, and begins from empty state; `expect` is
 /// passed over. `label` names the input in errors.
 pub fn replay_jsonl(
+    input: impl BufRead,
+    label: &str,
+    selection: &Selection,
+    sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
+) -> Result<Replayed, Error> {
+    replay::<Watch>(input, label, selection, sink)
+}
+
+/// What a replay runs: the watch, or the slow twins.
+pub(crate) trait Engine: Sized {
+    /// With nothing happened, and the parameters that the input brings.
+    fn with(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error>;
+    /// Takes an event.
+    fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>);
+    /// Counters by scenario.
+    fn counted(&self) -> Vec<(&'static str, Metrics)>;
+}
+
+impl Engine for Watch {
+    fn with(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error> {
+        Self::with_input_params(selection, input)
+    }
+
+    fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
+        self.on_event(event, seq, None, names, out);
+    }
+
+    fn counted(&self) -> Vec<(&'static str, Metrics)> {
+        self.metrics().collect()
+    }
+}
+
+pub(crate) fn replay<E: Engine>(
     mut input: impl BufRead,
     label: &str,
     selection: &Selection,
     mut sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
 ) -> Result<Replayed, Error> {
-    let mut watch = Watch::new(selection)?;
+    let mut watch = E::with(selection, &[])?;
     let mut total = Replayed::default();
     let mut names = Dictionary::default();
     let (mut text, mut arena, mut alerts) = (Vec::new(), Vec::new(), Vec::new());
@@ -60,14 +93,14 @@ pub fn replay_jsonl(
                 let read = Record::read(json, None, selection).map_err(record)?;
                 (header, whose) = (read.params, read.scenario);
                 add_up(&mut total, &watch);
-                watch = Watch::with_input_params(selection, &[&header])?;
+                watch = E::with(selection, &[&header])?;
                 (case, last_seq) = (None, None);
             }
             Line::Case(json) => {
                 let read = Record::read(json, whose.as_deref(), selection).map_err(record)?;
                 case = Some(read.id.ok_or_else(|| record("a case needs an id".into()))?);
                 add_up(&mut total, &watch);
-                watch = Watch::with_input_params(selection, &[&header, &read.params])?;
+                watch = E::with(selection, &[&header, &read.params])?;
                 total.cases += 1;
                 last_seq = None;
             }
@@ -77,7 +110,7 @@ pub fn replay_jsonl(
                     return Err(Error::Order { label: label.into(), line, seq, last });
                 }
                 let event = Event::new(&arena[start..]).expect("the frame that was just made");
-                watch.on_event(&event, seq, None, &names, &mut alerts);
+                watch.take(&event, seq, &names, &mut alerts);
                 total.events += 1;
                 for alert in alerts.drain(..) {
                     sink(&alert, case.as_deref()).map_err(Error::Write)?;
@@ -126,17 +159,11 @@ impl Record {
     }
 }
 
-fn add_up(total: &mut Replayed, watch: &Watch) {
-    for (i, (id, m)) in watch.metrics().enumerate() {
+fn add_up(total: &mut Replayed, watch: &impl Engine) {
+    for (i, (id, m)) in watch.counted().into_iter().enumerate() {
         if total.metrics.len() <= i {
             total.metrics.push((id, Metrics::default()));
         }
-        let sum = &mut total.metrics[i].1;
-        sum.events += m.events;
-        sum.alerts += m.alerts;
-        sum.missing += m.missing;
-        sum.expired += m.expired;
-        sum.bound_hit += m.bound_hit;
-        sum.held = m.held;
+        total.metrics[i].1.add(&m);
     }
 }

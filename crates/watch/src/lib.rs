@@ -33,21 +33,37 @@
 //! people; an alert is a reason to look.
 
 mod alert;
+mod cooldown;
 mod def;
 mod error;
-mod fifo;
+mod exact;
+mod ids;
 mod jsonl;
+mod market;
+#[cfg(any(test, feature = "naive"))]
+pub mod naive;
 mod orders;
 mod params;
 mod parties;
+#[cfg(feature = "naive")]
+pub mod sample;
 pub mod scenarios;
+mod table;
 mod tape;
+mod timers;
 mod watch;
+mod windows;
 
 pub use alert::Alert;
-pub use def::{Class, Def, Param, Sort};
+pub use def::{Class, Def, Need, Param, Sort};
 pub use error::Error;
+pub use exact::Total;
+pub use ids::IdKey;
 pub use jsonl::{Replayed, replay_jsonl};
+pub use market::{Best, Market, Reference};
+pub use orders::{OrderState, Orders, Touched};
 pub use params::{Overlay, Params, Selection};
+pub use parties::Parties;
 pub use tape::TapeWatch;
-pub use watch::{Input, Metrics, Scenario, Watch};
+pub use timers::Due;
+pub use watch::{Context, Input, Metrics, Output, Scenario, SharedMetrics, Watch};

@@ -1,103 +1,201 @@
-//! What executions inherit from their orders, and ids as keys.
+//! The life of orders, and what executions and cancels inherit from them.
+//!
+//! An order is known by venue and id. Its quantity is the total, also after an amend; its entry is that of its
+//! `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it
+//! is left. An order that only amends have told of has no entry, is never live, and still says whose it is.
 
-use crate::fifo::FifoMap;
-use std::hash::Hasher as _;
+use crate::exact::Total;
+use crate::ids::IdKey;
+use crate::table::{Rank, Table};
 use unitape_model::records::Order;
-use unitape_model::{Event, Field, InlineId, Kind, Value};
+use unitape_model::schema::EXP_NONE;
+use unitape_model::{Decimal, Event, Field, Kind, Price};
 
-/// Orders kept at most: a busy day of one firm. The oldest is forgotten first.
-const ORDERS_MAX: usize = 1 << 20;
+/// Orders kept at most: a busy day of one firm. Those that are not live are forgotten first, then the oldest.
+pub(crate) const ORDERS_MAX: usize = 1 << 20;
+/// Orders kept at most that are not live any more, for executions and cancels that come late.
+pub(crate) const SPENT_MAX: usize = 1 << 16;
 
-/// An order or match id as a key of fixed size: its 24 bytes in the frame or, for one that stands in the
-/// extension, a mark that no id in place begins with, its length and a 128-bit hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct IdKey([u8; 24]);
+/// An order as far as the events up to now tell.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderState {
+    /// When it was entered, event time.
+    pub entry_ts: i64,
+    /// Ordinal of its `order_new`; [`OrderState::UNSEEN`] when there was none.
+    pub entry_seq: u64,
+    /// Where its `order_new` stands on the tape; `u64::MAX` when not on one.
+    pub entry_position: u64,
+    /// The price it was entered with.
+    pub entry_px: Option<Price>,
+    /// The price of now.
+    pub px: Option<Price>,
+    /// The total quantity of now.
+    pub qty: Option<Decimal>,
+    /// What was executed.
+    pub executed: Total,
+    /// Instrument; 0 none.
+    pub instr: u32,
+    /// Venue; 0 none.
+    pub venue: u16,
+    /// 0 none, 1 buy, 2 sell.
+    pub side: u8,
+    /// Whether a cancel has come.
+    pub cancelled: bool,
+    /// Beneficial owner that its `order_new` names; 0 none.
+    pub entry_owner: u32,
+    /// Beneficial owner, as the first event that says so names it; 0 none.
+    pub owner: u32,
+    /// Trader, likewise.
+    pub trader: u32,
+    /// Algorithm, likewise.
+    pub algo: u32,
+    /// Parent order, likewise.
+    pub parent: Option<IdKey>,
+}
 
-impl IdKey {
-    const MARK_HASHED: u8 = 0x1f;
+impl OrderState {
+    /// Ordinal of the entry of an order that was never seen new.
+    pub const UNSEEN: u64 = u64::MAX;
 
-    /// The key of `field`, whose place in the fixed part is `slot`.
+    /// Whether it was seen new, is not cancelled, and something of it is left.
     #[inline]
-    pub fn of(event: &Event<'_>, field: Field, slot: &[u8; 24]) -> Option<Self> {
-        if slot[0] != 0 {
-            return Some(Self(*slot));
-        }
-        Self::from_extension(event, field)
-    }
-
-    #[cold]
-    fn from_extension(event: &Event<'_>, field: Field) -> Option<Self> {
-        let mut scratch = [0; 36];
-        let Some(Value::Id(id)) = event.field(field, &mut scratch) else { return None };
-        let number;
-        let bytes = match id {
-            InlineId::Text(t) => t,
-            InlineId::Number(n) => {
-                number = n.to_le_bytes();
-                &number
-            }
+    pub fn is_live(&self) -> bool {
+        let left = |qty: Decimal| {
+            qty.mantissa() > 0 && (self.executed == Total::ZERO || self.executed < Total::of(qty))
         };
-        let mut key = [0; 24];
-        key[0] = Self::MARK_HASHED;
-        key[1] = u8::from(matches!(id, InlineId::Number(_)));
-        key[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-        for half in 0..2u8 {
-            // Its keys are fixed, so the key is the same on every run.
-            let mut hasher = std::hash::DefaultHasher::new();
-            hasher.write_u8(half);
-            hasher.write(bytes);
-            let at = 8 + usize::from(half) * 8;
-            key[at..at + 8].copy_from_slice(&hasher.finish().to_le_bytes());
-        }
-        Some(Self(key))
+        self.entry_seq != Self::UNSEEN && !self.cancelled && self.qty.is_some_and(left)
     }
 }
 
-/// The owner of each order, by venue and order id.
-pub(crate) struct Orders {
-    owners: FifoMap<(u16, IdKey), u32>,
+/// What an event did to an order.
+#[derive(Clone, Copy, Debug)]
+pub struct Touched<'a> {
+    /// Number of the order's place; another order may have it later, but never while this one is known.
+    pub slot: u32,
+    /// The order, the event included.
+    pub order: &'a OrderState,
+    /// Whether it was live before the event.
+    pub was_live: bool,
+}
+
+/// All orders that are known.
+pub struct Orders {
+    table: Table<(u16, IdKey), OrderState>,
 }
 
 impl Orders {
-    pub fn new() -> Self {
-        Self { owners: FifoMap::new(ORDERS_MAX) }
+    pub(crate) fn new() -> Self {
+        Self::bounded(ORDERS_MAX, SPENT_MAX)
     }
 
-    /// Takes note of an `order_new`, or of an `order_amend` that tells what the order did not.
+    pub(crate) fn bounded(max: usize, spent_max: usize) -> Self {
+        Self { table: Table::new(max, spent_max) }
+    }
+
+    /// Takes an event of the order family or an execution; gives the order's slot and whether it was live before.
     #[inline]
-    pub fn on_order(&mut self, event: &Event<'_>) {
-        let Some((order, key)) = Self::key(event) else { return };
-        let owner = order.owner.get();
-        let known = event.kind() != Kind::OrderNew && self.owners.get(&key).is_some();
-        if owner != 0 && !known {
-            self.owners.insert(key, owner);
-        } else if event.kind() == Kind::OrderNew {
-            // The id is used again, by an order that names no owner.
-            self.owners.remove(&key);
+    pub(crate) fn apply(
+        &mut self,
+        event: &Event<'_>,
+        record: &Order,
+        seq: u64,
+        position: u64,
+    ) -> Option<(u32, bool)> {
+        let oid = IdKey::of(event, Field::Oid, &record.oid)?;
+        let key = (record.common.venue.get(), oid);
+        let kind = event.kind();
+        if kind == Kind::OrderNew {
+            let state = entered(event, record, seq, position);
+            let rank = if state.is_live() { Rank::Kept } else { Rank::Spent };
+            return Some((self.table.insert(key, state, rank), false));
         }
-    }
-
-    /// The owner of an execution: its own word, or that of its order; 0 when neither says.
-    #[inline]
-    pub fn owner(&self, event: &Event<'_>) -> u32 {
-        match Order::of(event).map_or(0, |o| o.owner.get()) {
-            0 => Self::key(event).and_then(|(_, key)| self.owners.get(&key)).unwrap_or(0),
-            owner => owner,
+        let Some(slot) = self.table.find(&key) else {
+            if kind != Kind::OrderAmend {
+                return None;
+            }
+            let state = OrderState {
+                entry_seq: OrderState::UNSEEN,
+                entry_px: None,
+                entry_owner: 0,
+                ..entered(event, record, seq, position)
+            };
+            return Some((self.table.insert(key, state, Rank::Spent), false));
+        };
+        let state = self.table.get_mut(slot);
+        let was_live = state.is_live();
+        match kind {
+            Kind::OrderAmend => amended(state, event, record),
+            Kind::OrderCancel => state.cancelled = true,
+            _ => quantity(record).into_iter().for_each(|qty| state.executed.add(qty)),
         }
+        let is_live = state.is_live();
+        if is_live != was_live {
+            self.table.set_rank(slot, if is_live { Rank::Kept } else { Rank::Spent });
+        }
+        Some((slot, was_live))
     }
 
-    pub fn reset(&mut self) {
-        self.owners.clear();
-    }
-
-    pub fn bound_hit(&self) -> u64 {
-        self.owners.bound_hit
-    }
-
+    /// The order in `slot`.
     #[inline]
-    fn key<'a>(event: &Event<'a>) -> Option<(&'a Order, (u16, IdKey))> {
-        let order = Order::of(event)?;
-        let oid = IdKey::of(event, Field::Oid, &order.oid)?;
-        Some((order, (event.venue(), oid)))
+    pub fn get(&self, slot: u32) -> &OrderState {
+        self.table.get(slot)
     }
+
+    pub(crate) fn reset(&mut self) {
+        self.table.clear();
+    }
+
+    /// Orders that were forgotten for want of room: live ones, and such as were not.
+    pub(crate) fn forgotten(&self) -> (u64, u64) {
+        (self.table.forgotten[Rank::Kept as usize], self.table.forgotten[Rank::Spent as usize])
+    }
+}
+
+/// The quantity of an order or execution, if it says one.
+#[inline]
+pub(crate) fn quantity(record: &Order) -> Option<Decimal> {
+    let exponent = record.common.kind_b as i8;
+    (exponent != EXP_NONE).then(|| Decimal::from_canonical(record.qty.get(), exponent))
+}
+
+fn entered(event: &Event<'_>, record: &Order, seq: u64, position: u64) -> OrderState {
+    let px = Price(record.px.get()).some();
+    OrderState {
+        entry_ts: record.common.ts_event.get(),
+        entry_seq: seq,
+        entry_position: position,
+        entry_px: px,
+        px,
+        qty: quantity(record),
+        executed: Total::ZERO,
+        instr: record.common.instrument.get(),
+        venue: record.common.venue.get(),
+        side: record.side(),
+        cancelled: false,
+        entry_owner: record.owner.get(),
+        owner: record.owner.get(),
+        trader: record.trader.get(),
+        algo: record.algo.get(),
+        parent: parent(event, record),
+    }
+}
+
+fn amended(state: &mut OrderState, event: &Event<'_>, record: &Order) {
+    state.px = Price(record.px.get()).some().or(state.px);
+    state.qty = quantity(record).or(state.qty);
+    let first = |known: u32, said: u32| if known == 0 { said } else { known };
+    state.owner = first(state.owner, record.owner.get());
+    state.trader = first(state.trader, record.trader.get());
+    state.algo = first(state.algo, record.algo.get());
+    state.parent = state.parent.or_else(|| parent(event, record));
+}
+
+/// The parent of an order; its place has 16 bytes, and zero there is none unless there is an extension.
+#[inline]
+fn parent(event: &Event<'_>, record: &Order) -> Option<IdKey> {
+    let has_extension = event.header().flags() & unitape_model::flags::EXT != 0;
+    if record.id2[0] == 0 && !has_extension {
+        return None;
+    }
+    IdKey::read(event, Field::Parent)
 }

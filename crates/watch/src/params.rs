@@ -83,6 +83,19 @@ pub struct Selection {
     pub command_line: Overlay,
 }
 
+impl Selection {
+    /// The parameters of any scenario: the defaults, and over them the configuration, `input` and the command line.
+    pub(crate) fn params_over<'a>(
+        &'a self,
+        input: &[&'a Overlay],
+    ) -> impl Fn(&'static Def) -> Params + use<'a> {
+        let mut overlays = vec![&self.configuration];
+        overlays.extend_from_slice(input);
+        overlays.push(&self.command_line);
+        move |def| Params::resolve(def, &overlays)
+    }
+}
+
 /// The parameters of one scenario, all of them.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -113,19 +126,46 @@ impl Params {
     pub fn uint(&self, name: &str) -> u64 {
         match self.read(name) {
             Read::UInt(v) => v,
-            Read::Nano(_) => panic!("{name} is no whole number"),
+            _ => panic!("{name} is no whole number"),
         }
+    }
+
+    /// A number of milliseconds, in nanoseconds.
+    ///
+    /// # Panics
+    /// If the definition has no such parameter.
+    pub fn millis(&self, name: &str) -> i128 {
+        i128::from(self.uint(name)) * 1_000_000
     }
 
     /// A tolerance in billionths of its unit.
     ///
     /// # Panics
     /// If the definition has no such parameter.
-    pub fn nano(&self, name: &str) -> i64 {
+    pub fn nano(&self, name: &str) -> u64 {
         match self.read(name) {
             Read::Nano(v) => v,
-            Read::UInt(_) => panic!("{name} is no tolerance"),
+            _ => panic!("{name} is no tolerance"),
         }
+    }
+
+    /// An amount.
+    ///
+    /// # Panics
+    /// If the definition has no such parameter.
+    pub fn amount(&self, name: &str) -> Decimal {
+        match self.read(name) {
+            Read::Amount(v) => v,
+            _ => panic!("{name} is no amount"),
+        }
+    }
+
+    /// Any parameter as it was given.
+    ///
+    /// # Panics
+    /// If the definition has no such parameter.
+    pub fn value(&self, name: &str) -> &Value {
+        &self.values[name]
     }
 
     /// All of them by name, for people.
@@ -141,23 +181,27 @@ impl Params {
 
 enum Read {
     UInt(u64),
-    Nano(i64),
+    Nano(u64),
+    Amount(Decimal),
+    Other,
 }
 
 const TOLERANCE_MAX: i64 = 1_000_000_000;
 
 fn read(param: &Param, value: &Value) -> Option<Read> {
+    let decimal = || match value {
+        Value::String(s) => Decimal::parse(s.as_bytes()).ok(),
+        _ => Some(Decimal::from_int(value.as_i64()?)),
+    };
     match param.sort {
         Sort::UpTo(max) => value.as_u64().filter(|v| *v <= max).map(Read::UInt),
         Sort::Tolerance => {
-            let decimal = match value {
-                Value::String(s) => Decimal::parse(s.as_bytes()).ok()?,
-                _ => Decimal::from_int(value.as_i64()?),
-            };
             // A price has the same nine places.
-            let Price(nano) = Price::from_decimal(decimal).ok()?;
-            (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(Read::Nano(nano))
+            let Price(nano) = Price::from_decimal(decimal()?).ok()?;
+            (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(Read::Nano(nano as u64))
         }
+        Sort::Amount => decimal().filter(|d| !d.is_negative()).map(Read::Amount),
+        Sort::Other(_, is_right) => is_right(value).then_some(Read::Other),
     }
 }
 
@@ -187,7 +231,11 @@ mod tests {
             (r#"{"window_ms":7,"px_tol_bps":"2.5"}"#, Some("wash_trade"), "7 2500000000 10000000000"),
             ("window_ms = 7\nqty_tol_pct = 0", Some("wash_trade"), "7 5000000000 0"),
             ("[wash_trade]\npx_tol_bps = '0.000000001'", None, "60000 1 10000000000"),
-            ("[wash]\nx = 1", None, "no scenario is called \"wash\"; there are: wash_trade"),
+            (
+                "[wash]\nx = 1",
+                None,
+                "no scenario is called \"wash\"; there are: order_to_trade_ratio, spoofing, wash_trade",
+            ),
             (
                 r#"{"window":7}"#,
                 Some("wash_trade"),

@@ -1,29 +1,91 @@
 //! The engine: hands each event to the scenarios that look at its kind.
 
 use crate::alert::Alert;
-use crate::def::Def;
+use crate::def::{Def, Need};
 use crate::error::Error;
-use crate::orders::Orders;
-use crate::params::{Overlay, Params, Selection};
+use crate::ids::IdKey;
+use crate::market::Market;
+use crate::orders::{Orders, Touched};
+use crate::params::{Overlay, Selection};
 use crate::parties::Parties;
 use crate::scenarios;
+use crate::timers::{Due, Timers};
 use unitape_model::records::Order;
-use unitape_model::{Dictionary, Event, Kind, Position};
+use unitape_model::{Dict, Dictionary, Event, Field, Kind, Position, UnixNanos};
 
-/// An event with what is known around it.
-pub struct Input<'a, 'e> {
-    /// The event.
-    pub event: &'a Event<'e>,
-    /// Its ordinal.
+/// What is known when an event comes, kept once for all scenarios.
+pub struct Context<'a> {
+    /// Ordinal of the event.
     pub seq: u64,
     /// Its place on the tape, if it is on one.
     pub position: Option<Position>,
-    /// Beneficial owner of an execution, its own or inherited from its order; 0 not known.
-    pub owner: u32,
-    /// Who belongs together.
-    pub parties: &'a Parties,
     /// Names of ids.
     pub names: &'a Dictionary,
+    /// Who belongs together.
+    pub parties: &'a Parties,
+    /// Orders; empty unless a scenario that runs needs them.
+    pub orders: &'a Orders,
+    /// Best prices and reference data; empty unless a scenario that runs needs them.
+    pub market: &'a Market,
+}
+
+impl Context<'_> {
+    /// The name of an id; an id without one is shown by its number.
+    pub fn name(&self, dict: Dict, id: u32) -> String {
+        self.names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
+    }
+
+    /// The position as scenarios keep it: `u64::MAX` when the event is on no tape.
+    #[inline]
+    pub fn position_or_none(&self) -> u64 {
+        self.position.map_or(u64::MAX, |p| p.0)
+    }
+}
+
+/// An event with what is known around it, the event included.
+pub struct Input<'a, 'e> {
+    /// The event.
+    pub event: &'a Event<'e>,
+    /// The event as a record, when it is of the order family or an execution.
+    pub record: Option<&'a Order>,
+    /// What it did to its order, when that is known.
+    pub order: Option<Touched<'a>>,
+    /// Beneficial owner; of a cancel or an execution without one, that of its order. 0 none.
+    pub owner: u32,
+    /// Trader, likewise.
+    pub trader: u32,
+    /// Algorithm, likewise.
+    pub algo: u32,
+    /// Everything else.
+    pub context: &'a Context<'a>,
+}
+
+impl Input<'_, '_> {
+    /// The parent order; of a cancel or an execution without one, that of its order.
+    pub fn parent(&self) -> Option<IdKey> {
+        let inherits = matches!(self.event.kind(), Kind::OrderCancel | Kind::Exec);
+        let inherited = || self.order.filter(|_| inherits).and_then(|o| o.order.parent);
+        IdKey::read(self.event, Field::Parent).or_else(inherited)
+    }
+}
+
+/// Where a scenario puts what it has to say.
+pub struct Output<'a> {
+    alerts: &'a mut Vec<Alert>,
+    timers: &'a mut Timers,
+    scenario: usize,
+}
+
+impl Output<'_> {
+    /// Gives an alert.
+    pub fn alert(&mut self, alert: Alert) {
+        self.alerts.push(alert);
+    }
+
+    /// Has [`Scenario::on_timer`] called when the first event stamped `at` or later arrives; `token` comes back.
+    pub fn wake_at(&mut self, at: UnixNanos, token: u64) {
+        self.timers.set(self.scenario, at, token);
+    }
 }
 
 /// Counters of a scenario; only `held` ever goes down.
@@ -33,8 +95,12 @@ pub struct Metrics {
     pub events: u64,
     /// Alerts given.
     pub alerts: u64,
-    /// Events that lacked something without which nothing can be said of them.
+    /// Alerts not given because one of the same key was given not long ago.
+    pub held_back: u64,
+    /// Events of which nothing can be said because something is missing.
     pub missing: u64,
+    /// Events so late that something they should be held against was forgotten.
+    pub late: u64,
     /// Things forgotten because their time was over.
     pub expired: u64,
     /// Things forgotten because there was no room for them.
@@ -43,12 +109,28 @@ pub struct Metrics {
     pub held: u64,
 }
 
+impl Metrics {
+    /// Adds the counters of another run; `held` is that of the later one.
+    pub fn add(&mut self, later: &Self) {
+        self.events += later.events;
+        self.alerts += later.alerts;
+        self.held_back += later.held_back;
+        self.missing += later.missing;
+        self.late += later.late;
+        self.expired += later.expired;
+        self.bound_hit += later.bound_hit;
+        self.held = later.held;
+    }
+}
+
 /// A scenario with its state.
 pub trait Scenario: Send {
     /// What it is.
     fn def(&self) -> &'static Def;
-    /// Takes an event of one of its kinds; appends alerts to `out`.
-    fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Vec<Alert>);
+    /// Takes an event of one of its kinds.
+    fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>);
+    /// A timer of its own is due; the event that brings the time has changed nothing yet.
+    fn on_timer(&mut self, _due: Due, _context: &Context<'_>, _out: &mut Output<'_>) {}
     /// Forgets all events; counters stay.
     fn reset(&mut self);
     /// Its counters.
@@ -61,7 +143,11 @@ pub struct Watch {
     /// One bit for each of `running`, by kind.
     wants: [u64; KINDS],
     parties: Parties,
-    orders: Option<Orders>,
+    orders: Orders,
+    market: Market,
+    timers: Timers,
+    needs_orders: bool,
+    needs_market: bool,
 }
 
 const KINDS: usize = Kind::Clock as usize + 1;
@@ -75,27 +161,32 @@ impl Watch {
     /// As [`Watch::new`], with parameters that the input brings: over the configuration, under the command
     /// line.
     pub(crate) fn with_input_params(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error> {
-        if let Some(id) = &selection.scenario {
-            scenarios::find(id)?;
+        let entries = scenarios::selected(selection)?;
+        let params = selection.params_over(input);
+        Ok(Self::of(entries.map(|entry| (entry.make)(&params(entry.def))).collect()))
+    }
+
+    /// These scenarios.
+    pub(crate) fn of(running: Vec<Box<dyn Scenario>>) -> Self {
+        assert!(running.len() <= 64, "one bit each");
+        let needs = |need| running.iter().any(|s| s.def().needs.contains(&need));
+        let mut wants = [0; KINDS];
+        for (i, scenario) in running.iter().enumerate() {
+            for kind in scenario.def().inputs {
+                wants[*kind as usize] |= 1 << i;
+            }
         }
-        let mut overlays = vec![&selection.configuration];
-        overlays.extend_from_slice(input);
-        overlays.push(&selection.command_line);
-        let mut this =
-            Self { running: Vec::new(), wants: [0; KINDS], parties: Parties::default(), orders: None };
-        for entry in scenarios::ALL {
-            if selection.scenario.as_ref().is_some_and(|id| id != entry.def.id) {
-                continue;
-            }
-            for kind in entry.def.inputs {
-                this.wants[*kind as usize] |= 1 << this.running.len();
-            }
-            if entry.def.uses_orders {
-                this.orders.get_or_insert_with(Orders::new);
-            }
-            this.running.push((entry.make)(&Params::resolve(entry.def, &overlays)));
+        let (needs_orders, needs_market) = (needs(Need::Orders), needs(Need::Market));
+        Self {
+            running,
+            wants,
+            parties: Parties::default(),
+            orders: Orders::new(),
+            market: Market::default(),
+            timers: Timers::default(),
+            needs_orders,
+            needs_market,
         }
-        Ok(this)
     }
 
     /// Takes the next event; `seq` is its ordinal, which never goes down. Alerts are appended to `out` in
@@ -109,23 +200,39 @@ impl Watch {
         names: &Dictionary,
         out: &mut Vec<Alert>,
     ) {
+        let from = out.len();
+        while let Some((scenario, due)) = self.timers.pop(event.ts_event().0) {
+            let Self { running, parties, orders, market, timers, .. } = self;
+            let context = Context { seq, position, names, parties, orders, market };
+            running[scenario].on_timer(due, &context, &mut Output { alerts: out, timers, scenario });
+        }
         let kind = event.kind();
-        let mut owner = 0;
-        match (kind, &mut self.orders) {
+        let record = Order::of(event);
+        let mut touched = None;
+        match (kind, record) {
+            (_, Some(record)) if self.needs_orders => {
+                let position = position.map_or(u64::MAX, |p| p.0);
+                touched = self.orders.apply(event, record, seq, position);
+            }
+            (Kind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq),
+            (Kind::Ref, _) if self.needs_market => self.market.on_ref(event),
             (Kind::Party, _) => self.parties.on_party(event),
-            (Kind::OrderNew | Kind::OrderAmend, Some(orders)) => orders.on_order(event),
-            (Kind::Exec | Kind::OrderCancel, Some(orders)) => owner = orders.owner(event),
-            _ => owner = Order::of(event).map_or(0, |o| o.owner.get()),
+            _ => {}
         }
         let mut wants = self.wants[kind as usize];
-        if wants == 0 {
-            return;
-        }
-        let from = out.len();
-        let input = Input { event, seq, position, owner, parties: &self.parties, names };
-        while wants != 0 {
-            self.running[wants.trailing_zeros() as usize].on_event(&input, out);
-            wants &= wants - 1;
+        if wants != 0 {
+            let Self { running, parties, orders, market, timers, .. } = self;
+            let context = Context { seq, position, names, parties, orders, market };
+            let order =
+                touched.map(|(slot, was_live)| Touched { slot, order: context.orders.get(slot), was_live });
+            let (owner, trader, algo) = who(kind, record, order.as_ref());
+            let input = Input { event, record, order, owner, trader, algo, context: &context };
+            while wants != 0 {
+                let scenario = wants.trailing_zeros() as usize;
+                let mut output = Output { alerts: out, timers, scenario };
+                running[scenario].on_event(&input, &mut output);
+                wants &= wants - 1;
+            }
         }
         if out.len() > from + 1 {
             out[from..].sort_by(Alert::order);
@@ -136,9 +243,9 @@ impl Watch {
     pub fn reset(&mut self) {
         self.running.iter_mut().for_each(|s| s.reset());
         self.parties.reset();
-        if let Some(orders) = &mut self.orders {
-            orders.reset();
-        }
+        self.orders.reset();
+        self.market.reset();
+        self.timers.clear();
     }
 
     /// The counters of each scenario.
@@ -146,10 +253,41 @@ impl Watch {
         self.running.iter().map(|s| (s.def().id, s.metrics()))
     }
 
-    /// How many orders were forgotten because there was no room for them.
-    pub fn orders_bound_hit(&self) -> u64 {
-        self.orders.as_ref().map_or(0, Orders::bound_hit)
+    /// The counters of what all scenarios share.
+    pub fn shared_metrics(&self) -> SharedMetrics {
+        let (orders_bound_hit, orders_spent) = self.orders.forgotten();
+        SharedMetrics {
+            orders_bound_hit,
+            orders_spent,
+            market_bound_hit: self.market.bound_hit(),
+            timers_bound_hit: self.timers.bound_hit,
+        }
     }
 }
 
-const _: () = assert!(scenarios::ALL.len() <= 64, "one bit each");
+/// Counters of what all scenarios share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedMetrics {
+    /// Live orders forgotten because there was no room; nothing more is known of them.
+    pub orders_bound_hit: u64,
+    /// Orders forgotten that were not live any more; what executions of them do not say themselves is missing.
+    pub orders_spent: u64,
+    /// Best prices and references not kept because there was no room.
+    pub market_bound_hit: u64,
+    /// Timers not set because there was no room.
+    pub timers_bound_hit: u64,
+}
+
+/// Owner, trader and algorithm of an event; what a cancel or an execution does not say, its order does.
+#[inline]
+fn who(kind: Kind, record: Option<&Order>, order: Option<&Touched<'_>>) -> (u32, u32, u32) {
+    let Some(record) = record else { return (0, 0, 0) };
+    let (owner, trader, algo) = (record.owner.get(), record.trader.get(), record.algo.get());
+    match order {
+        Some(t) if matches!(kind, Kind::OrderCancel | Kind::Exec) => {
+            let or = |said: u32, inherited: u32| if said == 0 { inherited } else { said };
+            (or(owner, t.order.owner), or(trader, t.order.trader), or(algo, t.order.algo))
+        }
+        _ => (owner, trader, algo),
+    }
+}

@@ -1,11 +1,12 @@
 //! `unitape watch`: surveillance over events.
 
 use crate::output::{self, Done, Failure, grouped, say};
+use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use unitape_tape::{Reader, Start};
-use unitape_watch::{Alert, Overlay, Param, Selection, TapeWatch, replay_jsonl};
+use unitape_watch::{Alert, Def, Overlay, Param, Selection, TapeWatch, replay_jsonl};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -154,21 +155,18 @@ fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool
 
 fn scenarios(json: bool) -> output::Result {
     let mut out = output::stdout();
-    let default =
-        |p: &Param| serde_json::from_str(p.default).unwrap_or_else(|_| serde_json::Value::from(p.default));
     for def in unitape_watch::scenarios::ALL.iter().map(|e| e.def) {
         if json {
-            let params: serde_json::Map<_, _> =
-                def.params.iter().map(|p| (p.name.to_owned(), default(p))).collect();
-            let value = serde_json::json!({
-                "id": def.id, "title": def.title, "class": def.class.name(), "key": def.key,
-                "trigger": def.trigger, "params": params, "regulation": def.regulation,
-            });
-            writeln!(out, "{value}")?;
+            writeln!(out, "{}", def_json(def))?;
         } else {
             writeln!(out, "{}: {}", def.id, def.title)?;
+            writeln!(out, "    {}; an alert is about {}", def.class.name(), def.key.join(", "))?;
             for p in def.params {
                 writeln!(out, "    {} = {} {}: {}", p.name, p.default, p.unit, p.about)?;
+            }
+            writeln!(out, "    {}", def.trigger)?;
+            if !def.clarified.is_empty() {
+                writeln!(out, "    {}", def.clarified)?;
             }
             for r in def.regulation {
                 writeln!(out, "    {r}")?;
@@ -177,4 +175,20 @@ fn scenarios(json: bool) -> output::Result {
     }
     out.flush()?;
     Ok(Done::Clean)
+}
+
+/// A definition as one JSON object; `params` gives the defaults as `--params` takes them.
+fn def_json(def: &Def) -> Value {
+    let default = |p: &Param| serde_json::from_str(p.default).unwrap_or_else(|_| Value::from(p.default));
+    let params: Map<_, _> = def.params.iter().map(|p| (p.name.to_owned(), default(p))).collect();
+    let told = |p: &Param| {
+        let Param { name, unit, sort, about, .. } = p;
+        json!({"name": name, "default": default(p), "unit": unit, "wanted": sort.wanted(), "about": about})
+    };
+    json!({
+        "id": def.id, "title": def.title, "class": def.class.name(), "key": def.key,
+        "inputs": def.inputs.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
+        "trigger": def.trigger, "clarified": def.clarified, "params": params,
+        "parameters": def.params.iter().map(told).collect::<Vec<_>>(), "regulation": def.regulation,
+    })
 }

@@ -1,10 +1,16 @@
-//! The scenarios, one file each: definition, code, and its cases beside it.
+//! The scenarios, one folder each: definition, code, its slow twin, and its own cases beside it.
+//!
+//! A new one is its folder and its line in [`ALL`]; `docs/writing-a-scenario.md` tells how.
 
+pub mod order_to_trade_ratio;
+pub mod spoofing;
 pub mod wash_trade;
 
 use crate::def::Def;
 use crate::error::Error;
-use crate::params::Params;
+#[cfg(any(test, feature = "naive"))]
+use crate::naive::Twin;
+use crate::params::{Params, Selection};
 use crate::watch::Scenario;
 
 /// A scenario that can be run.
@@ -13,11 +19,24 @@ pub struct Entry {
     pub def: &'static Def,
     /// Makes one with empty state.
     pub make: fn(&Params) -> Box<dyn Scenario>,
+    /// Makes its slow twin.
+    #[cfg(any(test, feature = "naive"))]
+    pub twin: fn(&Params) -> Box<dyn Twin>,
+}
+
+macro_rules! entry {
+    ($folder:ident) => {
+        Entry {
+            def: &$folder::DEF,
+            make: |params| Box::new($folder::Fast::new(params)),
+            #[cfg(any(test, feature = "naive"))]
+            twin: |params| Box::new($folder::naive::Slow::new(params)),
+        }
+    };
 }
 
 /// All of them, in the order of their names.
-pub const ALL: &[Entry] =
-    &[Entry { def: &wash_trade::DEF, make: |p| Box::new(wash_trade::WashTrade::new(p)) }];
+pub const ALL: &[Entry] = &[entry!(order_to_trade_ratio), entry!(spoofing), entry!(wash_trade)];
 
 /// The definition of this name.
 pub fn find(id: &str) -> Result<&'static Def, Error> {
@@ -27,20 +46,11 @@ pub fn find(id: &str) -> Result<&'static Def, Error> {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn definitions_are_whole() {
-        for (entry, next) in ALL.iter().zip(ALL.iter().skip(1)) {
-            assert!(entry.def.id < next.def.id);
-        }
-        for Entry { def, make } in ALL {
-            assert!(!def.inputs.is_empty() && !def.key.is_empty() && !def.regulation.is_empty());
-            let params = Params::resolve(def, &[]);
-            assert_eq!(params.values().count(), def.params.len());
-            assert_eq!(make(&params).def().id, def.id);
-        }
-    }
+/// Those that `selection` runs.
+pub(crate) fn selected(selection: &Selection) -> Result<impl Iterator<Item = &'static Entry> + use<>, Error> {
+    let only = selection.scenario.as_deref().map(find).transpose()?;
+    Ok(ALL.iter().filter(move |entry| only.is_none_or(|def| def.id == entry.def.id)))
 }
+
+#[cfg(test)]
+mod tests;

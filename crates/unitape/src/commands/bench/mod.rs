@@ -12,6 +12,7 @@ mod store;
 mod swift;
 mod tape;
 mod typed;
+mod watch;
 
 pub use tape::peer;
 
@@ -20,12 +21,13 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 5] = [
+const BENCHES: [(&str, &[&str], Bench); 6] = [
     ("tape", &["raw", "rtt", "rtt-load", "one-way", "sustained", "readers20"], tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
     ("swift", &["typed", "to-tape"], swift::run),
     ("store", &["ingest", "scan", "size"], store::run),
+    ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
 ];
 
 type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure>;
@@ -38,7 +40,7 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
   unitape bench --render figures.jsonl
 
 Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape),
-swift (typed to-tape), store (ingest scan size).
+swift (typed to-tape), store (ingest scan size), watch (otr wash spoofing three).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
     /// Benches, or single cases as bench/case [default: all]
@@ -201,7 +203,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in
-            [("tapes", "tape, farm, fix, swift, store"), ("fix/order", "orders, jse, orders-to-tape")]
+            [("tapes", "tape, farm, fix, swift, store, watch"), ("fix/order", "orders, jse, orders-to-tape")]
         {
             match wanted(name) {
                 Err(Failure::Usage(what)) => assert!(what.contains(says), "{what}"),

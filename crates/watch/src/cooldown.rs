@@ -1,0 +1,44 @@
+//! Alerts that are held back because one of the same key was given not long ago.
+
+use crate::table::{Rank, Table};
+use std::hash::Hash;
+
+/// Keys with an alert that are kept at most. A forgotten one may be given its next alert early, never late.
+const KEYS_MAX: usize = 1 << 18;
+
+/// The time of the last alert by key.
+pub(crate) struct Cooldowns<K> {
+    cooldown_ns: i128,
+    last: Table<K, i64>,
+    /// Alerts held back.
+    pub held_back: u64,
+}
+
+impl<K: Copy + Eq + Hash> Cooldowns<K> {
+    /// With a rest of `cooldown_ns` nanoseconds after each alert.
+    pub fn new(cooldown_ns: i128) -> Self {
+        Self { cooldown_ns, last: Table::new(KEYS_MAX, 0), held_back: 0 }
+    }
+
+    /// Whether an alert of `key` may be given at `ts`: none was given yet, or the last one is the cooldown or more
+    /// ago. Takes note that it is given.
+    pub fn may_fire(&mut self, key: K, ts: i64) -> bool {
+        let last = self.last.find(&key).map(|slot| *self.last.get(slot));
+        if last.is_some_and(|last| i128::from(ts) < i128::from(last) + self.cooldown_ns) {
+            self.held_back += 1;
+            return false;
+        }
+        self.last.insert(key, ts, Rank::Kept);
+        true
+    }
+
+    /// Keys forgotten because there was no room.
+    pub fn bound_hit(&self) -> u64 {
+        self.last.forgotten[Rank::Kept as usize]
+    }
+
+    /// Forgets everything but the counters.
+    pub fn clear(&mut self) {
+        self.last.clear();
+    }
+}

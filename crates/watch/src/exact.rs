@@ -1,0 +1,244 @@
+//! Exact arithmetic for conditions: inequalities are meant as written, at any size and number of places.
+//!
+//! A product of a few small factors is compared as mantissa and exponent ([`at_most`]); what is added up over
+//! many events is a [`Total`], wide enough that it never rounds and never overflows.
+
+use unitape_model::Decimal;
+
+/// One, in the billionths that decimal parameters come in.
+pub(crate) const BILLION: i128 = 1_000_000_000;
+
+/// A number from 0 on as mantissa and exponent of ten.
+pub(crate) type Scaled = (u128, i32);
+
+/// `|d| × factor`; the mantissa stays under 2^127 for a factor under 2^63.
+#[inline]
+pub(crate) fn times(d: Decimal, factor: u64) -> Scaled {
+    (u128::from(d.mantissa().unsigned_abs()) * u128::from(factor), d.exponent().into())
+}
+
+/// a ≤ b, exactly.
+pub(crate) fn at_most((a, a_exp): Scaled, (b, b_exp): Scaled) -> bool {
+    let shift = a_exp - b_exp;
+    let scale = 10u128.checked_pow(shift.unsigned_abs());
+    // What passes 128 bits on one side is greater than anything on the other.
+    if shift >= 0 {
+        a == 0 || scale.and_then(|s| a.checked_mul(s)).is_some_and(|a| a <= b)
+    } else {
+        a == 0 || (b != 0 && scale.and_then(|s| b.checked_mul(s)).is_none_or(|b| a <= b))
+    }
+}
+
+/// A sum of quantities: five words in units of 10^-30, the least a [`Decimal`] can be. The greatest decimal
+/// is under 2^263 of them, so 2^57 of these fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total([u64; 5]);
+
+/// A [`Total`] times a factor or two: wide enough for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Product([u64; 7]);
+
+impl Total {
+    /// Nothing.
+    pub const ZERO: Self = Self([0; 5]);
+
+    /// The quantity `d`; nothing when it is not above zero.
+    #[inline]
+    pub fn of(d: Decimal) -> Self {
+        let mut this = Self([0; 5]);
+        if d.mantissa() > 0 {
+            this.0[0] = d.mantissa() as u64;
+            let mut zeros = (i32::from(d.exponent()) + 30).clamp(0, 60) as u32;
+            while zeros > 0 {
+                let step = zeros.min(19);
+                scale(&mut this.0, 10u64.pow(step));
+                zeros -= step;
+            }
+        }
+        this
+    }
+
+    /// Adds the quantity `d`, if it is above zero.
+    #[inline]
+    pub fn add(&mut self, d: Decimal) {
+        let mut carry = false;
+        for (word, more) in self.0.iter_mut().zip(Self::of(d).0) {
+            (*word, carry) = word.carrying_add(more, carry);
+        }
+    }
+
+    /// What came on top of `earlier`, an older state of the same sum.
+    #[inline]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut rest = *self;
+        let mut borrow = false;
+        for (word, less) in rest.0.iter_mut().zip(earlier.0) {
+            (*word, borrow) = word.borrowing_sub(less, borrow);
+        }
+        rest
+    }
+
+    /// Times `factor`.
+    #[inline]
+    pub(crate) fn times(&self, factor: u64) -> Product {
+        let mut product = [0; 7];
+        product[..5].copy_from_slice(&self.0);
+        scale(&mut product, factor);
+        Product(product)
+    }
+}
+
+impl Ord for Total {
+    #[inline]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.iter().rev().cmp(other.0.iter().rev())
+    }
+}
+
+impl PartialOrd for Total {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Product {
+    /// Times another factor.
+    #[cfg(any(test, feature = "naive"))]
+    pub(crate) fn times(mut self, factor: u64) -> Self {
+        scale(&mut self.0, factor);
+        self
+    }
+}
+
+impl PartialOrd for Product {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.0.iter().rev().cmp(other.0.iter().rev()))
+    }
+}
+
+#[inline]
+fn scale<const N: usize>(words: &mut [u64; N], factor: u64) {
+    let mut carry = 0u64;
+    for word in words {
+        let wide = u128::from(*word) * u128::from(factor) + u128::from(carry);
+        (*word, carry) = (wide as u64, (wide >> 64) as u64);
+    }
+    debug_assert_eq!(carry, 0, "wide enough by construction");
+}
+
+impl std::fmt::Display for Total {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Digit by digit from the right; for people, and rare.
+        let (mut words, mut digits) = (self.0, Vec::new());
+        while words != [0; 5] || digits.len() <= 30 {
+            let mut rest = 0u128;
+            for word in words.iter_mut().rev() {
+                let wide = rest << 64 | u128::from(*word);
+                (*word, rest) = ((wide / 10) as u64, wide % 10);
+            }
+            digits.push(b'0' + rest as u8);
+        }
+        digits.reverse();
+        let text = String::from_utf8(digits).expect("digits");
+        let (whole, places) = text.split_at(text.len() - 30);
+        match places.trim_end_matches('0') {
+            "" => f.write_str(whole),
+            places => write!(f, "{whole}.{places}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decimal() -> impl Strategy<Value = Decimal> {
+        let exponent = prop_oneof![-30i8..=-1, Just(0), Just(0), 1i8..=11];
+        let mantissa = prop_oneof![0i64..2_000, Just(i64::MAX), any::<i64>()];
+        (mantissa, exponent).prop_map(|(m, e)| Decimal::new(m, e).expect("a small exponent"))
+    }
+
+    /// The number in units of 10^-30 by hand, as digits of base ten, least first.
+    fn digits(d: Decimal, factor: u64) -> Vec<u8> {
+        let mut text = (u128::from(d.mantissa().unsigned_abs()) * u128::from(factor)).to_string();
+        text.extend(std::iter::repeat_n('0', (i32::from(d.exponent()) + 30) as usize));
+        let mut out: Vec<u8> = text.bytes().rev().map(|b| b - b'0').collect();
+        out.resize(100, 0);
+        out
+    }
+
+    fn plus(a: &[u8], b: &[u8]) -> Vec<u8> {
+        let mut carry = 0;
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| {
+                let sum = a + b + carry;
+                carry = sum / 10;
+                sum % 10
+            })
+            .collect()
+    }
+
+    fn less_or_same(a: &[u8], b: &[u8]) -> bool {
+        a.iter().rev().le(b.iter().rev())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// A carry lost between words would make a sum of odd quantities too small, rarely and silently.
+        #[test]
+        fn sums_and_products_are_those_of_pencil_and_paper(
+            parts in proptest::collection::vec(decimal(), 0..8),
+            more in proptest::collection::vec(decimal(), 0..8),
+            other in decimal(),
+            factors in (0u64..=1 << 60, 0u64..=1 << 60),
+        ) {
+            let mut sum = Total::ZERO;
+            let mut twin = vec![0; 100];
+            let counts = |d: &&Decimal| d.mantissa() > 0;
+            for d in parts.iter() {
+                sum.add(*d);
+            }
+            for d in parts.iter().filter(counts) {
+                twin = plus(&twin, &digits(*d, 1));
+            }
+            let before = sum;
+            let mut extra = vec![0; 100];
+            for d in &more {
+                sum.add(*d);
+            }
+            for d in more.iter().filter(counts) {
+                extra = plus(&extra, &digits(*d, 1));
+            }
+            let read = |t: Total| {
+                let text = t.to_string();
+                let (whole, places) = text.split_once('.').unwrap_or((&text, ""));
+                let mut out: Vec<u8> =
+                    format!("{whole}{places:0<30}").bytes().rev().map(|b| b - b'0').collect();
+                out.resize(100, 0);
+                out
+            };
+            prop_assert_eq!(read(before), twin.clone());
+            prop_assert_eq!(read(sum.since(&before)), extra.clone());
+            prop_assert_eq!(before <= sum.since(&before), less_or_same(&twin, &extra));
+            if other.mantissa() > 0 {
+                prop_assert_eq!(
+                    Total::of(other).times(factors.0) <= Total::of(other).times(factors.1),
+                    factors.0 <= factors.1
+                );
+                prop_assert_eq!(Total::of(other).times(3).times(5), Total::of(other).times(15));
+            }
+        }
+
+        /// Pairs whose products pass 128 bits, against digits.
+        #[test]
+        fn scaled_numbers_compare_as_their_digits(a in decimal(), b in decimal(),
+                                                  fa in 0u64..=1 << 60, fb in 0u64..=1 << 60) {
+            prop_assert_eq!(at_most(times(a, fa), times(b, fb)), less_or_same(&digits(a, fa), &digits(b, fb)));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Ids of orders, matches and parents as keys.
+
+use std::hash::Hasher as _;
+use unitape_model::id::{pack_id, unpack_id};
+use unitape_model::{Event, Field, InlineId, Value};
+
+/// An id as a key of fixed size: as it stands in a place of 24 bytes or, when it does not fit one, a mark that
+/// no id in place begins with, its length and a 128-bit hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IdKey([u8; 24]);
+
+const MARK_HASHED: u8 = 0x1f;
+
+impl IdKey {
+    /// The key of `field`, whose place of 24 bytes in the fixed part is `slot`.
+    #[inline]
+    pub(crate) fn of(event: &Event<'_>, field: Field, slot: &[u8; 24]) -> Option<Self> {
+        if slot[0] != 0 {
+            return Some(Self(*slot));
+        }
+        Self::read(event, field)
+    }
+
+    /// The key of `field`, wherever it stands.
+    #[cold]
+    pub(crate) fn read(event: &Event<'_>, field: Field) -> Option<Self> {
+        match event.field(field, &mut [0; 36]) {
+            Some(Value::Id(id)) => Some(Self::new(id)),
+            _ => None,
+        }
+    }
+
+    fn new(id: InlineId<'_>) -> Self {
+        let mut key = [0; 24];
+        if pack_id(id, &mut key) {
+            return Self(key);
+        }
+        let number;
+        let bytes = match id {
+            InlineId::Text(t) => t,
+            InlineId::Number(n) => {
+                number = n.to_le_bytes();
+                &number
+            }
+        };
+        key[0] = MARK_HASHED;
+        key[1] = u8::from(matches!(id, InlineId::Number(_)));
+        key[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        for half in 0..2u8 {
+            // Its keys are fixed, so the key is the same on every run.
+            let mut hasher = std::hash::DefaultHasher::new();
+            hasher.write_u8(half);
+            hasher.write(bytes);
+            let at = 8 + usize::from(half) * 8;
+            key[at..at + 8].copy_from_slice(&hasher.finish().to_le_bytes());
+        }
+        Self(key)
+    }
+
+    /// The id, for people; of one that did not fit, only that it was long.
+    pub fn text(&self) -> String {
+        if self.0[0] == MARK_HASHED {
+            return format!(
+                "(of {} bytes)",
+                u32::from_le_bytes([self.0[4], self.0[5], self.0[6], self.0[7]])
+            );
+        }
+        match unpack_id(&self.0, &mut [0; 36]) {
+            Some(InlineId::Text(t)) => String::from_utf8_lossy(t).into_owned(),
+            Some(InlineId::Number(n)) => n.to_string(),
+            None => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A parent of 20 bytes stands in the extension of an order and in that of an execution, one of 10 in a place of
+    /// the order; both must be one key.
+    #[test]
+    fn an_id_has_one_key_wherever_it_stands() {
+        let long = [b'x'; 40];
+        let keys = [
+            InlineId::Text(b"P1"),
+            InlineId::Text(b"25ecf178-55e3-4914-90d6-53db38ff46c5"),
+            InlineId::Text(&long),
+            InlineId::Text(&long[..39]),
+            InlineId::Number(1),
+            InlineId::Number(u64::MAX),
+        ]
+        .map(IdKey::new);
+        for (i, a) in keys.iter().enumerate() {
+            assert!(keys.iter().skip(i + 1).all(|b| a != b));
+        }
+        let texts = keys.map(|k| k.text());
+        let uuid = "25ecf178-55e3-4914-90d6-53db38ff46c5";
+        assert_eq!(texts, ["P1", uuid, "(of 40 bytes)", "(of 39 bytes)", "1", "(of 8 bytes)"]);
+        let mut slot = [0; 24];
+        assert!(pack_id(InlineId::Text(b"P1"), &mut slot));
+        assert_eq!(IdKey(slot), keys[0]);
+    }
+}

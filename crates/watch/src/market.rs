@@ -1,0 +1,118 @@
+//! The market around orders: best bid and offer, and reference data.
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+use unitape_model::records::Bbo;
+use unitape_model::{Decimal, Event, Field, Price, Value};
+
+/// Pairs of venue and instrument, and instruments, that are kept at most; what comes after is counted, and
+/// scenarios miss it.
+const PAIRS_MAX: usize = 1 << 20;
+
+/// Best bid and offer as the last `bbo` of a venue and instrument tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Best {
+    /// Best bid, if there is one.
+    pub bid: Option<Price>,
+    /// Best offer, if there is one.
+    pub ask: Option<Price>,
+    /// Time of the event.
+    pub ts: i64,
+    /// Its ordinal.
+    pub seq: u64,
+}
+
+impl Best {
+    /// The price of the side of an order: 1 buy, 2 sell.
+    #[inline]
+    pub fn of_side(&self, side: u8) -> Option<Price> {
+        match side {
+            1 => self.bid,
+            2 => self.ask,
+            _ => None,
+        }
+    }
+}
+
+/// What `ref` events have told of an instrument; a later one changes what it names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reference {
+    /// Least price step.
+    pub tick: Option<Price>,
+    /// Previous close.
+    pub prev_close: Option<Price>,
+    /// Average daily volume.
+    pub adv: Option<Decimal>,
+    /// Tier of the instrument in its plan.
+    pub tier: Option<u64>,
+}
+
+/// The market as far as the events up to now tell.
+#[derive(Default)]
+pub struct Market {
+    bests: HashMap<(u16, u32), Best, DefaultHashBuilder>,
+    references: HashMap<u32, Reference, DefaultHashBuilder>,
+    bound_hit: u64,
+}
+
+impl Market {
+    /// The last best bid and offer of an instrument at a venue.
+    #[inline]
+    pub fn best(&self, venue: u16, instr: u32) -> Option<&Best> {
+        self.bests.get(&(venue, instr))
+    }
+
+    /// What is known of an instrument.
+    #[inline]
+    pub fn reference(&self, instr: u32) -> Option<&Reference> {
+        self.references.get(&instr)
+    }
+
+    #[inline]
+    pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
+        let Some(bbo) = Bbo::of(event) else { return };
+        let best = Best {
+            bid: Price(bbo.bid.get()).some(),
+            ask: Price(bbo.ask.get()).some(),
+            ts: bbo.common.ts_event.get(),
+            seq,
+        };
+        let key = (bbo.common.venue.get(), bbo.common.instrument.get());
+        if let Some(known) = self.bests.get_mut(&key) {
+            *known = best;
+        } else if self.bests.len() < PAIRS_MAX {
+            self.bests.insert(key, best);
+        } else {
+            self.bound_hit += 1;
+        }
+    }
+
+    pub(crate) fn on_ref(&mut self, event: &Event<'_>) {
+        let instr = event.instrument();
+        if !self.references.contains_key(&instr) && self.references.len() == PAIRS_MAX {
+            self.bound_hit += 1;
+            return;
+        }
+        let known = self.references.entry(instr).or_default();
+        let price = |field| match event.field(field, &mut [0; 36]) {
+            Some(Value::Price(px)) => Some(px),
+            _ => None,
+        };
+        known.tick = price(Field::Tick).or(known.tick);
+        known.prev_close = price(Field::PrevClose).or(known.prev_close);
+        if let Some(Value::Decimal(adv)) = event.field(Field::Adv, &mut [0; 36]) {
+            known.adv = Some(adv);
+        }
+        if let Some(Value::UInt(tier)) = event.field(Field::Tier, &mut [0; 36]) {
+            known.tier = Some(tier);
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.bests.clear();
+        self.references.clear();
+    }
+
+    pub(crate) fn bound_hit(&self) -> u64 {
+        self.bound_hit
+    }
+}

@@ -1,0 +1,186 @@
+//! Everything that happened, in plain fields, and nothing forgotten.
+
+use crate::exact::Total;
+use std::collections::HashMap;
+use unitape_model::{Decimal, Event, Field, InlineId, Kind, Price, Value};
+
+/// An id as it was given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Id {
+    Number(u64),
+    Text(Vec<u8>),
+}
+
+/// An event, each field by its name.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Happened {
+    pub seq: u64,
+    pub ts: i64,
+    pub kind: Kind,
+    pub instr: Option<u32>,
+    pub venue: Option<u32>,
+    pub oid: Option<Id>,
+    pub match_id: Option<Id>,
+    pub side: Option<char>,
+    pub px: Option<Price>,
+    pub qty: Option<Decimal>,
+    /// Its own; see [`History::owner`].
+    pub owner: Option<u32>,
+    /// Its own; see [`History::trader`].
+    pub trader: Option<u32>,
+    pub group: Option<u32>,
+    pub bid: Option<Price>,
+    pub ask: Option<Price>,
+    pub tick: Option<Price>,
+}
+
+/// All events up to now, in the order they came.
+#[derive(Default)]
+pub struct History {
+    events: Vec<Happened>,
+    /// Owner and trader of each, inherited where that is due.
+    whose: Vec<(Option<u32>, Option<u32>)>,
+    // Only so that a search need not look at all of them.
+    by_order: HashMap<(Option<u32>, Id), Vec<usize>>,
+    by_owner: HashMap<u32, Vec<usize>>,
+    by_trader: HashMap<u32, Vec<usize>>,
+    by_instr: HashMap<u32, Vec<usize>>,
+    by_kind: HashMap<Kind, Vec<usize>>,
+}
+
+impl History {
+    pub(crate) fn push(&mut self, event: &Event<'_>, seq: u64) {
+        let now = read(event, seq);
+        let at = self.events.len();
+        let inherits = matches!(now.kind, Kind::OrderCancel | Kind::Exec);
+        let of_order = |said: fn(&Happened) -> Option<u32>| {
+            said(&now).or_else(|| self.life(&now).find_map(said).filter(|_| inherits))
+        };
+        let (owner, trader) = (of_order(|e| e.owner), of_order(|e| e.trader));
+        if let Some(oid) = &now.oid {
+            self.by_order.entry((now.venue, oid.clone())).or_default().push(at);
+        }
+        owner.into_iter().for_each(|o| self.by_owner.entry(o).or_default().push(at));
+        trader.into_iter().for_each(|t| self.by_trader.entry(t).or_default().push(at));
+        now.instr.into_iter().for_each(|i| self.by_instr.entry(i).or_default().push(at));
+        self.by_kind.entry(now.kind).or_default().push(at);
+        self.whose.push((owner, trader));
+        self.events.push(now);
+    }
+
+    /// The event at hand.
+    pub fn now(&self) -> &Happened {
+        self.events.last().expect("something happened")
+    }
+
+    /// Beneficial owner of an event: its own word, or for a cancel or an execution that of its order, as it was
+    /// known then.
+    pub fn owner(&self, event: &Happened) -> Option<u32> {
+        self.whose[self.index(event)].0
+    }
+
+    /// Trader, likewise.
+    pub fn trader(&self, event: &Happened) -> Option<u32> {
+        self.whose[self.index(event)].1
+    }
+
+    /// The events of a kind, latest first.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Happened> {
+        self.at(self.by_kind.get(&kind))
+    }
+
+    /// The events of an owner, latest first.
+    pub fn of_owner(&self, owner: u32) -> impl Iterator<Item = &Happened> {
+        self.at(self.by_owner.get(&owner))
+    }
+
+    /// The events of a trader, latest first.
+    pub fn of_trader(&self, trader: u32) -> impl Iterator<Item = &Happened> {
+        self.at(self.by_trader.get(&trader))
+    }
+
+    /// The events of an instrument, latest first.
+    pub fn of_instr(&self, instr: u32) -> impl Iterator<Item = &Happened> {
+        self.at(self.by_instr.get(&instr))
+    }
+
+    /// The life of the order of `event` before it, first event first: from its latest `order_new` on, or from the
+    /// beginning when there was none. Only what makes or changes an order, not executions and cancels.
+    fn life(&self, event: &Happened) -> impl Iterator<Item = &Happened> {
+        let all = self.of_order(event);
+        let shapes = |e: &&Happened| matches!(e.kind, Kind::OrderNew | Kind::OrderAmend);
+        all.into_iter().filter(shapes)
+    }
+
+    /// Everything of the order of `event` before it, first event first, from its latest `order_new` on, or from the
+    /// beginning when there was none.
+    pub fn of_order(&self, event: &Happened) -> Vec<&Happened> {
+        let Some(oid) = &event.oid else { return Vec::new() };
+        let mut found = Vec::new();
+        for e in self.at(self.by_order.get(&(event.venue, oid.clone()))).filter(|e| e.seq < event.seq) {
+            found.push(e);
+            if e.kind == Kind::OrderNew {
+                break;
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    fn at<'a>(&'a self, places: Option<&'a Vec<usize>>) -> impl Iterator<Item = &'a Happened> {
+        places.into_iter().flatten().rev().map(|&at| &self.events[at])
+    }
+
+    fn index(&self, event: &Happened) -> usize {
+        self.events.partition_point(|e| e.seq < event.seq)
+    }
+}
+
+/// The sum of the quantities of executions.
+pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> Total {
+    let mut total = Total::ZERO;
+    executions.filter_map(|e| e.qty).for_each(|qty| total.add(qty));
+    total
+}
+
+fn read(event: &Event<'_>, seq: u64) -> Happened {
+    let sym = |field| match event.field(field, &mut [0; 36]) {
+        Some(Value::Sym(_, id)) => Some(id),
+        _ => None,
+    };
+    let px = |field| match event.field(field, &mut [0; 36]) {
+        Some(Value::Price(px)) => Some(px),
+        _ => None,
+    };
+    let id = |field| match event.field(field, &mut [0; 36]) {
+        Some(Value::Id(InlineId::Number(n))) => Some(Id::Number(n)),
+        Some(Value::Id(InlineId::Text(t))) => Some(Id::Text(t.to_vec())),
+        _ => None,
+    };
+    Happened {
+        seq,
+        ts: event.ts_event().0,
+        kind: event.kind(),
+        instr: sym(Field::Instr),
+        venue: sym(Field::Venue),
+        oid: id(Field::Oid),
+        match_id: id(Field::MatchId),
+        side: match event.field(Field::Side, &mut [0; 36]) {
+            Some(Value::Text(side)) => side.chars().next(),
+            _ => None,
+        },
+        px: px(Field::Px),
+        qty: match event.field(Field::Qty, &mut [0; 36]) {
+            Some(Value::Decimal(qty)) => Some(qty),
+            _ => None,
+        },
+        owner: sym(Field::Owner),
+        trader: sym(Field::Trader),
+        group: sym(Field::Group),
+        bid: px(Field::Bid),
+        ask: px(Field::Ask),
+        tick: px(Field::Tick),
+    }
+}

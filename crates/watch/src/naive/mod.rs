@@ -1,0 +1,96 @@
+//! Slow twins: every scenario once more, straight from the words of its definition.
+//!
+//! A twin keeps everything that ever came and searches it. It shares nothing with the fast code but exact numbers
+//! and the reading of events, so where both agree, both are what the words say.
+
+mod history;
+#[cfg(test)]
+pub(crate) mod stream;
+
+pub use history::{Happened, History, Id, sum};
+
+use crate::alert::Alert;
+use crate::def::Def;
+use crate::error::Error;
+use crate::jsonl::{Engine, replay};
+use crate::params::{Overlay, Selection};
+use crate::scenarios;
+use crate::watch::Metrics;
+use std::io::{self, BufRead};
+use unitape_model::{Dict, Dictionary, Event, UnixNanos};
+
+/// A scenario as slow and as plain as it can be.
+pub trait Twin {
+    /// What the event at hand, the last of `history`, completes.
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found>;
+}
+
+/// What a twin finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// When: the time of the event at hand, or that of a timer.
+    pub ts: i64,
+    /// The key, names and values.
+    pub key: Vec<(&'static str, String)>,
+}
+
+/// The name of an id; an id without one is shown by its number.
+pub fn name(names: &Dictionary, dict: Dict, id: u32) -> String {
+    names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
+}
+
+/// The twins of the scenarios of a selection, on one stream of events.
+pub struct Twins {
+    twins: Vec<(&'static Def, Box<dyn Twin>)>,
+    history: History,
+}
+
+impl Twins {
+    /// With nothing happened yet.
+    pub fn new(selection: &Selection) -> Result<Self, Error> {
+        Self::with(selection, &[])
+    }
+
+    /// Takes the next event; alerts, without detail, are appended to `out` in the order they are printed.
+    pub fn on_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
+        self.history.push(event, seq);
+        let from = out.len();
+        for (def, twin) in &mut self.twins {
+            out.extend(twin.on_event(&self.history, names).into_iter().map(|found| Alert {
+                scenario: def.id,
+                ts: UnixNanos(found.ts),
+                trigger_seq: seq,
+                key: found.key,
+                detail: serde_json::Value::Null,
+            }));
+        }
+        out[from..].sort_by(Alert::order);
+    }
+}
+
+impl Engine for Twins {
+    fn with(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error> {
+        let entries = scenarios::selected(selection)?;
+        let params = selection.params_over(input);
+        let twins = entries.map(|entry| (entry.def, (entry.twin)(&params(entry.def)))).collect();
+        Ok(Self { twins, history: History::default() })
+    }
+
+    fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
+        self.on_event(event, seq, names, out);
+    }
+
+    fn counted(&self) -> Vec<(&'static str, Metrics)> {
+        Vec::new()
+    }
+}
+
+/// As [`crate::replay_jsonl`], by the slow twins.
+pub fn replay_jsonl(
+    input: impl BufRead,
+    label: &str,
+    selection: &Selection,
+    sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
+) -> Result<(), Error> {
+    replay::<Twins>(input, label, selection, sink).map(|_| ())
+}

@@ -1,0 +1,206 @@
+//! Random streams, few values and many of them right on a limit, on which the fast code must agree with its twin.
+
+use super::Twins;
+use crate::alert::Alert;
+use crate::params::{Overlay, Selection};
+use crate::watch::Watch;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::cell::Cell;
+use unitape_model::{
+    Decimal, Dict, Dictionary, Event, EventBuilder, Field, InlineId, Kind, Price, Schema, UnixNanos, Value,
+    frames,
+};
+
+/// The window that streams are made for, in nanoseconds: 10 ms.
+pub(crate) const W: i64 = 10_000_000;
+
+/// One event; zero and `None` are "does not say".
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    pub kind: Kind,
+    /// Time since the one before.
+    pub by: i64,
+    pub owner: u32,
+    pub group: u32,
+    pub trader: u32,
+    pub instr: u32,
+    pub venue: u32,
+    /// 0 none, 1 buy, 2 sell.
+    pub side: u8,
+    pub oid: u8,
+    /// Match id; 0 none.
+    pub id: u8,
+    pub px: Option<i64>,
+    pub qty: Option<(i64, i8)>,
+    pub bid: Option<i64>,
+    pub ask: Option<i64>,
+    pub tick: Option<i64>,
+}
+
+/// An event that says nothing but its kind.
+pub(crate) const SILENT: Op = Op {
+    kind: Kind::Clock,
+    by: 0,
+    owner: 0,
+    group: 0,
+    trader: 0,
+    instr: 0,
+    venue: 0,
+    side: 0,
+    oid: 0,
+    id: 0,
+    px: None,
+    qty: None,
+    bid: None,
+    ask: None,
+    tick: None,
+};
+
+/// Steps of time that end on and beside the edges of windows, some of them backwards.
+pub(crate) fn step() -> impl Strategy<Value = i64> {
+    let on = prop::sample::select(&[0, 0, 0, 1, W / 5, W / 2, W - 1, W, W + 1][..]);
+    let back = prop::sample::select(&[-1, -W / 2, -W, 3 * W, -3 * W][..]);
+    prop_oneof![12 => on, 1 => back]
+}
+
+/// The stream as frames.
+pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
+    let (mut arena, mut ts) = (Vec::new(), 0);
+    for op in ops {
+        ts += op.by;
+        let schema = Schema::of(op.kind);
+        let mut b = EventBuilder::begin(&mut arena, op.kind, UnixNanos(ts));
+        let mut set = |field, value: Value<'_>| {
+            if let Some(spec) = schema.get(field) {
+                b.set(spec, value).unwrap();
+            }
+        };
+        for (field, dict, id) in [
+            (Field::Owner, Dict::Owner, op.owner),
+            (Field::Group, Dict::Owner, op.group),
+            (Field::Trader, Dict::Trader, op.trader),
+            (Field::Instr, Dict::Instrument, op.instr),
+            (Field::Venue, Dict::Venue, op.venue),
+        ] {
+            if id != 0 {
+                set(field, Value::Sym(dict, id));
+            }
+        }
+        let prices = [(Field::Px, op.px), (Field::Bid, op.bid), (Field::Ask, op.ask), (Field::Tick, op.tick)];
+        for (field, px) in prices {
+            px.into_iter().for_each(|px| set(field, Value::Price(Price(px))));
+        }
+        if op.side != 0 {
+            set(Field::Side, Value::Text(["B", "S"][usize::from(op.side - 1)]));
+        }
+        if let Some((mantissa, exponent)) = op.qty {
+            set(Field::Qty, Value::Decimal(Decimal::new(mantissa, exponent).unwrap()));
+        }
+        set(Field::Oid, Value::Id(InlineId::Text(&oid(op.oid))));
+        if op.id != 0 {
+            set(Field::MatchId, Value::Id(match_id(op.id, &mut Vec::new())));
+        }
+        b.finish(0).unwrap();
+    }
+    arena
+}
+
+fn oid(n: u8) -> Vec<u8> {
+    // One of them is too long for its place in the frame.
+    if n == 0 { vec![b'x'; 40] } else { vec![b'o', b'0' + n] }
+}
+
+fn match_id(n: u8, bytes: &mut Vec<u8>) -> InlineId<'_> {
+    match n {
+        1 => InlineId::Number(1),
+        2 => InlineId::Number(u64::MAX),
+        3 => {
+            bytes.resize(30, b'm');
+            InlineId::Text(bytes)
+        }
+        _ => {
+            *bytes = vec![b'M', n];
+            InlineId::Text(bytes)
+        }
+    }
+}
+
+/// Names of ids 1 to 5.
+pub(crate) fn names() -> Dictionary {
+    let mut names = Dictionary::default();
+    for dict in [Dict::Owner, Dict::Instrument, Dict::Venue, Dict::Trader] {
+        for n in 1..6 {
+            names.intern(dict, format!("N{n}").as_bytes()).unwrap();
+        }
+    }
+    names
+}
+
+/// One scenario with these parameters.
+pub(crate) fn selection(id: &str, params: &str) -> Selection {
+    let command_line = Overlay::parse(params, Some(id)).unwrap();
+    Selection { scenario: Some(id.to_owned()), command_line, ..Selection::default() }
+}
+
+/// The alerts of the fast code.
+pub(crate) fn run(watch: &mut Watch, arena: &[u8]) -> Vec<Alert> {
+    let (names, mut out) = (names(), Vec::new());
+    for ((_, _, frame), seq) in frames(arena).zip(1..) {
+        watch.on_event(&Event::new(frame).unwrap(), seq, None, &names, &mut out);
+    }
+    out
+}
+
+/// How many alerts both give on this stream; panics where they part. From where the fast code says that it could
+/// not know any more, they may.
+pub(crate) fn agree(selection: &Selection, ops: &[Op]) -> usize {
+    let (arena, names) = (arena(ops), names());
+    let (mut watch, mut twins) = (Watch::new(selection).unwrap(), Twins::new(selection).unwrap());
+    let (mut fast, mut slow) = (Vec::new(), Vec::new());
+    for ((_, _, frame), seq) in frames(&arena).zip(1..) {
+        let event = Event::new(frame).unwrap();
+        watch.on_event(&event, seq, None, &names, &mut fast);
+        if watch.metrics().any(|(_, m)| m.late > 0 || m.bound_hit > 0) {
+            fast.retain(|a| a.trigger_seq < seq);
+            break;
+        }
+        twins.on_event(&event, seq, &names, &mut slow);
+        let said = |alerts: &[Alert]| -> Vec<_> {
+            alerts.iter().map(|a| (a.scenario, a.ts, a.trigger_seq, a.key.clone())).collect()
+        };
+        assert_eq!(said(&fast), said(&slow), "fast and slow");
+    }
+    fast.len()
+}
+
+/// Holds the fast code against its twin on `cases` streams of up to `len` events, which must raise alerts.
+pub(crate) fn hold<S: Strategy<Value = Op>>(id: &str, params: &str, cases: u32, len: usize, op: fn() -> S) {
+    let selection = selection(id, params);
+    let alerts = Cell::new(0);
+    let config = ProptestConfig { cases, ..ProptestConfig::default() };
+    let streams = proptest::collection::vec(op(), 0..len);
+    let outcome = TestRunner::new(config).run(&streams, |ops| {
+        alerts.set(alerts.get() + agree(&selection, &ops));
+        Ok(())
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+    assert!(alerts.get() > cases as usize / 20, "{} alerts in {cases} streams", alerts.get());
+}
+
+/// A scenario after a reset must be as one that is new.
+pub(crate) fn hold_reset<S: Strategy<Value = Op>>(id: &str, params: &str, op: fn() -> S) {
+    let selection = selection(id, params);
+    let stream = || proptest::collection::vec(op(), 0..30);
+    let config = ProptestConfig { cases: 500, ..ProptestConfig::default() };
+    let outcome = TestRunner::new(config).run(&(stream(), stream()), |(before, after)| {
+        let mut used = Watch::new(&selection).unwrap();
+        run(&mut used, &arena(&before));
+        used.reset();
+        let mut fresh = Watch::new(&selection).unwrap();
+        let after = arena(&after);
+        prop_assert_eq!(run(&mut used, &after), run(&mut fresh, &after));
+        Ok(())
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+}

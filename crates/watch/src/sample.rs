@@ -1,0 +1,236 @@
+//! A stream of orders for benches: the same bytes from the same numbers, on every machine.
+//!
+//! Two thousand traders, each of an owner of its own, send orders in ten thousand instruments at three venues; most
+//! are amended or cancelled, some trade. Activity is uneven: a few traders and instruments see most of it. Now and
+//! then one of them spoofs, floods, or trades with itself, so that there is something to find.
+
+use unitape_model::{
+    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, Kind, Price, UnixNanos, Value,
+};
+
+/// Traders, and owners.
+pub const TRADERS: u32 = 2_000;
+/// Instruments.
+pub const INSTRUMENTS: u32 = 10_000;
+
+/// Events as frames, one behind the other, and the names of their ids.
+pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
+    let mut names = Dictionary::default();
+    for (dict, count, letter) in [
+        (Dict::Instrument, INSTRUMENTS, 'I'),
+        (Dict::Venue, 3, 'V'),
+        (Dict::Trader, TRADERS, 'T'),
+        (Dict::Owner, TRADERS, 'O'),
+    ] {
+        for n in 1..=count {
+            names.intern(dict, format!("{letter}{n:05}").as_bytes()).expect("a short name, and few");
+        }
+    }
+    let mut stream = Stream { random: seed, ..Stream::default() };
+    stream.references();
+    while stream.count < events {
+        stream.act();
+    }
+    // What was planted last may have run over.
+    let end = unitape_model::frames(&stream.arena).nth(events).map_or(stream.arena.len(), |(at, ..)| at);
+    stream.arena.truncate(end);
+    (stream.arena, names)
+}
+
+#[derive(Clone, Copy)]
+struct Order {
+    oid: u64,
+    owner: u32,
+    instr: u32,
+    venue: u32,
+    side: usize,
+    px: i64,
+    qty: i64,
+}
+
+#[derive(Default)]
+struct Stream {
+    arena: Vec<u8>,
+    count: usize,
+    random: u64,
+    now: i64,
+    next_oid: u64,
+    next_match: u64,
+    live: Vec<Order>,
+}
+
+const START_NS: i64 = 1_710_167_400_000_000_000;
+const TICK: i64 = 10_000_000;
+
+impl Stream {
+    fn references(&mut self) {
+        // Only the busy instruments have reference data and a price from the start.
+        for instr in 1..=200 {
+            self.put(Kind::Ref, |b, s| {
+                s(b, Field::Instr, Value::Sym(Dict::Instrument, instr));
+                s(b, Field::Tick, Value::Price(Price(TICK)));
+            });
+            for venue in 1..=3 {
+                self.bbo(instr, venue);
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        self.now += 1_000 + self.below(4_000) as i64;
+        match self.below(10_000) {
+            0..3 => self.spoof(),
+            3 => self.flood(),
+            4..8 => self.wash(),
+            8..1_000 => {
+                let (instr, venue) = (self.instrument(), self.below(3) as u32 + 1);
+                self.bbo(instr, venue);
+            }
+            _ if self.live.len() < 1_000 => self.enter(),
+            1_000..4_500 => self.enter(),
+            4_500..5_500 => {
+                let at = self.pick();
+                self.live[at].qty += 100;
+                let order = self.live[at];
+                self.order(Kind::OrderAmend, &order);
+            }
+            5_500..8_000 => {
+                let at = self.pick();
+                let order = self.live.swap_remove(at);
+                self.order(Kind::OrderCancel, &order);
+            }
+            _ => {
+                let at = self.pick();
+                let order = self.live.swap_remove(at);
+                let other = Order { owner: self.trader(), side: 1 - order.side, oid: 0, ..order };
+                self.next_match += 1;
+                self.exec(&order, order.qty);
+                self.exec(&other, order.qty);
+            }
+        }
+    }
+
+    fn enter(&mut self) {
+        let order = self.draw();
+        self.order(Kind::OrderNew, &order);
+        self.live.push(order);
+    }
+
+    /// A small order that trades, and a large one that goes when it has.
+    fn spoof(&mut self) {
+        let small = Order { instr: self.below(200) as u32 + 1, ..self.draw() };
+        let large = Order { oid: small.oid + 1, side: 1 - small.side, qty: small.qty * 20, ..small };
+        self.next_oid += 1;
+        self.order(Kind::OrderNew, &small);
+        self.order(Kind::OrderNew, &large);
+        self.next_match += 1;
+        self.exec(&small, small.qty);
+        self.now += 100_000_000;
+        self.order(Kind::OrderCancel, &large);
+    }
+
+    fn flood(&mut self) {
+        let order = self.draw();
+        for _ in 0..60 {
+            self.order(Kind::OrderNew, &order);
+            self.order(Kind::OrderCancel, &order);
+        }
+    }
+
+    fn wash(&mut self) {
+        let order = self.draw();
+        self.next_match += 1;
+        self.exec(&order, order.qty);
+        self.exec(&Order { side: 1 - order.side, oid: 0, ..order }, order.qty);
+    }
+
+    fn draw(&mut self) -> Order {
+        self.next_oid += 1;
+        let instr = self.instrument();
+        Order {
+            oid: self.next_oid,
+            owner: self.trader(),
+            instr,
+            venue: self.below(3) as u32 + 1,
+            side: self.below(2) as usize,
+            px: price(instr) + TICK * (self.below(9) as i64 - 4),
+            qty: 100 * (1 + self.below(20) as i64),
+        }
+    }
+
+    fn bbo(&mut self, instr: u32, venue: u32) {
+        self.put(Kind::Bbo, |b, s| {
+            s(b, Field::Instr, Value::Sym(Dict::Instrument, instr));
+            s(b, Field::Venue, Value::Sym(Dict::Venue, venue));
+            s(b, Field::Bid, Value::Price(Price(price(instr))));
+            s(b, Field::Ask, Value::Price(Price(price(instr) + TICK)));
+        });
+    }
+
+    fn order(&mut self, kind: Kind, order: &Order) {
+        self.put(kind, |b, s| set_order(b, s, order));
+    }
+
+    fn exec(&mut self, order: &Order, qty: i64) {
+        let id = self.next_match;
+        self.put(Kind::Exec, |b, s| {
+            set_order(b, s, &Order { qty, ..*order });
+            s(b, Field::MatchId, Value::Id(InlineId::Number(id)));
+        });
+    }
+
+    fn put(&mut self, kind: Kind, fill: impl FnOnce(&mut EventBuilder<'_>, Setter)) {
+        let mut builder = EventBuilder::begin(&mut self.arena, kind, UnixNanos(START_NS + self.now));
+        let set: Setter = |b, field, value| {
+            let spec = b.schema().get(field).expect("a field of the kind");
+            b.set(spec, value).expect("a value of the field");
+        };
+        fill(&mut builder, set);
+        builder.finish(unitape_model::flags::LAST).expect("a small frame");
+        self.count += 1;
+    }
+
+    /// One in two is one of the hundred busiest.
+    fn trader(&mut self) -> u32 {
+        let most = if self.below(2) == 0 { 100 } else { u64::from(TRADERS) };
+        self.below(most) as u32 + 1
+    }
+
+    /// One in two is one of the two hundred busiest.
+    fn instrument(&mut self) -> u32 {
+        let most = if self.below(2) == 0 { 200 } else { u64::from(INSTRUMENTS) };
+        self.below(most) as u32 + 1
+    }
+
+    fn pick(&mut self) -> usize {
+        self.below(self.live.len() as u64) as usize
+    }
+
+    /// SplitMix64, a number under `most`.
+    fn below(&mut self, most: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (u128::from(z ^ z >> 31) * u128::from(most) >> 64) as u64
+    }
+}
+
+type Setter = fn(&mut EventBuilder<'_>, Field, Value<'_>);
+
+fn price(instr: u32) -> i64 {
+    (i64::from(instr) % 500 + 10) * 1_000_000_000
+}
+
+fn set_order(b: &mut EventBuilder<'_>, set: Setter, order: &Order) {
+    set(b, Field::Oid, Value::Id(InlineId::Number(order.oid)));
+    set(b, Field::Side, Value::Text(["B", "S"][order.side]));
+    set(b, Field::Venue, Value::Sym(Dict::Venue, order.venue));
+    set(b, Field::Instr, Value::Sym(Dict::Instrument, order.instr));
+    set(b, Field::Trader, Value::Sym(Dict::Trader, order.owner));
+    set(b, Field::Owner, Value::Sym(Dict::Owner, order.owner));
+    if b.schema().kind != Kind::OrderCancel {
+        set(b, Field::Px, Value::Price(Price(order.px)));
+        set(b, Field::Qty, Value::Decimal(Decimal::from_int(order.qty)));
+    }
+}

@@ -1,0 +1,148 @@
+//! Order-to-trade ratio: a trader floods the market with messages and hardly trades.
+//!
+//! How the words of the definition are read, where they leave a choice:
+//!
+//! - The trader of a cancel or an execution that names none is that of its order. A new order or an amend without
+//!   one says nothing and is counted as `missing`, as is a cancel or an execution of an order nobody knows.
+//! - The window is taken literally, from the time of the event at hand: what is stamped later than that is not in
+//!   it. Time may go back. What comes up to one window late is counted to the letter; later, something that
+//!   belongs into its window may be forgotten, and then the event is counted as `late`.
+//! - An alert that is held back by the cooldown is counted and does not begin a new one.
+
+#[cfg(any(test, feature = "naive"))]
+pub(crate) mod naive;
+#[cfg(test)]
+mod tests;
+
+use crate::alert::Alert;
+use crate::cooldown::Cooldowns;
+use crate::def::{Class, Def, Need, Param, Sort};
+use crate::exact::BILLION;
+use crate::params::Params;
+use crate::watch::{Input, Metrics, Output, Scenario};
+use crate::windows::Windows;
+use serde_json::json;
+use unitape_model::{Dict, Kind};
+
+/// Definition of the scenario.
+pub static DEF: Def = Def {
+    id: "order_to_trade_ratio",
+    title: "Order-to-trade ratio burst",
+    class: Class::Messaging,
+    inputs: &[Kind::OrderNew, Kind::OrderAmend, Kind::OrderCancel, Kind::Exec],
+    needs: &[Need::Orders],
+    key: &["trader"],
+    params: &[
+        Param {
+            name: "window_ms",
+            default: "1000",
+            unit: "ms",
+            sort: Sort::UpTo(1_000_000_000_000),
+            about: "messages and executions of less than this ago are counted",
+        },
+        Param {
+            name: "min_msgs",
+            default: "50",
+            unit: "messages",
+            sort: Sort::UpTo(u32::MAX as u64),
+            about: "fewer messages than this are no burst",
+        },
+        Param {
+            name: "max_ratio",
+            default: "20",
+            unit: "messages per execution",
+            sort: Sort::Tolerance,
+            about: "more messages than this for each execution",
+        },
+        Param {
+            name: "cooldown_ms",
+            default: "60000",
+            unit: "ms",
+            sort: Sort::UpTo(1_000_000_000_000),
+            about: "after an alert the same trader gives none for this long",
+        },
+    ],
+    trigger: "Per trader on each order/exec event: N = new+amend+cancel, X = exec in (t-window,t]. Fire if \
+              N>=min_msgs and N>max_ratio*X. Re-arm at last alert + cooldown (inclusive). A daily RTS 9 report is \
+              separate: ratio = orders/transactions - 1 by count and by volume per member+instrument.",
+    clarified: "",
+    regulation: &[
+        "MiFID II Art. 48(6), RTS 9 (EU) 2017/566",
+        "RTS 7 Art. 12-13",
+        "Del. Reg. (EU) 2016/522 Annex II (quote stuffing)",
+    ],
+};
+
+const MESSAGES: usize = 0;
+const EXECUTIONS: usize = 1;
+
+/// The scenario.
+pub struct Fast {
+    min_msgs: u64,
+    /// Billionths.
+    max_ratio: u64,
+    windows: Windows<u32, 2>,
+    cooldowns: Cooldowns<u32>,
+    metrics: Metrics,
+}
+
+impl Fast {
+    /// With empty state.
+    pub fn new(params: &Params) -> Self {
+        Self {
+            min_msgs: params.uint("min_msgs"),
+            max_ratio: params.nano("max_ratio"),
+            windows: Windows::new(params.millis("window_ms")),
+            cooldowns: Cooldowns::new(params.millis("cooldown_ms")),
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// N ≥ least and N > ratio × X; the product is under 2^93.
+    #[inline]
+    fn is_burst(&self, n: u32, x: u32) -> bool {
+        u64::from(n) >= self.min_msgs && i128::from(n) * BILLION > i128::from(self.max_ratio) * i128::from(x)
+    }
+}
+
+impl Scenario for Fast {
+    fn def(&self) -> &'static Def {
+        &DEF
+    }
+
+    #[inline]
+    fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>) {
+        self.metrics.events += 1;
+        let trader = input.trader;
+        if trader == 0 {
+            self.metrics.missing += 1;
+            return;
+        }
+        let class = if input.event.kind() == Kind::Exec { EXECUTIONS } else { MESSAGES };
+        let ts = input.event.ts_event();
+        let seen = self.windows.add(trader, class, ts.0);
+        self.metrics.late += u64::from(!seen.complete);
+        let [n, x] = seen.counts;
+        if self.is_burst(n, x) && self.cooldowns.may_fire(trader, ts.0) {
+            self.metrics.alerts += 1;
+            let key = vec![("trader", input.context.name(Dict::Trader, trader))];
+            let detail = json!({"msgs": n, "execs": x});
+            out.alert(Alert { scenario: DEF.id, ts, trigger_seq: input.context.seq, key, detail });
+        }
+    }
+
+    fn reset(&mut self) {
+        self.windows.clear();
+        self.cooldowns.clear();
+    }
+
+    fn metrics(&self) -> Metrics {
+        Metrics {
+            held_back: self.cooldowns.held_back,
+            expired: self.windows.expired,
+            bound_hit: self.windows.bound_hit + self.cooldowns.bound_hit(),
+            held: self.windows.held() as u64,
+            ..self.metrics
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The words of the definition, each looked up in everything that happened.
+
+use crate::naive::{Found, Happened, History, Twin, name};
+use crate::params::Params;
+use std::collections::HashMap;
+use unitape_model::{Dict, Dictionary, Kind};
+
+/// The scenario, slowly.
+pub struct Slow {
+    params: Params,
+    /// The last alert of each trader.
+    last: HashMap<u32, i64>,
+}
+
+impl Slow {
+    /// With nothing happened.
+    pub fn new(params: &Params) -> Self {
+        Self { params: params.clone(), last: HashMap::new() }
+    }
+}
+
+impl Twin for Slow {
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
+        let now = history.now();
+        let is_message =
+            |e: &Happened| matches!(e.kind, Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel);
+        let is_execution = |e: &Happened| e.kind == Kind::Exec;
+        // "Per trader on each order/exec event".
+        if !is_message(now) && !is_execution(now) {
+            return vec![];
+        }
+        let Some(trader) = history.trader(now) else { return vec![] };
+        // "N = new+amend+cancel, X = exec in (t-window,t]".
+        let (t, window) = (i128::from(now.ts), self.params.millis("window_ms"));
+        let in_window: Vec<_> = history
+            .of_trader(trader)
+            .filter(|e| i128::from(e.ts) > t - window && i128::from(e.ts) <= t)
+            .collect();
+        let n = in_window.iter().filter(|e| is_message(e)).count() as u128;
+        let x = in_window.iter().filter(|e| is_execution(e)).count() as u128;
+        // "Fire if N>=min_msgs and N>max_ratio*X"; the ratio is in billionths.
+        let max_ratio = u128::from(self.params.nano("max_ratio"));
+        if n < u128::from(self.params.uint("min_msgs")) || n * 1_000_000_000 <= max_ratio * x {
+            return vec![];
+        }
+        // "Re-arm at last alert + cooldown (inclusive)".
+        if self
+            .last
+            .get(&trader)
+            .is_some_and(|last| t < i128::from(*last) + self.params.millis("cooldown_ms"))
+        {
+            return vec![];
+        }
+        self.last.insert(trader, now.ts);
+        vec![Found { ts: now.ts, key: vec![("trader", name(names, Dict::Trader, trader))] }]
+    }
+}

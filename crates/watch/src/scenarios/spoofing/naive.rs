@@ -1,0 +1,95 @@
+//! The words of the definition, each looked up in everything that happened.
+
+use crate::exact::{Total, at_most, times};
+use crate::naive::{Found, Happened, History, Twin, name, sum};
+use crate::params::Params;
+use unitape_model::{Dict, Dictionary, Kind};
+
+/// The scenario, slowly.
+pub struct Slow {
+    params: Params,
+}
+
+impl Slow {
+    /// With nothing happened.
+    pub fn new(params: &Params) -> Self {
+        Self { params: params.clone() }
+    }
+
+    fn judge(&self, history: &History, names: &Dictionary) -> Option<Found> {
+        // "On order_cancel of live order O (owner P)"
+        let cancel = history.now();
+        if cancel.kind != Kind::OrderCancel {
+            return None;
+        }
+        let life = history.of_order(cancel);
+        let new = *life.first().filter(|e| e.kind == Kind::OrderNew)?;
+        if life.iter().any(|e| e.kind == Kind::OrderCancel) {
+            return None;
+        }
+        // "(latest amended qty/px)"
+        let shapes = life.iter().filter(|e| e.kind != Kind::Exec);
+        let qty = shapes.clone().rev().find_map(|e| e.qty)?;
+        let px = shapes.rev().find_map(|e| e.px)?;
+        let filled = sum(life.iter().filter(|e| e.kind == Kind::Exec).copied());
+        if filled >= Total::of(qty) {
+            return None;
+        }
+        let (owner, instr, side) = (new.owner?, new.instr?, new.side?);
+        let (cancel_ts, new_ts) = (i128::from(cancel.ts), i128::from(new.ts));
+        // "life=cancel.ts-new.ts <= max_life_ms"
+        let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");
+        // "O.cum_exec*100 <= max_filled_pct*O.qty"; parameters of this sort are in billionths.
+        let hardly_filled = filled.times(100).times(1_000_000_000)
+            <= Total::of(qty).times(self.params.nano("max_filled_pct"));
+        // "O.qty*O.px >= min_notional"; a price has nine places.
+        let (mantissa, exponent) = times(qty, px.0.unsigned_abs());
+        let large =
+            px.0 >= 0 && at_most(times(self.params.amount("min_notional"), 1), (mantissa, exponent - 9));
+        // "distance of the entry price behind the same-side best (BBO last seen before entry; improving = 0)
+        // <= max_dist_ticks"
+        let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);
+        let same_book = |e: &&Happened| e.venue == new.venue && e.instr == Some(instr);
+        let before = of_instr(Kind::Bbo).filter(same_book).find(|e| e.seq < new.seq)?;
+        let tick = of_instr(Kind::Ref).find_map(|e| e.tick)?;
+        let entry_px = i128::from(new.px?.0);
+        let behind = match side {
+            'B' => i128::from(before.bid?.0) - entry_px,
+            _ => entry_px - i128::from(before.ask?.0),
+        };
+        let max_dist = i128::from(self.params.nano("max_dist_ticks"));
+        let near = tick.0 > 0 && behind.max(0) * 1_000_000_000 <= max_dist * i128::from(tick.0);
+        // "P has exec(s) on the opposite side, same venue+instrument, between O's entry and cancel (by seq)"
+        let execs: Vec<&Happened> = history
+            .of_owner(owner)
+            .take_while(|e| e.seq > new.seq)
+            .filter(|e| e.kind == Kind::Exec && e.seq < cancel.seq)
+            .filter(same_book)
+            .filter(|e| matches!((side, e.side), ('B', Some('S')) | ('S', Some('B'))))
+            .filter(|e| e.qty.is_some_and(|q| q.mantissa() > 0))
+            .collect();
+        // "the last of them is <= cancel_after_exec_ms before the cancel"; latest first.
+        let last = i128::from(execs.first()?.ts);
+        let pulled = cancel_ts - last <= self.params.millis("cancel_after_exec_ms");
+        // "O.qty >= min_ratio * sum of those exec quantities"
+        let executed = sum(execs.into_iter());
+        let out_of_proportion =
+            executed.times(self.params.nano("min_ratio")) <= Total::of(qty).times(1_000_000_000);
+        let fires = short && hardly_filled && large && near && pulled && out_of_proportion;
+        fires.then(|| Found {
+            ts: cancel.ts,
+            key: vec![
+                ("owner", name(names, Dict::Owner, owner)),
+                ("venue", name(names, Dict::Venue, new.venue.unwrap_or(0))),
+                ("instr", name(names, Dict::Instrument, instr)),
+                ("side", side.to_string()),
+            ],
+        })
+    }
+}
+
+impl Twin for Slow {
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
+        self.judge(history, names).into_iter().collect()
+    }
+}

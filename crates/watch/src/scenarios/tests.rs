@@ -1,0 +1,141 @@
+//! What holds for every scenario that is in the registry.
+
+use super::*;
+use crate::jsonl::replay;
+use crate::naive::Twins;
+use crate::replay_jsonl;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn read(path: PathBuf) -> String {
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// A folder that is not in the registry never runs, and nobody notices.
+#[test]
+fn every_folder_is_in_the_registry() {
+    let mut folders: Vec<String> = std::fs::read_dir(root().join("crates/watch/src/scenarios"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().unwrap().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    folders.sort();
+    assert_eq!(folders, ALL.iter().map(|e| e.def.id).collect::<Vec<_>>());
+}
+
+#[test]
+fn definitions_are_whole() {
+    for Entry { def, make, .. } in ALL {
+        assert!(!def.inputs.is_empty() && !def.key.is_empty() && !def.regulation.is_empty());
+        let params = Params::resolve(def, &[]);
+        assert_eq!(params.values().count(), def.params.len());
+        assert_eq!(make(&params).def().id, def.id);
+        for p in def.params {
+            assert!(!p.unit.is_empty() && !p.about.is_empty(), "{}.{}", def.id, p.name);
+        }
+    }
+}
+
+/// The words are binding: what a definition says here must be what the agreed list says, letter by letter.
+#[test]
+fn definitions_say_what_the_agreed_list_says() {
+    let list: Value = serde_json::from_str(&read(root().join("vectors/watch/scenarios.json"))).unwrap();
+    for def in ALL.iter().map(|e| e.def) {
+        let agreed = list["scenarios"].as_array().unwrap().iter().find(|s| s["id"] == def.id).unwrap();
+        let params: serde_json::Map<String, Value> =
+            def.params.iter().map(|p| (p.name.into(), serde_json::from_str(p.default).unwrap())).collect();
+        assert_eq!(json!(params), agreed["params"], "{}", def.id);
+        assert_eq!(def.title, agreed["title"]);
+        assert_eq!(def.class.name(), agreed["cls"]);
+        assert_eq!(def.key.join(","), agreed["key"].as_str().unwrap());
+        assert_eq!(def.trigger, agreed["trigger"]);
+        assert_eq!(def.clarified, agreed["clarified"].as_str().unwrap_or_default());
+        assert_eq!(json!(def.regulation), agreed["regulation"]);
+    }
+}
+
+/// Case and the alert's words; of detail, what the case expects of it.
+type Given = Vec<(String, Value)>;
+
+fn expected(text: &str) -> (usize, Given) {
+    let (mut cases, mut alerts) = (0, Vec::new());
+    for line in text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
+        cases += usize::from(line["rec"] == "case");
+        for alert in line["alerts"].as_array().into_iter().flatten() {
+            alerts.push((line["case"].as_str().unwrap().to_owned(), alert.clone()));
+        }
+    }
+    (cases, alerts)
+}
+
+fn given(id: &str, text: &str, slow: bool) -> Given {
+    let mut alerts = Vec::new();
+    let selection = Selection { scenario: Some(id.to_owned()), ..Selection::default() };
+    let sink = |alert: &crate::Alert, case: Option<&str>| {
+        let mut line = Vec::new();
+        alert.write_json(&mut line, None);
+        alerts.push((case.unwrap_or_default().to_owned(), serde_json::from_slice(&line).unwrap()));
+        Ok(())
+    };
+    if slow {
+        replay::<Twins>(text.as_bytes(), "cases", &selection, sink).unwrap();
+    } else {
+        replay_jsonl(text.as_bytes(), "cases", &selection, sink).unwrap();
+    }
+    alerts
+}
+
+/// Every case of `text` must give what it expects, in order, by the fast code and by the twin; gives how many cases
+/// there are and how many alerts they expect.
+fn check(id: &str, text: &str) -> (usize, usize) {
+    let (cases, want) = expected(text);
+    let mut fast = given(id, text, false);
+    for ((_, got), (_, want)) in fast.iter_mut().zip(&want) {
+        for (name, value) in want["detail"].as_object().into_iter().flatten() {
+            assert_eq!(&got["detail"][name], value, "{id}: {got}");
+        }
+        let got = got.as_object_mut().unwrap();
+        match want.get("detail") {
+            Some(detail) => got.insert("detail".into(), detail.clone()),
+            None => got.remove("detail"),
+        };
+    }
+    assert_eq!(fast, want, "{id}");
+    let without_detail = |alerts: Given| -> Given {
+        let strip = |(case, mut alert): (String, Value)| {
+            alert.as_object_mut().unwrap().remove("detail");
+            (case, alert)
+        };
+        alerts.into_iter().map(strip).collect()
+    };
+    assert_eq!(without_detail(given(id, text, true)), without_detail(want.clone()), "{id}, slow twin");
+    (cases, want.len())
+}
+
+/// The shared suites, each alert whole.
+#[test]
+fn shared_cases_give_what_they_expect() {
+    for (id, cases, alerts) in [("order_to_trade_ratio", 8, 5), ("spoofing", 14, 5), ("wash_trade", 10, 4)] {
+        let text = read(root().join(format!("vectors/watch/{id}.jsonl")));
+        assert_eq!(check(id, &text), (cases, alerts), "{id}");
+    }
+}
+
+/// Cases of our own beside each scenario: what the shared ones leave out, and bad data.
+#[test]
+fn own_cases_give_what_they_expect() {
+    for def in ALL.iter().map(|e| e.def) {
+        let text = read(root().join(format!("crates/watch/src/scenarios/{}/cases.jsonl", def.id)));
+        let (cases, alerts) = check(def.id, &text);
+        assert!(
+            cases >= 8 && alerts >= 4 && alerts < cases * 2,
+            "{}: {cases} cases, {alerts} alerts",
+            def.id
+        );
+    }
+}

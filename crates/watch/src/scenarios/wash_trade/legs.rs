@@ -1,0 +1,391 @@
+//! The legs that wait for another, so that the earliest that fits is found without looking at those that do not.
+//!
+//! ```text
+//!   log, in order of arrival   ┌─────┬─────┬─────┬─────┬─────┐
+//!                              │  7  │  8  │  9  │ 10  │ 11  │   what is two windows old is forgotten here ◀
+//!                              └─────┴─────┴─────┴─────┴─────┘
+//!   cell: group, instrument, side,
+//!   price about 100, size about 1k    7 ───────▶ 9 ──▶ 10         chained in order of arrival
+//! ```
+//!
+//! A cell is about as wide as the tolerances, so an execution looks at a few cells (nine at most) and in each at
+//! legs that are near it; whether one really fits is then compared exactly. Cells are only a way to find: floats
+//! are good enough for them, as the borders are drawn too wide rather than too narrow.
+
+use super::{Leg, Limits};
+use crate::parties::Parties;
+use hashbrown::{DefaultHashBuilder, HashMap};
+use std::collections::VecDeque;
+
+/// A leg in the log.
+#[derive(Clone, Copy)]
+struct Kept {
+    leg: Leg,
+    /// `u32::MAX` when it is in none, because it was consumed.
+    cell: u32,
+    /// Numbers of the neighbours in the same cell; [`NONE`] at its ends.
+    before: u64,
+    after: u64,
+}
+
+/// Legs of one group, instrument and side whose price and quantity are about the same.
+#[derive(Clone, Copy)]
+struct Cell {
+    key: CellKey,
+    first: u64,
+    last: u64,
+    /// Everything before this leg is stamped `over_ts` or earlier.
+    from: u64,
+    over_ts: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct CellKey {
+    group: u32,
+    instr: u32,
+    side: u8,
+    px: u64,
+    qty: u64,
+}
+
+const NONE: u64 = u64::MAX;
+const NO_CELL: u32 = u32::MAX;
+
+pub(super) struct Legs {
+    /// Legs by number; the first is number `base`.
+    log: VecDeque<Kept>,
+    base: u64,
+    max: usize,
+    cells: Vec<Cell>,
+    free: Vec<u32>,
+    by_key: HashMap<CellKey, u32, DefaultHashBuilder>,
+    /// Legs that are not consumed, by group and instrument and then by side: most executions meet none.
+    waiting: HashMap<(u32, u32), [u32; 2], DefaultHashBuilder>,
+    px_grid: Grid,
+    qty_grid: Grid,
+    /// State of [`Parties::changes`] when legs were put into cells.
+    parties_changes: u64,
+    /// The latest that was forgotten because its time was over.
+    pub forgotten_ts: i64,
+    pub expired: u64,
+    pub bound_hit: u64,
+}
+
+impl Legs {
+    pub fn new(limits: &Limits, max: usize) -> Self {
+        Self {
+            log: VecDeque::new(),
+            base: 0,
+            max,
+            cells: Vec::new(),
+            free: Vec::new(),
+            by_key: HashMap::default(),
+            waiting: HashMap::default(),
+            px_grid: Grid::new(limits.px_tol as f64 / 1e13),
+            qty_grid: Grid::new(limits.qty_tol as f64 / 1e11),
+            parties_changes: 0,
+            forgotten_ts: i64::MIN,
+            expired: 0,
+            bound_hit: 0,
+        }
+    }
+
+    /// Legs in the log, consumed ones as well.
+    pub fn len(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Groups may have changed: files all legs under those of now.
+    #[inline]
+    pub fn follow(&mut self, parties: &Parties) {
+        if self.parties_changes != parties.changes() {
+            self.parties_changes = parties.changes();
+            self.file_anew(parties);
+        }
+    }
+
+    /// Forgets what is two windows behind `now`, from the oldest on.
+    #[inline]
+    pub fn expire(&mut self, now: i64, limits: &Limits) {
+        while let Some(kept) = self.log.front().filter(|k| limits.is_over(k.leg.ts, now)) {
+            self.forgotten_ts = self.forgotten_ts.max(kept.leg.ts);
+            self.forget_oldest();
+            self.expired += 1;
+        }
+    }
+
+    /// The number and the leg of the earliest that makes a round trip with `e`, which is of `group`.
+    #[inline]
+    pub fn find(&mut self, group: u32, e: &Leg, limits: &Limits) -> Option<(u64, Leg)> {
+        let side = 1 - e.side;
+        let waiting = self.waiting.get(&(group, e.instr))?;
+        if waiting[usize::from(side)] == 0 {
+            return None;
+        }
+        let mut found = None;
+        for px in self.px_grid.around(e.px as f64) {
+            for qty in self.qty_grid.around(size(e)) {
+                let key = CellKey { group, instr: e.instr, side, px, qty };
+                if let Some(&cell) = self.by_key.get(&key) {
+                    found = self.first_of(cell, e, limits, found.unwrap_or(NONE)).or(found);
+                }
+            }
+        }
+        found.map(|number| (number, self.kept(number).leg))
+    }
+
+    /// Appends a leg of `group`; gives its number.
+    pub fn keep(&mut self, group: u32, leg: Leg) -> u64 {
+        if self.log.len() == self.max {
+            self.forget_oldest();
+            self.bound_hit += 1;
+        }
+        let number = self.base + self.log.len() as u64;
+        self.log.push_back(Kept { leg, cell: NO_CELL, before: NONE, after: NONE });
+        self.file(number, group);
+        number
+    }
+
+    /// Takes the leg out of the search, if it is still there.
+    pub fn consume(&mut self, number: u64) {
+        if number < self.base {
+            return;
+        }
+        let Kept { cell, before, after, .. } = *self.kept(number);
+        if cell == NO_CELL {
+            return;
+        }
+        self.kept_mut(number).cell = NO_CELL;
+        if before != NONE {
+            self.kept_mut(before).after = after;
+        }
+        if after != NONE {
+            self.kept_mut(after).before = before;
+        }
+        let at = &mut self.cells[cell as usize];
+        if at.first == number {
+            at.first = after;
+        }
+        if at.last == number {
+            at.last = before;
+        }
+        if at.from == number {
+            at.from = after;
+        }
+        let key = at.key;
+        if at.first == NONE {
+            self.by_key.remove(&key);
+            self.free.push(cell);
+        }
+        if let hashbrown::hash_map::Entry::Occupied(mut waiting) = self.waiting.entry((key.group, key.instr))
+        {
+            waiting.get_mut()[usize::from(key.side)] -= 1;
+            if *waiting.get() == [0; 2] {
+                waiting.remove();
+            }
+        }
+    }
+
+    /// Forgets all legs; numbers go on.
+    pub fn clear(&mut self) {
+        self.base += self.log.len() as u64;
+        self.log.clear();
+        self.forget_cells();
+        self.forgotten_ts = i64::MIN;
+    }
+
+    /// The first of a cell that meets `e` and comes before number `limit`.
+    fn first_of(&mut self, cell: u32, e: &Leg, limits: &Limits, limit: u64) -> Option<u64> {
+        let Cell { first, from, over_ts, .. } = self.cells[cell as usize];
+        // What is over for an execution in order is over for those after it; one that is late begins at the front.
+        let after = i128::from(e.ts) - limits.window_ns;
+        let passed = i128::from(over_ts) <= after;
+        let (mut at, mut passing) = (if passed { from } else { first }, passed);
+        while at < limit {
+            let Kept { leg, after: next, .. } = *self.kept(at);
+            if passing && i128::from(leg.ts) <= after {
+                let cell = &mut self.cells[cell as usize];
+                (cell.from, cell.over_ts) = (next, cell.over_ts.max(leg.ts));
+            } else {
+                passing = false;
+                if limits.meet(e, &leg) {
+                    return Some(at);
+                }
+            }
+            at = next;
+        }
+        None
+    }
+
+    fn forget_oldest(&mut self) {
+        if self.log.is_empty() {
+            return;
+        }
+        self.consume(self.base);
+        self.log.pop_front();
+        self.base += 1;
+    }
+
+    /// Puts a leg at the end of its cell.
+    fn file(&mut self, number: u64, group: u32) {
+        let leg = self.kept(number).leg;
+        let key = CellKey {
+            group,
+            instr: leg.instr,
+            side: leg.side,
+            px: self.px_grid.cell(leg.px as f64),
+            qty: self.qty_grid.cell(size(&leg)),
+        };
+        self.waiting.entry((group, leg.instr)).or_default()[usize::from(leg.side)] += 1;
+        let new = Cell { key, first: number, last: number, from: number, over_ts: i64::MIN };
+        let (cells, free) = (&mut self.cells, &mut self.free);
+        let mut is_new = false;
+        let cell = *self.by_key.entry(key).or_insert_with(|| {
+            is_new = true;
+            match free.pop() {
+                Some(at) => {
+                    cells[at as usize] = new;
+                    at
+                }
+                None => {
+                    cells.push(new);
+                    cells.len() as u32 - 1
+                }
+            }
+        });
+        let mut before = NONE;
+        if !is_new {
+            let at = &mut self.cells[cell as usize];
+            before = std::mem::replace(&mut at.last, number);
+            if at.from == NONE {
+                at.from = number;
+            }
+            self.kept_mut(before).after = number;
+        }
+        let kept = self.kept_mut(number);
+        (kept.cell, kept.before, kept.after) = (cell, before, NONE);
+    }
+
+    fn file_anew(&mut self, parties: &Parties) {
+        self.forget_cells();
+        for number in self.base..self.base + self.log.len() as u64 {
+            let Kept { leg, cell, .. } = *self.kept(number);
+            if cell != NO_CELL {
+                self.file(number, parties.group(leg.owner));
+            }
+        }
+    }
+
+    fn forget_cells(&mut self) {
+        self.by_key.clear();
+        self.waiting.clear();
+        self.cells.clear();
+        self.free.clear();
+    }
+
+    #[inline]
+    fn kept(&self, number: u64) -> &Kept {
+        &self.log[(number - self.base) as usize]
+    }
+
+    #[inline]
+    fn kept_mut(&mut self, number: u64) -> &mut Kept {
+        &mut self.log[(number - self.base) as usize]
+    }
+}
+
+#[cfg(test)]
+impl Legs {
+    /// Cells and counts must be of the legs that are searched, and of no others.
+    pub fn check(&self) {
+        let filed = self.log.iter().filter(|k| k.cell != NO_CELL).count();
+        let counted: u32 = self.waiting.values().flatten().sum();
+        let mut chained = 0;
+        for &cell in self.by_key.values() {
+            let mut at = self.cells[cell as usize].first;
+            assert_ne!(at, NONE, "an empty cell is freed");
+            while at != NONE {
+                assert_eq!(self.kept(at).cell, cell);
+                chained += 1;
+                at = self.kept(at).after;
+            }
+        }
+        assert_eq!((filed, filed), (counted as usize, chained));
+        assert_eq!(self.cells.len(), self.by_key.len() + self.free.len());
+    }
+}
+
+/// The quantity of a leg, near enough for a cell.
+fn size(leg: &Leg) -> f64 {
+    leg.qty.mantissa() as f64 * 10f64.powi(leg.qty.exponent().into())
+}
+
+/// Numbers from the same cell differ by about a tolerance. The cell of a positive number is the upper bits of its
+/// float, so a cell is between 2^-(bits+1) and 2^-bits of its numbers wide.
+#[derive(Clone, Copy)]
+struct Grid {
+    /// A share: how far two numbers that meet may be apart.
+    tolerance: f64,
+    /// Bits of the mantissa that are looked at; `None` puts all numbers into one cell.
+    bits: Option<u32>,
+}
+
+/// More than the rounding of all that is done with floats here.
+const MARGIN: f64 = 1e-12;
+/// So that a cell stays wider than [`MARGIN`].
+const BITS_MAX: u32 = 36;
+
+impl Grid {
+    fn new(tolerance: f64) -> Self {
+        // From the least to the greatest that meets a number, as a share of the least.
+        let width = (1.0 + tolerance) / (1.0 - tolerance) - 1.0;
+        let fits = tolerance < 0.3;
+        let bits =
+            fits.then(|| (0..BITS_MAX).take_while(|b| width * 2f64.powi(*b as i32 + 1) <= 1.0).count());
+        Self { tolerance, bits: bits.map(|b| b as u32) }
+    }
+
+    /// The cell of `x`; that of everything not above zero is 0.
+    #[inline]
+    fn cell(&self, x: f64) -> u64 {
+        match self.bits {
+            Some(bits) if x > 0.0 => x.to_bits() >> (52 - bits),
+            _ => 0,
+        }
+    }
+
+    /// The cells of all that may meet `x`: f with |x − f| ≤ tolerance × f.
+    #[inline]
+    fn around(&self, x: f64) -> std::ops::RangeInclusive<u64> {
+        if x <= 0.0 {
+            return 0..=0;
+        }
+        let least = x / (1.0 + self.tolerance) * (1.0 - MARGIN);
+        let most = x / (1.0 - self.tolerance) * (1.0 + MARGIN);
+        self.cell(least)..=self.cell(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+        /// A cell too few is an alert lost at the edge of a tolerance; too many make the search slow.
+        #[test]
+        fn whatever_meets_is_in_one_of_few_cells(
+            tolerance in prop_oneof![Just(0.0), Just(5e-4), Just(0.1), Just(0.2999), Just(0.3), Just(7.0), 0.0..0.5f64],
+            f in prop_oneof![1.0..1e6f64, Just(1e-21), Just(9.2e48), Just(100.0)],
+            by in prop_oneof![Just(1.0), Just(-1.0), -1.0..1.0f64],
+        ) {
+            let grid = Grid::new(tolerance);
+            let e = f * (1.0 + tolerance * by);
+            let around = grid.around(e);
+            prop_assert!(around.contains(&grid.cell(f)), "{e} {f} {around:?}");
+            prop_assert!(around.end() - around.start() < 3, "{around:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The words of the definition, each looked up in everything that happened.
+
+use crate::exact::Total;
+use crate::naive::{Found, Happened, History, Id, Twin, name};
+use crate::params::Params;
+use std::collections::{HashMap, HashSet};
+use unitape_model::{Dict, Dictionary, Kind};
+
+/// The scenario, slowly.
+pub struct Slow {
+    params: Params,
+    /// Executions that were used, by sequence.
+    consumed: HashSet<u64>,
+    /// Executions that an earlier one of their match has met.
+    decided: HashSet<u64>,
+    groups: HashMap<u32, u32>,
+}
+
+impl Slow {
+    /// With nothing happened.
+    pub fn new(params: &Params) -> Self {
+        let params = params.clone();
+        Self { params, consumed: HashSet::new(), decided: HashSet::new(), groups: HashMap::new() }
+    }
+
+    fn group(&self, owner: u32) -> u32 {
+        self.groups.get(&owner).copied().unwrap_or(owner)
+    }
+}
+
+impl Twin for Slow {
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
+        let e = history.now();
+        // "Compare beneficial group (party map; default = owner)."
+        if let (Kind::Party, Some(owner)) = (e.kind, e.owner) {
+            self.groups.insert(owner, e.group.unwrap_or(owner));
+        }
+        let Some(e) = whole(history, e) else { return vec![] };
+        let group = self.group(e.owner);
+        // Every execution that says what is needed, earliest first.
+        let mut earlier: Vec<Leg<'_>> = history
+            .of_instr(e.instr)
+            .filter(|f| f.seq < e.event.seq)
+            .filter_map(|f| whole(history, f))
+            .collect();
+        earlier.reverse();
+        let found = Found {
+            ts: e.event.ts,
+            key: vec![
+                ("group", name(names, Dict::Owner, group)),
+                ("instr", name(names, Dict::Instrument, e.instr)),
+            ],
+        };
+        // "Arm self_match: both legs of one match_id have the same group and opposite sides"; the second leg
+        // decides, and only one that was not consumed waits for it.
+        let first = earlier.iter().find(|f| {
+            f.same_match(&e) && !self.consumed.contains(&f.event.seq) && !self.decided.contains(&f.event.seq)
+        });
+        if let Some(f) = first {
+            self.decided.insert(e.event.seq);
+            if f.side != e.side {
+                self.decided.insert(f.event.seq);
+                if self.group(f.owner) == group {
+                    self.consumed.extend([f.event.seq, e.event.seq]);
+                    return vec![found];
+                }
+            }
+        }
+        // "Arm round_trip: exec e meets the earliest unconsumed exec f".
+        let window = self.params.millis("window_ms");
+        let (px_tol, qty_tol) = (self.params.nano("px_tol_bps"), self.params.nano("qty_tol_pct"));
+        let f = earlier.iter().find(|f| {
+            let (e_ts, f_ts) = (i128::from(e.event.ts), i128::from(f.event.ts));
+            !self.consumed.contains(&f.event.seq)
+                && self.group(f.owner) == group
+                && f.side != e.side
+                && !f.same_match(&e)
+                && f_ts > e_ts - window
+                && f_ts <= e_ts
+                && i128::from(e.px - f.px).abs() * 10_000 * 1_000_000_000
+                    <= i128::from(px_tol) * i128::from(f.px)
+                && (e.qty.max(f.qty)).since(&e.qty.min(f.qty)).times(100).times(1_000_000_000)
+                    <= f.qty.times(qty_tol)
+        });
+        if let Some(f) = f {
+            self.consumed.extend([f.event.seq, e.event.seq]);
+            return vec![found];
+        }
+        vec![]
+    }
+}
+
+/// An execution that says what is needed.
+struct Leg<'a> {
+    event: &'a Happened,
+    owner: u32,
+    instr: u32,
+    side: char,
+    px: i64,
+    qty: Total,
+}
+
+impl Leg<'_> {
+    /// "match_id per venue+instrument"; an execution without one differs from all others.
+    fn same_match(&self, other: &Self) -> bool {
+        fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, u32) {
+            (leg.event.match_id.as_ref(), leg.event.venue, leg.instr)
+        }
+        self.event.match_id.is_some() && id(self) == id(other)
+    }
+}
+
+fn whole<'a>(history: &History, event: &'a Happened) -> Option<Leg<'a>> {
+    let qty = event.qty.filter(|q| event.kind == Kind::Exec && q.mantissa() > 0)?;
+    Some(Leg {
+        event,
+        owner: history.owner(event)?,
+        instr: event.instr?,
+        side: event.side?,
+        px: event.px?.0,
+        qty: Total::of(qty),
+    })
+}

@@ -1,0 +1,331 @@
+//! How many things of each class each key did within a sliding window of event time.
+//!
+//! ```text
+//!   key ──▶ ring in order of time:  ts    10  12  12  15  19      window of 5 at t = 19: (14, 19]
+//!                                   class  a   b   a   a   a
+//!                          so far:  a      1   1   2   3   4   ── 4 − 2 = 2
+//!                                   b      0   1   1   1   1   ── 1 − 1 = 0
+//! ```
+//!
+//! Counts so far make a window a difference of two entries, so an event in order costs the same however long the
+//! window is. Time may go back: an entry that comes late is put in its place. Entries are kept for two windows, so
+//! what comes up to one window late is counted to the letter; [`Seen::complete`] says when something that could
+//! have been in the window was forgotten.
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+use std::collections::VecDeque;
+use std::hash::Hash;
+
+/// Entries kept at most, over all keys; then the key at hand forgets its oldest.
+pub(crate) const ENTRIES_MAX: usize = 1 << 22;
+/// Keys kept at most; then the one whose turn it is is forgotten.
+pub(crate) const KEYS_MAX: usize = 1 << 20;
+/// An entry that would have to be put further back than this is not kept.
+const SHIFT_MAX: usize = 1 << 12;
+/// Rings of at most this many entries are kept for other keys when theirs is idle.
+const SPARE_ENTRIES_MAX: usize = 1 << 8;
+
+/// Windows of `C` classes by key.
+pub(crate) struct Windows<K, const C: usize> {
+    window_ns: i128,
+    rings: Vec<Ring<K, C>>,
+    by_key: HashMap<K, u32, DefaultHashBuilder>,
+    spare: Vec<VecDeque<Entry<C>>>,
+    /// The ring that is looked at next, whether it is idle.
+    hand: usize,
+    /// Time of the event before.
+    last_ts: i64,
+    entries: usize,
+    entries_max: usize,
+    keys_max: usize,
+    /// The latest that was ever forgotten together with its key.
+    swept_ts: i64,
+    /// Entries forgotten because their time was over.
+    pub expired: u64,
+    /// Entries forgotten because there was no room.
+    pub bound_hit: u64,
+}
+
+/// What was counted in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen<const C: usize> {
+    /// By class.
+    pub counts: [u32; C],
+    /// False when something that was forgotten may belong into it.
+    pub complete: bool,
+}
+
+struct Ring<K, const C: usize> {
+    key: K,
+    /// In order of time; of one time in order of arrival.
+    entries: VecDeque<Entry<C>>,
+    /// Counts so far of what was before the first entry.
+    base: [u32; C],
+    /// How many entries are not in the window that ends with the last one.
+    over: usize,
+    last_ts: i64,
+    forgotten_ts: i64,
+}
+
+#[derive(Clone, Copy)]
+struct Entry<const C: usize> {
+    ts: i64,
+    /// Counts so far, this one included; they wrap.
+    upto: [u32; C],
+}
+
+impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
+    /// With windows of `window_ns` nanoseconds.
+    pub fn new(window_ns: i128) -> Self {
+        Self::bounded(window_ns, ENTRIES_MAX, KEYS_MAX)
+    }
+
+    pub(crate) fn bounded(window_ns: i128, entries_max: usize, keys_max: usize) -> Self {
+        Self {
+            window_ns,
+            rings: Vec::new(),
+            by_key: HashMap::default(),
+            spare: Vec::new(),
+            hand: 0,
+            last_ts: i64::MAX,
+            entries: 0,
+            entries_max,
+            keys_max,
+            swept_ts: i64::MIN,
+            expired: 0,
+            bound_hit: 0,
+        }
+    }
+
+    /// Adds one of `class` that `key` did at `ts`, and counts its window `(ts − window, ts]`.
+    #[inline]
+    pub fn add(&mut self, key: K, class: usize, ts: i64) -> Seen<C> {
+        // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
+        let now = ts.min(std::mem::replace(&mut self.last_ts, ts));
+        self.sweep(now);
+        let at = match self.by_key.get(&key) {
+            Some(&at) => at as usize,
+            None => self.new_ring(key),
+        };
+        let ring = &mut self.rings[at];
+        let now = ts.min(std::mem::replace(&mut ring.last_ts, ts));
+        let before = ring.entries.len();
+        ring.expire(i128::from(now) - 2 * self.window_ns);
+        self.expired += (before - ring.entries.len()) as u64;
+        self.entries -= before - ring.entries.len();
+        if self.entries == self.entries_max {
+            self.bound_hit += 1;
+            if !ring.forget_first() {
+                return Seen { counts: [0; C], complete: false };
+            }
+            self.entries -= 1;
+        }
+        let ring = &mut self.rings[at];
+        let seen = ring.add(class, ts, self.window_ns);
+        self.entries += usize::from(seen.is_some());
+        seen.unwrap_or(Seen { counts: [0; C], complete: false })
+    }
+
+    /// Entries kept now.
+    pub fn held(&self) -> usize {
+        self.entries
+    }
+
+    /// Forgets everything but the counters.
+    pub fn clear(&mut self) {
+        self.rings.clear();
+        self.by_key.clear();
+        self.hand = 0;
+        self.last_ts = i64::MAX;
+        self.entries = 0;
+        self.swept_ts = i64::MIN;
+    }
+
+    /// Looks at one key, and forgets it when all it did was over two windows ago.
+    #[inline]
+    fn sweep(&mut self, now: i64) {
+        if self.hand >= self.rings.len() {
+            self.hand = 0;
+        }
+        let Some(ring) = self.rings.get(self.hand) else { return };
+        let newest = ring.entries.back().map_or(ring.forgotten_ts, |e| e.ts);
+        if i128::from(newest) <= i128::from(now) - 2 * self.window_ns {
+            self.expired += self.rings[self.hand].entries.len() as u64;
+            self.drop_ring();
+        } else {
+            self.hand += 1;
+        }
+    }
+
+    /// Forgets the key at the hand.
+    fn drop_ring(&mut self) {
+        let mut ring = self.rings.swap_remove(self.hand);
+        self.by_key.remove(&ring.key);
+        if let Some(moved) = self.rings.get(self.hand) {
+            self.by_key.insert(moved.key, self.hand as u32);
+        }
+        let newest = ring.entries.back().map_or(i64::MIN, |e| e.ts).max(ring.forgotten_ts);
+        self.swept_ts = self.swept_ts.max(newest);
+        self.entries -= ring.entries.len();
+        if ring.entries.capacity() <= SPARE_ENTRIES_MAX {
+            ring.entries.clear();
+            self.spare.push(ring.entries);
+        }
+    }
+
+    fn new_ring(&mut self, key: K) -> usize {
+        if self.rings.len() == self.keys_max {
+            self.hand %= self.rings.len();
+            self.bound_hit += self.rings[self.hand].entries.len() as u64;
+            self.drop_ring();
+        }
+        let at = self.rings.len();
+        self.by_key.insert(key, at as u32);
+        self.rings.push(Ring {
+            key,
+            entries: self.spare.pop().unwrap_or_default(),
+            base: [0; C],
+            over: 0,
+            last_ts: i64::MAX,
+            forgotten_ts: self.swept_ts,
+        });
+        at
+    }
+}
+
+impl<K, const C: usize> Ring<K, C> {
+    /// Forgets what is not after `limit`.
+    #[inline]
+    fn expire(&mut self, limit: i128) {
+        while self.entries.front().is_some_and(|e| i128::from(e.ts) <= limit) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) -> bool {
+        let Some(first) = self.entries.pop_front() else { return false };
+        self.base = first.upto;
+        self.over = self.over.saturating_sub(1);
+        self.forgotten_ts = self.forgotten_ts.max(first.ts);
+        true
+    }
+
+    /// Counts so far of the first `n` entries.
+    #[inline]
+    fn upto(&self, n: usize) -> [u32; C] {
+        if n == 0 { self.base } else { self.entries[n - 1].upto }
+    }
+
+    /// `None` when the entry was not kept.
+    #[inline]
+    fn add(&mut self, class: usize, ts: i64, window_ns: i128) -> Option<Seen<C>> {
+        let after = i128::from(ts) - window_ns;
+        let last = self.entries.back().map_or(i64::MIN, |e| e.ts);
+        if ts < last {
+            return self.add_late(class, ts, after);
+        }
+        let mut upto = self.upto(self.entries.len());
+        upto[class] = upto[class].wrapping_add(1);
+        self.entries.push_back(Entry { ts, upto });
+        // The window only moves on; each entry is passed once.
+        while self.entries.get(self.over).is_some_and(|e| i128::from(e.ts) <= after) {
+            self.over += 1;
+        }
+        Some(self.seen(self.over, self.entries.len(), after))
+    }
+
+    #[cold]
+    fn add_late(&mut self, class: usize, ts: i64, after: i128) -> Option<Seen<C>> {
+        let at = self.entries.partition_point(|e| e.ts <= ts);
+        if self.entries.len() - at > SHIFT_MAX {
+            self.forgotten_ts = self.forgotten_ts.max(ts);
+            return None;
+        }
+        self.entries.insert(at, Entry { ts, upto: self.upto(at) });
+        for entry in self.entries.iter_mut().skip(at) {
+            entry.upto[class] = entry.upto[class].wrapping_add(1);
+        }
+        self.over += usize::from(at < self.over);
+        let from = self.entries.partition_point(|e| i128::from(e.ts) <= after);
+        Some(self.seen(from, at + 1, after))
+    }
+
+    #[inline]
+    fn seen(&self, from: usize, to: usize, after: i128) -> Seen<C> {
+        let (before, upto) = (self.upto(from.min(to)), self.upto(to));
+        let counts = std::array::from_fn(|c| upto[c].wrapping_sub(before[c]));
+        Seen { counts, complete: i128::from(self.forgotten_ts) <= after }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const W: i64 = 10;
+
+    fn step() -> impl Strategy<Value = (u8, usize, i64)> {
+        (0u8..3, 0usize..2, prop::sample::select(&[0, 1, 4, W - 1, W, W + 1, 3 * W, -1, -W, -3 * W][..]))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// Everything kept and everything counted, against what is complete; streams whose time goes back, too.
+        #[test]
+        fn windows_are_those_of_a_list(steps in proptest::collection::vec(step(), 0..120)) {
+            let mut windows = Windows::<u8, 2>::new(W.into());
+            let (mut list, mut ts, mut back) = (Vec::new(), 0, false);
+            for (key, class, by) in steps {
+                ts += by;
+                back |= by < 0;
+                list.push((key, class, ts));
+                let count = |c| list.iter().filter(|e| e.0 == key && e.1 == c && e.2 > ts - W && e.2 <= ts).count();
+                let seen = windows.add(key, class, ts);
+                if seen.complete {
+                    prop_assert_eq!(seen.counts, [count(0) as u32, count(1) as u32]);
+                } else {
+                    prop_assert!(back, "in order, nothing is ever forgotten too early");
+                }
+            }
+            prop_assert_eq!(windows.held(), windows.rings.iter().map(|r| r.entries.len()).sum::<usize>());
+            prop_assert_eq!(windows.by_key.len(), windows.rings.len());
+        }
+
+        /// Up to one window late is counted to the letter, whatever else is in the stream.
+        #[test]
+        fn what_is_one_window_late_is_complete(late in proptest::collection::vec((0u8..3, 0..W), 1..120)) {
+            let mut windows = Windows::<u8, 1>::new(W.into());
+            for (i, (key, late)) in late.into_iter().enumerate() {
+                prop_assert!(windows.add(key, 0, i as i64 * 3 - late).complete);
+            }
+        }
+
+        /// However much comes, what is kept stays within its bounds, and what is forgotten early is counted.
+        #[test]
+        fn bounds_hold(steps in proptest::collection::vec(step(), 0..120)) {
+            let mut windows = Windows::<u8, 2>::bounded(W.into(), 4, 2);
+            let (mut ts, mut incomplete) = (0, 0);
+            for (key, class, by) in steps {
+                ts += by;
+                incomplete += u64::from(!windows.add(key, class, ts).complete);
+                prop_assert!(windows.held() <= 4 && windows.rings.len() <= 2);
+            }
+            prop_assert!(incomplete == 0 || windows.bound_hit + windows.expired > 0);
+        }
+    }
+
+    /// One event of the year 2262 once made a window of everything before it forget.
+    #[test]
+    fn one_mad_time_stamp_forgets_nothing() {
+        let mut windows = Windows::<u8, 1>::new(W.into());
+        for key in 0..50 {
+            windows.add(key, 0, 0);
+        }
+        windows.add(7, 0, i64::MAX);
+        for key in 0..50 {
+            assert_eq!(windows.add(key, 0, 1), Seen { counts: [2], complete: true }, "{key}");
+        }
+    }
+}
