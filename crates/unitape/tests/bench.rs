@@ -69,7 +69,6 @@ fn every_measurement_has_the_fields_of_the_contract() {
         |r: &&Map<String, Value>| r["case"] == "size" && r["bytes_per_row"].as_f64().is_some_and(|b| b > 1.0);
     assert_eq!(records.iter().filter(size).count(), 1);
     assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1) && has("swift", "typed", None, 1));
-    assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1));
     assert!(["otr", "wash", "spoofing", "three"].iter().all(|case| has("watch", case, None, 1)));
 }
 

@@ -6,8 +6,14 @@ use common::{file, root, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+const SCENARIOS: [&str; 3] = ["order_to_trade_ratio", "spoofing", "wash_trade"];
+
+fn suite(scenario: &str) -> PathBuf {
+    root().join(format!("vectors/watch/{scenario}.jsonl"))
+}
+
 fn vectors() -> PathBuf {
-    root().join("vectors/watch/wash_trade.jsonl")
+    suite("wash_trade")
 }
 
 fn replay(input: &Path, args: &[&str]) -> common::Ran {
@@ -26,24 +32,66 @@ fn essence(alerts: &[Value]) -> Vec<Value> {
     alerts.iter().map(strip).collect()
 }
 
-/// Each case of the vectors gives the alerts it expects, and no others.
+/// Each case of the shared suites gives the alerts it expects, and no others; the other scenarios run beside it
+/// unless they are left out, and do not disturb it.
 #[test]
-fn the_vectors_alerts_are_given_to_the_letter() {
-    let text = std::fs::read_to_string(vectors()).unwrap();
-    let mut expected = Vec::new();
-    for line in text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
-        if line["rec"] == "expect" {
-            for alert in line["alerts"].as_array().unwrap() {
+fn the_suites_alerts_are_given_to_the_letter() {
+    for (scenario, least) in SCENARIOS.iter().zip([5, 5, 4]) {
+        let text = std::fs::read_to_string(suite(scenario)).unwrap();
+        let mut expected = Vec::new();
+        for line in text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
+            for alert in line["alerts"].as_array().into_iter().flatten() {
                 let mut alert = alert.clone();
                 alert["case"] = line["case"].clone();
                 expected.push(alert);
             }
         }
+        assert!(expected.len() >= least, "{expected:?}");
+        let alone = replay(&suite(scenario), &["--scenario", scenario]).code(0).lines();
+        assert_eq!(essence(&alone), essence(&expected), "{scenario}");
+        let mut among = replay(&suite(scenario), &[]).code(0).lines();
+        among.retain(|alert| alert["scenario"] == **scenario);
+        assert_eq!(among, alone, "{scenario}");
     }
-    assert!(expected.len() >= 4, "{expected:?}");
-    let given = replay(&vectors(), &[]).code(0).lines();
-    assert_eq!(essence(&given), essence(&expected));
-    assert_eq!(essence(&replay(&vectors(), &["--scenario", "wash_trade"]).code(0).lines()), essence(&given));
+}
+
+/// All suites as one stream without cases, an hour between one and the next: whoever runs one scenario by default, or
+/// keeps state differently from a tape, is found out here.
+#[test]
+fn all_scenarios_run_and_a_tape_gives_what_its_lines_give() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut lines, mut seq, mut hours) = (Vec::new(), 0, 0);
+    for scenario in SCENARIOS {
+        for line in std::fs::read_to_string(suite(scenario)).unwrap().lines() {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            hours += i64::from(event["rec"] == "case");
+            if event["rec"] != "event" {
+                continue;
+            }
+            seq += 1;
+            event["seq"] = seq.into();
+            event["ts"] = (event["ts"].as_i64().unwrap() + hours * 3_600_000_000_000).into();
+            // Orders of one case are not those of another.
+            if let Some(oid) = event["oid"].as_str().map(|oid| format!("{oid}-{hours}")) {
+                event["oid"] = oid.into();
+            }
+            lines.push(event.to_string());
+        }
+    }
+    let params = r#"{"order_to_trade_ratio":{"min_msgs":20,"max_ratio":5}}"#;
+    let file = file(dir.path(), "all.jsonl", lines.join("\n") + "\n");
+    let from_lines = replay(&file, &["--params", params]).code(0).lines();
+    let tape = dir.path().join("tape");
+    run(["consolidate".as_ref(), file.as_os_str(), "--tape".as_ref(), tape.as_os_str()]).code(0);
+    let from_tape = replay(&tape, &["--params", params]).code(0).lines();
+    assert_eq!(essence(&from_lines), essence(&from_tape));
+    for scenario in SCENARIOS {
+        assert!(from_tape.iter().filter(|a| a["scenario"] == scenario).count() >= 4, "{scenario}");
+    }
+    let order = |a: &Value| (a["trigger_seq"].as_u64().unwrap(), a["scenario"].as_str().unwrap().to_owned());
+    assert!(from_tape.is_sorted_by_key(order));
+    let positions = from_tape.iter().filter(|a| a["detail"]["positions"].is_array()).count();
+    assert!(positions >= 9, "evidence is named by its place on the tape");
 }
 
 /// Two executions of one owner, `gap_ms` apart, with a header that sets the window.
@@ -127,4 +175,10 @@ fn scenarios_are_listed() {
     let wash = listed.iter().find(|s| s["id"] == "wash_trade").unwrap();
     assert_eq!(wash["params"]["window_ms"], 60_000);
     assert_eq!(wash["key"], serde_json::json!(["group", "instr"]));
+    assert_eq!(listed.iter().map(|s| s["id"].as_str().unwrap()).collect::<Vec<_>>(), SCENARIOS);
+    let spoofing = listed.iter().find(|s| s["id"] == "spoofing").unwrap();
+    assert_eq!(spoofing["params"]["min_notional"], "50000");
+    for parameter in listed.iter().flat_map(|s| s["parameters"].as_array().unwrap()) {
+        assert!(parameter["unit"].as_str().is_some_and(|u| !u.is_empty()), "{parameter}");
+    }
 }

@@ -4,7 +4,7 @@ use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::{Overlay, Selection};
 use crate::scenarios;
-use crate::watch::{Metrics, Watch};
+use crate::watch::{Metrics, SharedMetrics, Watch};
 use serde_json::Value;
 use std::io::{self, BufRead, Read as _};
 use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, parse_line};
@@ -21,6 +21,15 @@ pub struct Replayed {
     pub cases: u64,
     /// Counters by scenario, summed over all cases.
     pub metrics: Vec<(&'static str, Metrics)>,
+    /// Counters of what all scenarios share, likewise.
+    pub shared: SharedMetrics,
+}
+
+impl Replayed {
+    /// Adds the counters of a watch that ends here.
+    pub fn add_counters(&mut self, watch: &Watch) {
+        add_up(self, watch);
+    }
 }
 
 /// Replays the lines of `input`; `sink` is given each alert in order, with the case it belongs to.
@@ -43,8 +52,8 @@ pub(crate) trait Engine: Sized {
     fn with(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error>;
     /// Takes an event.
     fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>);
-    /// Counters by scenario.
-    fn counted(&self) -> Vec<(&'static str, Metrics)>;
+    /// Counters by scenario, and of what they share.
+    fn counted(&self) -> (Vec<(&'static str, Metrics)>, SharedMetrics);
 }
 
 impl Engine for Watch {
@@ -56,8 +65,8 @@ impl Engine for Watch {
         self.on_event(event, seq, None, names, out);
     }
 
-    fn counted(&self) -> Vec<(&'static str, Metrics)> {
-        self.metrics().collect()
+    fn counted(&self) -> (Vec<(&'static str, Metrics)>, SharedMetrics) {
+        (self.metrics().collect(), self.shared_metrics())
     }
 }
 
@@ -160,7 +169,9 @@ impl Record {
 }
 
 fn add_up(total: &mut Replayed, watch: &impl Engine) {
-    for (i, (id, m)) in watch.counted().into_iter().enumerate() {
+    let (metrics, shared) = watch.counted();
+    total.shared.add(&shared);
+    for (i, (id, m)) in metrics.into_iter().enumerate() {
         if total.metrics.len() <= i {
             total.metrics.push((id, Metrics::default()));
         }

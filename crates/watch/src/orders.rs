@@ -14,7 +14,7 @@ use unitape_model::{Decimal, Event, Field, Kind, Price};
 /// Orders kept at most: a busy day of one firm. Those that are not live are forgotten first, then the oldest.
 pub(crate) const ORDERS_MAX: usize = 1 << 20;
 /// Orders kept at most that are not live any more, for executions and cancels that come late.
-pub(crate) const SPENT_MAX: usize = 1 << 16;
+pub(crate) const SPENT_MAX: usize = 1 << 14;
 
 /// An order as far as the events up to now tell.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,11 @@ pub struct OrderState {
     pub entry_seq: u64,
     /// Where its `order_new` stands on the tape; `u64::MAX` when not on one.
     pub entry_position: u64,
-    /// The price it was entered with.
-    pub entry_px: Option<Price>,
-    /// The price of now.
-    pub px: Option<Price>,
-    /// The total quantity of now.
-    pub qty: Option<Decimal>,
+    /// The price it was entered with, or [`Price::NONE`].
+    pub entry_px: Price,
+    /// The price of now, or [`Price::NONE`].
+    pub px: Price,
+    qty: Decimal,
     /// What was executed.
     pub executed: Total,
     /// Instrument; 0 none.
@@ -49,9 +48,11 @@ pub struct OrderState {
     pub trader: u32,
     /// Algorithm, likewise.
     pub algo: u32,
-    /// Parent order, likewise.
-    pub parent: Option<IdKey>,
+    parent: IdKey,
 }
+
+/// Three lines with its key and its place in the queues; a busy day is a walk through them in no order.
+const _: () = assert!(size_of::<OrderState>() <= 152);
 
 impl OrderState {
     /// Ordinal of the entry of an order that was never seen new.
@@ -60,10 +61,20 @@ impl OrderState {
     /// Whether it was seen new, is not cancelled, and something of it is left.
     #[inline]
     pub fn is_live(&self) -> bool {
-        let left = |qty: Decimal| {
-            qty.mantissa() > 0 && (self.executed == Total::ZERO || self.executed < Total::of(qty))
-        };
-        self.entry_seq != Self::UNSEEN && !self.cancelled && self.qty.is_some_and(left)
+        let left = || self.executed == Total::ZERO || self.executed < Total::of(self.qty);
+        self.entry_seq != Self::UNSEEN && !self.cancelled && self.qty.mantissa() > 0 && left()
+    }
+
+    /// The total quantity of now.
+    #[inline]
+    pub fn qty(&self) -> Option<Decimal> {
+        (self.qty.exponent() != EXP_NONE).then_some(self.qty)
+    }
+
+    /// Parent order, as the first event that says so names it.
+    #[inline]
+    pub fn parent(&self) -> Option<IdKey> {
+        self.parent.some()
     }
 }
 
@@ -115,7 +126,7 @@ impl Orders {
             }
             let state = OrderState {
                 entry_seq: OrderState::UNSEEN,
-                entry_px: None,
+                entry_px: Price::NONE,
                 entry_owner: 0,
                 ..entered(event, record, seq, position)
             };
@@ -158,15 +169,18 @@ pub(crate) fn quantity(record: &Order) -> Option<Decimal> {
     (exponent != EXP_NONE).then(|| Decimal::from_canonical(record.qty.get(), exponent))
 }
 
+/// Not above zero, so an order of it is never live.
+const NO_QUANTITY: Decimal = Decimal::from_canonical(0, EXP_NONE);
+
 fn entered(event: &Event<'_>, record: &Order, seq: u64, position: u64) -> OrderState {
-    let px = Price(record.px.get()).some();
+    let px = Price(record.px.get());
     OrderState {
         entry_ts: record.common.ts_event.get(),
         entry_seq: seq,
         entry_position: position,
         entry_px: px,
         px,
-        qty: quantity(record),
+        qty: quantity(record).unwrap_or(NO_QUANTITY),
         executed: Total::ZERO,
         instr: record.common.instrument.get(),
         venue: record.common.venue.get(),
@@ -176,18 +190,18 @@ fn entered(event: &Event<'_>, record: &Order, seq: u64, position: u64) -> OrderS
         owner: record.owner.get(),
         trader: record.trader.get(),
         algo: record.algo.get(),
-        parent: parent(event, record),
+        parent: parent(event, record).unwrap_or(IdKey::NONE),
     }
 }
 
 fn amended(state: &mut OrderState, event: &Event<'_>, record: &Order) {
-    state.px = Price(record.px.get()).some().or(state.px);
-    state.qty = quantity(record).or(state.qty);
+    state.px = Price(record.px.get()).some().unwrap_or(state.px);
+    state.qty = quantity(record).unwrap_or(state.qty);
     let first = |known: u32, said: u32| if known == 0 { said } else { known };
     state.owner = first(state.owner, record.owner.get());
     state.trader = first(state.trader, record.trader.get());
     state.algo = first(state.algo, record.algo.get());
-    state.parent = state.parent.or_else(|| parent(event, record));
+    state.parent = state.parent.some().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
 }
 
 /// The parent of an order; its place has 16 bytes, and zero there is none unless there is an extension.

@@ -64,7 +64,7 @@ impl Input<'_, '_> {
     /// The parent order; of a cancel or an execution without one, that of its order.
     pub fn parent(&self) -> Option<IdKey> {
         let inherits = matches!(self.event.kind(), Kind::OrderCancel | Kind::Exec);
-        let inherited = || self.order.filter(|_| inherits).and_then(|o| o.order.parent);
+        let inherited = || self.order.filter(|_| inherits).and_then(|o| o.order.parent());
         IdKey::read(self.event, Field::Parent).or_else(inherited)
     }
 }
@@ -276,6 +276,16 @@ pub struct SharedMetrics {
     pub market_bound_hit: u64,
     /// Timers not set because there was no room.
     pub timers_bound_hit: u64,
+}
+
+impl SharedMetrics {
+    /// Adds the counters of another run.
+    pub fn add(&mut self, later: &Self) {
+        self.orders_bound_hit += later.orders_bound_hit;
+        self.orders_spent += later.orders_spent;
+        self.market_bound_hit += later.market_bound_hit;
+        self.timers_bound_hit += later.timers_bound_hit;
+    }
 }
 
 /// Owner, trader and algorithm of an event; what a cancel or an execution does not say, its order does.

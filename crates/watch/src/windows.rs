@@ -22,6 +22,8 @@ pub(crate) const ENTRIES_MAX: usize = 1 << 22;
 pub(crate) const KEYS_MAX: usize = 1 << 20;
 /// An entry that would have to be put further back than this is not kept.
 const SHIFT_MAX: usize = 1 << 12;
+/// One key is looked at in this many events, whether it is idle.
+const SWEEP_EVERY: u32 = 16;
 /// Rings of at most this many entries are kept for other keys when theirs is idle.
 const SPARE_ENTRIES_MAX: usize = 1 << 8;
 
@@ -33,6 +35,7 @@ pub(crate) struct Windows<K, const C: usize> {
     spare: Vec<VecDeque<Entry<C>>>,
     /// The ring that is looked at next, whether it is idle.
     hand: usize,
+    until_sweep: u32,
     /// Time of the event before.
     last_ts: i64,
     entries: usize,
@@ -61,8 +64,19 @@ struct Ring<K, const C: usize> {
     entries: VecDeque<Entry<C>>,
     /// Counts so far of what was before the first entry.
     base: [u32; C],
-    /// How many entries are not in the window that ends with the last one.
+    /// How many entries are not in the window that ends with the last one, and counts so far of these.
     over: usize,
+    before: [u32; C],
+    // What stands in the entries as well, here so that an event in order looks at none of them: they are far apart.
+    /// Time of the first entry; `i64::MAX` when there is none.
+    first_ts: i64,
+    /// Time of the first entry in the window, likewise.
+    inside_ts: i64,
+    /// Time of the last entry; `i64::MIN` when there is none.
+    newest_ts: i64,
+    /// Counts so far of all.
+    upto: [u32; C],
+    /// Time of the event before.
     last_ts: i64,
     forgotten_ts: i64,
 }
@@ -87,6 +101,7 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
             by_key: HashMap::default(),
             spare: Vec::new(),
             hand: 0,
+            until_sweep: SWEEP_EVERY,
             last_ts: i64::MAX,
             entries: 0,
             entries_max,
@@ -102,17 +117,23 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
     pub fn add(&mut self, key: K, class: usize, ts: i64) -> Seen<C> {
         // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
         let now = ts.min(std::mem::replace(&mut self.last_ts, ts));
-        self.sweep(now);
+        self.until_sweep -= 1;
+        if self.until_sweep == 0 {
+            self.until_sweep = SWEEP_EVERY;
+            self.sweep(now);
+        }
         let at = match self.by_key.get(&key) {
             Some(&at) => at as usize,
             None => self.new_ring(key),
         };
         let ring = &mut self.rings[at];
         let now = ts.min(std::mem::replace(&mut ring.last_ts, ts));
-        let before = ring.entries.len();
-        ring.expire(i128::from(now) - 2 * self.window_ns);
-        self.expired += (before - ring.entries.len()) as u64;
-        self.entries -= before - ring.entries.len();
+        let limit = i128::from(now) - 2 * self.window_ns;
+        if i128::from(ring.first_ts) <= limit {
+            let expired = ring.expire(limit);
+            self.expired += expired as u64;
+            self.entries -= expired;
+        }
         if self.entries == self.entries_max {
             self.bound_hit += 1;
             if !ring.forget_first() {
@@ -142,13 +163,12 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
     }
 
     /// Looks at one key, and forgets it when all it did was over two windows ago.
-    #[inline]
     fn sweep(&mut self, now: i64) {
         if self.hand >= self.rings.len() {
             self.hand = 0;
         }
         let Some(ring) = self.rings.get(self.hand) else { return };
-        let newest = ring.entries.back().map_or(ring.forgotten_ts, |e| e.ts);
+        let newest = if ring.entries.is_empty() { ring.forgotten_ts } else { ring.newest_ts };
         if i128::from(newest) <= i128::from(now) - 2 * self.window_ns {
             self.expired += self.rings[self.hand].entries.len() as u64;
             self.drop_ring();
@@ -164,7 +184,7 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
         if let Some(moved) = self.rings.get(self.hand) {
             self.by_key.insert(moved.key, self.hand as u32);
         }
-        let newest = ring.entries.back().map_or(i64::MIN, |e| e.ts).max(ring.forgotten_ts);
+        let newest = ring.newest_ts.max(ring.forgotten_ts);
         self.swept_ts = self.swept_ts.max(newest);
         self.entries -= ring.entries.len();
         if ring.entries.capacity() <= SPARE_ENTRIES_MAX {
@@ -186,6 +206,11 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
             entries: self.spare.pop().unwrap_or_default(),
             base: [0; C],
             over: 0,
+            before: [0; C],
+            first_ts: i64::MAX,
+            inside_ts: i64::MAX,
+            newest_ts: i64::MIN,
+            upto: [0; C],
             last_ts: i64::MAX,
             forgotten_ts: self.swept_ts,
         });
@@ -194,12 +219,11 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
 }
 
 impl<K, const C: usize> Ring<K, C> {
-    /// Forgets what is not after `limit`.
-    #[inline]
-    fn expire(&mut self, limit: i128) {
-        while self.entries.front().is_some_and(|e| i128::from(e.ts) <= limit) {
-            self.forget_first();
-        }
+    /// Forgets what is not after `limit`; gives how many that were.
+    fn expire(&mut self, limit: i128) -> usize {
+        let before = self.entries.len();
+        while i128::from(self.first_ts) <= limit && self.forget_first() {}
+        before - self.entries.len()
     }
 
     fn forget_first(&mut self) -> bool {
@@ -207,7 +231,18 @@ impl<K, const C: usize> Ring<K, C> {
         self.base = first.upto;
         self.over = self.over.saturating_sub(1);
         self.forgotten_ts = self.forgotten_ts.max(first.ts);
+        self.remember();
         true
+    }
+
+    /// Takes from the entries what is kept beside them.
+    fn remember(&mut self) {
+        let ts = |at: Option<&Entry<C>>, none: i64| at.map_or(none, |e| e.ts);
+        self.first_ts = ts(self.entries.front(), i64::MAX);
+        self.inside_ts = ts(self.entries.get(self.over), i64::MAX);
+        self.newest_ts = ts(self.entries.back(), i64::MIN);
+        self.before = self.upto(self.over);
+        self.upto = self.upto(self.entries.len());
     }
 
     /// Counts so far of the first `n` entries.
@@ -220,18 +255,21 @@ impl<K, const C: usize> Ring<K, C> {
     #[inline]
     fn add(&mut self, class: usize, ts: i64, window_ns: i128) -> Option<Seen<C>> {
         let after = i128::from(ts) - window_ns;
-        let last = self.entries.back().map_or(i64::MIN, |e| e.ts);
-        if ts < last {
+        if ts < self.newest_ts {
             return self.add_late(class, ts, after);
         }
-        let mut upto = self.upto(self.entries.len());
-        upto[class] = upto[class].wrapping_add(1);
-        self.entries.push_back(Entry { ts, upto });
+        self.upto[class] = self.upto[class].wrapping_add(1);
+        self.entries.push_back(Entry { ts, upto: self.upto });
+        self.newest_ts = ts;
+        self.first_ts = self.first_ts.min(ts);
+        self.inside_ts = self.inside_ts.min(ts);
         // The window only moves on; each entry is passed once.
-        while self.entries.get(self.over).is_some_and(|e| i128::from(e.ts) <= after) {
+        while self.over < self.entries.len() && i128::from(self.inside_ts) <= after {
+            self.before = self.entries[self.over].upto;
             self.over += 1;
+            self.inside_ts = self.entries.get(self.over).map_or(i64::MAX, |e| e.ts);
         }
-        Some(self.seen(self.over, self.entries.len(), after))
+        Some(self.seen(self.before, self.upto, after))
     }
 
     #[cold]
@@ -246,13 +284,13 @@ impl<K, const C: usize> Ring<K, C> {
             entry.upto[class] = entry.upto[class].wrapping_add(1);
         }
         self.over += usize::from(at < self.over);
+        self.remember();
         let from = self.entries.partition_point(|e| i128::from(e.ts) <= after);
-        Some(self.seen(from, at + 1, after))
+        Some(self.seen(self.upto(from.min(at + 1)), self.upto(at + 1), after))
     }
 
     #[inline]
-    fn seen(&self, from: usize, to: usize, after: i128) -> Seen<C> {
-        let (before, upto) = (self.upto(from.min(to)), self.upto(to));
+    fn seen(&self, before: [u32; C], upto: [u32; C], after: i128) -> Seen<C> {
         let counts = std::array::from_fn(|c| upto[c].wrapping_sub(before[c]));
         Seen { counts, complete: i128::from(self.forgotten_ts) <= after }
     }
@@ -326,6 +364,18 @@ mod tests {
         windows.add(7, 0, i64::MAX);
         for key in 0..50 {
             assert_eq!(windows.add(key, 0, 1), Seen { counts: [2], complete: true }, "{key}");
+        }
+    }
+
+    /// The last nanosecond there is once looked like the mark for "no entry".
+    #[test]
+    fn the_ends_of_time_are_times() {
+        for window_ns in [0, 1, i128::from(i64::MAX)] {
+            let mut windows = Windows::<u8, 1>::new(window_ns);
+            for ts in [i64::MAX, i64::MAX, i64::MIN, i64::MIN, i64::MAX] {
+                let seen = windows.add(1, 0, ts);
+                assert!(seen.counts[0] <= 3 && (window_ns > 0 || seen.counts == [0]));
+            }
         }
     }
 }

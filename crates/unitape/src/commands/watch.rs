@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use unitape_tape::{Reader, Start};
-use unitape_watch::{Alert, Def, Overlay, Param, Selection, TapeWatch, replay_jsonl};
+use unitape_watch::{Alert, Def, Overlay, Param, Replayed, Selection, TapeWatch, replay_jsonl};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct Args {
 enum Command {
     /// Run scenarios over events that have been: JSON Lines, or a tape
     #[command(after_help = "Examples:
-  unitape watch replay vectors/watch/wash_trade.jsonl --json
+  unitape watch replay vectors/watch/spoofing.jsonl --json
   unitape watch replay tape --scenario wash_trade --params '{\"window_ms\": 30000}' --json
 
 Parameters: the command line wins over the input's case and header, these over the configuration, that over the
@@ -93,45 +93,75 @@ fn replay_lines(path: &Path, selection: &Selection, json: bool) -> output::Resul
     })?;
     out.flush()?;
     if !json {
-        say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
+        tell(&replayed)?;
     }
     Ok(Done::Clean)
+}
+
+/// What was counted, as far as it matters: whatever keeps an alert from being given.
+fn tell(replayed: &Replayed) -> Result<(), Failure> {
+    say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
+    for (id, m) in &replayed.metrics {
+        for (count, what) in [
+            (m.held_back, "alerts held back by the cooldown"),
+            (m.missing, "events that say too little to be judged"),
+            (m.late, "events too late to be judged in full"),
+            (m.bound_hit, "things forgotten because memory was full"),
+        ] {
+            if count > 0 {
+                say!("{id}: {} {what}", grouped(count));
+            }
+        }
+    }
+    let shared = &replayed.shared;
+    for (count, what) in [
+        (shared.orders_bound_hit, "live orders forgotten because memory was full"),
+        (shared.market_bound_hit, "prices and references not kept because memory was full"),
+        (shared.timers_bound_hit, "timers not set because memory was full"),
+    ] {
+        if count > 0 {
+            say!("{} {what}", grouped(count));
+        }
+    }
+    Ok(())
 }
 
 fn replay_tape(dir: &Path, selection: &Selection, json: bool) -> output::Result {
     let mut out = output::stdout();
     let mut line = Vec::new();
-    let (events, alerts) = watch_tape(dir, selection, |alert| {
+    let replayed = watch_tape(dir, selection, |alert| {
         line.clear();
         write_alert(&mut line, alert, None, json);
         Ok(out.write_all(&line)?)
     })?;
     out.flush()?;
     if !json {
-        say!("{} events, {} alerts", grouped(events), grouped(alerts));
+        tell(&replayed)?;
     }
     Ok(Done::Clean)
 }
 
-/// Watches the tape in `dir` from its oldest frame to where it ends now; gives how many events and alerts.
+/// Watches the tape in `dir` from its oldest frame to where it ends now.
 pub fn watch_tape(
     dir: &Path,
     selection: &Selection,
     mut sink: impl FnMut(&Alert) -> Result<(), Failure>,
-) -> Result<(u64, u64), Failure> {
+) -> Result<Replayed, Failure> {
     let mut reader = Reader::open(dir, Start::Oldest)?;
     let mut watch = TapeWatch::new(selection)?;
-    let (mut events, mut count, mut alerts) = (0, 0, Vec::new());
+    let (mut replayed, mut alerts) = (Replayed::default(), Vec::new());
     loop {
         let seq = reader.ordinal() + 1;
-        let Some(frame) = reader.next()? else { return Ok((events, count)) };
-        events += u64::from(!frame.header.is_meta());
+        let Some(frame) = reader.next()? else { break };
+        replayed.events += u64::from(!frame.header.is_meta());
         watch.on_frame(frame.position, frame.bytes, seq, &mut alerts)?;
         for alert in alerts.drain(..) {
-            count += 1;
+            replayed.alerts += 1;
             sink(&alert)?;
         }
     }
+    replayed.add_counters(&watch.watch);
+    Ok(replayed)
 }
 
 fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool) {

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::jsonl::{Engine, replay};
 use crate::params::{Overlay, Selection};
 use crate::scenarios;
-use crate::watch::Metrics;
+use crate::watch::{Metrics, SharedMetrics};
 use std::io::{self, BufRead};
 use unitape_model::{Dict, Dictionary, Event, UnixNanos};
 
@@ -80,8 +80,8 @@ impl Engine for Twins {
         self.on_event(event, seq, names, out);
     }
 
-    fn counted(&self) -> Vec<(&'static str, Metrics)> {
-        Vec::new()
+    fn counted(&self) -> (Vec<(&'static str, Metrics)>, SharedMetrics) {
+        (Vec::new(), SharedMetrics::default())
     }
 }
 

@@ -79,8 +79,8 @@ impl Evidence {
         let mut detail = json!({
             "spoof_oid": oid,
             "exec_match_ids": ids,
-            "qty": order.qty.map(|q| q.to_string()),
-            "px": order.px.map(|p| p.to_string()),
+            "qty": order.qty().map(|q| q.to_string()),
+            "px": order.px.some().map(|p| p.to_string()),
             "executed_opposite": executed.to_string(),
             "filled": order.executed.to_string(),
             "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts),

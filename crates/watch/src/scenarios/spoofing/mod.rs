@@ -123,8 +123,8 @@ type AccountKey = (u32, u16, u32);
 struct Suspect {
     /// Whom it is of; [`NONE`] once it is cancelled, or when it cannot be one.
     account: u32,
-    /// The best price of its side when it was entered, and what had been executed on the other side.
-    best: Option<Price>,
+    /// The best price of its side when it was entered, if there was one, and what had been executed on the other side.
+    best: Price,
     before: Total,
 }
 
@@ -148,7 +148,7 @@ struct Done {
 }
 
 const NONE: u32 = u32::MAX;
-const NO_SUSPECT: Suspect = Suspect { account: NONE, best: None, before: Total::ZERO };
+const NO_SUSPECT: Suspect = Suspect { account: NONE, best: Price::NONE, before: Total::ZERO };
 const NOTHING: Done = Done { total: Total::ZERO, last_ts: 0, last_seq: 0, last: evidence::NONE };
 
 impl Fast {
@@ -179,7 +179,7 @@ impl Fast {
         self.accounts[account as usize].orders += 1;
         self.suspects[slot] = Suspect {
             account,
-            best: best.and_then(|b| b.of_side(order.side)),
+            best: best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE),
             before: self.accounts[account as usize].done[opposite].total,
         };
     }
@@ -214,10 +214,16 @@ impl Fast {
 
     fn judge(&mut self, input: &Input<'_, '_>, order: &OrderState, slot: usize) -> Option<Alert> {
         let suspect = self.suspects.get(slot).copied().unwrap_or(NO_SUSPECT);
+        let best = suspect.best.some();
         let tick = input.context.market.reference(order.instr).and_then(|r| r.tick);
-        let (Some((_, opposite)), Some(best), Some(tick), Some(entry_px), Some(px), Some(qty)) =
-            (whole(order), suspect.best, tick.filter(|t| t.0 > 0), order.entry_px, order.px, order.qty)
-        else {
+        let (Some((_, opposite)), Some(best), Some(tick), Some(entry_px), Some(px), Some(qty)) = (
+            whole(order),
+            best,
+            tick.filter(|t| t.0 > 0),
+            order.entry_px.some(),
+            order.px.some(),
+            order.qty(),
+        ) else {
             self.metrics.missing += 1;
             return None;
         };

@@ -4,7 +4,7 @@ use crate::exact::Total;
 use crate::naive::{Found, Happened, History, Id, Twin, name};
 use crate::params::Params;
 use std::collections::{HashMap, HashSet};
-use unitape_model::{Dict, Dictionary, Kind};
+use unitape_model::{Decimal, Dict, Dictionary, Kind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -79,8 +79,7 @@ impl Twin for Slow {
                 && f_ts <= e_ts
                 && i128::from(e.px - f.px).abs() * 10_000 * 1_000_000_000
                     <= i128::from(px_tol) * i128::from(f.px)
-                && (e.qty.max(f.qty)).since(&e.qty.min(f.qty)).times(100).times(1_000_000_000)
-                    <= f.qty.times(qty_tol)
+                && qty_near(e.qty, f.qty, qty_tol)
         });
         if let Some(f) = f {
             self.consumed.extend([f.event.seq, e.event.seq]);
@@ -97,7 +96,7 @@ struct Leg<'a> {
     instr: u32,
     side: char,
     px: i64,
-    qty: Total,
+    qty: Decimal,
 }
 
 impl Leg<'_> {
@@ -118,6 +117,13 @@ fn whole<'a>(history: &History, event: &'a Happened) -> Option<Leg<'a>> {
         instr: event.instr?,
         side: event.side?,
         px: event.px?.0,
-        qty: Total::of(qty),
+        qty,
     })
+}
+
+/// "|qty diff|*100<=qty_tol_pct*f.qty", the tolerance in billionths.
+fn qty_near(e: Decimal, f: Decimal, tolerance: u64) -> bool {
+    let (e, f) = (Total::of(e), Total::of(f));
+    let difference = e.max(f).since(&e.min(f));
+    difference.times(100).times(1_000_000_000) <= f.times(tolerance)
 }
