@@ -213,3 +213,112 @@ fn parent(event: &Event<'_>, record: &Order) -> Option<IdKey> {
     }
     IdKey::read(event, Field::Parent)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naive::stream::{Op, SILENT, arena};
+    use proptest::prelude::*;
+    use unitape_model::frames;
+
+    fn apply(orders: &mut Orders, op: &Op, seq: u64) -> Option<(u32, bool)> {
+        let arena = arena(std::slice::from_ref(op));
+        let (_, _, frame) = frames(&arena).next()?;
+        let event = Event::new(frame)?;
+        orders.apply(&event, Order::of(&event)?, seq, u64::MAX)
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let kinds = [Kind::OrderNew, Kind::OrderNew, Kind::OrderAmend, Kind::OrderCancel, Kind::Exec];
+        let qty = prop::sample::select(&[None, Some((1, 0)), Some((2, 0)), Some((0, 0)), Some((-1, 0))][..]);
+        (prop::sample::select(kinds.to_vec()), 0u8..9, qty, 0u32..3).prop_map(|(kind, oid, qty, owner)| Op {
+            kind,
+            oid,
+            qty,
+            owner,
+            side: 1,
+            instr: 1,
+            venue: 1,
+            ..SILENT
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        /// However many orders come, only so many are kept; a live one goes only when there is nothing else to forget, and
+        /// each that goes is counted.
+        #[test]
+        fn orders_are_bounded_and_live_ones_stay_longest(ops in proptest::collection::vec(op(), 0..60)) {
+            let mut orders = Orders::bounded(4, 2);
+            let mut seen = std::collections::HashSet::new();
+            for (op, seq) in ops.iter().zip(1..) {
+                let (live_before, _) = orders.forgotten();
+                let touched = apply(&mut orders, op, seq);
+                if touched.is_some() {
+                    seen.insert(op.oid);
+                }
+                prop_assert!(orders.table.len() <= 4);
+                let (live, spent) = orders.forgotten();
+                let is_kept = |oid: &&u8| {
+                    let probe = Op { kind: Kind::OrderCancel, oid: **oid, venue: 1, ..SILENT };
+                    let arena = arena(&[probe]);
+                    let (_, _, frame) = frames(&arena).next().unwrap();
+                    let event = Event::new(frame).unwrap();
+                    let record = Order::of(&event).unwrap();
+                    let oid = IdKey::of(&event, Field::Oid, &record.oid).unwrap();
+                    orders.table.find(&(1, oid)).is_some()
+                };
+                let kept = seen.iter().filter(is_kept).count();
+                prop_assert_eq!(kept, orders.table.len());
+                prop_assert!(seen.len() - kept <= (live + spent) as usize, "each that went is counted");
+                if live > live_before {
+                    let all_live = seen.iter().filter(is_kept).count() == 4;
+                    prop_assert!(all_live, "a live order went although there was room");
+                }
+            }
+        }
+    }
+
+    /// Each step of an order's life once: what is live, and what it says of itself.
+    #[test]
+    fn an_order_lives_as_the_words_say() {
+        let op = |kind, qty: Option<i64>| Op {
+            kind,
+            oid: 1,
+            qty: qty.map(|q| (q, 0)),
+            px: Some(7),
+            instr: 1,
+            venue: 1,
+            side: 1,
+            ..SILENT
+        };
+        let mut orders = Orders::new();
+        let mut seq = 0;
+        let mut step = |op: Op| {
+            seq += 1;
+            apply(&mut orders, &op, seq).map(|(slot, was)| {
+                let order = orders.get(slot);
+                (was, order.is_live(), order.entry_seq, order.executed.to_string())
+            })
+        };
+        let is = |was, now, entry, executed: &str| Some((was, now, entry, executed.to_owned()));
+        assert_eq!(step(op(Kind::OrderCancel, None)), None, "nobody knows it");
+        assert_eq!(step(op(Kind::Exec, Some(1))), None);
+        assert_eq!(
+            step(op(Kind::OrderAmend, Some(9))),
+            is(false, false, OrderState::UNSEEN, "0"),
+            "never live"
+        );
+        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, 4, "0"));
+        assert_eq!(step(op(Kind::Exec, Some(3))), is(true, true, 4, "3"));
+        assert_eq!(step(op(Kind::OrderAmend, Some(3))), is(true, false, 4, "3"), "nothing is left");
+        assert_eq!(step(op(Kind::OrderAmend, Some(4))), is(false, true, 4, "3"), "one is");
+        assert_eq!(step(op(Kind::Exec, Some(-3))), is(true, true, 4, "3"), "less than nothing is nothing");
+        assert_eq!(step(op(Kind::OrderAmend, Some(0))), is(true, false, 4, "3"));
+        assert_eq!(step(op(Kind::OrderAmend, Some(8))), is(false, true, 4, "3"));
+        assert_eq!(step(op(Kind::OrderCancel, None)), is(true, false, 4, "3"));
+        assert_eq!(step(op(Kind::OrderAmend, Some(9))), is(false, false, 4, "3"), "cancelled is for good");
+        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, 13, "0"), "the id is used again");
+    }
+}

@@ -212,7 +212,7 @@ impl Stream {
         let mut z = self.random;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (u128::from(z ^ z >> 31) * u128::from(most) >> 64) as u64
+        ((u128::from(z ^ z >> 31) * u128::from(most)) >> 64) as u64
     }
 }
 

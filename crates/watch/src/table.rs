@@ -83,7 +83,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     /// Puts `value` under `key` as the newest of its rank, in place of an older one of the same key.
     #[inline]
     pub fn insert(&mut self, key: K, value: V, rank: Rank) -> u32 {
-        let hash = self.hasher.hash_one(&key);
+        let hash = self.hasher.hash_one(key);
         let slots = &self.slots;
         if let Some(&at) = self.index.find(hash, |&i| slots[i as usize].key == key) {
             self.unlink(at);

@@ -53,3 +53,104 @@ impl Timers {
         self.heap.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naive::stream::{Op, SILENT, arena, run};
+    use crate::{Alert, Class, Context, Def, Input, Metrics, Output, Scenario, Watch};
+    use unitape_model::Kind;
+
+    static DEF: Def = Def {
+        id: "echo",
+        title: "Says of each order, ten later, how many it has seen by then",
+        class: Class::Market,
+        inputs: &[Kind::OrderNew],
+        needs: &[],
+        key: &["token"],
+        params: &[],
+        trigger: "",
+        clarified: "",
+        regulation: &[],
+    };
+
+    #[derive(Default)]
+    struct Echo {
+        seen: u64,
+    }
+
+    impl Scenario for Echo {
+        fn def(&self) -> &'static Def {
+            &DEF
+        }
+
+        fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>) {
+            self.seen += 1;
+            out.wake_at(UnixNanos(input.event.ts_event().0 + 10), input.context.seq);
+        }
+
+        fn on_timer(&mut self, due: Due, context: &Context<'_>, out: &mut Output<'_>) {
+            out.alert(Alert {
+                scenario: DEF.id,
+                ts: due.at,
+                trigger_seq: context.seq,
+                key: vec![("token", due.token.to_string())],
+                detail: self.seen.into(),
+            });
+            // One that is due at once comes with the same event.
+            if due.token < 100 {
+                out.wake_at(due.at, due.token + 100);
+            }
+        }
+
+        fn reset(&mut self) {
+            self.seen = 0;
+        }
+
+        fn metrics(&self) -> Metrics {
+            Metrics::default()
+        }
+    }
+
+    fn told(watch: &mut Watch, steps: &[(Kind, i64)]) -> Vec<(i64, u64, String, u64)> {
+        let ops: Vec<Op> = steps.iter().map(|&(kind, by)| Op { kind, by, ..SILENT }).collect();
+        let said = run(watch, &arena(&ops));
+        said.into_iter()
+            .map(|a| (a.ts.0, a.trigger_seq, a.key[0].1.clone(), a.detail.as_u64().unwrap()))
+            .collect()
+    }
+
+    /// A timer must fire at the first event of its time or later, of whatever kind, before that event counts; at none
+    /// that is earlier, and never without one.
+    #[test]
+    fn timers_fire_before_the_event_that_brings_their_time() {
+        let (order, clock) = (Kind::OrderNew, Kind::Clock);
+        let mut watch = Watch::of(vec![Box::new(Echo::default())]);
+        let one = |ts, seq, token: u64, seen| (ts, seq, token.to_string(), seen);
+        assert_eq!(
+            told(&mut watch, &[(order, 0), (clock, 9), (order, 1)]),
+            [one(10, 3, 1, 1), one(10, 3, 101, 1)]
+        );
+        watch.reset();
+        // What was pending has died: the order of time 10 says nothing.
+        assert_eq!(told(&mut watch, &[(clock, 100)]), []);
+        watch.reset();
+        // Two due at one event, and those that they set: by key, as the alerts of an event are. Time that goes back
+        // brings nothing.
+        assert_eq!(
+            told(&mut watch, &[(order, 5), (order, -1), (clock, -4), (clock, 100), (clock, 1)]),
+            [one(15, 4, 1, 2), one(15, 4, 101, 2), one(14, 4, 102, 2), one(14, 4, 2, 2)]
+        );
+    }
+
+    /// Timers once came out in the order of the heap, which is that of nothing.
+    #[test]
+    fn timers_of_one_time_fire_in_the_order_they_were_set() {
+        let mut timers = Timers::default();
+        for (token, at) in [5, 3, 5, 3, 4].into_iter().enumerate() {
+            timers.set(0, UnixNanos(at), token as u64);
+        }
+        let fired: Vec<u64> = std::iter::from_fn(|| timers.pop(5)).map(|(_, due)| due.token).collect();
+        assert_eq!(fired, [1, 3, 4, 0, 2]);
+    }
+}

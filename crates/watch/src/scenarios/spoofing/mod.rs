@@ -203,11 +203,11 @@ impl Fast {
 
     fn on_cancel(&mut self, input: &Input<'_, '_>, touched: Touched<'_>, out: &mut Output<'_>) {
         let slot = touched.slot as usize;
-        if touched.was_live {
-            if let Some(alert) = self.judge(input, touched.order, slot) {
-                self.metrics.alerts += 1;
-                out.alert(alert);
-            }
+        if touched.was_live
+            && let Some(alert) = self.judge(input, touched.order, slot)
+        {
+            self.metrics.alerts += 1;
+            out.alert(alert);
         }
         self.let_go(slot);
     }
