@@ -1,0 +1,467 @@
+//! All books of a tape: which event goes to which, and what changed by it.
+
+use crate::consolidated::{Consolidated, Group, choose};
+use crate::decode;
+use crate::fault::{Fault, Faults};
+use crate::listing::{Listing, same};
+use crate::mbo::Around;
+use crate::mbp::Action;
+use crate::store::{LISTINGS_MAX, Store};
+use crate::value::{Basis, Phase};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use unitape_model::records::Order;
+use unitape_model::{Event, Field, Kind, UnixNanos, Value, flags};
+
+/// What books are built with; bounds have counters.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Live orders of all books together, 64 bytes each.
+    pub orders_max: u32,
+    /// Live orders of one book.
+    pub orders_per_book_max: u32,
+    /// Levels on one side of a book.
+    pub levels_max: u32,
+    /// Instruments at venues; [`Counters::no_room`] counts events of others.
+    pub listings_max: u32,
+    /// Where a venue's best price is taken from: the first of these that the tape has and that is not stale.
+    pub prefer: [Basis; 3],
+    /// A basis is stale when its last event is further back than this, by event time.
+    pub stale_after_ns: Option<i64>,
+}
+
+impl Default for Options {
+    /// 16 Mi orders, 1 Mi in a book, 16,384 levels a side, 65,536 listings; the venue's own word on its best price
+    /// first, then levels, then orders, of which a tape may hold only one firm's; never too old.
+    fn default() -> Self {
+        Self {
+            orders_max: 1 << 24,
+            orders_per_book_max: 1 << 20,
+            levels_max: 1 << 14,
+            listings_max: 1 << 16,
+            prefer: [Basis::Bbo, Basis::Levels, Basis::Orders],
+            stale_after_ns: None,
+        }
+    }
+}
+
+/// An instrument at a venue, as [`Books`] numbers it in the order of the tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListingId(pub(crate) u32);
+
+/// What an event changed, by listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Whose book.
+    pub listing: ListingId,
+    /// Which of its books; none when only the phase changed.
+    pub basis: Option<Basis>,
+    /// The best prices of that book are others.
+    pub top: bool,
+    /// The best prices of the venue are others.
+    pub best: bool,
+    /// The best prices over all venues are others.
+    pub consolidated: bool,
+    /// The phase is another.
+    pub phase: bool,
+    /// What the event said that cannot be.
+    pub fault: Option<Fault>,
+}
+
+/// What was counted over all books; faults are counted by listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Events that concern books.
+    pub events: u64,
+    /// Of them, those that name no instrument or no order; left out.
+    pub unnamed: u64,
+    /// Events of listings for which there was no room; left out.
+    pub no_room: u64,
+    /// `session` events of a phase we do not know; left out.
+    pub unknown_phase: u64,
+}
+
+/// What an event means to the basis it is about.
+#[derive(Clone, Copy)]
+struct Touched {
+    /// It tells something of it.
+    told: bool,
+    /// It gives all of it anew.
+    recovered: bool,
+}
+
+/// All books of a tape.
+pub struct Books {
+    pub(crate) options: Options,
+    pub(crate) store: Store,
+    pub(crate) listings: Vec<Listing>,
+    groups: Vec<Group>,
+    index: HashMap<(u16, u32), u32, FxBuildHasher>,
+    group_index: HashMap<u32, u32, FxBuildHasher>,
+    /// Phases that were told of more than one listing, for those to come: by venue and instrument, 0 for all.
+    /// The number says which was told last.
+    phases: HashMap<(u16, u32), (u64, Phase), FxBuildHasher>,
+    phases_told: u64,
+    /// The venue that stands for all of them.
+    all_venues: Option<u16>,
+    /// Greatest event time so far.
+    pub(crate) now: i64,
+    /// That of this event.
+    ts: i64,
+    counters: Counters,
+    changes: Vec<Change>,
+}
+
+impl Default for Books {
+    fn default() -> Self {
+        Self::new(Options::default())
+    }
+}
+
+impl Books {
+    /// No books yet.
+    pub fn new(options: Options) -> Self {
+        let orders_max = options.orders_max;
+        Self {
+            options: Options { listings_max: options.listings_max.min(LISTINGS_MAX - 1), ..options },
+            store: Store::new(orders_max),
+            listings: Vec::new(),
+            groups: Vec::new(),
+            index: HashMap::default(),
+            group_index: HashMap::default(),
+            phases: HashMap::default(),
+            phases_told: 0,
+            all_venues: None,
+            now: i64::MIN,
+            ts: 0,
+            counters: Counters::default(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Says which venue id is no venue but the feed's own price over all of them (`NBBO`); it does not take part in
+    /// consolidated prices. [`crate::TapeBooks`] finds it by its name.
+    pub fn set_all_venues(&mut self, venue: u16) {
+        self.all_venues = Some(venue);
+    }
+
+    /// Takes the next event and tells what changed; events that do not concern books change nothing.
+    #[inline]
+    pub fn on_event(&mut self, event: &Event<'_>) -> &[Change] {
+        self.changes.clear();
+        match event.kind() {
+            Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec => self.on_order(event),
+            Kind::Bbo | Kind::Level => self.on_quote(event),
+            Kind::Session => self.on_session(event),
+            _ => {}
+        }
+        &self.changes
+    }
+
+    /// What the last event changed.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Marks a book as not to be trusted, as after a gap in its feed. What clears it, or [`Books::recovered`], ends
+    /// that.
+    pub fn mark_stale(&mut self, listing: ListingId, basis: Basis) {
+        self.set_stale(listing, basis, true);
+    }
+
+    /// Takes a book as whole again, as after a snapshot.
+    pub fn recovered(&mut self, listing: ListingId, basis: Basis) {
+        self.set_stale(listing, basis, false);
+    }
+
+    /// The listing of an instrument at a venue, both by their ids.
+    pub fn find(&self, venue: u16, instrument: u32) -> Option<ListingId> {
+        self.index.get(&(venue, instrument)).copied().map(ListingId)
+    }
+
+    /// All listings, in the order in which the tape named them.
+    pub fn listings(&self) -> impl ExactSizeIterator<Item = ListingId> + use<> {
+        (0..self.listings.len() as u32).map(ListingId)
+    }
+
+    /// The ids of the instruments, in the order in which the tape named them.
+    pub fn instruments(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.groups.iter().map(|g| g.instrument)
+    }
+
+    /// The best price of an instrument over its venues, now.
+    pub fn consolidated(&self, instrument: u32) -> Consolidated {
+        let after = self.options.stale_after_ns;
+        let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
+        group.map_or_else(Consolidated::default, |g| g.consolidated(&self.listings, self.now, after))
+    }
+
+    /// Live orders of all books.
+    pub fn orders(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Counters over all books.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The faults of all books together.
+    pub fn faults_total(&self) -> u64 {
+        self.listings.iter().map(|l| l.faults.total()).sum()
+    }
+
+    /// The faults of a listing.
+    pub fn faults(&self, listing: ListingId) -> &Faults {
+        &self.listings[listing.0 as usize].faults
+    }
+
+    /// Greatest event time so far.
+    pub fn now(&self) -> Option<UnixNanos> {
+        (self.now != i64::MIN).then_some(UnixNanos(self.now))
+    }
+
+    fn on_order(&mut self, event: &Event<'_>) {
+        self.counters.events += 1;
+        let Some(order) = Order::of(event) else { return };
+        let Some(oid) = decode::order_id(event, order) else {
+            self.counters.unnamed += 1;
+            return;
+        };
+        let Some((at, late)) = self.begin(event) else { return };
+        let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
+        let around = Around {
+            listing: at,
+            continuous: listing.phase.is_continuous(),
+            snapshot: event.header().flags() & flags::SNAPSHOT != 0,
+            orders_max: self.options.orders_per_book_max,
+            levels_max: self.options.levels_max,
+        };
+        let terms = decode::terms(event, order);
+        let book = &mut listing.orders;
+        let outcome = match event.kind() {
+            _ if late => Err(Fault::Late),
+            Kind::OrderNew => book.on_new(store, &around, oid, &terms),
+            Kind::OrderAmend => book.on_amend(store, &around, oid, &terms),
+            Kind::OrderCancel => book.on_cancel(store, &around, oid),
+            _ => book.on_exec(store, &around, oid, &terms),
+        };
+        // Venues cancel after the close what was left; the book let it go at the close.
+        let after_close = listing.phase == Phase::Close && outcome == Err(Fault::UnknownOrder);
+        let outcome = if after_close { Ok(()) } else { outcome };
+        self.finish(at, Basis::Orders, outcome, Touched { told: !after_close, recovered: false });
+    }
+
+    fn on_quote(&mut self, event: &Event<'_>) {
+        self.counters.events += 1;
+        let Some((at, late)) = self.begin(event) else { return };
+        let listing = &mut self.listings[at as usize];
+        let mut recovered = false;
+        if event.kind() == Kind::Level {
+            let outcome = match decode::level(event) {
+                _ if late => Err(Fault::Late),
+                Some(change) => {
+                    recovered = change.action == Action::Clear && change.side.is_none();
+                    listing.levels.on_level(&change, self.options.levels_max as usize)
+                }
+                None => Err(Fault::BadLevel),
+            };
+            return self.finish(at, Basis::Levels, outcome, Touched { told: true, recovered });
+        }
+        let outcome = match decode::bbo(event) {
+            _ if late => Err(Fault::Late),
+            Some(published) => {
+                listing.published = published;
+                recovered = true;
+                Ok(())
+            }
+            None => Err(Fault::BadLevel),
+        };
+        self.finish(at, Basis::Bbo, outcome, Touched { told: true, recovered });
+        self.check_published(at);
+    }
+
+    /// Holds what the venue publishes as its best price against the book of its orders.
+    fn check_published(&mut self, at: u32) {
+        let listing = &mut self.listings[at as usize];
+        let [orders, bbo] = [Basis::Orders, Basis::Bbo].map(|b| b as usize);
+        if listing.told[orders] && !listing.stale[orders] && listing.phase.is_continuous() {
+            listing.checked += 1;
+            listing.differs += u64::from(!same(&listing.tops[orders], &listing.tops[bbo]));
+        }
+    }
+
+    fn on_session(&mut self, event: &Event<'_>) {
+        self.counters.events += 1;
+        self.now = self.now.max(event.ts_event().0);
+        let phase = match event.field(Field::Phase, &mut [0; 36]) {
+            Some(Value::Text(name)) => Phase::from_name(name),
+            _ => None,
+        };
+        let Some(phase) = phase else {
+            self.counters.unknown_phase += 1;
+            return;
+        };
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if venue != 0 && instrument != 0 {
+            if let Some((at, false)) = self.begin(event) {
+                self.enter(at, phase);
+            }
+            return;
+        }
+        if self.phases.len() < self.options.listings_max as usize
+            || self.phases.contains_key(&(venue, instrument))
+        {
+            self.phases_told += 1;
+            self.phases.insert((venue, instrument), (self.phases_told, phase));
+        } else {
+            self.counters.no_room += 1;
+        }
+        for at in 0..self.listings.len() as u32 {
+            let listing = &self.listings[at as usize];
+            let all = |told: u32, its: u32| told == 0 || told == its;
+            if all(venue.into(), listing.venue.into()) && all(instrument, listing.instrument) {
+                self.enter(at, phase);
+            }
+        }
+    }
+
+    /// A listing enters a phase. At the close its books are cleared.
+    fn enter(&mut self, at: u32, phase: Phase) {
+        let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
+        let changed = listing.phase != phase;
+        listing.phase = phase;
+        if phase == Phase::Close {
+            listing.clear(store);
+        } else {
+            // What was being matched is matched.
+            let around = Around {
+                listing: at,
+                continuous: false,
+                snapshot: false,
+                orders_max: self.options.orders_per_book_max,
+                levels_max: self.options.levels_max,
+            };
+            if let Err(fault) = listing.orders.finish_matching(store, &around) {
+                listing.fault(Basis::Orders, fault);
+            }
+        }
+        for basis in Basis::ALL {
+            listing.tops[basis as usize] = listing.top_of(store, basis);
+        }
+        let best = choose(listing, &self.options.prefer, self.now, self.options.stale_after_ns);
+        let group = listing.group as usize;
+        let consolidated = self.groups[group].renew(&self.listings, self.now, self.options.stale_after_ns);
+        let listing = ListingId(at);
+        self.changes.push(Change {
+            listing,
+            basis: None,
+            top: false,
+            best,
+            consolidated,
+            phase: changed,
+            fault: None,
+        });
+    }
+
+    /// The listing of an event, which is made if it is new, and whether the event is late and out of turn.
+    #[inline]
+    fn begin(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
+        self.ts = event.ts_event().0;
+        self.now = self.now.max(self.ts);
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if instrument == 0 {
+            self.counters.unnamed += 1;
+            return None;
+        }
+        let at = match self.index.get(&(venue, instrument)) {
+            Some(at) => *at,
+            None => self.open(venue, instrument)?,
+        };
+        let listing = &mut self.listings[at as usize];
+        let (source, offset) = (event.source(), event.offset());
+        if event.header().flags() & flags::LATE != 0 {
+            return Some((at, listing.is_out_of_turn(source, offset)));
+        }
+        (listing.source, listing.offset) = (source, offset);
+        Some((at, false))
+    }
+
+    #[cold]
+    fn open(&mut self, venue: u16, instrument: u32) -> Option<u32> {
+        if self.listings.len() >= self.options.listings_max as usize {
+            self.counters.no_room += 1;
+            return None;
+        }
+        let told = [(0, 0), (venue, 0), (0, instrument)].into_iter().filter_map(|of| self.phases.get(&of));
+        let phase = told.max_by_key(|(order, _)| *order).map_or(Phase::Untold, |(_, phase)| *phase);
+        let groups = &mut self.groups;
+        let group = *self.group_index.entry(instrument).or_insert_with(|| {
+            groups.push(Group::new(instrument));
+            groups.len() as u32 - 1
+        });
+        let at = self.listings.len() as u32;
+        let all = self.all_venues == Some(venue);
+        if !all {
+            groups[group as usize].listings.push(at);
+        }
+        self.listings.push(Listing::new(venue, instrument, group, phase, all));
+        self.index.insert((venue, instrument), at);
+        Some(at)
+    }
+
+    /// After an event: what its book has become, and all that follows from it.
+    #[inline]
+    fn finish(&mut self, at: u32, basis: Basis, outcome: Result<(), Fault>, touched: Touched) {
+        let (now, after) = (self.now, self.options.stale_after_ns);
+        let listing = &mut self.listings[at as usize];
+        let b = basis as usize;
+        let was_stale = listing.stale[b];
+        listing.stale[b] &= !touched.recovered;
+        if let Err(fault) = outcome {
+            listing.fault(basis, fault);
+        }
+        // What is late tells nothing of now.
+        let told = touched.told && outcome != Err(Fault::Late);
+        let first = told && !listing.told[b];
+        if told {
+            listing.told[b] = true;
+            listing.ts[b] = self.ts;
+        }
+        let top_now = listing.top_of(&self.store, basis);
+        let top = !same(&top_now, &listing.tops[b]);
+        if top {
+            listing.tops[b] = top_now;
+        }
+        let mut change = Change {
+            listing: ListingId(at),
+            basis: Some(basis),
+            top,
+            best: false,
+            consolidated: false,
+            phase: false,
+            fault: outcome.err(),
+        };
+        // With an age, time alone can change what is trusted.
+        if top || first || was_stale != listing.stale[b] || after.is_some() {
+            let basis_was = listing.basis;
+            change.best = choose(listing, &self.options.prefer, now, after);
+            let stale = was_stale != listing.stale[b];
+            if change.best || stale || basis_was != listing.basis || after.is_some() {
+                let group = listing.group as usize;
+                change.consolidated =
+                    !listing.consolidated && self.groups[group].renew(&self.listings, now, after);
+            }
+        }
+        self.changes.push(change);
+    }
+
+    fn set_stale(&mut self, listing: ListingId, basis: Basis, stale: bool) {
+        let (now, after) = (self.now, self.options.stale_after_ns);
+        let listing = &mut self.listings[listing.0 as usize];
+        listing.stale[basis as usize] = stale;
+        choose(listing, &self.options.prefer, now, after);
+        let group = listing.group as usize;
+        self.groups[group].renew(&self.listings, now, after);
+    }
+}

@@ -1,0 +1,164 @@
+//! From the fixed part of an event to what books ask of it.
+
+use crate::mbo::Terms;
+use crate::mbp::{Action, Change, Rung};
+use crate::value::{OrderId, Side};
+use std::hash::Hasher as _;
+use unitape_model::records::{Bbo, Common, Order};
+use unitape_model::schema::{EXP_EXT, EXP_NONE};
+use unitape_model::{Event, Field, InlineId, Kind, Price, Value, flags};
+use zerocopy::FromBytes as _;
+
+/// The id of an order; none on a damaged tape.
+#[inline]
+pub(crate) fn order_id(event: &Event<'_>, order: &Order) -> Option<OrderId> {
+    if order.oid[0] != 0 { Some(OrderId(order.oid)) } else { long_order_id(event) }
+}
+
+/// The key of an id that stands in the extension.
+#[cold]
+fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
+    let mut scratch = [0; 36];
+    let Some(Value::Id(id)) = event.field(Field::Oid, &mut scratch) else { return None };
+    let number;
+    let bytes = match id {
+        InlineId::Text(t) => t,
+        InlineId::Number(n) => {
+            number = n.to_le_bytes();
+            &number
+        }
+    };
+    let mut key = [0; 24];
+    key[0] = OrderId::MARK_HASHED;
+    key[1] = u8::from(matches!(id, InlineId::Number(_)));
+    key[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    for half in 0..2u8 {
+        // Its keys are fixed, so the key is the same on every run.
+        let mut hasher = std::hash::DefaultHasher::new();
+        hasher.write_u8(half);
+        hasher.write(bytes);
+        let at = 8 + usize::from(half) * 8;
+        key[at..at + 8].copy_from_slice(&hasher.finish().to_le_bytes());
+    }
+    Some(OrderId(key))
+}
+
+/// What an event of the order family says.
+#[inline]
+pub(crate) fn terms(event: &Event<'_>, order: &Order) -> Terms {
+    let exp = order.common.kind_b as i8;
+    Terms {
+        side: Side::from_code(order.side()),
+        px: order.px.get(),
+        qty: (exp != EXP_NONE).then(|| (order.qty.get(), exp)),
+        hidden: if event.kind() == Kind::Exec { None } else { hidden(event, order) },
+    }
+}
+
+/// Whether an order can never stand in a queue; none where the event does not say.
+#[inline]
+fn hidden(event: &Event<'_>, order: &Order) -> Option<bool> {
+    let tif = order.tif_or_cpty.get().to_le_bytes();
+    let (kind, inline) = (&order.id2[16..], order.id2[16] != 0);
+    if matches!(&tif, b"IOC\0" | b"FOK\0") {
+        return Some(true);
+    }
+    if inline {
+        return Some(kind.starts_with(b"stop") || kind == b"market\0\0");
+    }
+    if event.header().flags() & flags::EXT != 0 {
+        return hidden_by_extension(event).or((tif[0] != 0).then_some(false));
+    }
+    (tif[0] != 0).then_some(false)
+}
+
+/// A type of order that is too long for its place.
+#[cold]
+fn hidden_by_extension(event: &Event<'_>) -> Option<bool> {
+    match event.field(Field::Type, &mut [0; 36]) {
+        Some(Value::Text(kind)) => Some(kind.starts_with("stop")),
+        _ => None,
+    }
+}
+
+/// What a `level` event does; none when it does not say.
+#[inline]
+pub(crate) fn level(event: &Event<'_>) -> Option<Change> {
+    let bytes = event.bytes();
+    let common = Common::ref_from_prefix(bytes).ok()?.0;
+    let word = |at: usize| bytes[at..at + 8].try_into().map(i64::from_le_bytes).expect("eight bytes");
+    let action = match common.kind_a >> 2 & 7 {
+        1 => Action::Add,
+        2 => Action::Change,
+        3 => Action::Delete,
+        4 => Action::Clear,
+        _ => return None,
+    };
+    let exp = common.kind_b as i8;
+    let uint = |field| match event.field(field, &mut [0; 36]) {
+        Some(Value::UInt(n)) => Some(n),
+        _ => None,
+    };
+    Some(Change {
+        action,
+        side: Side::from_code(common.kind_a & 3),
+        px: word(LEVEL_PX),
+        qty: (exp != EXP_NONE).then(|| (word(LEVEL_QTY), exp)),
+        orders: uint(Field::Orders).map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        depth: uint(Field::Depth),
+    })
+}
+
+const LEVEL_PX: usize = 40;
+const LEVEL_QTY: usize = 48;
+
+/// Best bid and best offer of a `bbo` event. A side without a price, or with a quantity of zero, is empty; one
+/// without a quantity has the quantity zero.
+#[inline]
+pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<Rung>; 2]> {
+    let bbo = Bbo::of(event)?;
+    let side = |px: i64, mantissa: u32, exp: u8, field| {
+        if px == Price::NONE.0 {
+            return None;
+        }
+        let qty = match exp as i8 {
+            EXP_NONE => return Some(Rung { px, qty: (0, 0), orders: u32::MAX }),
+            EXP_EXT => wide(event, field)?,
+            exp => (mantissa.into(), exp),
+        };
+        (qty.0 > 0 && qty.1.unsigned_abs() <= 30).then_some(Rung { px, qty, orders: u32::MAX })
+    };
+    let common = &bbo.common;
+    Some([
+        side(bbo.bid.get(), bbo.bid_qty.get(), common.kind_a, Field::BidQty),
+        side(bbo.ask.get(), bbo.ask_qty.get(), common.kind_b, Field::AskQty),
+    ])
+}
+
+/// A quantity that is too long for its place.
+#[cold]
+fn wide(event: &Event<'_>, field: Field) -> Option<(i64, i8)> {
+    match event.field(field, &mut [0; 36]) {
+        Some(Value::Decimal(d)) => Some((d.mantissa(), d.exponent())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unitape_model::schema::{Schema, Slot};
+
+    /// These places are written down twice; should the table's move, these must.
+    #[test]
+    fn levels_stand_where_the_schema_says() {
+        let slot = |field| Schema::of(Kind::Level).get(field).unwrap().slot;
+        assert_eq!(slot(Field::Px), Slot::Price { at: LEVEL_PX as u16 });
+        assert_eq!(slot(Field::Qty), Slot::Decimal { at: LEVEL_QTY as u16, exp_at: 39 });
+        let Slot::Code { at: 38, shift: 2, bits: 3, values } = slot(Field::Action) else { panic!() };
+        assert_eq!(values, ["A", "C", "D", "R"]);
+        let order = Schema::of(Kind::OrderNew);
+        assert_eq!(order.get(Field::Type).unwrap().slot, Slot::Text { at: 120, n: 8 });
+        assert_eq!(order.get(Field::Tif).unwrap().slot, Slot::Text { at: 76, n: 4 });
+    }
+}

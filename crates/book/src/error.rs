@@ -1,0 +1,17 @@
+//! What can go wrong, and where.
+
+use unitape_model::Position;
+
+/// Why a frame could not be taken. What an event says of a book is never an error: see [`crate::Fault`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A frame of a tape that is no event of ours, or a definition out of turn.
+    #[error("tape at {position}: {message}")]
+    Frame {
+        /// Where it stands.
+        position: Position,
+        /// What is wrong.
+        message: &'static str,
+    },
+}

@@ -1,0 +1,79 @@
+//! Order books and best prices, from the events of a tape.
+//!
+//! ```text
+//!   order_new, order_amend, order_cancel, exec ─▶ orders  price, then time ─┐
+//!   level                                      ─▶ levels  as published     ─┼─▶ venue's best ─┬─▶ best over
+//!   bbo                                        ─▶ bbo     as published     ─┘                 │   all venues
+//!   session ─▶ phase: auction, halt, close                      … other venues ───────────────┘
+//! ```
+//!
+//! An instrument at a venue is a *listing*; it has a book for each [`Basis`] that the tape holds. All books together
+//! are [`Books`]: give it each event of a tape in order and ask it at any time. The same events give the same books;
+//! it reads no clock.
+//!
+//! ```
+//! use unitape_book::{Basis, Books, Side};
+//! use unitape_codec::events::{LineOptions, parse_line};
+//! use unitape_model::{Dictionary, Event};
+//!
+//! let (mut books, mut names, mut arena) = (Books::default(), Dictionary::default(), Vec::new());
+//! for line in [
+//!     r#"{"ts":1,"kind":"order_new","oid":"A","side":"B","px":"99.5","qty":"300","venue":"XLON","instr":"VOD"}"#,
+//!     r#"{"ts":2,"kind":"order_new","oid":"B","side":"S","px":"100","qty":"200","venue":"XLON","instr":"VOD"}"#,
+//!     r#"{"ts":3,"kind":"exec","oid":"A","side":"B","px":"99.5","qty":"100","venue":"XLON","instr":"VOD"}"#,
+//! ] {
+//!     arena.clear();
+//!     parse_line(line.as_bytes(), &mut names, &mut arena, &LineOptions::default()).unwrap();
+//!     books.on_event(&Event::new(&arena).unwrap());
+//! }
+//! let book = books.book(books.find(1, 1).unwrap(), Basis::Orders);
+//! let bid = book.bbo().bid.unwrap();
+//! assert_eq!((bid.px.to_string(), bid.qty.to_string(), bid.orders), ("99.5".into(), "200".into(), Some(1)));
+//! assert_eq!(book.queue(Side::Buy, bid.px).next().unwrap().oid.to_string(), "A");
+//! ```
+//!
+//! # What the events mean to a book
+//! - `order_new` puts an order at the end of the queue of its price, unless it can never stand there (`tif` `IOC` or
+//!   `FOK`, `type` `market` or `stop…`, no price), or meets the other side in continuous trading: then it is *being
+//!   matched*, and not seen in the book until its executions have told what is left of it.
+//! - `order_amend` gives price and whole quantity anew, what was executed included (FIX `38`). The place in the queue
+//!   is kept only by less quantity at the same price.
+//! - `exec` takes its quantity off the order, `order_cancel` takes the order out. A `trade` changes no book.
+//! - `level` by price, or by depth counted from 1, the best; `R` without a side clears both.
+//! - `session`: in `pre`, `auction`, `fixing` and `halt` orders are gathered and may cross; `close` clears the books.
+//!   A session without venue or instrument is about all of them.
+//!
+//! What cannot be is a [`Fault`]: counted, never a panic, and the book is stale until it is cleared or marked as
+//! recovered. Everything is bounded, see [`Options`]; nothing is allocated once the books have grown.
+//!
+//! # What it does not do
+//! It reads no tape (the caller feeds [`TapeBooks`] frame by frame), knows no venue's matching rules but price and time,
+//! interprets no `status` (a mapping makes it a `session`), and keeps no history: a book is as it is now.
+
+mod books;
+mod consolidated;
+mod decode;
+mod error;
+mod fault;
+mod ladder;
+mod listing;
+mod mbo;
+mod mbp;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod naive;
+mod qty;
+mod store;
+mod tape;
+#[cfg(test)]
+mod tests;
+mod value;
+mod view;
+
+pub use books::{Books, Change, Counters, ListingId, Options};
+pub use consolidated::{BestSide, Consolidated};
+pub use error::Error;
+pub use fault::{Fault, Faults};
+pub use tape::{ALL_VENUES, TapeBooks};
+pub use value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase, Side};
+pub use view::{BookView, ListingView};

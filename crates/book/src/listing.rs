@@ -1,0 +1,166 @@
+//! One instrument at one venue: its books, its phase, and its best prices.
+
+use crate::fault::{Fault, Faults};
+use crate::mbo::OrderBook;
+use crate::mbp::{LevelBook, Rung};
+use crate::qty;
+use crate::store::Store;
+use crate::value::{Basis, Level, Marks, Phase, Side};
+use unitape_model::Price;
+
+/// A price with its quantity, as compared; [`Price::NONE`] for an empty side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub px: i64,
+    pub qty: (i128, i8),
+}
+
+/// Best bid and best offer.
+pub(crate) type Top = [Touch; 2];
+
+impl Touch {
+    pub const EMPTY: Touch = Touch { px: Price::NONE.0, qty: (0, 0) };
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.px == Price::NONE.0
+    }
+
+    /// The price, if there is one.
+    #[inline]
+    pub fn some(&self) -> Option<i64> {
+        (!self.is_empty()).then_some(self.px)
+    }
+
+    #[inline]
+    pub fn same(&self, other: &Touch) -> bool {
+        self.px == other.px && qty::same(self.qty, other.qty)
+    }
+
+    pub fn level(&self, orders: Option<u32>) -> Option<Level> {
+        let qty = qty::amount(self.qty.0, self.qty.1);
+        self.some().map(|px| Level { px: Price(px), qty, orders })
+    }
+}
+
+#[inline]
+pub(crate) fn same(a: &Top, b: &Top) -> bool {
+    a[0].same(&b[0]) && a[1].same(&b[1])
+}
+
+/// Crossed, locked or neither.
+pub(crate) fn marks_of(top: &Top) -> Marks {
+    Marks::of_prices(top[0].some(), top[1].some())
+}
+
+pub(crate) const EMPTY: Top = [Touch::EMPTY; 2];
+
+/// An instrument at a venue.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
+    pub venue: u16,
+    pub instrument: u32,
+    /// Place of the instrument among those there are.
+    pub group: u32,
+    pub phase: Phase,
+    /// Whether the venue is the feed's name for a price over all venues, and no venue.
+    pub consolidated: bool,
+    pub orders: OrderBook,
+    pub levels: LevelBook,
+    pub published: [Option<Rung>; 2],
+    /// By basis: whether anything was told of it since it was last cleared, whether it is stale, event time of the
+    /// last event that touched it, its best prices.
+    pub told: [bool; 3],
+    pub stale: [bool; 3],
+    pub ts: [i64; 3],
+    pub tops: [Top; 3],
+    /// The basis that the best prices are taken from, and these.
+    pub basis: Option<Basis>,
+    pub best: Top,
+    pub faults: Faults,
+    pub crossings: u64,
+    pub checked: u64,
+    pub differs: u64,
+    /// Where the last event came from that was not late.
+    pub source: u32,
+    pub offset: u32,
+}
+
+impl Listing {
+    pub fn new(venue: u16, instrument: u32, group: u32, phase: Phase, consolidated: bool) -> Self {
+        Self {
+            venue,
+            instrument,
+            group,
+            phase,
+            consolidated,
+            orders: OrderBook::new(),
+            levels: LevelBook::default(),
+            published: [None; 2],
+            told: [false; 3],
+            stale: [false; 3],
+            ts: [0; 3],
+            tops: [EMPTY; 3],
+            basis: None,
+            best: EMPTY,
+            faults: Faults::default(),
+            crossings: 0,
+            checked: 0,
+            differs: 0,
+            source: 0,
+            offset: 0,
+        }
+    }
+
+    /// Whether a late event comes from before what was seen of its source.
+    pub fn is_out_of_turn(&self, source: u32, offset: u32) -> bool {
+        source == self.source && offset < self.offset
+    }
+
+    /// Counts a fault; all but a late event show that something was missed.
+    #[cold]
+    pub fn fault(&mut self, basis: Basis, fault: Fault) {
+        self.faults.count(fault);
+        self.stale[basis as usize] |= fault != Fault::Late;
+    }
+
+    /// Whether a basis is not to be trusted at `now`.
+    #[inline]
+    pub fn is_stale(&self, basis: Basis, now: i64, stale_after_ns: Option<i64>) -> bool {
+        let old = |after| now.saturating_sub(self.ts[basis as usize]) > after;
+        self.stale[basis as usize] || stale_after_ns.is_some_and(old)
+    }
+
+    /// The first basis in `prefer` that can be trusted or, when none can, the first that there is.
+    #[inline]
+    pub fn choose(&self, prefer: &[Basis; 3], now: i64, stale_after_ns: Option<i64>) -> Option<Basis> {
+        let told = |b: &&Basis| self.told[**b as usize];
+        let fresh = |b: &&Basis| !self.is_stale(**b, now, stale_after_ns);
+        prefer.iter().filter(told).find(fresh).or_else(|| prefer.iter().find(told)).copied()
+    }
+
+    /// The best prices of a basis, as its book has them now.
+    #[inline]
+    pub fn top_of(&self, store: &Store, basis: Basis) -> Top {
+        let rung = |r: Option<&Rung>| match r {
+            Some(r) => Touch { px: r.px, qty: (r.qty.0.into(), r.qty.1) },
+            None => Touch::EMPTY,
+        };
+        Side::BOTH.map(|side| match basis {
+            Basis::Orders => match self.orders.best(store, side) {
+                Some((px, units, scale)) => Touch { px, qty: (units, scale) },
+                None => Touch::EMPTY,
+            },
+            Basis::Levels => rung(self.levels.best(side)),
+            Basis::Bbo => rung(self.published[side as usize].as_ref()),
+        })
+    }
+
+    /// Lets go all that was told.
+    pub fn clear(&mut self, store: &mut Store) {
+        self.orders.clear(store);
+        self.levels.clear();
+        self.published = [None; 2];
+        (self.told, self.stale) = ([false; 3], [false; 3]);
+    }
+}

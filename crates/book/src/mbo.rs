@@ -1,0 +1,429 @@
+//! A book made of its orders: price, then time.
+//!
+//! What becomes of an order that an event announces:
+//!
+//! ```text
+//!   order_new ──┬─ never rests (immediate, stop, no price) ──▶ aside ─── exec, cancel ──▶ gone
+//!               ├─ meets the other side, in continuous trading ─▶ being matched ─ exec ─┬─▶ gone
+//!               │                                                                      ▼ nothing left to meet
+//!               └─ otherwise ─────────────────────────────────────────────────────▶ in the queue of its price
+//! ```
+//!
+//! A venue announces an order before it tells what the order was executed against. Until that is told, an order
+//! that meets the other side is *being matched*: the book has it, but it does not stand in a queue, so that no one
+//! sees a crossed book that never was. It goes to the end of its queue as soon as it meets nothing any more, or
+//! when the next order arrives, for then the venue is done with it: a book that is crossed then, is.
+
+use crate::fault::Fault;
+use crate::ladder::Ladder;
+use crate::qty::{align, settle};
+use crate::store::{NONE, Order, Queue, Store};
+use crate::value::{OrderId, Side};
+use unitape_model::Price;
+
+/// A book of orders. The orders themselves lie in the [`Store`].
+#[derive(Clone, Debug)]
+pub(crate) struct OrderBook {
+    sides: [Ladder<u32>; 2],
+    /// Quantities of levels are whole numbers of 10^scale.
+    scale: i8,
+    /// The order that is being matched; it is in the list of those aside, too.
+    matching: u32,
+    /// First of the orders that stand in no queue.
+    aside: u32,
+    /// Orders, queued or not.
+    orders: u32,
+}
+
+/// What an event says of an order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub side: Option<Side>,
+    /// [`Price::NONE`] for none.
+    pub px: i64,
+    /// Mantissa and exponent.
+    pub qty: Option<(i64, i8)>,
+    /// Whether the order can never stand in a queue; none where the event does not say.
+    pub hidden: Option<bool>,
+}
+
+/// Bounds and state that the book's listing knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    pub listing: u32,
+    /// Whether orders are matched as they come.
+    pub continuous: bool,
+    /// Part of a snapshot: an order that is known already is no fault.
+    pub snapshot: bool,
+    pub orders_max: u32,
+    pub levels_max: u32,
+}
+
+type Outcome = Result<(), Fault>;
+
+impl OrderBook {
+    pub const fn new() -> Self {
+        Self { sides: [Ladder::new(), Ladder::new()], scale: 0, matching: NONE, aside: NONE, orders: 0 }
+    }
+
+    pub fn on_new(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+        let before = self.finish_matching(s, around);
+        self.take_new(s, around, oid, terms).and(before)
+    }
+
+    fn take_new(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+        let Some(side) = terms.side else { return Err(Fault::WrongSide) };
+        let known = s.find(around.listing, &oid);
+        let Some((left, exp)) = terms.qty.and_then(|(m, e)| settle(m, e)).filter(|q| q.0 > 0) else {
+            return Err(Fault::BadQuantity);
+        };
+        if let Some(slot) = known {
+            self.drop_order(s, slot);
+        } else if s.is_full() || self.orders >= around.orders_max {
+            return Err(Fault::OrdersFull);
+        }
+        let hidden = terms.hidden.unwrap_or(false);
+        let mut order = Order::new(oid, around.listing, side, terms.px, hidden).with_exp(exp);
+        order.left = left;
+        let slot = s.insert(order);
+        self.orders += 1;
+        self.put_aside(s, slot);
+        self.place(s, around, slot)?;
+        if known.is_some() && !around.snapshot { Err(Fault::DuplicateOrder) } else { Ok(()) }
+    }
+
+    /// The quantity of an amend is the whole of the order, what was executed included. The place in the queue is
+    /// kept only by less quantity at the same price.
+    pub fn on_amend(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+        let found = s.find(around.listing, &oid);
+        let before = if found == Some(self.matching) { Ok(()) } else { self.finish_matching(s, around) };
+        // An order that had no room has just gone.
+        let Some(slot) = found.filter(|_| before.is_ok() || s.find(around.listing, &oid).is_some()) else {
+            return Err(Fault::UnknownOrder);
+        };
+        let now = self.take_amend(s, around, slot, terms);
+        let after = self.settle_matching(s, around);
+        now.and(before).and(after)
+    }
+
+    fn take_amend(&mut self, s: &mut Store, around: &Around, slot: u32, terms: &Terms) -> Outcome {
+        let mut order = s.orders[slot as usize];
+        if let Some((m, e)) = terms.qty {
+            let Some((total, e)) = settle(m, e) else { return Err(Fault::BadQuantity) };
+            let exp = e.min(order.exp());
+            let fits = |m: i64, e| align(m.into(), e, exp).and_then(|m| i64::try_from(m).ok());
+            let parts = (fits(total, e), fits(order.done, order.exp()));
+            let (Some(total), Some(done)) = parts else { return Err(Fault::BadQuantity) };
+            (order.left, order.done) = (total.checked_sub(done).ok_or(Fault::BadQuantity)?, done);
+            order = order.with_exp(exp);
+        }
+        if order.left <= 0 {
+            self.drop_order(s, slot);
+            return if order.left < 0 { Err(Fault::NegativeLeft) } else { Ok(()) };
+        }
+        if terms.px != Price::NONE.0 {
+            order.px = terms.px;
+        }
+        order = order.with_hidden(terms.hidden.unwrap_or(order.hidden()));
+        let was = s.orders[slot as usize];
+        let keeps = was.level != NONE
+            && was.px == order.px
+            && !order.hidden()
+            && align(was.left.into(), was.exp(), order.exp())
+                .is_some_and(|was| i128::from(order.left) <= was);
+        if keeps {
+            self.shrink(s, slot, order)?;
+        } else {
+            self.leave_queue(s, slot);
+            let links = s.orders[slot as usize];
+            s.orders[slot as usize] = Order { prev: links.prev, next: links.next, level: NONE, ..order };
+            if self.matching == slot {
+                self.matching = NONE;
+            }
+            self.place(s, around, slot)?;
+        }
+        if terms.side.is_some_and(|side| side != order.side()) { Err(Fault::WrongSide) } else { Ok(()) }
+    }
+
+    pub fn on_cancel(&mut self, s: &mut Store, around: &Around, oid: OrderId) -> Outcome {
+        let Some(slot) = s.find(around.listing, &oid) else { return Err(Fault::UnknownOrder) };
+        self.drop_order(s, slot);
+        self.settle_matching(s, around)
+    }
+
+    pub fn on_exec(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+        let Some(slot) = s.find(around.listing, &oid) else { return Err(Fault::UnknownOrder) };
+        let now = self.take_exec(s, slot, terms);
+        let after = self.settle_matching(s, around);
+        now.and(after)
+    }
+
+    fn take_exec(&mut self, s: &mut Store, slot: u32, terms: &Terms) -> Outcome {
+        let mut order = s.orders[slot as usize];
+        let Some((m, e)) = terms.qty.filter(|q| q.0 > 0).and_then(|(m, e)| settle(m, e)) else {
+            return Err(Fault::BadQuantity);
+        };
+        if e != order.exp() {
+            order = finer(order, e.min(order.exp())).ok_or(Fault::BadQuantity)?;
+        }
+        let more = align(m.into(), e, order.exp()).and_then(|m| i64::try_from(m).ok());
+        let (left, done) = match more {
+            Some(more) => (order.left.checked_sub(more), order.done.checked_add(more)),
+            None => return Err(Fault::BadQuantity),
+        };
+        match left {
+            Some(left) if left > 0 => {
+                order.left = left;
+                order.done = done.ok_or(Fault::BadQuantity)?;
+                self.shrink(s, slot, order)?;
+            }
+            _ => self.drop_order(s, slot),
+        }
+        if left.is_none_or(|left| left < 0) {
+            return Err(Fault::NegativeLeft);
+        }
+        if terms.side.is_some_and(|side| side != order.side()) { Err(Fault::WrongSide) } else { Ok(()) }
+    }
+
+    /// Lets all orders go.
+    pub fn clear(&mut self, s: &mut Store) {
+        while let Some(at) = self.sides.iter().find_map(Ladder::last) {
+            self.drop_order(s, s.queues[at as usize].head);
+        }
+        while self.aside != NONE {
+            self.drop_order(s, self.aside);
+        }
+        self.scale = 0;
+    }
+
+    /// Orders, queued or not.
+    pub fn orders(&self) -> u32 {
+        self.orders
+    }
+
+    pub fn levels(&self, side: Side) -> usize {
+        self.sides[side as usize].len()
+    }
+
+    /// Price and quantity of the best level: mantissa and exponent.
+    #[inline]
+    pub fn best(&self, s: &Store, side: Side) -> Option<(i64, i128, i8)> {
+        let queue = &s.queues[self.sides[side as usize].last()? as usize];
+        Some((queue.px, queue.units, self.scale))
+    }
+
+    /// The queues of a side, best first, with the exponent of their quantities.
+    pub fn queues<'a>(&'a self, s: &'a Store, side: Side) -> impl Iterator<Item = (&'a Queue, i8)> {
+        self.sides[side as usize].iter().map(|at| (&s.queues[at as usize], self.scale))
+    }
+
+    /// The orders at a price, first in line first.
+    pub fn queue<'a>(&'a self, s: &'a Store, side: Side, px: i64) -> impl Iterator<Item = &'a Order> {
+        let ladder = &self.sides[side as usize];
+        let head = ladder.find(side.key(px)).ok().map(|at| s.queues[ladder.val(at) as usize].head);
+        chain(s, head.unwrap_or(NONE))
+    }
+
+    /// The orders that stand in no queue, latest first.
+    pub fn aside<'a>(&'a self, s: &'a Store) -> impl Iterator<Item = &'a Order> {
+        chain(s, self.aside)
+    }
+
+    /// Puts an order that stands aside where it belongs.
+    fn place(&mut self, s: &mut Store, around: &Around, slot: u32) -> Outcome {
+        let order = &s.orders[slot as usize];
+        if order.hidden() || order.px == Price::NONE.0 {
+            return Ok(());
+        }
+        if around.continuous && self.meets(order) {
+            self.matching = slot;
+            return Ok(());
+        }
+        self.join_queue(s, around, slot)
+    }
+
+    /// Whether the other side has a price that the order can be executed at.
+    #[inline]
+    fn meets(&self, order: &Order) -> bool {
+        let other = order.side().opposite();
+        self.sides[other as usize].best_key().is_some_and(|best| best >= other.key(order.px))
+    }
+
+    /// Ends the matching when nothing is left to meet.
+    #[inline]
+    fn settle_matching(&mut self, s: &mut Store, around: &Around) -> Outcome {
+        if self.matching != NONE && !self.meets(&s.orders[self.matching as usize]) {
+            return self.finish_matching(s, around);
+        }
+        Ok(())
+    }
+
+    /// Ends the matching: what is left of the order goes to its queue.
+    #[inline]
+    pub fn finish_matching(&mut self, s: &mut Store, around: &Around) -> Outcome {
+        if self.matching != NONE {
+            let slot = std::mem::replace(&mut self.matching, NONE);
+            return self.join_queue(s, around, slot);
+        }
+        Ok(())
+    }
+
+    /// Moves an order from those aside to the end of the queue of its price. On an error it is gone.
+    fn join_queue(&mut self, s: &mut Store, around: &Around, slot: u32) -> Outcome {
+        let order = s.orders[slot as usize];
+        let side = order.side();
+        if order.exp() < self.scale && !self.refine(s, order.exp()) {
+            self.drop_order(s, slot);
+            return Err(Fault::BadQuantity);
+        }
+        let Some(units) = align(order.left.into(), order.exp(), self.scale) else {
+            self.drop_order(s, slot);
+            return Err(Fault::BadQuantity);
+        };
+        let found = self.sides[side as usize].find(side.key(order.px));
+        let at = match found {
+            Ok(at) => {
+                let level = self.sides[side as usize].val(at);
+                let queue = &mut s.queues[level as usize];
+                let Some(sum) = queue.units.checked_add(units) else {
+                    self.drop_order(s, slot);
+                    return Err(Fault::BadQuantity);
+                };
+                let tail = std::mem::replace(&mut queue.tail, slot);
+                queue.units = sum;
+                queue.orders += 1;
+                self.leave_aside(s, slot);
+                s.orders[tail as usize].next = slot;
+                (s.orders[slot as usize].prev, s.orders[slot as usize].next) = (tail, NONE);
+                level
+            }
+            Err(_) if self.sides[side as usize].len() >= around.levels_max as usize => {
+                self.drop_order(s, slot);
+                return Err(Fault::LevelsFull);
+            }
+            Err(at) => {
+                let level = s.open_queue(Queue { units, px: order.px, head: slot, tail: slot, orders: 1 });
+                self.sides[side as usize].insert(at, side.key(order.px), level);
+                self.leave_aside(s, slot);
+                (s.orders[slot as usize].prev, s.orders[slot as usize].next) = (NONE, NONE);
+                level
+            }
+        };
+        s.orders[slot as usize].level = at;
+        Ok(())
+    }
+
+    /// Takes an order out of its queue and puts it aside; nothing when it is aside.
+    fn leave_queue(&mut self, s: &mut Store, slot: u32) {
+        if s.orders[slot as usize].level != NONE {
+            self.unlink(s, slot);
+            self.put_aside(s, slot);
+        }
+    }
+
+    /// Takes over what has become less of an order, which keeps its place.
+    fn shrink(&mut self, s: &mut Store, slot: u32, to: Order) -> Outcome {
+        let was = s.orders[slot as usize];
+        if was.level != NONE {
+            if to.exp() < self.scale && !self.refine(s, to.exp()) {
+                return Err(Fault::BadQuantity);
+            }
+            // Both fit: the level holds the greater one, in a power that both are whole numbers of.
+            let units = |o: &Order| align(o.left.into(), o.exp(), self.scale).unwrap_or(0);
+            s.queues[was.level as usize].units -= units(&was) - units(&to);
+        }
+        let order = &mut s.orders[slot as usize];
+        *order = Order { prev: order.prev, next: order.next, level: order.level, ..to };
+        Ok(())
+    }
+
+    /// Lets an order go, wherever it stands.
+    fn drop_order(&mut self, s: &mut Store, slot: u32) {
+        if s.orders[slot as usize].level == NONE {
+            self.leave_aside(s, slot);
+        } else {
+            self.unlink(s, slot);
+        }
+        if self.matching == slot {
+            self.matching = NONE;
+        }
+        self.orders -= 1;
+        s.remove(slot);
+    }
+
+    fn unlink(&mut self, s: &mut Store, slot: u32) {
+        let order = s.orders[slot as usize];
+        let queue = &mut s.queues[order.level as usize];
+        queue.orders -= 1;
+        if queue.orders == 0 {
+            let ladder = &mut self.sides[order.side() as usize];
+            if let Ok(at) = ladder.find(order.side().key(order.px)) {
+                ladder.remove(at);
+            }
+            s.close_queue(order.level);
+        } else {
+            queue.units -= align(order.left.into(), order.exp(), self.scale).unwrap_or(0);
+            match order.prev {
+                NONE => queue.head = order.next,
+                prev => s.orders[prev as usize].next = order.next,
+            }
+            match order.next {
+                NONE => queue.tail = order.prev,
+                next => s.orders[next as usize].prev = order.prev,
+            }
+        }
+        s.orders[slot as usize].level = NONE;
+    }
+
+    fn put_aside(&mut self, s: &mut Store, slot: u32) {
+        let first = std::mem::replace(&mut self.aside, slot);
+        if first != NONE {
+            s.orders[first as usize].prev = slot;
+        }
+        let order = &mut s.orders[slot as usize];
+        (order.prev, order.next, order.level) = (NONE, first, NONE);
+    }
+
+    fn leave_aside(&mut self, s: &mut Store, slot: u32) {
+        let order = s.orders[slot as usize];
+        match order.prev {
+            NONE => self.aside = order.next,
+            prev => s.orders[prev as usize].next = order.next,
+        }
+        if order.next != NONE {
+            s.orders[order.next as usize].prev = order.prev;
+        }
+    }
+
+    /// Turns all levels to a finer power; false, and nothing has happened, when one does not fit.
+    #[cold]
+    fn refine(&mut self, s: &mut Store, scale: i8) -> bool {
+        let all = || self.sides.iter().flat_map(Ladder::iter);
+        if all().any(|at| align(s.queues[at as usize].units, self.scale, scale).is_none()) {
+            return false;
+        }
+        for at in all() {
+            let units = &mut s.queues[at as usize].units;
+            *units = align(*units, self.scale, scale).unwrap_or(*units);
+        }
+        self.scale = scale;
+        true
+    }
+}
+
+/// The same order with its quantities in a finer power; none when they do not fit.
+#[cold]
+fn finer(mut order: Order, exp: i8) -> Option<Order> {
+    let fits = |m: i64| align(m.into(), order.exp(), exp).and_then(|m| i64::try_from(m).ok());
+    (order.left, order.done) = (fits(order.left)?, fits(order.done)?);
+    Some(order.with_exp(exp))
+}
+
+fn chain(s: &Store, head: u32) -> impl Iterator<Item = &Order> {
+    let mut at = head;
+    std::iter::from_fn(move || {
+        let order = s.orders.get(at as usize)?;
+        at = order.next;
+        Some(order)
+    })
+}

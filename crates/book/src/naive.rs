@@ -1,0 +1,580 @@
+//! The slow twin: the same books, each thing done the obvious way with a map, for tests and benches.
+//!
+//! It keeps quantities as whole numbers of 10^-12, so it is right only for input that fits those; it knows no bounds.
+
+use crate::books::Books;
+use crate::fault::{Fault, Faults};
+use crate::value::{Basis, Marks, Phase, Side};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use unitape_model::{Amount, Event, Field, Kind, Price, Value, flags};
+
+/// All books, slowly.
+#[derive(Default)]
+pub struct Naive {
+    listings: Vec<Listing>,
+    told: Vec<(u16, u32, Phase)>,
+    all_venues: Option<u16>,
+    stale_after_ns: Option<i64>,
+    now: i64,
+}
+
+#[derive(Default)]
+struct Listing {
+    venue: u16,
+    instrument: u32,
+    phase: Phase,
+    /// By side, by how bad the price is, then by arrival.
+    queues: BTreeMap<(Side, i128, u64), Order>,
+    aside: BTreeMap<String, Order>,
+    matching: Option<String>,
+    arrivals: u64,
+    /// Best first.
+    levels: [Vec<Rung>; 2],
+    bbo: [Option<Rung>; 2],
+    is_told: [bool; 3],
+    stale: [bool; 3],
+    ts: [i64; 3],
+    faults: Faults,
+    source: (u32, u32),
+}
+
+#[derive(Clone)]
+struct Order {
+    oid: String,
+    side: Side,
+    px: Option<i64>,
+    left: i128,
+    done: i128,
+    hidden: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Rung {
+    px: i64,
+    qty: i128,
+    orders: Option<u64>,
+}
+
+const PLACES: i8 = 12;
+const PREFER: [Basis; 3] = [Basis::Bbo, Basis::Levels, Basis::Orders];
+
+fn badness(side: Side, px: i64) -> i128 {
+    if side == Side::Buy { -i128::from(px) } else { px.into() }
+}
+
+/// The fields of an event, by name.
+struct Fields<'a>(&'a Event<'a>);
+
+impl Fields<'_> {
+    fn text(&self, field: Field) -> Option<String> {
+        match self.0.field(field, &mut [0; 36])? {
+            Value::Text(t) => Some(t.to_owned()),
+            Value::Id(unitape_model::InlineId::Text(t)) => Some(format!("t{}", t.escape_ascii())),
+            Value::Id(unitape_model::InlineId::Number(n)) => Some(format!("n{n}")),
+            _ => None,
+        }
+    }
+
+    fn uint(&self, field: Field) -> Option<u64> {
+        match self.0.field(field, &mut [0; 36])? {
+            Value::UInt(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    fn px(&self, field: Field) -> Option<i64> {
+        match self.0.field(field, &mut [0; 36])? {
+            Value::Price(Price(px)) => Some(px),
+            _ => None,
+        }
+    }
+
+    fn qty(&self, field: Field) -> Option<i128> {
+        match self.0.field(field, &mut [0; 36])? {
+            Value::Decimal(d) => d.scaled(PLACES),
+            _ => None,
+        }
+    }
+
+    fn side(&self) -> Option<Side> {
+        match self.text(Field::Side)?.as_str() {
+            "B" => Some(Side::Buy),
+            _ => Some(Side::Sell),
+        }
+    }
+
+    fn hidden(&self) -> Option<bool> {
+        let (tif, kind) = (self.text(Field::Tif), self.text(Field::Type));
+        if matches!(tif.as_deref(), Some("IOC" | "FOK")) {
+            return Some(true);
+        }
+        match kind.as_deref() {
+            Some(kind) => Some(kind == "market" || kind.starts_with("stop")),
+            None => tif.map(|_| false),
+        }
+    }
+}
+
+type Outcome = Result<(), Fault>;
+
+impl Naive {
+    /// No books yet.
+    pub fn new(stale_after_ns: Option<i64>, all_venues: Option<u16>) -> Self {
+        Self { stale_after_ns, all_venues, now: i64::MIN, ..Self::default() }
+    }
+
+    /// Takes the next event.
+    pub fn on_event(&mut self, event: &Event<'_>) {
+        let kind = event.kind();
+        let order = matches!(kind, Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec);
+        if kind == Kind::Session {
+            return self.on_session(event);
+        }
+        if !order && kind != Kind::Level && kind != Kind::Bbo {
+            return;
+        }
+        let f = Fields(event);
+        let oid = f.text(Field::Oid);
+        if order && oid.is_none() {
+            return;
+        }
+        self.now = self.now.max(event.ts_event().0);
+        if event.instrument() == 0 {
+            return;
+        }
+        let listing = self.listing(event.venue(), event.instrument());
+        let late = event.header().flags() & flags::LATE != 0;
+        let out_of_turn = late && event.source() == listing.source.0 && event.offset() < listing.source.1;
+        if !late {
+            listing.source = (event.source(), event.offset());
+        }
+        let basis = match kind {
+            Kind::Level => Basis::Levels,
+            Kind::Bbo => Basis::Bbo,
+            _ => Basis::Orders,
+        };
+        let outcome = match (kind, oid) {
+            _ if out_of_turn => Err(Fault::Late),
+            (Kind::Level, _) => listing.on_level(&f),
+            (Kind::Bbo, _) => listing.on_bbo(&f),
+            (Kind::OrderNew, Some(oid)) => {
+                listing.on_new(oid, &f, event.header().flags() & flags::SNAPSHOT != 0)
+            }
+            (Kind::OrderAmend, Some(oid)) => listing.on_amend(&oid, &f),
+            (Kind::OrderCancel, Some(oid)) => listing.on_cancel(&oid),
+            (_, Some(oid)) => listing.on_exec(&oid, &f),
+            (_, None) => Ok(()),
+        };
+        if order && listing.phase == Phase::Close && outcome == Err(Fault::UnknownOrder) {
+            return;
+        }
+        if let Err(fault) = outcome {
+            listing.faults.count(fault);
+            listing.stale[basis as usize] |= fault != Fault::Late;
+        }
+        if outcome != Err(Fault::Late) {
+            listing.is_told[basis as usize] = true;
+            listing.ts[basis as usize] = event.ts_event().0;
+        }
+    }
+
+    fn listing(&mut self, venue: u16, instrument: u32) -> &mut Listing {
+        let found = self.listings.iter().position(|l| (l.venue, l.instrument) == (venue, instrument));
+        let at = found.unwrap_or_else(|| {
+            let about =
+                |t: &&(u16, u32, Phase)| (t.0 == 0 || t.0 == venue) && (t.1 == 0 || t.1 == instrument);
+            let phase = self.told.iter().rev().find(about).map_or(Phase::Untold, |t| t.2);
+            self.listings.push(Listing { venue, instrument, phase, ..Listing::default() });
+            self.listings.len() - 1
+        });
+        &mut self.listings[at]
+    }
+
+    fn on_session(&mut self, event: &Event<'_>) {
+        self.now = self.now.max(event.ts_event().0);
+        let Some(phase) = Fields(event).text(Field::Phase).and_then(|p| Phase::from_name(&p)) else { return };
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if venue != 0 && instrument != 0 {
+            let late = event.header().flags() & flags::LATE != 0;
+            let (source, offset) = (event.source(), event.offset());
+            let listing = self.listing(venue, instrument);
+            if late && source == listing.source.0 && offset < listing.source.1 {
+                return;
+            }
+            if !late {
+                listing.source = (source, offset);
+            }
+        } else {
+            self.told.push((venue, instrument, phase));
+        }
+        for l in &mut self.listings {
+            if (venue == 0 || venue == l.venue) && (instrument == 0 || instrument == l.instrument) {
+                l.phase = phase;
+                l.end_matching();
+                if phase == Phase::Close {
+                    l.queues.clear();
+                    l.aside.clear();
+                    l.levels = Default::default();
+                    l.bbo = Default::default();
+                    (l.is_told, l.stale) = Default::default();
+                }
+            }
+        }
+    }
+
+    /// All that can be seen of the books, as text.
+    pub fn dump(&self) -> String {
+        let mut out = String::new();
+        for l in &self.listings {
+            writeln!(out, "listing {} {} {:?}", l.venue, l.instrument, l.phase).expect("text");
+            for basis in Basis::ALL.into_iter().filter(|b| l.is_told[*b as usize]) {
+                let top = l.top(basis);
+                let mut marks = l.phase.marks().with(crossed(top));
+                if self.is_stale(l, basis) {
+                    marks = marks.with(Marks::STALE);
+                }
+                writeln!(out, " {} {marks:?} {}", basis.name(), l.ts[basis as usize]).expect("text");
+                for side in Side::BOTH {
+                    for (px, qty, orders) in l.rungs(basis, side) {
+                        let orders = orders.map(|n| n.to_string()).unwrap_or_default();
+                        writeln!(out, "  {} {} {} {orders}", side.name(), Price(px), amount(qty))
+                            .expect("text");
+                        let queue = |o: &&Order| basis == Basis::Orders && o.side == side && o.px == Some(px);
+                        l.queues.values().filter(queue).for_each(|o| out.push_str(&o.dump()));
+                    }
+                }
+                if basis == Basis::Orders {
+                    let mut aside: Vec<_> = l.aside.values().map(Order::dump).collect();
+                    aside.sort();
+                    out.extend(aside);
+                }
+            }
+            let best = self.basis(l).map(|b| (b, l.top(b)));
+            writeln!(
+                out,
+                " best {:?}",
+                best.map(|(b, t)| (b.name(), t.map(|t| t.map(|t| (t.0, amount(t.1))))))
+            )
+            .expect("text");
+            let met: Vec<_> = l.faults.met().map(|(f, n)| (f.name(), n)).collect();
+            writeln!(out, " faults {met:?}").expect("text");
+        }
+        let mut instruments = Vec::new();
+        self.listings.iter().for_each(|l| {
+            if !instruments.contains(&l.instrument) {
+                instruments.push(l.instrument);
+            }
+        });
+        for instrument in instruments {
+            let (mut sides, mut left_out) = ([Vec::new(), Vec::new()], false);
+            for l in self
+                .listings
+                .iter()
+                .filter(|l| l.instrument == instrument && self.all_venues != Some(l.venue))
+            {
+                let Some(basis) = self.basis(l).filter(|_| l.phase.is_continuous()) else { continue };
+                if self.is_stale(l, basis) {
+                    left_out = true;
+                    continue;
+                }
+                for (side, touch) in sides.iter_mut().zip(l.top(basis)) {
+                    side.extend(touch.map(|(px, qty)| (px, qty, l.venue)));
+                }
+            }
+            let [bids, asks] = &sides;
+            let best = [bids.iter().map(|b| b.0).max(), asks.iter().map(|a| a.0).min()];
+            let told = [(bids, best[0]), (asks, best[1])].map(|(side, best)| {
+                let best = best?;
+                let at: Vec<_> = side.iter().filter(|t| t.0 == best).collect();
+                Some((best, amount(at.iter().map(|t| t.1).sum()), at[0].2, at.len()))
+            });
+            let mut marks = crossed([best[0].map(|p| (p, 0)), best[1].map(|p| (p, 0))]);
+            if left_out {
+                marks = marks.with(Marks::STALE);
+            }
+            writeln!(out, "over {instrument} {told:?} {marks:?}").expect("text");
+        }
+        out
+    }
+
+    fn is_stale(&self, l: &Listing, basis: Basis) -> bool {
+        let old = |after| self.now.saturating_sub(l.ts[basis as usize]) > after;
+        l.stale[basis as usize] || self.stale_after_ns.is_some_and(old)
+    }
+
+    fn basis(&self, l: &Listing) -> Option<Basis> {
+        let told: Vec<Basis> = PREFER.into_iter().filter(|b| l.is_told[*b as usize]).collect();
+        told.iter().find(|b| !self.is_stale(l, **b)).or(told.first()).copied()
+    }
+}
+
+fn crossed(top: [Option<(i64, i128)>; 2]) -> Marks {
+    match top {
+        [Some(bid), Some(ask)] if bid.0 > ask.0 => Marks::CROSSED,
+        [Some(bid), Some(ask)] if bid.0 == ask.0 => Marks::LOCKED,
+        _ => Marks::default(),
+    }
+}
+
+fn amount(qty: i128) -> String {
+    Amount::new(qty, -PLACES).expect("a quantity of a test").to_string()
+}
+
+impl Order {
+    fn dump(&self) -> String {
+        let px = self.px.map(|px| Price(px).to_string());
+        // A long id is seen only as a hash, and is told as such.
+        let oid = if self.oid.len() > 25 { "#" } else { &self.oid[1..] };
+        format!("   {oid} {} {px:?} {} {}\n", self.side.name(), amount(self.left), amount(self.done))
+    }
+}
+
+impl Listing {
+    fn find(&mut self, oid: &str) -> Option<&mut Order> {
+        let queued = self.queues.values_mut().find(|o| o.oid == oid);
+        queued.or(self.aside.get_mut(oid))
+    }
+
+    fn take(&mut self, oid: &str) -> Option<Order> {
+        if self.matching.as_deref() == Some(oid) {
+            self.matching = None;
+        }
+        let at = self.queues.iter().find(|(_, o)| o.oid == oid).map(|(at, _)| *at);
+        at.and_then(|at| self.queues.remove(&at)).or_else(|| self.aside.remove(oid))
+    }
+
+    fn best(&self, side: Side) -> Option<i64> {
+        self.queues.values().find(|o| o.side == side).and_then(|o| o.px)
+    }
+
+    fn meets(&self, order: &Order) -> bool {
+        match (order.px, self.best(order.side.opposite()), order.side) {
+            (Some(px), Some(best), Side::Buy) => best <= px,
+            (Some(px), Some(best), Side::Sell) => best >= px,
+            _ => false,
+        }
+    }
+
+    fn place(&mut self, order: Order) {
+        let Some(px) = order.px.filter(|_| !order.hidden) else {
+            self.aside.insert(order.oid.clone(), order);
+            return;
+        };
+        if self.phase.is_continuous() && self.meets(&order) {
+            self.matching = Some(order.oid.clone());
+            self.aside.insert(order.oid.clone(), order);
+        } else {
+            self.arrivals += 1;
+            self.queues.insert((order.side, badness(order.side, px), self.arrivals), order);
+        }
+    }
+
+    fn end_matching(&mut self) {
+        if let Some(oid) = self.matching.take() {
+            let order = self.aside.remove(&oid).expect("what is matched is aside");
+            self.arrivals += 1;
+            let px = order.px.expect("what is matched has a price");
+            self.queues.insert((order.side, badness(order.side, px), self.arrivals), order);
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some(oid) = &self.matching
+            && !self.meets(&self.aside[oid])
+        {
+            self.end_matching();
+        }
+    }
+
+    fn on_new(&mut self, oid: String, f: &Fields<'_>, snapshot: bool) -> Outcome {
+        self.end_matching();
+        let side = f.side().ok_or(Fault::WrongSide)?;
+        let left = f.qty(Field::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
+        let known = self.take(&oid).is_some();
+        let hidden = f.hidden().unwrap_or(false);
+        self.place(Order { oid, side, px: f.px(Field::Px), left, done: 0, hidden });
+        if known && !snapshot { Err(Fault::DuplicateOrder) } else { Ok(()) }
+    }
+
+    fn on_amend(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
+        if self.matching.as_deref() != Some(oid) {
+            self.end_matching();
+        }
+        let Some(was) = self.find(oid).cloned() else { return Err(Fault::UnknownOrder) };
+        let mut order = was.clone();
+        if let Some(total) = f.qty(Field::Qty) {
+            order.left = total - order.done;
+        }
+        if order.left <= 0 {
+            self.take(oid);
+            self.settle();
+            return if order.left < 0 { Err(Fault::NegativeLeft) } else { Ok(()) };
+        }
+        order.px = f.px(Field::Px).or(order.px);
+        order.hidden = f.hidden().unwrap_or(order.hidden);
+        let queued = !self.aside.contains_key(oid);
+        if queued && !order.hidden && order.px == was.px && order.left <= was.left {
+            *self.find(oid).expect("found before") = order;
+        } else {
+            self.take(oid);
+            self.place(order);
+        }
+        self.settle();
+        if f.side().is_some_and(|side| side != was.side) { Err(Fault::WrongSide) } else { Ok(()) }
+    }
+
+    fn on_cancel(&mut self, oid: &str) -> Outcome {
+        let known = self.take(oid).is_some();
+        self.settle();
+        if known { Ok(()) } else { Err(Fault::UnknownOrder) }
+    }
+
+    fn on_exec(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
+        let Some(order) = self.find(oid) else { return Err(Fault::UnknownOrder) };
+        let qty = f.qty(Field::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
+        order.left -= qty;
+        order.done += qty;
+        let (left, side) = (order.left, order.side);
+        if left <= 0 {
+            self.take(oid);
+        }
+        self.settle();
+        match f.side() {
+            _ if left < 0 => Err(Fault::NegativeLeft),
+            Some(told) if told != side => Err(Fault::WrongSide),
+            _ => Ok(()),
+        }
+    }
+
+    fn on_level(&mut self, f: &Fields<'_>) -> Outcome {
+        let action = f.text(Field::Action).ok_or(Fault::BadLevel)?;
+        if action == "R" {
+            for side in Side::BOTH.into_iter().filter(|s| f.side().is_none_or(|told| told == *s)) {
+                self.levels[side as usize].clear();
+            }
+            self.stale[Basis::Levels as usize] &= f.side().is_some();
+            return Ok(());
+        }
+        let side = f.side().ok_or(Fault::BadLevel)?;
+        let (px, qty) = (f.px(Field::Px), f.qty(Field::Qty));
+        if action != "D" && qty.is_none_or(|q| q < 0) {
+            return Err(Fault::BadQuantity);
+        }
+        let qty = if action == "D" { 0 } else { qty.unwrap_or_default() };
+        let rung = |px| Rung { px, qty, orders: f.uint(Field::Orders) };
+        let levels = &mut self.levels[side as usize];
+        let Some(depth) = f.uint(Field::Depth) else {
+            let px = px.ok_or(Fault::BadLevel)?;
+            // The first that is no better; behind it comes what is worse.
+            let at = levels.iter().position(|l| badness(side, l.px) >= badness(side, px));
+            let found = at.filter(|at| levels[*at].px == px);
+            match found {
+                Some(at) if qty == 0 => _ = levels.remove(at),
+                Some(at) => levels[at] = rung(px),
+                None if qty == 0 => return Err(Fault::UnknownLevel),
+                None => levels.insert(at.unwrap_or(levels.len()), rung(px)),
+            }
+            return match (action.as_str(), found) {
+                ("A", Some(_)) => Err(Fault::DuplicateLevel),
+                ("C", None) => Err(Fault::UnknownLevel),
+                _ => Ok(()),
+            };
+        };
+        let last = levels.len() as u64 + u64::from(action == "A");
+        if depth == 0 || depth > last {
+            return Err(Fault::BadLevel);
+        }
+        let at = depth as usize - 1;
+        match (action.as_str(), px) {
+            ("A", None) if qty > 0 || depth == last => return Err(Fault::BadLevel),
+            ("A", _) if qty == 0 => return Err(Fault::BadQuantity),
+            ("A", Some(px)) => levels.insert(at, rung(px)),
+            _ if qty == 0 => {
+                levels.remove(at);
+                return Ok(());
+            }
+            (_, px) => levels[at] = rung(px.unwrap_or(levels[at].px)),
+        }
+        let mine = badness(side, levels[at].px);
+        let in_order = (at == 0 || badness(side, levels[at - 1].px) < mine)
+            && levels.get(at + 1).is_none_or(|l| badness(side, l.px) > mine);
+        if in_order { Ok(()) } else { Err(Fault::UnsortedLevel) }
+    }
+
+    fn on_bbo(&mut self, f: &Fields<'_>) -> Outcome {
+        let side = |px, qty| {
+            let (px, told) = (f.px(px)?, f.0.field(qty, &mut [0; 36]).is_some());
+            let qty = f.qty(qty).unwrap_or(0);
+            (!told || qty > 0).then_some(Rung { px, qty, orders: None })
+        };
+        self.bbo = [side(Field::Bid, Field::BidQty), side(Field::Ask, Field::AskQty)];
+        self.stale[Basis::Bbo as usize] = false;
+        Ok(())
+    }
+
+    fn rungs(&self, basis: Basis, side: Side) -> Vec<(i64, i128, Option<u64>)> {
+        let mut rungs: Vec<(i64, i128, Option<u64>)> = Vec::new();
+        match basis {
+            Basis::Bbo => rungs.extend(self.bbo[side as usize].map(|r| (r.px, r.qty, None))),
+            Basis::Levels => rungs.extend(self.levels[side as usize].iter().map(|r| (r.px, r.qty, r.orders))),
+            Basis::Orders => {
+                for order in self.queues.values().filter(|o| o.side == side) {
+                    let px = order.px.expect("what is queued has a price");
+                    match rungs.last_mut() {
+                        Some(last) if last.0 == px => {
+                            last.1 += order.left;
+                            last.2 = last.2.map(|n| n + 1);
+                        }
+                        _ => rungs.push((px, order.left, Some(1))),
+                    }
+                }
+            }
+        }
+        rungs
+    }
+
+    fn top(&self, basis: Basis) -> [Option<(i64, i128)>; 2] {
+        Side::BOTH.map(|side| self.rungs(basis, side).first().map(|r| (r.0, r.1)))
+    }
+}
+
+/// All that can be seen of the fast books, in the same words.
+pub fn dump(books: &Books) -> String {
+    let mut out = String::new();
+    let order = |o: crate::OrderView| {
+        let (px, oid) = (o.px.map(|px| px.to_string()), o.oid.to_string());
+        let oid = if oid.starts_with('#') { "#" } else { &oid };
+        format!("   {oid} {} {px:?} {} {}\n", o.side.name(), o.left, o.done)
+    };
+    for id in books.listings() {
+        let l = books.listing(id);
+        writeln!(out, "listing {} {} {:?}", l.venue(), l.instrument(), l.phase()).expect("text");
+        for book in l.books() {
+            writeln!(out, " {} {:?} {}", book.basis().name(), book.marks(), book.ts().0).expect("text");
+            for side in Side::BOTH {
+                for level in book.levels(side) {
+                    let orders = level.orders.map(|n| n.to_string()).unwrap_or_default();
+                    writeln!(out, "  {} {} {} {orders}", side.name(), level.px, level.qty).expect("text");
+                    book.queue(side, level.px).for_each(|o| out.push_str(&order(o)));
+                }
+            }
+            let mut aside: Vec<_> = book.aside().map(order).collect();
+            aside.sort();
+            out.extend(aside);
+        }
+        let bbo = l.bbo();
+        let touch = |level: Option<crate::Level>| level.map(|l| (l.px.0, l.qty.to_string()));
+        let best = l.basis().map(|b| (b.name(), [touch(bbo.bid), touch(bbo.ask)]));
+        writeln!(out, " best {best:?}").expect("text");
+        let met: Vec<_> = l.faults().met().map(|(f, n)| (f.name(), n)).collect();
+        writeln!(out, " faults {met:?}").expect("text");
+    }
+    for instrument in books.instruments() {
+        let over = books.consolidated(instrument);
+        let told = [over.bid, over.ask]
+            .map(|side| side.map(|s| (s.level.px.0, s.level.qty.to_string(), s.venue, s.venues as usize)));
+        writeln!(out, "over {instrument} {told:?} {:?}", over.marks).expect("text");
+    }
+    out
+}

@@ -1,0 +1,238 @@
+//! Where the orders and price levels of all books lie: two slabs, and an index by order id.
+//!
+//! ```text
+//!   index  (listing, oid) ─▶ slot          orders  ┌ oid ─────── px ─ left ─ done ─ links ─ level ┐ 64 bytes
+//!                                                  └ …                                            ┘
+//!                                          levels  ┌ quantity, orders, first and last in line ────┐ 48 bytes
+//! ```
+//!
+//! Slots are used again, so nothing is allocated once the slabs have grown to what is live at a time.
+
+use crate::qty;
+use crate::value::{OrderId, OrderView, Side};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
+use unitape_model::Price;
+
+/// No slot.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// An order, one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Order {
+    pub oid: OrderId,
+    /// [`Price::NONE`] for none.
+    pub px: i64,
+    /// What is left, in 10^[`Order::exp`].
+    pub left: i64,
+    /// What was executed, in the same.
+    pub done: i64,
+    /// Its neighbours in the queue, or in the list of orders without one.
+    pub prev: u32,
+    pub next: u32,
+    /// Its level, [`NONE`] when it stands in no queue.
+    pub level: u32,
+    /// 24 bits of listing, 6 of exponent, 1 of side, 1 that says: never stands in a queue.
+    pub tags: u32,
+}
+
+const _: () = assert!(size_of::<Order>() == 64);
+
+/// Listings at most, as [`Order`] has room for.
+pub(crate) const LISTINGS_MAX: u32 = 1 << 24;
+
+impl Order {
+    pub fn new(oid: OrderId, listing: u32, side: Side, px: i64, hidden: bool) -> Self {
+        debug_assert!(listing < LISTINGS_MAX);
+        let tags = listing | (side as u32) << 30 | u32::from(hidden) << 31;
+        let this = Self { oid, px, left: 0, done: 0, prev: NONE, next: NONE, level: NONE, tags };
+        this.with_exp(0)
+    }
+
+    #[inline]
+    pub fn listing(&self) -> u32 {
+        self.tags & (LISTINGS_MAX - 1)
+    }
+
+    #[inline]
+    pub fn exp(&self) -> i8 {
+        (self.tags >> 24 & 63) as i8 - 30
+    }
+
+    #[inline]
+    pub fn side(&self) -> Side {
+        if self.tags >> 30 & 1 == 0 { Side::Buy } else { Side::Sell }
+    }
+
+    /// Whether it never stands in a queue.
+    #[inline]
+    pub fn hidden(&self) -> bool {
+        self.tags >> 31 != 0
+    }
+
+    #[must_use]
+    pub fn with_exp(mut self, exp: i8) -> Self {
+        self.tags = self.tags & !(63 << 24) | ((exp + 30) as u32 & 63) << 24;
+        self
+    }
+
+    #[must_use]
+    pub fn with_hidden(mut self, hidden: bool) -> Self {
+        self.tags = self.tags & !(1 << 31) | u32::from(hidden) << 31;
+        self
+    }
+
+    pub fn view(&self) -> OrderView {
+        OrderView {
+            oid: self.oid,
+            side: self.side(),
+            px: Price(self.px).some(),
+            left: qty::decimal(self.left, self.exp()),
+            done: qty::decimal(self.done, self.exp()),
+            queued: self.level != NONE,
+        }
+    }
+}
+
+/// A price with its queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    /// In 10^scale of its book.
+    pub units: i128,
+    pub px: i64,
+    pub head: u32,
+    pub tail: u32,
+    pub orders: u32,
+}
+
+/// The slabs and the index.
+pub(crate) struct Store {
+    pub orders: Vec<Order>,
+    pub queues: Vec<Queue>,
+    free_orders: Vec<u32>,
+    free_queues: Vec<u32>,
+    index: HashTable<u32>,
+    /// Seeded per process: ids come from outside, and nothing that is seen depends on the hash.
+    hasher: DefaultHashBuilder,
+    orders_max: u32,
+}
+
+impl Store {
+    pub fn new(orders_max: u32) -> Self {
+        Self {
+            orders: Vec::new(),
+            queues: Vec::new(),
+            free_orders: Vec::new(),
+            free_queues: Vec::new(),
+            index: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            orders_max: orders_max.min(NONE - 1),
+        }
+    }
+
+    /// Live orders.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.orders_max as usize
+    }
+
+    /// The slot of an order.
+    #[inline]
+    pub fn find(&self, listing: u32, oid: &OrderId) -> Option<u32> {
+        let orders = &self.orders;
+        let same = |&slot: &u32| {
+            let order = &orders[slot as usize];
+            order.oid == *oid && order.listing() == listing
+        };
+        self.index.find(hash(&self.hasher, listing, oid), same).copied()
+    }
+
+    /// Takes in an order that is not there yet.
+    pub fn insert(&mut self, order: Order) -> u32 {
+        let slot = match self.free_orders.pop() {
+            Some(slot) => {
+                self.orders[slot as usize] = order;
+                slot
+            }
+            None => {
+                self.orders.push(order);
+                self.orders.len() as u32 - 1
+            }
+        };
+        let (orders, hasher) = (&self.orders, &self.hasher);
+        self.index.insert_unique(hash(hasher, order.listing(), &order.oid), slot, |&slot| {
+            let order = &orders[slot as usize];
+            hash(hasher, order.listing(), &order.oid)
+        });
+        slot
+    }
+
+    /// Lets an order go.
+    pub fn remove(&mut self, slot: u32) {
+        let order = &self.orders[slot as usize];
+        let hash = hash(&self.hasher, order.listing(), &order.oid);
+        if let Ok(entry) = self.index.find_entry(hash, |&at| at == slot) {
+            entry.remove();
+            self.free_orders.push(slot);
+        }
+    }
+
+    /// A price whose first order is `head`.
+    pub fn open_queue(&mut self, queue: Queue) -> u32 {
+        match self.free_queues.pop() {
+            Some(at) => {
+                self.queues[at as usize] = queue;
+                at
+            }
+            None => {
+                self.queues.push(queue);
+                self.queues.len() as u32 - 1
+            }
+        }
+    }
+
+    pub fn close_queue(&mut self, at: u32) {
+        self.free_queues.push(at);
+    }
+}
+
+#[inline]
+fn hash(hasher: &DefaultHashBuilder, listing: u32, oid: &OrderId) -> u64 {
+    let [a, b, c] = words(&oid.0);
+    hasher.hash_one((a, b, c, listing))
+}
+
+/// The 24 bytes as three words.
+#[inline]
+fn words(bytes: &[u8; 24]) -> [u64; 3] {
+    [0, 8, 16].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The small things share one word; one that spills over changes its neighbour.
+    #[test]
+    fn tags_keep_to_their_bits() {
+        let oid = OrderId([7; 24]);
+        for listing in [0, 1, LISTINGS_MAX - 1] {
+            for side in Side::BOTH {
+                for hidden in [false, true] {
+                    for exp in -30..=30 {
+                        let order =
+                            Order::new(oid, listing, side, 5, !hidden).with_exp(exp).with_hidden(hidden);
+                        assert_eq!(
+                            (order.listing(), order.side(), order.hidden(), order.exp()),
+                            (listing, side, hidden, exp)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,518 @@
+//! Books from event lines: what each event means, case by case, and against the slow twin.
+
+use crate::naive::{self, Naive};
+use crate::value::{Marks, OrderId};
+use crate::{Basis, Books, Change, Fault, Options, Side};
+use proptest::prelude::*;
+use unitape_codec::events::{LineOptions, parse_line};
+use unitape_model::{Dict, Dictionary, Event, InlineId, Price, flags};
+
+/// Books that are told lines.
+struct Told {
+    books: Books,
+    names: Dictionary,
+    arena: Vec<u8>,
+}
+
+impl Told {
+    fn new(options: Options) -> Self {
+        Self { books: Books::new(options), names: Dictionary::default(), arena: Vec::new() }
+    }
+
+    fn line(&mut self, line: &str, flags: u8, offset: u32) -> &[Change] {
+        assert!(self.parse(line, flags, offset), "{line}");
+        self.books.on_event(&Event::new(&self.arena).unwrap())
+    }
+
+    /// Makes the event; false when the line is none.
+    fn parse(&mut self, line: &str, flags: u8, offset: u32) -> bool {
+        self.arena.clear();
+        let options = LineOptions { flags, offset, source: 1 };
+        parse_line(line.as_bytes(), &mut self.names, &mut self.arena, &options).is_ok()
+    }
+
+    /// Tells a line of short form: `kind field=value …`, of VOD at XLON unless it says otherwise.
+    fn tell(&mut self, short: &str) -> &[Change] {
+        let line = long(short);
+        self.line(&line, flags::LAST, 0)
+    }
+
+    /// The book of orders: bids | asks, best first, each as price:quantity(orders by id).
+    fn orders(&self) -> String {
+        self.show(Basis::Orders)
+    }
+
+    fn show(&self, basis: Basis) -> String {
+        let Some(id) = self.books.find(1, 1) else { return String::new() };
+        let book = self.books.book(id, basis);
+        let side = |side| {
+            let level = |l: crate::Level| {
+                let ids: Vec<_> = book.queue(side, l.px).map(|o| o.oid.to_string()).collect();
+                let ids = if basis == Basis::Orders { format!("({})", ids.join(",")) } else { String::new() };
+                format!("{}:{}{ids}", l.px, l.qty)
+            };
+            book.levels(side).map(level).collect::<Vec<_>>().join(" ")
+        };
+        format!("{} | {}", side(Side::Buy), side(Side::Sell))
+    }
+
+    fn marks(&self, basis: Basis) -> Vec<&'static str> {
+        self.books.book(self.books.find(1, 1).unwrap(), basis).marks().names().collect()
+    }
+
+    fn faults(&self) -> Vec<(&'static str, u64)> {
+        self.books
+            .listing(self.books.find(1, 1).unwrap())
+            .faults()
+            .met()
+            .map(|(f, n)| (f.name(), n))
+            .collect()
+    }
+}
+
+/// A line from its short form.
+fn long(short: &str) -> String {
+    let mut words = short.split_whitespace();
+    let kind = words.next().unwrap();
+    let kind = match kind {
+        "new" | "amend" | "cancel" => format!("order_{kind}"),
+        kind => kind.to_owned(),
+    };
+    let mut line = format!("{{\"kind\":\"{kind}\"");
+    let fields: Vec<_> = words.map(|w| w.split_once('=').unwrap()).collect();
+    for (name, value) in [("ts", "1"), ("venue", "XLON"), ("instr", "VOD")] {
+        if !fields.iter().any(|f| f.0 == name) {
+            line += &format!(",\"{name}\":{}", json(name, value));
+        }
+    }
+    for (name, value) in fields.iter().filter(|f| !f.1.is_empty()) {
+        line += &format!(",\"{name}\":{}", json(name, value));
+    }
+    line + "}"
+}
+
+fn json(name: &str, value: &str) -> String {
+    let number = matches!(name, "ts" | "depth" | "orders") || name == "oid" && value.starts_with('+');
+    if number { value.trim_start_matches('+').to_owned() } else { format!("\"{value}\"") }
+}
+
+/// Tells all lines and gives the book of orders.
+fn orders(lines: &[&str]) -> String {
+    let mut told = Told::new(Options::default());
+    lines.iter().for_each(|l| _ = told.tell(l));
+    told.orders()
+}
+
+/// A place in the queue decides who is executed; an amend that keeps one it should lose shows a queue that is not.
+#[test]
+fn an_amend_keeps_its_place_only_with_less_at_the_same_price() {
+    let queue = ["new oid=A side=B px=10 qty=5", "new oid=B side=B px=10 qty=5"];
+    let after = |amend: &str| orders(&[&queue[..], &[amend]].concat());
+    assert_eq!(after("amend oid=A side=B px=10 qty=3"), "10:8(A,B) | ");
+    assert_eq!(after("amend oid=A side=B px=10 qty=5"), "10:10(A,B) | ");
+    assert_eq!(after("amend oid=A side=B px=10 qty=6"), "10:11(B,A) | ");
+    assert_eq!(after("amend oid=A side=B px=11 qty=5"), "11:5(A) 10:5(B) | ");
+    assert_eq!(after("amend oid=A qty=2"), "10:7(A,B) | ", "what is not said stays");
+    assert_eq!(after("amend oid=A px=9"), "10:5(B) 9:5(A) | ");
+}
+
+/// FIX 38 is the whole of an order; read as what is left, an amend after an execution made the order too large.
+#[test]
+fn the_quantity_of_an_amend_holds_what_was_executed() {
+    let head = ["new oid=A side=S px=10 qty=10", "exec oid=A side=S px=10 qty=4"];
+    let after = |amend: &str| orders(&[&head[..], &[amend]].concat());
+    assert_eq!(after("amend oid=A side=S px=10 qty=9"), " | 10:5(A)");
+    assert_eq!(after("amend oid=A side=S px=10 qty=4"), " | ");
+}
+
+/// A venue announces first and executes then: without care, every aggressive order shows as a crossed book.
+#[test]
+fn an_order_that_meets_the_other_side_is_seen_when_it_is_matched() {
+    let mut t = Told::new(Options::default());
+    t.tell("new oid=S1 side=S px=10 qty=5");
+    t.tell("new oid=S2 side=S px=11 qty=5");
+    t.tell("new oid=B1 side=B px=10.5 qty=8");
+    assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:5(S1) 11:5(S2)".into(), vec![]));
+    let id = OrderId::of(InlineId::Text(b"B1")).unwrap();
+    let book = t.books.book(t.books.find(1, 1).unwrap(), Basis::Orders);
+    assert!(book.order(&id).is_some_and(|o| !o.queued) && book.aside().count() == 1);
+    t.tell("exec oid=B1 side=B px=10 qty=5");
+    t.tell("exec oid=S1 side=S px=10 qty=5");
+    assert_eq!(t.orders(), "10.5:3(B1) | 11:5(S2)");
+    // An amend that meets is matched in the same way, and its rest goes to the end of the queue.
+    t.tell("new oid=B2 side=B px=11 qty=1");
+    t.tell("new oid=B3 side=B px=10 qty=1");
+    assert_eq!(t.orders(), "11:1(B2) 10.5:3(B1) 10:1(B3) | 11:5(S2)", "the venue is done with B2");
+    assert_eq!(t.marks(Basis::Orders), ["locked"]);
+    assert_eq!(t.faults(), []);
+}
+
+/// Orders that never rest are known, so that their executions are no fault, and are never seen.
+#[test]
+fn immediate_stop_and_market_orders_stand_in_no_queue() {
+    for terms in
+        ["px=9 tif=IOC", "px=9 tif=FOK", "type=market tif=IOC", "px=9 type=stoplmt stop_px=12", "px="]
+    {
+        let mut t = Told::new(Options::default());
+        t.tell(&format!("new oid=A side=B qty=8 {terms}"));
+        assert_eq!(t.orders(), " | ", "{terms}");
+        t.tell("exec oid=A side=B px=9 qty=2");
+        t.tell("cancel oid=A side=B");
+        assert_eq!((t.faults(), t.books.orders()), (vec![], 0), "{terms}");
+    }
+    let triggered = ["new oid=A side=B px=9 qty=5 type=stoplmt", "amend oid=A side=B px=9 qty=5 type=limit"];
+    assert_eq!(orders(&triggered), "9:5(A) | ");
+}
+
+/// In an auction a crossed book is no sign of trouble, and nobody is matched as he comes.
+#[test]
+fn auctions_cross_and_the_close_clears() {
+    let mut t = Told::new(Options::default());
+    t.tell("session phase=auction instr=");
+    t.tell("new oid=B side=B px=11 qty=5");
+    t.tell("new oid=S side=S px=10 qty=7");
+    assert_eq!(
+        (t.orders(), t.marks(Basis::Orders)),
+        ("11:5(B) | 10:7(S)".into(), vec!["crossed", "auction"])
+    );
+    assert!(t.books.consolidated(1).bid.is_none(), "an auction has no best price yet");
+    t.tell("exec oid=B side=B px=10.5 qty=5 liq=X");
+    t.tell("exec oid=S side=S px=10.5 qty=5 liq=X");
+    t.tell("session phase=open instr=");
+    assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:2(S)".into(), vec![]));
+    assert_eq!(t.books.consolidated(1).ask.unwrap().level.px, Price(10_000_000_000));
+    t.tell("session phase=halt venue=");
+    assert_eq!(t.marks(Basis::Orders), ["halted"]);
+    assert_eq!(t.books.listing(t.books.find(1, 1).unwrap()).crossings(), 0);
+    let changes = t.tell("session phase=close").to_vec();
+    assert!(changes.len() == 1 && changes[0].best && changes[0].phase);
+    t.tell("cancel oid=S side=S");
+    assert_eq!((t.orders(), t.faults(), t.books.orders()), (" | ".into(), vec![], 0));
+    // A venue that is closed is closed for an instrument that it names only now.
+    t.tell("session phase=close instr=");
+    t.tell("bbo instr=NEW bid=1 ask=2");
+    assert!(t.books.listing(t.books.find(1, 2).unwrap()).bbo().marks.has(Marks::CLOSED));
+}
+
+/// What a venue says that cannot be must not end the run, and must not go unseen either.
+#[test]
+fn what_cannot_be_is_counted_and_makes_the_book_stale() {
+    let cases = [
+        ("exec oid=Z side=B px=10 qty=1", "unknown_order", "10:5(A) | "),
+        ("amend oid=Z side=B px=10 qty=1", "unknown_order", "10:5(A) | "),
+        ("cancel oid=Z side=B", "unknown_order", "10:5(A) | "),
+        ("new oid=A side=B px=9 qty=1", "duplicate_order", "9:1(A) | "),
+        ("exec oid=A side=B px=10 qty=6", "negative_left", " | "),
+        ("amend oid=A side=B px=10 qty=-1", "negative_left", " | "),
+        ("exec oid=A side=S px=10 qty=1", "wrong_side", "10:4(A) | "),
+        ("amend oid=A side=S px=9 qty=1", "wrong_side", "9:1(A) | "),
+        ("new oid=B px=9 qty=1", "wrong_side", "10:5(A) | "),
+        ("new oid=B side=B px=9", "bad_quantity", "10:5(A) | "),
+        ("new oid=B side=B px=9 qty=0", "bad_quantity", "10:5(A) | "),
+        ("exec oid=A side=B px=10 qty=0", "bad_quantity", "10:5(A) | "),
+        ("exec oid=A side=B px=10 qty=0.000000000000000000000000000001", "bad_quantity", "10:5(A) | "),
+        ("amend oid=A qty=9000000000000000000000000000000", "bad_quantity", "10:5(A) | "),
+    ];
+    for (line, fault, book) in cases {
+        let mut t = Told::new(Options::default());
+        t.tell("new oid=A side=B px=10 qty=5");
+        let change = t.tell(line)[0];
+        assert_eq!(change.fault.map(Fault::name), Some(fault), "{line}");
+        assert_eq!((t.faults(), t.orders()), (vec![(fault, 1)], book.into()), "{line}");
+        assert_eq!(t.marks(Basis::Orders), ["stale"], "{line}");
+        assert!(t.books.consolidated(1).marks.has(Marks::STALE), "{line}");
+        let id = t.books.find(1, 1).unwrap();
+        t.books.recovered(id, Basis::Orders);
+        assert!(t.books.consolidated(1).marks.is_empty(), "{line}");
+    }
+}
+
+/// A tiny quantity turns the book's unit finer; what stands there must stay exact, and what then does not fit refused.
+#[test]
+fn quantities_of_any_fineness_are_added_exactly() {
+    let fine =
+        ["new oid=A side=B px=10 qty=1000000000000", "new oid=B side=B px=10 qty=0.000000000000000001"];
+    assert_eq!(orders(&fine), "10:1000000000000.000000000000000001(A,B) | ");
+    let back = [&fine[..], &["exec oid=A px=10 qty=1", "cancel oid=B"]].concat();
+    assert_eq!(orders(&back), "10:999999999999(A) | ");
+    let beyond = [
+        "new oid=A side=B px=10 qty=1000000000000000000000000000000",
+        "new oid=B side=B px=10 qty=0.000000000000000000000000000001",
+    ];
+    assert_eq!(orders(&beyond), "10:1000000000000000000000000000000(A) | ");
+}
+
+/// Levels by price and by depth; a venue of fixed depth pushes the last one out without a word.
+#[test]
+fn levels_by_price_and_by_depth() {
+    let mut t = Told::new(Options { levels_max: 3, ..Options::default() });
+    for (line, book) in [
+        ("level side=B action=A px=10 qty=5 orders=2", "10:5 | "),
+        ("level side=B action=A px=9 qty=1", "10:5 9:1 | "),
+        ("level side=B action=C px=10 qty=4", "10:4 9:1 | "),
+        ("level side=S action=A px=11 qty=1", "10:4 9:1 | 11:1"),
+        ("level side=B action=D px=10", "9:1 | 11:1"),
+        ("level side=S action=C px=11 qty=0", "9:1 | "),
+        ("level side=B action=R", " | "),
+        ("level side=S action=A px=11 qty=1 depth=1", " | 11:1"),
+        ("level side=S action=A px=10 qty=2 depth=1", " | 10:2 11:1"),
+        ("level side=S action=A px=12 qty=3 depth=3", " | 10:2 11:1 12:3"),
+        ("level side=S action=A px=10.5 qty=4 depth=2", " | 10:2 10.5:4 11:1"),
+        ("level side=S action=C px=10.6 qty=4 depth=2", " | 10:2 10.6:4 11:1"),
+        ("level side=S action=C qty=6 depth=2", " | 10:2 10.6:6 11:1"),
+        ("level side=S action=D depth=1", " | 10.6:6 11:1"),
+        ("level action=R", " | "),
+    ] {
+        let fault = t.tell(line)[0].fault;
+        assert_eq!((t.show(Basis::Levels).as_str(), fault), (book, None), "{line}");
+    }
+    for (line, fault) in [
+        ("level side=B action=C px=10 qty=4", "unknown_level"),
+        ("level side=B action=A px=10 qty=4", "duplicate_level"),
+        ("level side=B action=D px=11", "unknown_level"),
+        ("level side=B action=A px=12 qty=1 depth=3", "bad_level"),
+        ("level side=B action=A px=12 qty=1 depth=0", "bad_level"),
+        ("level side=B action=A px=9 qty=1 depth=1", "unsorted_level"),
+        ("level side=B action=A qty=1", "bad_level"),
+        ("level action=A px=9 qty=1", "bad_level"),
+        ("level side=B action=A px=9", "bad_quantity"),
+        ("level side=S action=D depth=1", "bad_level"),
+    ] {
+        assert_eq!(t.tell(line)[0].fault.map(Fault::name), Some(fault), "{line}");
+    }
+    assert_eq!(t.marks(Basis::Levels), ["stale"]);
+    t.tell("level action=R");
+    assert!(t.marks(Basis::Levels).is_empty());
+}
+
+/// The best price over venues leaves out who does not trade and who cannot be trusted, and adds who agrees.
+#[test]
+fn the_best_price_over_venues() {
+    let mut t = Told::new(Options { stale_after_ns: Some(100), ..Options::default() });
+    t.books.set_all_venues(4);
+    for (venue, bid, ask) in
+        [("XLON", "10", "12"), ("CHIX", "10", "11.5"), ("BATE", "9", "13"), ("NBBO", "99", "100")]
+    {
+        t.tell(&format!("bbo venue={venue} bid={bid} bid_qty=5 ask={ask} ask_qty=7"));
+    }
+    let show = |t: &Told| {
+        let c = t.books.consolidated(1);
+        let side = |s: Option<crate::BestSide>| {
+            s.map(|s| format!("{}:{}@{}+{}", s.level.px, s.level.qty, s.venue, s.venues))
+        };
+        (
+            side(c.bid).unwrap_or_default(),
+            side(c.ask).unwrap_or_default(),
+            c.marks.names().collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(show(&t), ("10:10@1+2".into(), "11.5:7@2+1".into(), vec![]));
+    let change = *t.tell("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
+    assert!(change.best && change.consolidated);
+    assert_eq!(show(&t), ("11.5:1@3+1".into(), "11.5:7@2+1".into(), vec!["locked"]));
+    let change = *t.tell("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
+    assert!(!change.best && !change.consolidated, "the same again is no change");
+    t.tell("session venue=CHIX phase=halt");
+    assert_eq!(show(&t), ("11.5:1@3+1".into(), "12:7@1+1".into(), vec![]));
+    t.tell("bbo venue=BATE bid=9 ask=13 ts=102");
+    assert_eq!(show(&t), ("9:0@3+1".into(), "13:0@3+1".into(), vec!["stale"]), "XLON is too old");
+}
+
+/// What the venue publishes as its best price is the best price, and is held against the book of its orders.
+#[test]
+fn the_published_best_price_is_preferred_and_checked() {
+    let mut t = Told::new(Options::default());
+    t.tell("new oid=A side=B px=10 qty=5");
+    t.tell("new oid=B side=S px=12 qty=5");
+    let id = t.books.find(1, 1).unwrap();
+    assert_eq!(t.books.listing(id).basis(), Some(Basis::Orders));
+    t.tell("bbo bid=10 bid_qty=5 ask=12 ask_qty=5");
+    t.tell("bbo bid=10 bid_qty=5 ask=11 ask_qty=5");
+    let listing = t.books.listing(id);
+    assert_eq!((listing.basis(), listing.published_checks()), (Some(Basis::Bbo), (2, 1)));
+    assert_eq!(listing.bbo().ask.unwrap().px, Price(11_000_000_000));
+    t.books.mark_stale(id, Basis::Bbo);
+    assert_eq!(t.books.listing(id).basis(), Some(Basis::Orders), "who cannot be trusted is not preferred");
+}
+
+/// An order that quarantine gives back a day later must not come to life again; one that is merely late must.
+#[test]
+fn late_events_are_taken_unless_they_are_out_of_turn() {
+    let mut t = Told::new(Options::default());
+    t.line(&long("new oid=A side=B px=10 qty=5"), flags::LAST, 500);
+    t.line(&long("new oid=B side=B px=10 qty=5"), flags::LAST | flags::LATE, 600);
+    t.line(&long("new oid=C side=B px=10 qty=5"), flags::LAST | flags::LATE, 400);
+    assert_eq!((t.orders(), t.faults()), ("10:10(A,B) | ".into(), vec![("late", 1)]));
+    assert!(t.marks(Basis::Orders).is_empty());
+    t.line(&long("new oid=A side=B px=11 qty=5"), flags::LAST | flags::SNAPSHOT, 700);
+    assert_eq!((t.orders(), t.faults().len()), ("11:5(A) 10:5(B) | ".into(), 1), "a snapshot says it again");
+}
+
+/// Bounds are met with a counter, not with the machine's memory.
+#[test]
+fn everything_has_a_bound_and_a_counter() {
+    let options = Options {
+        orders_max: 3,
+        orders_per_book_max: 2,
+        levels_max: 2,
+        listings_max: 2,
+        ..Options::default()
+    };
+    let mut t = Told::new(options);
+    for (n, line) in ["A side=B px=1", "B side=B px=2", "C side=B px=3"].iter().enumerate() {
+        let fault = t.tell(&format!("new oid={line} qty=1"))[0].fault;
+        assert_eq!(fault, (n == 2).then_some(Fault::OrdersFull), "{line}");
+    }
+    t.tell("new oid=A side=B px=1 qty=1 instr=BP");
+    assert_eq!(t.tell("new oid=B side=B px=1 qty=1 instr=BP")[0].fault, Some(Fault::OrdersFull));
+    assert!(t.tell("new oid=A side=B px=1 qty=1 instr=SHEL").is_empty());
+    assert_eq!(t.books.counters().no_room, 1);
+    assert!(t.tell("new oid=A side=B px=1 qty=1 instr=").is_empty());
+    assert_eq!(t.books.counters().unnamed, 1);
+    for (px, fault) in [(1, None), (2, None), (3, Some(Fault::LevelsFull))] {
+        assert_eq!(t.tell(&format!("level side=B action=A px={px} qty=1"))[0].fault, fault);
+    }
+    t.tell("cancel oid=A");
+    t.tell("new oid=D side=B px=0.5 qty=1");
+    assert_eq!(t.tell("new oid=E side=B px=0.5 qty=1")[0].fault, Some(Fault::OrdersFull));
+    let mut t = Told::new(Options { levels_max: 1, ..Options::default() });
+    t.tell("new oid=A side=S px=5 qty=1");
+    t.tell("new oid=B side=B px=1 qty=1");
+    t.tell("new oid=C side=B px=6 qty=3");
+    let change = t.tell("exec oid=A side=S px=5 qty=1")[0];
+    assert_eq!(
+        (change.fault, t.orders().as_str()),
+        (Some(Fault::LevelsFull), "1:1(B) | "),
+        "the rest has no level"
+    );
+    assert_eq!(t.tell("cancel oid=C")[0].fault, Some(Fault::UnknownOrder));
+    let mut t = Told::new(Options::default());
+    assert!(t.tell("session phase=luncheon").is_empty());
+    assert_eq!(t.books.counters().unknown_phase, 1);
+}
+
+/// Ids may be numbers, and longer than their place in an event; each is one order.
+#[test]
+fn ids_of_all_forms() {
+    let longest = "x".repeat(60);
+    let mut t = Told::new(Options::default());
+    for (n, id) in ["7", "+7", &longest, &format!("{longest}y"), "25ecf178-55e3-4914-90d6-53db38ff46c5"]
+        .iter()
+        .enumerate()
+    {
+        t.tell(&format!("new oid={id} side=B px={} qty=1", n + 1));
+    }
+    assert_eq!((t.books.orders(), t.faults()), (5, vec![]));
+    t.tell(&format!("cancel oid={longest}"));
+    t.tell("cancel oid=+7");
+    let shown = t.orders();
+    assert!(
+        shown.starts_with("5:1(25ecf178-55e3-4914-90d6-53db38ff46c5) 4:1(#") && shown.ends_with("1:1(7) | "),
+        "{shown}"
+    );
+}
+
+fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> + Clone {
+    proptest::sample::select(words)
+}
+
+/// A line of short form, sense or nonsense, with flags and offset.
+fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
+    let of = (
+        word(&["venue=XLON", "venue=XLON", "venue=CHIX", "venue=NBBO", "venue="]),
+        word(&["instr=VOD", "instr=VOD", "instr=VOD", "instr=BP", "instr="]),
+        0i64..400,
+    );
+    let id = word(&["A", "B", "C", "D", "E", "F", "G", "+1", "a-very-long-identifier-of-some-order"]);
+    let side = word(&["side=B", "side=S", "side=B", "side=S", "side="]);
+    let px = word(&["px=9", "px=9.5", "px=10", "px=10", "px=10.5", "px=11", "px=-1", "px="]);
+    let qty = word(&["qty=1", "qty=2", "qty=5", "qty=10", "qty=300", "qty=0.25", "qty=0", "qty=-3", "qty="]);
+    let terms = word(&["", "", "", "", "tif=DAY", "tif=IOC", "type=limit", "type=market", "type=stoplmt"]);
+    let order = (
+        word(&["new", "new", "new", "new", "amend", "amend", "cancel", "exec", "exec", "exec"]),
+        id,
+        side.clone(),
+        px.clone(),
+        qty.clone(),
+        terms,
+    )
+        .prop_map(|(kind, id, side, px, qty, terms)| match kind {
+            "exec" => {
+                let [px, qty] =
+                    [(px, "px=10"), (qty, "qty=2")].map(|(w, or)| if w.ends_with('=') { or } else { w });
+                format!("exec oid={id} {side} {px} {qty}")
+            }
+            "cancel" => format!("cancel oid={id} {side}"),
+            kind => format!("{kind} oid={id} {side} {px} {qty} {terms}"),
+        });
+    let level = (
+        word(&["A", "A", "A", "C", "C", "D", "D", "R"]),
+        side,
+        px,
+        qty,
+        word(&["", "", "", "depth=1", "depth=2", "depth=3", "depth=9", "depth=0"]),
+        word(&["", "orders=3"]),
+    )
+        .prop_map(|(action, side, px, qty, depth, orders)| {
+            let rare = action == "R" && depth != "depth=9";
+            format!("level action={} {side} {px} {qty} {depth} {orders}", if rare { "A" } else { action })
+        });
+    let bbo = (
+        word(&["bid=9 bid_qty=1", "bid=10", "bid=9.5 bid_qty=0", ""]),
+        word(&["ask=10 ask_qty=5", "ask=11 ask_qty=5000000000.5", ""]),
+    )
+        .prop_map(|(bid, ask)| format!("bbo {bid} {ask}"));
+    let session = word(&["open", "open", "open", "auction", "halt", "pre", "close", "lunch"])
+        .prop_map(|p| format!("session phase={p}"));
+    let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session];
+    let frame = (0u8..12, 0u32..1000);
+    (about, of, frame).prop_map(|(about, (venue, instr, ts), (flag, offset))| {
+        let flags = match flag {
+            0 => flags::LAST | flags::LATE,
+            1 => flags::LAST | flags::SNAPSHOT,
+            _ => flags::LAST,
+        };
+        // Most that are about books name an instrument.
+        (format!("{about} {venue} {instr} ts={ts}"), flags, offset)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Whatever a feed says, in whatever order, the fast books and the slow ones are the same after every event, and
+    /// what is told of changes is what changed.
+    #[test]
+    fn the_twin_agrees_at_every_event(
+        lines in proptest::collection::vec(any_line(), 1..120),
+        stale_after_ns in proptest::option::of(0i64..200),
+    ) {
+        let mut t = Told::new(Options { stale_after_ns, ..Options::default() });
+        let all = t.names.intern(Dict::Venue, b"NBBO").unwrap().0 as u16;
+        t.books.set_all_venues(all);
+        let mut twin = Naive::new(stale_after_ns, Some(all));
+        let (mut before, mut story) = (Vec::new(), String::new());
+        for (short, flags, offset) in lines {
+            if !t.parse(&long(&short), flags, offset) {
+                continue;
+            }
+            story += &format!("{short} {flags} {offset}\n");
+            let changes = t.line(&long(&short), flags, offset).to_vec();
+            twin.on_event(&Event::new(&t.arena).unwrap());
+            let (fast, slow) = (naive::dump(&t.books), twin.dump());
+            prop_assert!(fast == slow, "after\n{}fast\n{}slow\n{}", story, fast, slow);
+            let now: Vec<_> = t.books.listings().map(|id| t.books.listing(id).bbo()).collect();
+            for (n, bbo) in now.iter().enumerate() {
+                let was = before.get(n).copied().unwrap_or_default();
+                let other = price_of(bbo) != price_of(&was);
+                let told = changes.iter().any(|c| c.listing.0 as usize == n && c.best);
+                // With an age, time alone can change what is best.
+                prop_assert!(told == other || stale_after_ns.is_some(), "after\n{}: {:?}", story, changes);
+            }
+            before = now;
+        }
+    }
+}
+
+fn price_of(bbo: &crate::Bbo) -> [Option<(Price, unitape_model::Amount)>; 2] {
+    [bbo.bid, bbo.ask].map(|l| l.map(|l| (l.px, l.qty)))
+}
