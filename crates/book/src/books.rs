@@ -191,9 +191,8 @@ impl Books {
 
     /// The best price of an instrument over its venues, now.
     pub fn consolidated(&self, instrument: u32) -> Consolidated {
-        let after = self.options.stale_after_ns;
         let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
-        group.map_or_else(Consolidated::default, |g| g.consolidated(&self.listings, self.now, after))
+        group.map_or_else(Consolidated::default, |g| g.consolidated(&self.listings, self.now, &self.options))
     }
 
     /// Live orders of all books.
@@ -349,9 +348,9 @@ impl Books {
         for basis in Basis::ALL {
             listing.tops[basis as usize] = listing.top_of(store, basis);
         }
-        let best = choose(listing, &self.options.prefer, self.now, self.options.stale_after_ns);
+        let best = choose(listing, self.now, &self.options);
         let group = listing.group as usize;
-        let consolidated = self.groups[group].renew(&self.listings, self.now, self.options.stale_after_ns);
+        let consolidated = self.groups[group].renew(&self.listings, self.now, &self.options);
         let listing = ListingId(at);
         self.changes.push(Change {
             listing,
@@ -445,23 +444,23 @@ impl Books {
         // With an age, time alone can change what is trusted.
         if top || first || was_stale != listing.stale[b] || after.is_some() {
             let basis_was = listing.basis;
-            change.best = choose(listing, &self.options.prefer, now, after);
+            change.best = choose(listing, now, &self.options);
             let stale = was_stale != listing.stale[b];
             if change.best || stale || basis_was != listing.basis || after.is_some() {
                 let group = listing.group as usize;
                 change.consolidated =
-                    !listing.consolidated && self.groups[group].renew(&self.listings, now, after);
+                    !listing.consolidated && self.groups[group].renew(&self.listings, now, &self.options);
             }
         }
         self.changes.push(change);
     }
 
     fn set_stale(&mut self, listing: ListingId, basis: Basis, stale: bool) {
-        let (now, after) = (self.now, self.options.stale_after_ns);
+        let now = self.now;
         let listing = &mut self.listings[listing.0 as usize];
         listing.stale[basis as usize] = stale;
-        choose(listing, &self.options.prefer, now, after);
+        choose(listing, now, &self.options);
         let group = listing.group as usize;
-        self.groups[group].renew(&self.listings, now, after);
+        self.groups[group].renew(&self.listings, now, &self.options);
     }
 }

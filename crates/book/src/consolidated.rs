@@ -1,5 +1,6 @@
 //! The best price of an instrument over its venues.
 
+use crate::books::Options;
 use crate::listing::{Listing, Touch, marks_of};
 use crate::qty;
 use crate::value::{Basis, Level, Marks};
@@ -68,17 +69,17 @@ impl Group {
     }
 
     /// Finds the best price anew; whether it is another one.
-    pub fn renew(&mut self, all: &[Listing], now: i64, stale_after_ns: Option<i64>) -> bool {
-        let (best, marks) = self.find(all, now, stale_after_ns);
+    pub fn renew(&mut self, all: &[Listing], now: i64, options: &Options) -> bool {
+        let (best, marks) = self.find(all, now, options);
         let same = marks == self.marks && best[0].same(&self.best[0]) && best[1].same(&self.best[1]);
         (self.best, self.marks) = (best, marks);
         !same
     }
 
     /// The best price as users see it.
-    pub fn consolidated(&self, all: &[Listing], now: i64, stale_after_ns: Option<i64>) -> Consolidated {
-        let (best, marks) = self.find(all, now, stale_after_ns);
-        let last = |l: &Listing| l.basis.map_or(0, |b| l.ts[b as usize]);
+    pub fn consolidated(&self, all: &[Listing], now: i64, options: &Options) -> Consolidated {
+        let (best, marks) = self.find(all, now, options);
+        let last = |l: &Listing| basis_of(l, now, options).map_or(0, |b| l.ts[b as usize]);
         let ts =
             self.listings.iter().map(|at| &all[*at as usize]).filter(|l| l.phase.is_continuous()).map(last);
         Consolidated {
@@ -89,19 +90,32 @@ impl Group {
         }
     }
 
-    fn find(&self, all: &[Listing], now: i64, stale_after_ns: Option<i64>) -> ([Best; 2], Marks) {
+    fn find(&self, all: &[Listing], now: i64, options: &Options) -> ([Best; 2], Marks) {
         let (mut best, mut marks) = ([Best::EMPTY; 2], Marks::default());
         for listing in self.listings.iter().map(|at| &all[*at as usize]) {
-            let Some(basis) = listing.basis.filter(|_| listing.phase.is_continuous()) else { continue };
-            if listing.is_stale(basis, now, stale_after_ns) {
+            if !listing.phase.is_continuous() {
+                continue;
+            }
+            let Some(basis) = basis_of(listing, now, options) else { continue };
+            if listing.is_stale(basis, now, options.stale_after_ns) {
                 marks = marks.with(Marks::STALE);
                 continue;
             }
-            join(&mut best[0], &listing.best[0], listing.venue, |mine, best| mine > best);
-            join(&mut best[1], &listing.best[1], listing.venue, |mine, best| mine < best);
+            let [bid, ask] = &listing.tops[basis as usize];
+            join(&mut best[0], bid, listing.venue, |mine, best| mine > best);
+            join(&mut best[1], ask, listing.venue, |mine, best| mine < best);
         }
         let crossed = marks_of(&[best[0].touch, best[1].touch]);
         (best, marks.with(crossed))
+    }
+}
+
+/// The basis of a listing now. Without an age it is the one that its last event chose.
+#[inline]
+fn basis_of(listing: &Listing, now: i64, options: &Options) -> Option<Basis> {
+    match options.stale_after_ns {
+        None => listing.basis,
+        after => listing.choose(&options.prefer, now, after),
     }
 }
 
@@ -122,13 +136,8 @@ fn join(best: &mut Best, mine: &Touch, venue: u16, better: impl Fn(i64, i64) -> 
 
 /// The basis of a listing is chosen anew: whether its best prices are others.
 #[inline]
-pub(crate) fn choose(
-    listing: &mut Listing,
-    prefer: &[Basis; 3],
-    now: i64,
-    stale_after_ns: Option<i64>,
-) -> bool {
-    listing.basis = listing.choose(prefer, now, stale_after_ns);
+pub(crate) fn choose(listing: &mut Listing, now: i64, options: &Options) -> bool {
+    listing.basis = listing.choose(&options.prefer, now, options.stale_after_ns);
     let best = listing.basis.map_or(crate::listing::EMPTY, |b| listing.tops[b as usize]);
     let other = !crate::listing::same(&best, &listing.best);
     if other {

@@ -513,6 +513,32 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    /// Deep books are searched in another way than what lies near the touch, and out of order in yet another.
+    #[test]
+    fn the_twin_agrees_on_deep_books(
+        steps in proptest::collection::vec((0u8..20, 0i64..40, 1u32..30, any::<bool>()), 1..250),
+    ) {
+        let (mut t, mut twin) = (Told::new(Options::default()), Naive::new(None, None));
+        for (n, (step, px, depth, bid)) in steps.into_iter().enumerate() {
+            let side = if bid { "B" } else { "S" };
+            let short = match step {
+                0 => format!("level action=A side={side} px={px} qty=1 depth={depth}"),
+                1 => format!("level action=D side={side} depth={depth}"),
+                2..6 => format!("level action=D side={side} px={px}"),
+                6..12 => format!("level action=A side={side} px={px} qty={n}1"),
+                12..18 => format!("new oid={side}{px} side={side} px={} qty=2", if bid { px } else { px + 40 }),
+                _ => format!("cancel oid={side}{px}"),
+            };
+            t.tell(&short);
+            twin.on_event(&Event::new(&t.arena).unwrap());
+            let (fast, slow) = (naive::dump(&t.books), twin.dump());
+            prop_assert!(fast == slow, "{}\nfast\n{}slow\n{}", short, fast, slow);
+        }
+    }
+}
+
 fn price_of(bbo: &crate::Bbo) -> [Option<(Price, unitape_model::Amount)>; 2] {
     [bbo.bid, bbo.ask].map(|l| l.map(|l| (l.px, l.qty)))
 }
