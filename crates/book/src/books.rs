@@ -245,10 +245,7 @@ impl Books {
             Kind::OrderCancel => book.on_cancel(store, &around, oid),
             _ => book.on_exec(store, &around, oid, &terms),
         };
-        // Venues cancel after the close what was left; the book let it go at the close.
-        let after_close = listing.phase == Phase::Close && outcome == Err(Fault::UnknownOrder);
-        let outcome = if after_close { Ok(()) } else { outcome };
-        self.finish(at, Basis::Orders, outcome, Touched { told: !after_close, recovered: false });
+        self.finish(at, Basis::Orders, outcome, Touched { told: true, recovered: false });
     }
 
     fn on_quote(&mut self, event: &Event<'_>) {
@@ -325,12 +322,13 @@ impl Books {
         }
     }
 
-    /// A listing enters a phase. At the close its books are cleared.
+    /// A listing enters a phase. What follows a close begins with empty books: what was left then has expired, where
+    /// the venue did not cancel it by itself.
     fn enter(&mut self, at: u32, phase: Phase) {
         let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
-        let changed = listing.phase != phase;
-        listing.phase = phase;
-        if phase == Phase::Close {
+        let was = std::mem::replace(&mut listing.phase, phase);
+        let changed = was != phase;
+        if was == Phase::Close && changed {
             listing.clear(store);
         } else {
             // What was being matched is matched.

@@ -40,8 +40,9 @@
 //!   is kept only by less quantity at the same price.
 //! - `exec` takes its quantity off the order, `order_cancel` takes the order out. A `trade` changes no book.
 //! - `level` by price, or by depth counted from 1, the best; `R` without a side clears both.
-//! - `session`: in `pre`, `auction`, `fixing` and `halt` orders are gathered and may cross; `close` clears the books.
-//!   A session without venue or instrument is about all of them.
+//! - `session`: in `pre`, `auction`, `fixing` and `halt` orders are gathered and may cross. After a `close`
+//!   the venue may cancel what is left; what follows a close begins with empty books. A session without venue or
+//!   instrument is about all of them.
 //!
 //! What cannot be is a [`Fault`]: counted, never a panic, and the book is stale until it is cleared or marked as
 //! recovered. Everything is bounded, see [`Options`]; nothing is allocated once the books have grown.

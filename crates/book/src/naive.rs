@@ -166,9 +166,6 @@ impl Naive {
             (_, Some(oid)) => listing.on_exec(&oid, &f),
             (_, None) => Ok(()),
         };
-        if order && listing.phase == Phase::Close && outcome == Err(Fault::UnknownOrder) {
-            return;
-        }
         if let Err(fault) = outcome {
             listing.faults.count(fault);
             listing.stale[basis as usize] |= fault != Fault::Late;
@@ -210,9 +207,8 @@ impl Naive {
         }
         for l in &mut self.listings {
             if (venue == 0 || venue == l.venue) && (instrument == 0 || instrument == l.instrument) {
-                l.phase = phase;
                 l.end_matching();
-                if phase == Phase::Close {
+                if std::mem::replace(&mut l.phase, phase) == Phase::Close && phase != Phase::Close {
                     l.queues.clear();
                     l.aside.clear();
                     l.levels = Default::default();

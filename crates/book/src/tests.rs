@@ -166,7 +166,7 @@ fn immediate_stop_and_market_orders_stand_in_no_queue() {
 
 /// In an auction a crossed book is no sign of trouble, and nobody is matched as he comes.
 #[test]
-fn auctions_cross_and_the_close_clears() {
+fn auctions_cross_and_a_new_session_begins_empty() {
     let mut t = Told::new(Options::default());
     t.tell("session phase=auction instr=");
     t.tell("new oid=B side=B px=11 qty=5");
@@ -184,12 +184,20 @@ fn auctions_cross_and_the_close_clears() {
     t.tell("session phase=halt venue=");
     assert_eq!(t.marks(Basis::Orders), ["halted"]);
     assert_eq!(t.books.listing(t.books.find(1, 1).unwrap()).crossings(), 0);
-    let changes = t.tell("session phase=close").to_vec();
-    assert!(changes.len() == 1 && changes[0].best && changes[0].phase);
+    t.tell("session phase=close");
+    assert_eq!((t.orders().as_str(), t.marks(Basis::Orders)), (" | 10:2(S)", vec!["closed"]));
+    t.tell("new oid=B side=B px=9 qty=5");
     t.tell("cancel oid=S side=S");
-    assert_eq!((t.orders(), t.faults(), t.books.orders()), (" | ".into(), vec![], 0));
-    // A venue that is closed is closed for an instrument that it names only now.
+    assert_eq!(
+        (t.orders(), t.faults()),
+        ("9:5(B) | ".into(), vec![]),
+        "the venue cancels what is left, or does not"
+    );
+    let changes = t.tell("session phase=pre").to_vec();
+    assert!(changes.len() == 1 && changes[0].best && changes[0].phase);
+    assert_eq!((t.orders(), t.books.orders()), (" | ".into(), 0));
     t.tell("session phase=close instr=");
+    // A venue that is closed is closed for an instrument that it names only now.
     t.tell("bbo instr=NEW bid=1 ask=2");
     assert!(t.books.listing(t.books.find(1, 2).unwrap()).bbo().marks.has(Marks::CLOSED));
 }
