@@ -189,6 +189,12 @@ impl Books {
         self.groups.iter().map(|g| g.instrument)
     }
 
+    /// The listings of an instrument, without the feed's own price over all venues.
+    pub fn listings_of(&self, instrument: u32) -> impl Iterator<Item = ListingId> {
+        let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
+        group.into_iter().flat_map(|g| g.listings.iter().copied().map(ListingId))
+    }
+
     /// The best price of an instrument over its venues, now.
     pub fn consolidated(&self, instrument: u32) -> Consolidated {
         let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);

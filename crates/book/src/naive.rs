@@ -26,6 +26,8 @@ struct Listing {
     phase: Phase,
     /// By side, by how bad the price is, then by arrival.
     queues: BTreeMap<(Side, i128, u64), Order>,
+    /// Where in the queues an order is.
+    places: BTreeMap<String, (Side, i128, u64)>,
     aside: BTreeMap<String, Order>,
     matching: Option<String>,
     arrivals: u64,
@@ -210,6 +212,7 @@ impl Naive {
                 l.end_matching();
                 if std::mem::replace(&mut l.phase, phase) == Phase::Close && phase != Phase::Close {
                     l.queues.clear();
+                    l.places.clear();
                     l.aside.clear();
                     l.levels = Default::default();
                     l.bbo = Default::default();
@@ -328,20 +331,25 @@ impl Order {
 
 impl Listing {
     fn find(&mut self, oid: &str) -> Option<&mut Order> {
-        let queued = self.queues.values_mut().find(|o| o.oid == oid);
-        queued.or(self.aside.get_mut(oid))
+        match self.places.get(oid) {
+            Some(place) => self.queues.get_mut(place),
+            None => self.aside.get_mut(oid),
+        }
     }
 
     fn take(&mut self, oid: &str) -> Option<Order> {
         if self.matching.as_deref() == Some(oid) {
             self.matching = None;
         }
-        let at = self.queues.iter().find(|(_, o)| o.oid == oid).map(|(at, _)| *at);
-        at.and_then(|at| self.queues.remove(&at)).or_else(|| self.aside.remove(oid))
+        match self.places.remove(oid) {
+            Some(place) => self.queues.remove(&place),
+            None => self.aside.remove(oid),
+        }
     }
 
     fn best(&self, side: Side) -> Option<i64> {
-        self.queues.values().find(|o| o.side == side).and_then(|o| o.px)
+        let (place, order) = self.queues.range((side, i128::MIN, 0)..).next()?;
+        order.px.filter(|_| place.0 == side)
     }
 
     fn meets(&self, order: &Order) -> bool {
@@ -361,17 +369,22 @@ impl Listing {
             self.matching = Some(order.oid.clone());
             self.aside.insert(order.oid.clone(), order);
         } else {
-            self.arrivals += 1;
-            self.queues.insert((order.side, badness(order.side, px), self.arrivals), order);
+            self.queue(order, px);
         }
+    }
+
+    fn queue(&mut self, order: Order, px: i64) {
+        self.arrivals += 1;
+        let place = (order.side, badness(order.side, px), self.arrivals);
+        self.places.insert(order.oid.clone(), place);
+        self.queues.insert(place, order);
     }
 
     fn end_matching(&mut self) {
         if let Some(oid) = self.matching.take() {
             let order = self.aside.remove(&oid).expect("what is matched is aside");
-            self.arrivals += 1;
             let px = order.px.expect("what is matched has a price");
-            self.queues.insert((order.side, badness(order.side, px), self.arrivals), order);
+            self.queue(order, px);
         }
     }
 

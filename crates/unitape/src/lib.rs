@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use unitape_book as book;
 pub use unitape_codec as codec;
 pub use unitape_feed as feed;
 pub use unitape_model as model;

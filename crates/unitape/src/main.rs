@@ -8,7 +8,7 @@ mod config;
 mod output;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{bench, consolidate, decode, demo, doctor, mapping, quarantine, store, tape, watch};
+use commands::{bench, book, consolidate, decode, demo, doctor, mapping, quarantine, store, tape, watch};
 use output::{Done, Failure};
 use std::process::ExitCode;
 
@@ -40,6 +40,8 @@ enum Command {
     Quarantine(quarantine::Args),
     /// Check a mapping, and what it makes of a sample
     Mapping(mapping::Args),
+    /// Books and best prices from a tape
+    Book(book::Args),
     /// Surveillance: scenarios over events
     Watch(watch::Args),
     /// Measure the figures of the docs on this machine
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(args),
         Command::Quarantine(args) => quarantine::run(args),
         Command::Mapping(args) => mapping::run(args),
+        Command::Book(args) => book::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Bench(args) => bench::run(args),
         Command::BenchPeer(args) => bench::run_peer(args),

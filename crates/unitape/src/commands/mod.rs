@@ -1,6 +1,7 @@
 //! One file a command: its arguments, and what it does with the crates below.
 
 pub mod bench;
+pub mod book;
 pub mod consolidate;
 pub mod decode;
 pub mod demo;

@@ -3,6 +3,7 @@
 //! Every measurement checks itself: what came out must equal what the slow way gives, or the run ends with an
 //! error. `docs/bench.md` tells the method.
 
+mod book;
 mod farm;
 mod fix;
 mod passes;
@@ -21,13 +22,14 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 6] = [
+const BENCHES: [(&str, &[&str], Bench); 7] = [
     ("tape", &["raw", "rtt", "rtt-load", "one-way", "sustained", "readers20"], tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
     ("swift", &["typed", "to-tape"], swift::run),
     ("store", &["ingest", "scan", "size"], store::run),
     ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
+    ("book", &["flow", "deep"], book::run),
 ];
 
 type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure>;
@@ -40,7 +42,8 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
   unitape bench --render figures.jsonl
 
 Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape),
-swift (typed to-tape), store (ingest scan size), watch (otr wash spoofing three).
+swift (typed to-tape), store (ingest scan size), watch (otr wash spoofing three),
+book (flow deep).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
     /// Benches, or single cases as bench/case [default: all]
@@ -203,7 +206,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in
-            [("tapes", "tape, farm, fix, swift, store, watch"), ("fix/order", "orders, jse, orders-to-tape")]
+            [("tapes", "tape, farm, fix, swift, store, watch, book"), ("fix/order", "orders, jse, orders-to-tape")]
         {
             match wanted(name) {
                 Err(Failure::Usage(what)) => assert!(what.contains(says), "{what}"),

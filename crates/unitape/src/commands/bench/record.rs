@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 /// One measurement. Times are wall clock of one repeat divided by `count`, in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// What is measured: `tape`, `farm`, `fix`, `store`.
+    /// What is measured: `tape`, `farm`, `fix`, `store`, `book`.
     pub bench: String,
     /// Which case of it.
     pub case: String,

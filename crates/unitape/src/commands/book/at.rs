@@ -1,0 +1,118 @@
+//! A point of a tape, as people name it.
+
+use crate::output::Failure;
+
+/// Up to where a tape is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Through this event, counted from 1.
+    Ordinal(u64),
+    /// Through the frame at this position.
+    Position(u64),
+    /// Through the last event before the first one that is later than this, nanoseconds since 1970.
+    Time(i64),
+}
+
+/// A plain number from here on is a time: no tape has that many events, and the year is 1970.
+const NANOS_FROM: u64 = 1_000_000_000_000_000;
+
+impl At {
+    /// Reads `123`, `@4096`, `2026-03-02 09:30:00.5` (also with `T` and `Z`), `1772443800000000000`.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let bad = || {
+            let form = "an ordinal, an @position, a time like `2026-03-02 09:30:00.5` (UTC), or nanoseconds since 1970";
+            Failure::Usage(format!("--at {text}: neither of {form}"))
+        };
+        if let Some(position) = text.strip_prefix('@') {
+            return position.parse().map(Self::Position).map_err(|_| bad());
+        }
+        if let Ok(number) = text.parse::<u64>() {
+            return match number {
+                NANOS_FROM.. => i64::try_from(number).map(Self::Time).map_err(|_| bad()),
+                _ => Ok(Self::Ordinal(number)),
+            };
+        }
+        time(text).map(Self::Time).ok_or_else(bad)
+    }
+
+    /// Whether a frame lies behind this point. Bookkeeping has no ordinal and no time of its own.
+    pub fn is_before(self, seq: u64, position: u64, ts: i64, meta: bool) -> bool {
+        match self {
+            Self::Ordinal(last) => !meta && seq > last,
+            Self::Position(last) => position > last,
+            Self::Time(last) => !meta && ts > last,
+        }
+    }
+}
+
+/// `YYYY-MM-DD HH:MM:SS` with up to nine decimals, as nanoseconds since 1970.
+fn time(text: &str) -> Option<i64> {
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (date, clock) = text.split_once(['T', ' '])?;
+    let (clock, decimals) = clock.split_once('.').unwrap_or((clock, "0"));
+    let (date, clock) = (numbers::<3>(date, '-', [4, 2, 2])?, numbers::<3>(clock, ':', [2, 2, 2])?);
+    if decimals.is_empty() || decimals.len() > 9 || !decimals.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let nanos: i64 = format!("{decimals:0<9}").parse().ok()?;
+    let ([year, month, day], [h, m, s]) = (date, clock);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || h > 23 || m > 59 || s > 59 {
+        return None;
+    }
+    // Days since 1970 of a date of the Gregorian calendar, in years that begin in March.
+    let y = if month > 2 { year } else { year - 1 };
+    let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    let seconds = ((days * 24 + h) * 60 + m) * 60 + s;
+    let ns = seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?;
+    // A day that the month does not have comes back as another one.
+    super::super::tape::utc(ns).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(ns)
+}
+
+fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[i64; N]> {
+    let mut parts = text.split(between);
+    let mut out = [0; N];
+    for (out, digits) in out.iter_mut().zip(digits) {
+        let part = parts.next().filter(|p| p.len() == digits && p.bytes().all(|b| b.is_ascii_digit()))?;
+        *out = part.parse().ok()?;
+    }
+    parts.next().is_none().then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Option<At> {
+        At::parse(text).ok()
+    }
+
+    /// A time that is read wrong shows a book of another moment and nobody notices.
+    #[test]
+    fn points_are_read_as_they_are_printed() {
+        assert_eq!(at("17"), Some(At::Ordinal(17)));
+        assert_eq!(at("@4096"), Some(At::Position(4096)));
+        assert_eq!(at("1772443800000000000"), Some(At::Time(1_772_443_800_000_000_000)));
+        assert_eq!(at("2026-03-02 09:30:00"), Some(At::Time(1_772_443_800_000_000_000)));
+        assert_eq!(at("2026-03-02T09:30:00.5Z"), Some(At::Time(1_772_443_800_500_000_000)));
+        for ns in [0, 951_782_400_000_000_000, 1_709_164_800_000_000_001, -1, 4_102_444_799_999_999_999] {
+            assert_eq!(at(&super::super::super::tape::utc(ns)), Some(At::Time(ns)));
+        }
+        for text in [
+            "",
+            "@",
+            "@x",
+            "09:30:00",
+            "2026-02-30 00:00:00",
+            "2026-3-2 09:30:00",
+            "2026-03-02 24:00:00",
+            "2026-03-02 09:30:00.",
+            "2026-03-02 09:30:00.1234567890",
+            "-5",
+            "9999-01-01 00:00:00",
+        ] {
+            assert_eq!(at(text), None, "{text}");
+        }
+    }
+}

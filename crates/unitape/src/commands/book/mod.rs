@@ -1,0 +1,246 @@
+//! `unitape book`: order books and best prices from a tape, at its end, at a point of it, or as it grows.
+
+mod at;
+mod render;
+
+use crate::output::{self, Done, Failure, grouped};
+use at::At;
+use render::Row;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use unitape_book::{ALL_VENUES, Basis, Change, ListingId, Options, TapeBooks};
+use unitape_model::{Dict, Event};
+use unitape_tape::{Definitions, Reader, Start};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape book tape
+  unitape book tape --instr GB00SIM00017 --venue XLON --depth 10
+  unitape book tape --at '2026-03-02 09:30:00' --json
+  unitape book tape --at @1048576 --orders      # with the orders in line
+  unitape book tape --bbo --json | head         # each change of a best price
+  unitape book tape --bbo --follow              # and on, as the tape grows
+
+--at takes an ordinal of events (`seq`), a tape position with an @ before it, a time in UTC, or nanoseconds since 1970;
+the books are then as they were behind it. The venue NBBO is the best price over all venues that trade, without those
+whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
+exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
+--basis. Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults.")]
+pub struct Args {
+    /// Directory of the tape
+    dir: PathBuf,
+    /// Only this instrument, by its name on the tape
+    #[arg(long, value_name = "X")]
+    instr: Option<String>,
+    /// Only this venue; NBBO is the best price over all of them
+    #[arg(long, value_name = "V")]
+    venue: Option<String>,
+    /// Levels of each side
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    depth: usize,
+    /// Up to here: ordinal, @position, or time
+    #[arg(long, value_name = "POSITION|TIME", conflicts_with = "follow")]
+    at: Option<String>,
+    /// Each change of a best price, instead of the books
+    #[arg(long)]
+    bbo: bool,
+    /// Only books of this basis
+    #[arg(long, value_name = "BASIS", value_parser = basis)]
+    basis: Option<Basis>,
+    /// The orders in line at each level, too
+    #[arg(long, conflicts_with = "bbo")]
+    orders: bool,
+    /// Go on as the tape grows, until stopped
+    #[arg(long, short)]
+    follow: bool,
+    /// Print as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+fn basis(text: &str) -> Result<Basis, String> {
+    let names = Basis::ALL.map(Basis::name);
+    let found = Basis::ALL.into_iter().find(|b| b.name() == text);
+    found.ok_or_else(|| format!("there are: {}", names.join(", ")))
+}
+
+/// Where the books stand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Here {
+    /// Ordinal of the last event taken.
+    seq: u64,
+    /// Where it stands on the tape.
+    position: u64,
+    /// Its time.
+    ts: i64,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    let at = args.at.as_deref().map(At::parse).transpose()?;
+    let stop = output::stop_flag()?;
+    let mut reader = Reader::open(&args.dir, Start::Oldest)?;
+    let mut tape = TapeBooks::new(Options::default());
+    learn(&args.dir, &mut tape)?;
+    let mut view = View { args: &args, out: output::stdout(), dirty: BTreeSet::new() };
+    let mut here = Here::default();
+    loop {
+        let seq = reader.ordinal() + 1;
+        let Some(frame) = reader.next()? else {
+            // What is there is printed, and what comes then once more.
+            if !args.bbo && args.follow {
+                view.books(&tape, here)?;
+            }
+            view.out.flush()?;
+            if !args.follow || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            reader.wait(Duration::from_millis(200))?;
+            continue;
+        };
+        let ts = Event::new(frame.bytes).map_or(here.ts, |e| e.ts_event().0);
+        if at.is_some_and(|at| at.is_before(seq, frame.position.0, ts, frame.header.is_meta())) {
+            break;
+        }
+        if !frame.header.is_meta() {
+            here = Here { seq, position: frame.position.0, ts };
+        }
+        let changes = tape.on_frame(frame.position, frame.bytes)?.len();
+        for n in 0..changes {
+            let change = tape.books.changes()[n];
+            if args.bbo {
+                view.change(&tape, here, &change)?;
+            } else if args.follow {
+                view.dirty.insert(change.listing);
+            }
+        }
+    }
+    if !args.follow {
+        known(&args, &tape)?;
+        if !args.bbo {
+            view.dirty.extend(tape.books.listings());
+            view.books(&tape, here)?;
+        }
+    }
+    view.out.flush()?;
+    let faults: u64 = view.wanted(&tape).map(|id| tape.books.faults(id).total()).sum();
+    if faults > 0 {
+        eprintln!("{} events said of these books what cannot be; see `faults`", grouped(faults));
+    }
+    Ok(if faults > 0 { Done::Flawed } else { Done::Clean })
+}
+
+/// Takes the names of segments that retention has removed.
+fn learn(dir: &Path, tape: &mut TapeBooks) -> Result<(), Failure> {
+    // A tape that is being made may have no log yet; its definitions are then all on it.
+    let Ok(mut log) = Definitions::open(dir) else { return Ok(()) };
+    while let Ok(Some((position, frame))) = log.next() {
+        tape.on_definition(position, frame)?;
+    }
+    Ok(())
+}
+
+/// A name that the tape does not have is more likely misspelt than without a book.
+fn known(args: &Args, tape: &TapeBooks) -> Result<(), Failure> {
+    let asked = [
+        (Dict::Instrument, args.instr.as_deref()),
+        (Dict::Venue, args.venue.as_deref().filter(|v| *v != ALL_VENUES)),
+    ];
+    for (dict, name) in asked {
+        let Some(name) = name.filter(|n| tape.names.get(dict, n.as_bytes()).is_none()) else { continue };
+        let all = (1..=tape.names.len(dict)).filter_map(|id| tape.names.name(dict, id));
+        let first: Vec<&str> = all.take(10).collect();
+        let more = if tape.names.len(dict) > 10 { ", …" } else { "" };
+        let what = format!("the tape has no {} {name}; it has: {}{more}", dict.name(), first.join(", "));
+        return Err(Failure::Error(what));
+    }
+    Ok(())
+}
+
+/// What is printed, and where to.
+struct View<'a, W> {
+    args: &'a Args,
+    out: W,
+    /// Listings that changed since they were printed.
+    dirty: BTreeSet<ListingId>,
+}
+
+impl<W: Write> View<'_, W> {
+    /// The listings that were asked for.
+    fn wanted<'t>(&self, tape: &'t TapeBooks) -> impl Iterator<Item = ListingId> + use<'t, '_, W> {
+        let (instr, venue) = (self.args.instr.as_deref(), self.args.venue.as_deref());
+        tape.books.listings().filter(move |id| {
+            let listing = tape.books.listing(*id);
+            let named = |dict, id, name: Option<&str>| {
+                name.is_none_or(|name| tape.names.get(dict, name.as_bytes()) == Some(id))
+            };
+            named(Dict::Instrument, listing.instrument(), instr)
+                && (venue == Some(ALL_VENUES) || named(Dict::Venue, listing.venue().into(), venue))
+        })
+    }
+
+    /// Prints the books that changed.
+    fn books(&mut self, tape: &TapeBooks, here: Here) -> Result<(), Failure> {
+        let wanted: Vec<ListingId> = self.wanted(tape).filter(|id| self.dirty.contains(id)).collect();
+        self.dirty.clear();
+        let over_all = |v: &str| v == ALL_VENUES;
+        let mut instruments = BTreeSet::new();
+        for id in wanted {
+            let listing = tape.books.listing(id);
+            instruments.insert(listing.instrument());
+            if self.args.venue.as_deref().is_some_and(over_all) {
+                continue;
+            }
+            for book in listing.books().filter(|b| self.args.basis.is_none_or(|basis| basis == b.basis())) {
+                if self.args.json {
+                    render::book_json(&mut self.out, tape, here, listing, book, self.args)?;
+                } else {
+                    render::book_table(&mut self.out, tape, listing, book, self.args)?;
+                }
+            }
+        }
+        if self.args.venue.as_deref().is_none_or(over_all) && self.args.basis.is_none() {
+            let several = |id: &u32| tape.books.listings_of(*id).count() > 1;
+            for instrument in instruments.into_iter().filter(several) {
+                let row = Row::over_all(tape, here, instrument);
+                self.row(&row)?;
+            }
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// Prints a best price that has changed.
+    fn change(&mut self, tape: &TapeBooks, here: Here, change: &Change) -> Result<(), Failure> {
+        let args = self.args;
+        let listing = tape.books.listing(change.listing);
+        let is = |name: &Option<String>, dict, id| match name {
+            Some(name) => tape.names.get(dict, name.as_bytes()) == Some(id),
+            None => true,
+        };
+        if !is(&args.instr, Dict::Instrument, listing.instrument()) {
+            return Ok(());
+        }
+        let changed = match args.basis {
+            Some(basis) => change.top && change.basis == Some(basis),
+            None => change.best,
+        };
+        if changed && is(&args.venue, Dict::Venue, listing.venue().into()) {
+            let row = Row::venue(tape, here, listing, args.basis);
+            self.row(&row)?;
+        }
+        let over_all = args.venue.as_deref().is_none_or(|v| v == ALL_VENUES) && args.basis.is_none();
+        if change.consolidated && over_all && tape.books.listings_of(listing.instrument()).count() > 1 {
+            let row = Row::over_all(tape, here, listing.instrument());
+            self.row(&row)?;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: &Row<'_>) -> Result<(), Failure> {
+        if self.args.json { row.json(&mut self.out) } else { row.text(&mut self.out) }
+    }
+}

@@ -1,0 +1,240 @@
+//! Books and best prices, for people and as JSON.
+
+use super::{Args, Here};
+use crate::commands::tape::utc;
+use crate::output::{Failure, grouped};
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use unitape_book::{ALL_VENUES, Basis, BookView, Level, ListingView, Marks, OrderView, Side, TapeBooks};
+use unitape_model::Dict;
+
+/// The name of a venue or instrument; empty where the feed gives none.
+fn name(tape: &TapeBooks, dict: Dict, id: u32) -> &str {
+    tape.names.name(dict, id).unwrap_or_default()
+}
+
+fn names(marks: Marks) -> Vec<&'static str> {
+    marks.names().collect()
+}
+
+fn line(out: &mut impl Write, value: &Value) -> Result<(), Failure> {
+    serde_json::to_writer(&mut *out, value).map_err(std::io::Error::from)?;
+    Ok(out.write_all(b"\n")?)
+}
+
+/// One book as a line.
+pub fn book_json(
+    out: &mut impl Write,
+    tape: &TapeBooks,
+    here: Here,
+    listing: ListingView<'_>,
+    book: BookView<'_>,
+    args: &Args,
+) -> Result<(), Failure> {
+    let side = |side: Side| -> Vec<Value> {
+        let level = |level: Level| {
+            let mut object = Map::new();
+            object.insert("px".into(), level.px.to_string().into());
+            object.insert("qty".into(), level.qty.to_string().into());
+            if let Some(orders) = level.orders {
+                object.insert("orders".into(), orders.into());
+            }
+            if args.orders {
+                object.insert("queue".into(), book.queue(side, level.px).map(order_json).collect());
+            }
+            Value::Object(object)
+        };
+        book.levels(side).take(args.depth).map(level).collect()
+    };
+    let faults: Map<String, Value> =
+        listing.faults().met().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
+    let mut value = json!({
+        "seq": here.seq, "position": here.position, "ts": book.ts().0,
+        "instr": name(tape, Dict::Instrument, listing.instrument()),
+        "venue": name(tape, Dict::Venue, listing.venue().into()),
+        "basis": book.basis().name(), "phase": listing.phase().name(), "marks": names(book.marks()),
+        "levels": [book.level_count(Side::Buy), book.level_count(Side::Sell)],
+        "orders": book.order_count(), "bids": side(Side::Buy), "asks": side(Side::Sell), "faults": faults,
+    });
+    if args.orders {
+        value["aside"] = book.aside().map(order_json).collect();
+    }
+    line(out, &value)
+}
+
+fn order_json(order: OrderView) -> Value {
+    let mut value = json!({
+        "oid": order.oid.to_string(), "left": order.left.to_string(), "done": order.done.to_string(),
+    });
+    if !order.queued {
+        value["side"] = order.side.name().into();
+        value["px"] = order.px.map(|px| px.to_string()).into();
+    }
+    value
+}
+
+/// One book as a table.
+pub fn book_table(
+    out: &mut impl Write,
+    tape: &TapeBooks,
+    listing: ListingView<'_>,
+    book: BookView<'_>,
+    args: &Args,
+) -> Result<(), Failure> {
+    let mut head = format!(
+        "{} at {}, from {}",
+        name(tape, Dict::Instrument, listing.instrument()),
+        name(tape, Dict::Venue, listing.venue().into()),
+        book.basis().name(),
+    );
+    let phase = listing.phase().name().filter(|p| !matches!(*p, "auction" | "close" | "halt"));
+    phase.into_iter().chain(book.marks().names()).for_each(|word| head += &format!(", {word}"));
+    if book.basis() == Basis::Orders {
+        head += &format!(", {} orders", grouped(book.order_count().into()));
+    }
+    for (fault, n) in listing.faults().met() {
+        head += &format!(", {} × {}", grouped(n), fault.name());
+    }
+    writeln!(out, "{head}, {}", utc(book.ts().0))?;
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["orders", "qty", "bid", "ask", "qty", "orders"]);
+    let depth = book.depth(args.depth);
+    for n in 0..depth.bids.len().max(depth.asks.len()) {
+        let cells = |side, levels: &[Level]| match levels.get(n) {
+            Some(level) => {
+                let count = level.orders.map(|n| n.to_string()).unwrap_or_default();
+                let ids = || {
+                    book.queue(side, level.px).map(|o| format!("{} {}", o.oid, o.left)).collect::<Vec<_>>()
+                };
+                let count = if args.orders { ids().join("\n") } else { count };
+                [count, level.qty.to_string(), level.px.to_string()]
+            }
+            None => Default::default(),
+        };
+        let [a, b, c] = cells(Side::Buy, &depth.bids);
+        let [f, e, d] = cells(Side::Sell, &depth.asks);
+        table.add_row([a, b, c, d, e, f]);
+    }
+    for (column, right) in [true, true, true, false, false, false].into_iter().enumerate() {
+        if right && let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    writeln!(out, "{table}")?;
+    let (bids, asks) = (book.level_count(Side::Buy), book.level_count(Side::Sell));
+    let more = [bids, asks].map(|n| n.saturating_sub(args.depth));
+    if more != [0, 0] {
+        writeln!(out, "and {} more levels of bids, {} of asks", more[0], more[1])?;
+    }
+    if args.orders {
+        for order in book.aside() {
+            let px = order.px.map_or_else(|| "no price".to_owned(), |px| px.to_string());
+            writeln!(out, "aside: {} {} {} at {px}", order.oid, order.side.name(), order.left)?;
+        }
+    }
+    Ok(writeln!(out)?)
+}
+
+/// A best price.
+pub struct Row<'a> {
+    here: Here,
+    venue: &'a str,
+    instr: &'a str,
+    basis: &'static str,
+    sides: [Option<Level>; 2],
+    /// Over all venues: who has the best bid and the best ask.
+    venues: Option<[Vec<&'a str>; 2]>,
+    marks: Marks,
+}
+
+impl<'a> Row<'a> {
+    /// Of a venue, from `basis` or from what its best price is taken from.
+    pub fn venue(tape: &'a TapeBooks, here: Here, listing: ListingView<'a>, basis: Option<Basis>) -> Self {
+        let bbo = basis.map_or_else(|| listing.bbo(), |basis| listing.book(basis).bbo());
+        Self {
+            here,
+            venue: name(tape, Dict::Venue, listing.venue().into()),
+            instr: name(tape, Dict::Instrument, listing.instrument()),
+            basis: basis.or(listing.basis()).map_or("", Basis::name),
+            sides: [bbo.bid, bbo.ask],
+            venues: None,
+            marks: bbo.marks,
+        }
+    }
+
+    /// Over all venues of an instrument.
+    pub fn over_all(tape: &'a TapeBooks, here: Here, instrument: u32) -> Self {
+        let best = tape.books.consolidated(instrument);
+        let sides = [best.bid, best.ask].map(|side| side.map(|s| s.level));
+        let has = |side: Side| {
+            let best = sides[side as usize];
+            let listings = tape.books.listings_of(instrument).map(|id| tape.books.listing(id));
+            let mine = move |listing: &ListingView<'_>| {
+                let bbo = listing.bbo();
+                let mine = if side == Side::Buy { bbo.bid } else { bbo.ask };
+                let takes_part = listing.phase().is_continuous() && !bbo.marks.has(Marks::STALE);
+                takes_part && best.is_some() && mine.map(|l| l.px) == best.map(|l| l.px)
+            };
+            listings.filter(mine).map(|l| name(tape, Dict::Venue, l.venue().into())).collect()
+        };
+        Self {
+            here,
+            venue: ALL_VENUES,
+            instr: name(tape, Dict::Instrument, instrument),
+            basis: "venues",
+            sides,
+            venues: Some(Side::BOTH.map(has)),
+            marks: best.marks,
+        }
+    }
+
+    /// As a `bbo` event with what is known beyond it.
+    pub fn json(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let mut object = Map::new();
+        let mut put = |key: &str, value: Value| _ = object.insert(key.to_owned(), value);
+        put("seq", self.here.seq.into());
+        put("ts", self.here.ts.into());
+        put("kind", "bbo".into());
+        put("venue", self.venue.into());
+        put("instr", self.instr.into());
+        for (level, [px, qty]) in self.sides.into_iter().zip([["bid", "bid_qty"], ["ask", "ask_qty"]]) {
+            let Some(level) = level else { continue };
+            put(px, level.px.to_string().into());
+            // Zero stands for a quantity that the feed does not tell.
+            if level.qty.mantissa() != 0 {
+                put(qty, level.qty.to_string().into());
+            }
+        }
+        put("basis", self.basis.into());
+        put("marks", names(self.marks).into());
+        if let Some([bid, ask]) = &self.venues {
+            put("bid_venues", bid.clone().into());
+            put("ask_venues", ask.clone().into());
+        }
+        put("position", self.here.position.into());
+        line(out, &Value::Object(object))
+    }
+
+    /// For people.
+    pub fn text(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let side = |level: Option<Level>| match level {
+            Some(level) => (level.px.to_string(), level.qty.to_string()),
+            None => ("-".to_owned(), String::new()),
+        };
+        let [(bid, bid_qty), (ask, ask_qty)] = self.sides.map(side);
+        write!(
+            out,
+            "{:>9}  {}  {:12} {:5} {bid_qty:>8} {bid:>10} | {ask:<10} {ask_qty:<8}",
+            self.here.seq,
+            utc(self.here.ts),
+            self.instr,
+            self.venue
+        )?;
+        if let Some([bid, ask]) = &self.venues {
+            write!(out, " {} | {}", bid.join("+"), ask.join("+"))?;
+        }
+        self.marks.names().try_for_each(|mark| write!(out, " {mark}"))?;
+        Ok(writeln!(out)?)
+    }
+}
