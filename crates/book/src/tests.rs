@@ -547,6 +547,59 @@ proptest! {
     }
 }
 
+/// What holds of any book, whatever it was told: prices in order, quantities that add up, every order found.
+fn check_whole(books: &Books) {
+    let mut orders = 0;
+    for id in books.listings() {
+        let book = books.book(id, Basis::Orders);
+        for side in Side::BOTH {
+            let prices: Vec<i64> = book.levels(side).map(|l| side.key(l.px.0)).collect();
+            assert!(prices.windows(2).all(|w| w[0] > w[1]), "{prices:?}");
+            for level in book.levels(side) {
+                let queue: Vec<_> = book.queue(side, level.px).collect();
+                assert_eq!(level.orders, Some(queue.len() as u32));
+                assert!(
+                    queue.iter().all(|o| book.order(&o.oid) == Some(*o) && o.queued && o.left.mantissa() > 0)
+                );
+                orders += queue.len();
+            }
+        }
+        let aside = book.aside().inspect(|o| assert_eq!(book.order(&o.oid), Some(*o))).count();
+        orders += aside;
+    }
+    assert_eq!(orders, books.orders());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// A tape with flipped bits holds exponents, codes and ids that no reader of lines lets through.
+    #[test]
+    fn any_frames_leave_whole_books(
+        events in proptest::collection::vec((0usize..8, any::<[u8; 16]>(), 0u8..4, any::<u8>(), 0u8..8, any::<u8>()), 1..60),
+    ) {
+        let mut books = Books::new(Options { levels_max: 5, orders_per_book_max: 9, ..Options::default() });
+        for (kind, noise, oid, exp, px, codes) in events {
+            let kinds = [25u8, 25, 26, 27, 28, 20, 19, 17];
+            let mut frame = vec![0u8; 128];
+            let lines = if (25..=28).contains(&kinds[kind]) { 2 } else { 1 };
+            unitape_model::Header::unstamped(kinds[kind], noise[0] & 0x1b, lines).write(&mut frame);
+            frame[8..16].copy_from_slice(&noise[..8]);
+            (frame[32], frame[36], frame[38], frame[39]) = (noise[8] % 3, noise[9] % 2, codes, exp);
+            if noise[10] > 200 {
+                frame[40..48].copy_from_slice(&noise[..8]);
+                frame[48..56].copy_from_slice(&noise[8..]);
+            } else {
+                (frame[40], frame[48]) = (px, noise[11]);
+                frame[39] = if noise[12] > 100 { 0 } else { exp % 32 };
+            }
+            (frame[80], frame[56]) = (oid * 60, noise[13]);
+            books.on_event(&Event::new(&frame).unwrap());
+        }
+        check_whole(&books);
+        naive::dump(&books);
+    }
+}
+
 fn price_of(bbo: &crate::Bbo) -> [Option<(Price, unitape_model::Amount)>; 2] {
     [bbo.bid, bbo.ask].map(|l| l.map(|l| (l.px, l.qty)))
 }
