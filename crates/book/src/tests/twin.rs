@@ -1,0 +1,191 @@
+//! Books against the slow twin, and what holds of any book whatever it was told.
+
+use super::{Told, long};
+use crate::naive::{self, Naive};
+use crate::{Basis, Books, Options, Side};
+use proptest::prelude::*;
+use unitape_model::{Dict, Event, Price, flags};
+
+fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> + Clone {
+    proptest::sample::select(words)
+}
+
+/// A line of short form, sense or nonsense, with flags and offset.
+fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
+    let of = (
+        word(&["venue=XLON", "venue=XLON", "venue=CHIX", "venue=NBBO", "venue="]),
+        word(&["instr=VOD", "instr=VOD", "instr=VOD", "instr=BP", "instr="]),
+        0i64..400,
+    );
+    let id = word(&["A", "B", "C", "D", "E", "F", "G", "+1", "a-very-long-identifier-of-some-order"]);
+    let side = word(&["side=B", "side=S", "side=B", "side=S", "side="]);
+    let px = word(&["px=9", "px=9.5", "px=10", "px=10", "px=10.5", "px=11", "px=-1", "px="]);
+    let qty = word(&["qty=1", "qty=2", "qty=5", "qty=10", "qty=300", "qty=0.25", "qty=0", "qty=-3", "qty="]);
+    let terms = word(&["", "", "", "", "tif=DAY", "tif=IOC", "type=limit", "type=market", "type=stoplmt"]);
+    let order = (
+        word(&["new", "new", "new", "new", "amend", "amend", "cancel", "exec", "exec", "exec"]),
+        id,
+        side.clone(),
+        px.clone(),
+        qty.clone(),
+        terms,
+    )
+        .prop_map(|(kind, id, side, px, qty, terms)| match kind {
+            "exec" => {
+                let [px, qty] =
+                    [(px, "px=10"), (qty, "qty=2")].map(|(w, or)| if w.ends_with('=') { or } else { w });
+                format!("exec oid={id} {side} {px} {qty}")
+            }
+            "cancel" => format!("cancel oid={id} {side}"),
+            kind => format!("{kind} oid={id} {side} {px} {qty} {terms}"),
+        });
+    let level = (
+        word(&["A", "A", "A", "C", "C", "D", "D", "R"]),
+        side,
+        px,
+        qty,
+        word(&["", "", "", "depth=1", "depth=2", "depth=3", "depth=9", "depth=0"]),
+        word(&["", "orders=3"]),
+    )
+        .prop_map(|(action, side, px, qty, depth, orders)| {
+            let rare = action == "R" && depth != "depth=9";
+            format!("level action={} {side} {px} {qty} {depth} {orders}", if rare { "A" } else { action })
+        });
+    let bbo = (
+        word(&["bid=9 bid_qty=1", "bid=10", "bid=9.5 bid_qty=0", ""]),
+        word(&["ask=10 ask_qty=5", "ask=11 ask_qty=5000000000.5", ""]),
+    )
+        .prop_map(|(bid, ask)| format!("bbo {bid} {ask}"));
+    let session = word(&["open", "open", "open", "auction", "halt", "pre", "close", "lunch"])
+        .prop_map(|p| format!("session phase={p}"));
+    let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session];
+    let frame = (0u8..12, 0u32..1000);
+    (about, of, frame).prop_map(|(about, (venue, instr, ts), (flag, offset))| {
+        let flags = match flag {
+            0 => flags::LAST | flags::LATE,
+            1 => flags::LAST | flags::SNAPSHOT,
+            _ => flags::LAST,
+        };
+        // Most that are about books name an instrument.
+        (format!("{about} {venue} {instr} ts={ts}"), flags, offset)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Whatever a feed says, in whatever order, the fast books and the slow ones are the same after every event, and
+    /// what is told of changes is what changed.
+    #[test]
+    fn the_twin_agrees_at_every_event(
+        lines in proptest::collection::vec(any_line(), 1..120),
+        stale_after_ns in proptest::option::of(0i64..200),
+    ) {
+        let mut t = Told::new(Options { stale_after_ns, ..Options::default() });
+        let all = t.names.intern(Dict::Venue, b"NBBO").unwrap().0 as u16;
+        t.books.set_all_venues(all);
+        let mut twin = Naive::new(stale_after_ns, Some(all));
+        let (mut before, mut story) = (Vec::new(), String::new());
+        for (short, flags, offset) in lines {
+            if !t.parse(&long(&short), flags, offset) {
+                continue;
+            }
+            story += &format!("{short} {flags} {offset}\n");
+            let changes = t.line(&long(&short), flags, offset).to_vec();
+            twin.on_event(&Event::new(&t.arena).unwrap());
+            let (fast, slow) = (naive::dump(&t.books), twin.dump());
+            prop_assert!(fast == slow, "after\n{}fast\n{}slow\n{}", story, fast, slow);
+            let now: Vec<_> = t.books.listings().map(|id| t.books.listing(id).bbo()).collect();
+            for (n, bbo) in now.iter().enumerate() {
+                let was = before.get(n).copied().unwrap_or_default();
+                let other = price_of(bbo) != price_of(&was);
+                let told = changes.iter().any(|c| c.listing.0 as usize == n && c.best);
+                // With an age, time alone can change what is best.
+                prop_assert!(told == other || stale_after_ns.is_some(), "after\n{}: {:?}", story, changes);
+            }
+            before = now;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    /// Deep books are searched in another way than what lies near the touch, and out of order in yet another.
+    #[test]
+    fn the_twin_agrees_on_deep_books(
+        steps in proptest::collection::vec((0u8..20, 0i64..40, 1u32..30, any::<bool>()), 1..250),
+    ) {
+        let (mut t, mut twin) = (Told::new(Options::default()), Naive::new(None, None));
+        for (n, (step, px, depth, bid)) in steps.into_iter().enumerate() {
+            let side = if bid { "B" } else { "S" };
+            let short = match step {
+                0 => format!("level action=A side={side} px={px} qty=1 depth={depth}"),
+                1 => format!("level action=D side={side} depth={depth}"),
+                2..6 => format!("level action=D side={side} px={px}"),
+                6..12 => format!("level action=A side={side} px={px} qty={n}1"),
+                12..18 => format!("new oid={side}{px} side={side} px={} qty=2", if bid { px } else { px + 40 }),
+                _ => format!("cancel oid={side}{px}"),
+            };
+            t.tell(&short);
+            twin.on_event(&Event::new(&t.arena).unwrap());
+            let (fast, slow) = (naive::dump(&t.books), twin.dump());
+            prop_assert!(fast == slow, "{}\nfast\n{}slow\n{}", short, fast, slow);
+        }
+    }
+}
+
+/// What holds of any book, whatever it was told: prices in order, quantities that add up, every order found.
+fn check_whole(books: &Books) {
+    let mut orders = 0;
+    for id in books.listings() {
+        let book = books.book(id, Basis::Orders);
+        for side in Side::BOTH {
+            let prices: Vec<i64> = book.levels(side).map(|l| side.key(l.px.0)).collect();
+            assert!(prices.windows(2).all(|w| w[0] > w[1]), "{prices:?}");
+            for level in book.levels(side) {
+                let queue: Vec<_> = book.queue(side, level.px).collect();
+                assert_eq!(level.orders, Some(queue.len() as u32));
+                assert!(
+                    queue.iter().all(|o| book.order(&o.oid) == Some(*o) && o.queued && o.left.mantissa() > 0)
+                );
+                orders += queue.len();
+            }
+        }
+        let aside = book.aside().inspect(|o| assert_eq!(book.order(&o.oid), Some(*o))).count();
+        orders += aside;
+    }
+    assert_eq!(orders, books.orders());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// A tape with flipped bits holds exponents, codes and ids that no reader of lines lets through.
+    #[test]
+    fn any_frames_leave_whole_books(
+        events in proptest::collection::vec((0usize..8, any::<[u8; 16]>(), 0u8..4, any::<u8>(), 0u8..8, any::<u8>()), 1..60),
+    ) {
+        let mut books = Books::new(Options { levels_max: 5, orders_per_book_max: 9, ..Options::default() });
+        for (kind, noise, oid, exp, px, codes) in events {
+            let kinds = [25u8, 25, 26, 27, 28, 20, 19, 17];
+            let mut frame = vec![0u8; 128];
+            let lines = if (25..=28).contains(&kinds[kind]) { 2 } else { 1 };
+            unitape_model::Header::unstamped(kinds[kind], noise[0] & 0x1b, lines).write(&mut frame);
+            frame[8..16].copy_from_slice(&noise[..8]);
+            (frame[32], frame[36], frame[38], frame[39]) = (noise[8] % 3, noise[9] % 2, codes, exp);
+            if noise[10] > 200 {
+                frame[40..48].copy_from_slice(&noise[..8]);
+                frame[48..56].copy_from_slice(&noise[8..]);
+            } else {
+                (frame[40], frame[48]) = (px, noise[11]);
+                frame[39] = if noise[12] > 100 { 0 } else { exp % 32 };
+            }
+            (frame[80], frame[56]) = (oid * 60, noise[13]);
+            books.on_event(&Event::new(&frame).unwrap());
+        }
+        check_whole(&books);
+        naive::dump(&books);
+    }
+}
+
+fn price_of(bbo: &crate::Bbo) -> [Option<(Price, unitape_model::Amount)>; 2] {
+    [bbo.bid, bbo.ask].map(|l| l.map(|l| (l.px, l.qty)))
+}
