@@ -15,7 +15,8 @@ fn lines(output: &Output) -> Vec<Map<String, Value>> {
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
-    let output = unitape(&["bench", "tape", "farm", "fix", "swift", "store", "watch", "book", "--quick", "--json"]);
+    let output =
+        unitape(&["bench", "tape", "farm", "fix", "swift", "store", "watch", "book", "--quick", "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let records = lines(&output);
     for record in &records {

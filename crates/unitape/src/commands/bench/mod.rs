@@ -205,9 +205,10 @@ mod tests {
     /// A typing error that measures nothing and exits 0 would go unnoticed in a script.
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
-        for (name, says) in
-            [("tapes", "tape, farm, fix, swift, store, watch, book"), ("fix/order", "orders, jse, orders-to-tape")]
-        {
+        for (name, says) in [
+            ("tapes", "tape, farm, fix, swift, store, watch, book"),
+            ("fix/order", "orders, jse, orders-to-tape"),
+        ] {
             match wanted(name) {
                 Err(Failure::Usage(what)) => assert!(what.contains(says), "{what}"),
                 other => panic!("{other:?}"),
