@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!            Define ─▶ names          party ─▶ Parties (owner → group)      who belongs together
-//!   frames ─▶ event ─▶ Watch ─┬─────▶ order ─▶ Orders  (order → owner)      what executions inherit
-//!   lines  ─▶                 └─ by kind ─▶ Scenario ─▶ Alert …             one file each in `scenarios/`
+//!   frames ─▶ event ─▶ Watch ─┬─────▶ order ─▶ Orders, Market           what all of them see
+//!   lines  ─▶                 └─ by kind ─▶ Scenario ─▶ Alert …             one folder each in `scenarios/`
 //! ```
 //!
 //! A scenario is a pure function of the events so far: it sees no clock, and the same events give the same
