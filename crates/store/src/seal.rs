@@ -38,7 +38,7 @@ pub struct SealOptions<'a> {
 
 impl Default for SealOptions<'_> {
     fn default() -> Self {
-        Self { date: None, stripe_bytes: 256 << 20, block_rows: ROWS_MAX, stop: None, progress: None }
+        Self { date: None, stripe_bytes: 128 << 20, block_rows: ROWS_MAX, stop: None, progress: None }
     }
 }
 
