@@ -9,6 +9,7 @@
 //! | module | format |
 //! |---|---|
 //! | [`fix`] | FIX tag=value: framing, fields, values, dictionaries, groups, JSON |
+//! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`events`] | our own events as JSON Lines |
 //!
@@ -31,5 +32,6 @@
 
 pub mod events;
 pub mod fix;
+pub mod fixed;
 mod lines;
 pub mod swift_mt;

@@ -22,8 +22,25 @@ impl<'s> Source<'s> {
         Source { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false }
     }
 
-    /// Drops what lies before `from` and reads until `wanted` bytes are there, or the end.
+    /// What is there.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buf[..self.len]
+    }
+
+    /// As [`Source::fill`], with the error that most formats have.
     pub(crate) fn read(&mut self, from: usize, wanted: usize) -> Result<(), Error> {
+        let file = self.file_label;
+        self.fill(from, wanted).map_err(|(offset, source)| Error::Read {
+            file: file.to_owned(),
+            offset,
+            source,
+        })
+    }
+
+    /// Drops what lies before `from` and reads until `wanted` bytes are there, or the end. An error comes with
+    /// the bytes read before it.
+    pub(crate) fn fill(&mut self, from: usize, wanted: usize) -> Result<(), (u64, std::io::Error)> {
         self.buf.copy_within(from..self.len, 0);
         self.base += from as u64;
         self.len -= from;
@@ -36,10 +53,7 @@ impl<'s> Source<'s> {
                 // A reader that claims more than it was given room for is cut to the room.
                 Ok(n) => self.len = (self.len + n).min(self.buf.len()),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(source) => {
-                    let offset = self.base + self.len as u64;
-                    return Err(Error::Read { file: self.file_label.to_owned(), offset, source });
-                }
+                Err(error) => return Err((self.base + self.len as u64, error)),
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use crate::bookkeeping::{Quarantined, quarantine_frame};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 use std::ops::Range;
+use std::sync::Arc;
 use unitape_model::id::PROVISIONAL;
 use unitape_model::{Dict, Dictionary, Refusal, Resolve};
 
@@ -49,6 +50,21 @@ pub struct Block {
     pub added: Vec<u8>,
     /// All of it has been given a place on the tape.
     pub done: bool,
+    /// The first bytes of the source, where its format has a header that all of it depends on.
+    pub head: Arc<[u8]>,
+    /// What headers and trailers in it say of the number of messages.
+    pub claims: Vec<Claim>,
+    /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
+    pub before: Option<u64>,
+}
+
+/// A header or trailer says how many messages its source has.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// So many, from the start of the source.
+    pub messages: u64,
+    /// So many of them are in the block before the place of which this is said.
+    pub here: u64,
 }
 
 /// What came of one source message, or a mark of progress.
@@ -166,6 +182,7 @@ impl Block {
         self.tally = Tally::default();
         self.tallies.clear();
         self.added.clear();
+        self.claims.clear();
     }
 
     /// Where the next message's frames will start.
@@ -206,7 +223,16 @@ impl Block {
     /// Puts a message, or garbage, into quarantine.
     pub fn quarantine(&mut self, source: u32, offset: u64, raw: &[u8], reason: &str, detail: &str) {
         // The time and the place in the raw log are the sequencer's to know.
-        let why = Quarantined { ts: 0, source, offset, raw_at: 0, length: raw.len(), reason, detail };
+        let why = Quarantined {
+            ts: 0,
+            source,
+            offset,
+            raw_at: 0,
+            length: raw.len(),
+            reason,
+            detail,
+            head: &self.head,
+        };
         quarantine_frame(&mut self.arena, &why);
         self.raw.extend_from_slice(raw);
         self.tally.messages += 1;

@@ -82,6 +82,8 @@ pub struct Quarantined<'a> {
     pub reason: &'a str,
     /// Why, for people.
     pub detail: &'a str,
+    /// The first bytes of the source where the message cannot be read without them.
+    pub head: &'a [u8],
 }
 
 /// The event of a message in quarantine.
@@ -93,6 +95,9 @@ pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
     set(&mut e, Field::Reason, Value::Text(why.reason));
     if !why.detail.is_empty() {
         set(&mut e, Field::Detail, Value::Text(why.detail));
+    }
+    if !why.head.is_empty() {
+        e.unmapped("head", &crate::mapping::json_string(why.head)).expect("a name of four bytes");
     }
     e.finish(flags::LAST).expect("a quarantine event is short");
 }

@@ -219,6 +219,10 @@ impl Farm for Consolidation {
             let source = self.sources[block.feed][block.source];
             worker.decoders[block.feed].decode(&mut block, source, &worker.known);
         }
+        if sequencer.feed(block.feed).miscounts(&mut block) {
+            let source = self.sources[block.feed][block.source];
+            worker.decoders[block.feed].decode(&mut block, source, &worker.known);
+        }
         let plan = sequencer.take(block)?;
         sequencer.publish(&mut worker.known, &mut worker.seen);
         worker.spares.extend(sequencer.spare());
@@ -288,6 +292,7 @@ fn open_feed(
             id: source.id,
             extents: source.extents,
             tally: source.tally,
+            seen: source.tally.messages,
             through: source.through,
             end: source.end,
             on_tape_through: source.last_offset,

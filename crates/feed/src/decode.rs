@@ -3,11 +3,13 @@
 use crate::block::Block;
 use crate::error::Error;
 use crate::fix::FixDecoder;
+use crate::fixed::{FixedDecoder, layout};
 use crate::jsonl;
 use crate::mapping::Mapping;
 use crate::swift::SwiftDecoder;
+use std::sync::Arc;
 use unitape_codec::fix::Framer;
-use unitape_codec::swift_mt;
+use unitape_codec::{fixed, swift_mt};
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
@@ -24,6 +26,8 @@ pub enum Statefulness {
 pub enum Format {
     /// FIX tag=value, by a mapping.
     Fix(Box<Mapping>),
+    /// Fixed-width records, by a mapping and the layout that it names.
+    Fixed(Box<Mapping>, Arc<fixed::Layout>),
     /// SWIFT MT, by a mapping.
     Swift(Box<Mapping>),
     /// Events as JSON Lines.
@@ -35,6 +39,8 @@ pub enum Format {
 pub enum Decoder {
     /// FIX by a mapping.
     Fix(Box<FixDecoder>),
+    /// Fixed-width records by a mapping.
+    Fixed(Box<FixedDecoder>),
     /// SWIFT MT by a mapping.
     Swift(Box<SwiftDecoder>),
     /// Events as JSON Lines.
@@ -49,6 +55,10 @@ impl Format {
     pub fn by(mapping: Mapping) -> Result<Self, Error> {
         match mapping.format.as_str() {
             "fix" => Ok(Format::Fix(Box::new(mapping))),
+            "fixed" => {
+                let layout = layout(&mapping)?;
+                Ok(Format::Fixed(Box::new(mapping), layout))
+            }
             "swift" => Ok(Format::Swift(Box::new(mapping))),
             other => Err(Error::Mapping {
                 origin: mapping.origin,
@@ -61,6 +71,7 @@ impl Format {
     pub fn name(&self) -> &'static str {
         match self {
             Format::Fix(_) => "fix",
+            Format::Fixed(..) => "fixed",
             Format::Swift(_) => "swift",
             Format::Events => "events",
         }
@@ -69,7 +80,7 @@ impl Format {
     /// Name and hash of the mapping.
     pub fn mapping(&self) -> Option<String> {
         match self {
-            Format::Fix(m) | Format::Swift(m) => Some(m.identity()),
+            Format::Fix(m) | Format::Swift(m) | Format::Fixed(m, _) => Some(m.identity()),
             Format::Events => None,
         }
     }
@@ -77,7 +88,7 @@ impl Format {
     /// How the farm may cut it.
     pub fn statefulness(&self) -> Statefulness {
         match self {
-            Format::Fix(_) | Format::Swift(_) | Format::Events => Statefulness::Stateless,
+            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Events => Statefulness::Stateless,
         }
     }
 
@@ -88,6 +99,7 @@ impl Format {
     pub fn decoder(&self) -> Result<Decoder, Error> {
         Ok(match self {
             Format::Fix(mapping) => Decoder::Fix(Box::new(FixDecoder::new(Framer::default(), mapping)?)),
+            Format::Fixed(mapping, _) => Decoder::Fixed(Box::new(FixedDecoder::new(mapping)?)),
             Format::Swift(mapping) => {
                 Decoder::Swift(Box::new(SwiftDecoder::new(swift_mt::Framer::default(), mapping)?))
             }
@@ -122,14 +134,31 @@ impl Format {
     pub fn cut(&self, buf: &[u8]) -> usize {
         match self {
             Format::Fix(_) => Framer::default().cut(buf),
+            Format::Fixed(_, layout) => fixed::Decoder::cut(layout, buf),
             Format::Swift(_) => swift_mt::Framer::default().cut(buf),
             Format::Events => jsonl::cut(buf),
+        }
+    }
+
+    /// What stands at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    pub fn head<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        match self {
+            Format::Fixed(_, layout) => fixed::Decoder::head(layout, bytes),
+            Format::Fix(_) | Format::Swift(_) | Format::Events => &[],
+        }
+    }
+
+    /// Its bytes, at most; 0 where there is none.
+    pub fn head_bytes(&self) -> usize {
+        match self {
+            Format::Fixed(_, layout) => layout.head_bytes(),
+            Format::Fix(_) | Format::Swift(_) | Format::Events => 0,
         }
     }
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 2] = ["fix", "swift"];
+const MAPPED: [&str; 3] = ["fix", "fixed", "swift"];
 
 /// Whether a mapping can be compiled for its format.
 ///
@@ -145,6 +174,7 @@ impl Decoder {
         block.reset();
         match self {
             Decoder::Fix(d) => d.decode(block, source, known),
+            Decoder::Fixed(d) => d.decode(block, source, known),
             Decoder::Swift(d) => d.decode(block, source, known),
             Decoder::Events => jsonl::decode(block, source, known),
         }

@@ -6,6 +6,7 @@ use crate::mapping::Mapping;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use unitape_codec::fixed::{Decoder, Next};
 use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
 
 const LOOK_BYTES: u64 = 64 << 10;
@@ -39,6 +40,9 @@ fn recognise(head: &[u8]) -> Option<Format> {
     if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
         return Some(Format::Events);
     }
+    if let Some(format) = fixed(head) {
+        return Some(format);
+    }
     if is_swift(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
         return Format::by(best).ok();
@@ -55,6 +59,27 @@ fn recognise(head: &[u8]) -> Option<Format> {
     let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
     Format::by(best).ok()
 }
+
+/// The shipped layout by which the header reads well, and whatever follows it.
+fn fixed(head: &[u8]) -> Option<Format> {
+    Mapping::all_built_in().filter(|m| m.format == "fixed" && m.detect.layout).find_map(|mapping| {
+        let format = Format::by(mapping).ok()?;
+        let Format::Fixed(_, layout) = &format else { return None };
+        let mut decoder = Decoder::new(layout.clone());
+        let mut at = 0;
+        for _ in 0..RECORDS_LOOKED_AT {
+            match decoder.next(head, at, 0, false) {
+                Next::Record { end, .. } => at = end,
+                Next::Bad { .. } => return None,
+                Next::Incomplete { .. } | Next::End => break,
+            }
+        }
+        (at > 0).then_some(format)
+    })
+}
+
+/// Enough to tell one layout from another.
+const RECORDS_LOOKED_AT: usize = 10;
 
 /// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.
 fn is_swift(text: &[u8]) -> bool {

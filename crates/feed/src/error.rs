@@ -14,6 +14,9 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// A layout cannot be used.
+    #[error("layout {0}")]
+    Layout(#[from] unitape_codec::fixed::Error),
     /// A configuration cannot be used.
     #[error("{origin}: {what}")]
     Config {

@@ -38,6 +38,8 @@ pub struct SourceState {
     pub extents: BTreeMap<u32, u32>,
     /// Its account so far.
     pub tally: Tally,
+    /// Messages in the blocks taken so far, placed or not.
+    pub seen: u64,
     /// Consumed through this offset, as the last mark of progress says.
     pub through: u64,
     /// Consumed to its end.
@@ -158,6 +160,15 @@ impl FeedState {
     /// The block's place in its source does not follow what was decoded before it.
     pub fn misses(&self, block: &Block) -> bool {
         !self.leftover.is_empty() || self.expected.is_some_and(|e| e != (block.source, block.base))
+    }
+
+    /// The block ends a source, or has its trailer, and there are more or fewer messages before than is said;
+    /// the decoder is to say where.
+    pub fn miscounts(&self, block: &mut Block) -> bool {
+        let before = self.sources[block.source].seen;
+        let wrong = block.claims.iter().any(|c| before + c.here != c.messages);
+        block.before = wrong.then_some(before);
+        wrong
     }
 
     /// Puts what was left over before the block's own bytes, to be decoded again.

@@ -10,7 +10,8 @@
 //! |---|---|
 //! | `source` | feeds, their files, the intake that cuts them into blocks |
 //! | `block` | a stretch of bytes and the events made of it |
-//! | `decode`, `fix`, `swift`, `jsonl` | bytes to events, by format |
+//! | `decode`, `fix`, `fixed`, `swift`, `jsonl` | bytes to events, by format |
+//! | `head` | the first bytes of a source, for blocks that begin further on |
 //! | `mapping` | how a message becomes events, in TOML |
 //! | `sequence`, `feed_state`, `bookkeeping` | ids, definitions, merge, place on the tape |
 //! | `consolidate` | all of it, on any number of workers |
@@ -39,6 +40,8 @@ mod detect;
 mod error;
 mod feed_state;
 mod fix;
+mod fixed;
+mod head;
 mod jsonl;
 pub mod mapping;
 pub mod quarantine;

@@ -53,6 +53,9 @@ pub struct Entry {
     /// Id that events carry, which is another one in each 4 GiB.
     #[serde(skip)]
     extent_id: u32,
+    /// The first bytes of the source, where the message cannot be read without them.
+    #[serde(skip)]
+    head: Vec<u8>,
 }
 
 /// What a retry did.
@@ -181,6 +184,7 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>) -> Result<Retried, Error> {
         done.tried += 1;
         let format = format_of(&account, e, mapping)?;
         let mut block = Block { base: e.offset, bytes: raw_of(dir, e)?, ..Block::default() };
+        block.head = e.head.as_slice().into();
         block.eof = true;
         let nothing = Dictionary::default();
         format.decoder()?.decode(&mut block, e.extent_id, &nothing);
@@ -253,6 +257,20 @@ fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {
         raw_at: uint(event, Field::RawAt).unwrap_or(0),
         source_id: source.map_or(id, |s| s.id),
         extent_id: id,
+        head: event.unmapped().find(|(name, _)| *name == "head").map_or_else(Vec::new, |(_, v)| head(v)),
+    }
+}
+
+/// Bytes out of JSON, as [`crate::mapping::json_string`] writes them.
+fn head(json: &str) -> Vec<u8> {
+    match serde_json::from_str(json) {
+        Ok(serde_json::Value::String(text)) => text.into_bytes(),
+        Ok(value) => {
+            let hex = value["hex"].as_str().unwrap_or_default().as_bytes();
+            let digit = |b: u8| char::from(b).to_digit(16).unwrap_or(0) as u8;
+            hex.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+        }
+        Err(_) => Vec::new(),
     }
 }
 

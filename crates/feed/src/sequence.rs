@@ -198,6 +198,7 @@ impl Sequencer {
     pub fn take(&mut self, mut block: Box<Block>) -> Result<Option<Plan>, Error> {
         let feed = &mut self.feeds[block.feed];
         // What is left over belongs to the same source: at its end a block is decoded whole.
+        feed.sources[block.source].seen += block.tally.messages;
         feed.leftover.extend_from_slice(&block.bytes[block.decoded..]);
         feed.expected =
             if block.eof { None } else { Some((block.source, block.base + block.bytes.len() as u64)) };
@@ -426,6 +427,7 @@ fn refuse(
         length: unit.length as usize,
         reason: Refusal::DictionaryFull.code(),
         detail: &detail,
+        head: &block.head,
     };
     let start = block.added.len();
     quarantine_frame(&mut block.added, &why);

@@ -3,6 +3,7 @@
 use crate::block::Block;
 use crate::decode::Format;
 use crate::error::Error;
+use crate::head::Head;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -101,6 +102,7 @@ struct FeedIntake {
     format: Format,
     pending: std::collections::VecDeque<Pending>,
     open: Option<Open>,
+    head: Head,
     /// Blocks claimed and not yet wholly on the tape; the feed that a merge waits for has the fewest.
     outstanding: Arc<AtomicU64>,
 }
@@ -139,6 +141,7 @@ impl Intake {
                 format,
                 pending: pending.into(),
                 open: None,
+                head: Head::default(),
                 outstanding,
             })
             .collect();
@@ -193,6 +196,7 @@ impl FeedIntake {
             want = block.bytes.len();
         }
         let n = block.bytes.len() + open.carry.len() - before;
+        self.head.give(block, &self.format, &open.path)?;
         if block.eof {
             self.open = None;
         }

@@ -15,8 +15,9 @@ fn lines(output: &Output) -> Vec<Map<String, Value>> {
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
-    let output =
-        unitape(&["bench", "tape", "farm", "fix", "swift", "store", "watch", "book", "--quick", "--json"]);
+    let output = unitape(&[
+        "bench", "tape", "farm", "fix", "fixed", "swift", "store", "watch", "book", "--quick", "--json",
+    ]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let records = lines(&output);
     for record in &records {
@@ -69,6 +70,7 @@ fn every_measurement_has_the_fields_of_the_contract() {
     let size =
         |r: &&Map<String, Value>| r["case"] == "size" && r["bytes_per_row"].as_f64().is_some_and(|b| b > 1.0);
     assert_eq!(records.iter().filter(size).count(), 1);
+    assert!(has("fixed", "taq", None, 1) && has("fixed", "taq-to-tape", None, 2));
     assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1) && has("swift", "typed", None, 1));
     assert!(["otr", "wash", "spoofing", "three"].iter().all(|case| has("watch", case, None, 1)));
     assert!(has("book", "flow", None, 1) && has("book", "deep", None, 1));

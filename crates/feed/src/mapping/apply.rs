@@ -28,6 +28,8 @@ struct Scratch {
     plain: Vec<u8>,
     /// A value with its suffix.
     whole: Vec<u8>,
+    /// A value as JSON.
+    json: String,
 }
 
 /// Where a message came from.
@@ -90,8 +92,7 @@ impl<R: Copy> Mapper<R> {
 
     fn note_sequence<M: Message<Ref = R>>(&mut self, block: &mut Block, message: &M, maybe: bool) -> bool {
         let Some(slot) = self.plan.possdup.and(self.plan.sequence) else { return false };
-        let sequence = message.slot(slot).and_then(|v| parse_u64(message.text(v, &mut self.scratch.plain)));
-        let Some(sequence) = sequence else { return false };
+        let Some(sequence) = message.slot(slot).and_then(|v| message.number(v)) else { return false };
         let mut session = std::mem::take(&mut self.session);
         session.clear();
         for (i, slot) in self.plan.session.iter().enumerate() {
@@ -144,8 +145,7 @@ impl<R: Copy> Mapper<R> {
         let ts = event_time(plan, message, &mut scratch.plain)?;
         fill_picks(plan, rule, message, (entry, picks), &mut scratch.plain)?;
         let view = View { picks, ..view };
-        let sequence = plan.sequence.and_then(|s| message.slot(s));
-        let sequence = sequence.and_then(|v| parse_u64(message.text(v, &mut scratch.plain)));
+        let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
         let mut writer = Writer { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0 };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
@@ -243,7 +243,7 @@ struct Writer<'w> {
 
 impl Writer<'_> {
     fn event<M: Message>(&mut self, plan: &EventPlan, view: &View<'_, M>) -> Result<(), Refused> {
-        let Scratch { plain, whole } = &mut *self.scratch;
+        let Scratch { plain, whole, json } = &mut *self.scratch;
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
@@ -282,8 +282,9 @@ impl Writer<'_> {
             }
         }
         let mut keep = |name: &str, value: &[u8]| {
-            let json = json_string(value);
-            e.unmapped(name, &json).map_err(|r| Refused { code: r.code(), detail: format!("{name}: {r}") })
+            json.clear();
+            write_json(json, value);
+            e.unmapped(name, json).map_err(|r| Refused { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {
             if let Some(found) = view.get(from) {
@@ -392,12 +393,28 @@ pub fn shown(value: &[u8]) -> String {
     format!("\"{}\"{}", cut.escape_ascii(), if cut.len() < value.len() { "…" } else { "" })
 }
 
-fn json_string(value: &[u8]) -> String {
+/// Outside bytes as a JSON string, or `{"hex":…}` where they are not UTF-8.
+pub fn json_string(value: &[u8]) -> String {
+    let mut out = String::new();
+    write_json(&mut out, value);
+    out
+}
+
+fn write_json(out: &mut String, value: &[u8]) {
     match std::str::from_utf8(value) {
-        Ok(text) => serde_json::Value::from(text).to_string(),
+        // Most values need no escapes.
+        Ok(text) if value.iter().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\')) => {
+            out.push('"');
+            out.push_str(text);
+            out.push('"');
+        }
+        Ok(text) => out.push_str(&serde_json::Value::from(text).to_string()),
         Err(_) => {
-            let hex: String = value.iter().map(|b| format!("{b:02x}")).collect();
-            format!("{{\"hex\":\"{hex}\"}}")
+            out.push_str("{\"hex\":\"");
+            for b in value {
+                out.extend([b >> 4, b & 15].map(|n| char::from_digit(n.into(), 16).unwrap_or('0')));
+            }
+            out.push_str("\"}");
         }
     }
 }

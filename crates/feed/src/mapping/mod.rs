@@ -38,8 +38,9 @@
 //! messages is told several times, under names of its own with `count = "268"`. With `required = true` a message
 //! without the value is refused, also where the event could do without it.
 //!
-//! The example is FIX, whose paths are tags. How another format spells its paths is told in its module; all
-//! else is the same for all of them:
+//! The example is FIX, whose paths are tags. A mapping for fixed-width records names its layout
+//! (`layout = "name or file"`); its paths are names of columns, and `@record` the name of the record. All else is
+//! the same for all formats:
 //!
 //! | module | holds |
 //! |---|---|
@@ -55,7 +56,7 @@ mod line;
 mod plan;
 mod seam;
 
-pub use apply::{Mapper, Origin, parse_u64, shown};
+pub use apply::{Mapper, Origin, json_string, parse_u64, shown};
 pub use compile::compile;
 pub use plan::Plan;
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
@@ -63,6 +64,7 @@ pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
 use crate::error::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// A mapping as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
@@ -75,6 +77,8 @@ pub struct Mapping {
     /// One line for people.
     #[serde(default)]
     pub title: String,
+    /// For fixed-width records: the name of a shipped layout, or a file beside the mapping.
+    pub layout: Option<String>,
     /// How to know a file of this sort by its content.
     #[serde(default)]
     pub detect: Detect,
@@ -94,6 +98,9 @@ pub struct Mapping {
     /// Where it came from, for errors: a file name or `built in`.
     #[serde(skip)]
     pub origin: String,
+    /// Text and origin of the layout.
+    #[serde(skip)]
+    pub layout_text: Option<(String, String)>,
 }
 
 /// How to know a file by its first bytes.
@@ -106,6 +113,9 @@ pub struct Detect {
     /// Each of these fields occurs near the start.
     #[serde(default)]
     pub contains: Vec<String>,
+    /// The first records read well by the layout, its header among them.
+    #[serde(default)]
+    pub layout: bool,
 }
 
 /// What holds for every message.
@@ -240,6 +250,7 @@ impl Mapping {
         })?;
         mapping.text = text.to_owned();
         mapping.origin = origin.to_owned();
+        mapping.read_layout()?;
         crate::decode::check(&mapping)?;
         Ok(mapping)
     }
@@ -274,9 +285,41 @@ impl Mapping {
         }
     }
 
-    /// Name and hash, as source definitions record them.
+    /// Name and hash, as source definitions record them; a layout is part of its mapping.
     pub fn identity(&self) -> String {
-        format!("{}@{}", self.name, &blake3::hash(self.text.as_bytes()).to_hex()[..16])
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.text.as_bytes());
+        if let Some((text, _)) = &self.layout_text {
+            hasher.update(text.as_bytes());
+        }
+        format!("{}@{}", self.name, &hasher.finalize().to_hex()[..16])
+    }
+
+    fn read_layout(&mut self) -> Result<(), Error> {
+        let Some(name) = &self.layout else { return Ok(()) };
+        let fail = |what| {
+            let place = ["layout".to_owned()];
+            Err(Error::Mapping { origin: line::origin(&self.origin, &self.text, &place), what })
+        };
+        if self.format != "fixed" {
+            return fail(format!("format {} has no layout", self.format));
+        }
+        if let Some(text) = unitape_codec::fixed::Layout::built_in(name) {
+            self.layout_text = Some((text.to_owned(), name.clone()));
+            return Ok(());
+        }
+        let path = Path::new(&self.origin).parent().unwrap_or(Path::new("")).join(name);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => self.layout_text = Some((text, path.display().to_string())),
+            Err(e) => {
+                let shipped: Vec<_> = unitape_codec::fixed::Layout::all_built_in().collect();
+                let (path, shipped) = (path.display(), shipped.join(", "));
+                return fail(format!(
+                    "layout: neither a shipped one ({shipped}) nor a readable file: {path}: {e}"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -284,6 +327,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/jse-fix50-indices.toml"),
     include_str!("../../../../mappings/fix44-orders.toml"),
     include_str!("../../../../mappings/swift-mt.toml"),
+    include_str!("../../../../mappings/nyse-taq-bbo-98.toml"),
 ];
 
 #[cfg(test)]
@@ -299,7 +343,7 @@ mod tests {
     #[test]
     fn shipped_mappings_compile_and_have_names_of_their_own() {
         let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
-        assert_eq!(names, ["jse-fix50-indices", "fix44-orders", "swift-mt"]);
+        assert_eq!(names, ["jse-fix50-indices", "fix44-orders", "swift-mt", "nyse-taq-bbo-98"]);
     }
 
     #[test]
@@ -346,5 +390,32 @@ mod tests {
             let got = error(&format!("{HEAD}{rule}"));
             assert!(got.contains(&format!("m.toml:{line}: ")), "{got}\nshould be in line {line} of\n{rule}");
         }
+    }
+
+    /// The columns are the layout's: a mapping for another layout must not compile.
+    #[test]
+    fn a_mapping_for_fixed_width_records_names_its_layout() {
+        let rule = "[[rule]]\n[[rule.event]]\nkind='bbo'\n[rule.event.fields]\ninstr='symbol'\n";
+        for (rest, says) in [
+            ("message={ts='time'}\n", "format fixed needs a layout"),
+            ("layout='nope'\nmessage={ts='time'}\n", "m.toml:3: layout: neither a shipped one"),
+            (
+                "layout='nyse-taq-bbo-98'\nmessage={ts='tim'}\n",
+                "m.toml:4: message.ts: `tim` is no column of the layout nyse-taq-bbo-98",
+            ),
+            ("layout='nyse-taq-bbo-98'\nmessage={ts='label'}\n", "`label` is no column"),
+            (
+                "layout='nyse-taq-bbo-98'\nmessage={ts='time'}\n[group.x]\ncount='symbol'\ndelimiter='symbol'\nmembers=['symbol']\n",
+                "m.toml:6: group.x: groups of this format have no count",
+            ),
+            ("layout='nyse-taq-bbo-98'\nmessage={ts='time'}\n", "ok"),
+        ] {
+            let got = error(&format!("name='m'\nformat='fixed'\n{rest}{rule}"));
+            assert!(got.contains(says), "{got}\nshould say: {says}");
+        }
+        let got = error(
+            "name='m'\nformat='fix'\nlayout='nyse-taq-bbo-98'\nmessage={ts='52'}\n[[rule]]\nignore=true",
+        );
+        assert!(got.contains("m.toml:3: format fix has no layout"), "{got}");
     }
 }

@@ -107,6 +107,12 @@ pub trait Message {
     /// conditions look at and what is kept. `scratch` is for formats that write it otherwise.
     fn text<'v>(&'v self, value: Self::Ref, scratch: &'v mut Vec<u8>) -> &'v [u8];
 
+    /// The value as a whole number of at most 19 digits, for the sequence.
+    #[inline]
+    fn number(&self, value: Self::Ref) -> Option<u64> {
+        super::parse_u64(self.text(value, &mut Vec::new()))
+    }
+
     /// The value as a time.
     fn time(&self, value: Self::Ref) -> Option<UnixNanos>;
 

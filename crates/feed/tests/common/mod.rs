@@ -11,6 +11,11 @@ pub fn jse() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fix/jse/jse_fix50_marketdata_head80.fix")
 }
 
+/// The real NYSE TAQ quotes.
+pub fn taq() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt")
+}
+
 /// Segments small enough that every tape of a test has several.
 pub fn small_tape() -> TapeOptions {
     TapeOptions { segment_bytes: 1 << 16, prefault_bytes: 0, ..TapeOptions::default() }

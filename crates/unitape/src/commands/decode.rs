@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
+use unitape_codec::fixed::{self, Layout};
 use unitape_codec::swift_mt;
 
 /// Arguments.
@@ -25,6 +26,14 @@ enum FormatArgs {
 
 Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.")]
     Fix(FixArgs),
+    /// Fixed-width records, by a layout
+    #[command(after_help = "Examples:
+  unitape decode fixed --layout nyse-taq-bbo-98 quotes.txt --json | head -n 3
+  unitape decode fixed --layout mine.toml records.dat --json
+
+The layout is a shipped one or a file; docs/formats-fixed.md tells what it can say. Exit code 3 when records were
+bad; they are printed with their error and their neighbours are kept.")]
+    Fixed(FixedArgs),
     /// SWIFT MT: messages in blocks, RJE files, statements without blocks
     #[command(after_help = "Examples:
   unitape decode swift payments.rje --json | head -n 3
@@ -65,12 +74,75 @@ struct FixArgs {
     json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct FixedArgs {
+    /// Files; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The layout: a file, or the name of a shipped one
+    #[arg(long, value_name = "L.toml")]
+    layout: PathBuf,
+    /// Print as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
     match args.format {
         FormatArgs::Fix(args) => fix(&args),
+        FormatArgs::Fixed(args) => fixed(&args),
         FormatArgs::Swift(args) => swift(&args),
     }
+}
+
+fn fixed(args: &FixedArgs) -> output::Result {
+    let layout = Arc::new(layout(&args.layout)?);
+    let (mut records, mut errors) = (0, 0);
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = fixed::decode_json(input, label, &layout, out)?;
+        records += summary.records;
+        errors += summary.errors;
+        Ok(())
+    })?;
+    if !args.json {
+        eprintln!("{} records, {} bad", grouped(records), grouped(errors));
+    }
+    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+}
+
+/// A layout file, or the shipped layout of this name.
+fn layout(name: &Path) -> Result<Layout, Failure> {
+    let shipped = name.to_str().and_then(Layout::built_in);
+    let text = match shipped {
+        Some(text) => text.to_owned(),
+        None => std::fs::read_to_string(name).map_err(|e| {
+            let names: Vec<&str> = Layout::all_built_in().collect();
+            let what = format!("neither a shipped layout ({}) nor a readable file: {e}", names.join(", "));
+            Failure::Error(format!("--layout {}: {what}", name.display()))
+        })?,
+    };
+    Ok(Layout::parse(&text, &name.display().to_string())?)
+}
+
+/// Passes each file, open and with its name, to `decode`, with what it writes to.
+fn each_file(
+    files: &[PathBuf],
+    json: bool,
+    mut decode: impl FnMut(&mut dyn Read, &str, &mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    for path in files {
+        let mut input = open(path)?;
+        let label = path.display().to_string();
+        if json {
+            decode(&mut input, &label, &mut out)?;
+        } else {
+            decode(&mut input, &label, &mut Readable::new(&mut out))?;
+        }
+    }
+    out.flush()?;
+    Ok(())
 }
 
 fn fix(args: &FixArgs) -> output::Result {
@@ -82,20 +154,13 @@ fn fix(args: &FixArgs) -> output::Result {
     };
     let framer = Framer::default().with_sep(sep).with_lenient(args.lenient);
     let options = DecodeOptions { framer, dictionary };
-    let mut out = output::stdout();
     let (mut messages, mut errors) = (0, 0);
-    for path in &args.files {
-        let mut input = open(path)?;
-        let label = path.display().to_string();
-        let summary = if args.json {
-            decode_json(&mut input, &label, &options, &mut out)?
-        } else {
-            decode_json(&mut input, &label, &options, &mut Readable::new(&mut out))?
-        };
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = decode_json(input, label, &options, out)?;
         messages += summary.messages;
         errors += summary.errors;
-    }
-    out.flush()?;
+        Ok(())
+    })?;
     if !args.json {
         eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
     }
@@ -104,20 +169,13 @@ fn fix(args: &FixArgs) -> output::Result {
 
 fn swift(args: &SwiftArgs) -> output::Result {
     let framer = swift_mt::Framer::default();
-    let mut out = output::stdout();
     let (mut messages, mut errors) = (0, 0);
-    for path in &args.files {
-        let mut input = open(path)?;
-        let label = path.display().to_string();
-        let summary = if args.json {
-            swift_mt::decode_json(&mut input, &label, &framer, &mut out)?
-        } else {
-            swift_mt::decode_json(&mut input, &label, &framer, &mut Readable::new(&mut out))?
-        };
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = swift_mt::decode_json(input, label, &framer, out)?;
         messages += summary.messages;
         errors += summary.errors;
-    }
-    out.flush()?;
+        Ok(())
+    })?;
     if !args.json {
         eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
     }

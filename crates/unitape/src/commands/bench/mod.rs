@@ -6,6 +6,7 @@
 mod book;
 mod farm;
 mod fix;
+mod fixed;
 mod passes;
 mod record;
 mod render;
@@ -22,10 +23,11 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 7] = [
+const BENCHES: [(&str, &[&str], Bench); 8] = [
     ("tape", &["raw", "rtt", "rtt-load", "one-way", "sustained", "readers20"], tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
+    ("fixed", &["taq", "taq-to-tape"], fixed::run),
     ("swift", &["typed", "to-tape"], swift::run),
     ("store", &["ingest", "scan", "size"], store::run),
     ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
@@ -42,8 +44,8 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
   unitape bench --render figures.jsonl
 
 Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape),
-swift (typed to-tape), store (ingest scan size), watch (otr wash spoofing three),
-book (flow deep).
+fixed (taq taq-to-tape), swift (typed to-tape), store (ingest scan size),
+watch (otr wash spoofing three), book (flow deep).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
     /// Benches, or single cases as bench/case [default: all]
@@ -206,7 +208,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
-            ("tapes", "tape, farm, fix, swift, store, watch, book"),
+            ("tapes", "tape, farm, fix, fixed, swift, store, watch, book"),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match wanted(name) {

@@ -1,0 +1,379 @@
+//! From a layout's text to a layout that holds together, or what is wrong with it and where.
+
+use super::layout::{COLUMNS_MAX, Column, DateOf, Layout, RECORD_BYTES_MAX, Record, Select, Sort};
+use super::plan::steps;
+use super::text::{ColumnText, LayoutText, OneOrMany, RecordText, Role, Sign, Terminator, Trim, Type};
+use super::when::{Form, Holds, Zone};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use toml::Spanned;
+
+/// What is wrong, and where in the text.
+pub struct Wrong {
+    /// Offset in the text.
+    pub at: usize,
+    pub what: String,
+}
+
+type Build<T> = Result<T, Wrong>;
+
+fn wrong<T>(at: &Range<usize>, what: String) -> Build<T> {
+    Err(Wrong { at: at.start, what })
+}
+
+/// Builds a layout.
+pub fn build(text: LayoutText) -> Build<Layout> {
+    check_name(&text.name)?;
+    if let Some(encoding) = text.encoding.as_ref().filter(|e| e.get_ref() != "ascii") {
+        return wrong(&encoding.span(), format!("encoding `{}`; there is: ascii", encoding.get_ref()));
+    }
+    if text.record.is_empty() {
+        return wrong(&text.name.span(), "a layout needs a [[record]]".to_owned());
+    }
+    let mut zones = Zones::default();
+    let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?;
+    // The header comes first, so that times can look for its dates.
+    let header = text.record.iter().position(|r| r.get_ref().role == Role::Header);
+    let mut records: Vec<Option<Record>> = text.record.iter().map(|_| None).collect();
+    let mut names = BTreeSet::new();
+    let order = header.into_iter().chain((0..text.record.len()).filter(|i| Some(*i) != header));
+    for i in order {
+        let record = &text.record[i];
+        check_name(&record.get_ref().name)?;
+        if !names.insert(record.get_ref().name.get_ref().clone()) {
+            let name = &record.get_ref().name;
+            return wrong(&name.span(), format!("two records are called `{}`", name.get_ref()));
+        }
+        if record.get_ref().role == Role::Header && Some(i) != header {
+            return wrong(&record.span(), "a second header; a file has one".to_owned());
+        }
+        let known = header.and_then(|h| records[h].as_ref());
+        records[i] = Some(build_record(&text, record, known, (&mut zones, zone))?);
+    }
+    let records: Vec<Record> = records.into_iter().flatten().collect();
+    for (record, text) in records.iter().zip(&text.record) {
+        let open = record.role != Role::Header && record.when.is_empty();
+        let last = records.last().is_some_and(|l| l.name == record.name);
+        if open && !last {
+            let what =
+                "every record behind this one is this one: give it a `when`, or put it last".to_owned();
+            return wrong(&text.span(), what);
+        }
+        if open && record.role == Role::Trailer {
+            return wrong(&text.span(), "a trailer needs a `when` to be known by".to_owned());
+        }
+    }
+    let record_bytes_max = records.iter().map(|r| r.bytes).max().unwrap_or(0);
+    if text.terminator == Terminator::None
+        && let Some((_, other)) =
+            records.iter().zip(&text.record).find(|(record, _)| record.bytes != record_bytes_max)
+    {
+        let what = format!("without a terminator all records have the same length, here {record_bytes_max}");
+        return wrong(&other.span(), what);
+    }
+    Ok(Layout {
+        name: text.name.into_inner(),
+        title: text.title,
+        terminator: text.terminator,
+        short: text.short,
+        header: header.map(|h| h as u16),
+        records,
+        zones: zones.zones,
+        record_bytes_max,
+    })
+}
+
+#[derive(Default)]
+struct Zones {
+    names: Vec<String>,
+    zones: Vec<Zone>,
+}
+
+impl Zones {
+    fn id(&mut self, name: &Spanned<String>) -> Build<u16> {
+        if let Some(i) = self.names.iter().position(|n| n == name.get_ref()) {
+            return Ok(i as u16);
+        }
+        self.zones.push(Zone::named(name.get_ref()).or_else(|what| wrong(&name.span(), what))?);
+        self.names.push(name.get_ref().clone());
+        Ok(self.names.len() as u16 - 1)
+    }
+}
+
+fn check_name(name: &Spanned<String>) -> Build<()> {
+    let text = name.get_ref();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
+        return wrong(&name.span(), format!("`{text}` is no name: 1 to 64 letters, digits, _ and -"));
+    }
+    Ok(())
+}
+
+fn build_record(
+    layout: &LayoutText,
+    record: &Spanned<RecordText>,
+    header: Option<&Record>,
+    (zones, zone): (&mut Zones, Option<u16>),
+) -> Build<Record> {
+    let (span, text) = (record.span(), record.get_ref());
+    if text.column.is_empty() || text.column.len() > COLUMNS_MAX {
+        return wrong(&span, format!("a record has 1 to {COLUMNS_MAX} columns"));
+    }
+    let mut columns: Vec<Column> = Vec::new();
+    let mut next = 0;
+    for column in &text.column {
+        let (span, text) = (column.span(), column.get_ref());
+        check_name(&text.name)?;
+        // Filler has no name to be found by.
+        let known = text.r#type != Type::Filler && columns.iter().any(|c| c.name == *text.name.get_ref());
+        if known {
+            return wrong(&text.name.span(), format!("two columns are called `{}`", text.name.get_ref()));
+        }
+        let place = place(text, &span, &columns, next)?;
+        if text.redefines.is_none() {
+            next = place.end;
+        }
+        columns.push(build_column(text, &span, place, (zones, zone))?);
+    }
+    let stated = text.bytes.as_ref().or(layout.record_bytes.as_ref());
+    let bytes = stated.map_or(next, |b| *b.get_ref());
+    if bytes == 0 || bytes > RECORD_BYTES_MAX {
+        let at = stated.map_or(span, Spanned::span);
+        return wrong(&at, format!("a record has 1 to {RECORD_BYTES_MAX} bytes, not {bytes}"));
+    }
+    check_cover(&columns, text, &span, bytes)?;
+    dates(text, &mut columns, header)?;
+    let find = |name: &Spanned<String>, key: &str| {
+        let found = columns.iter().position(|c| c.name == *name.get_ref());
+        found.map_or_else(|| wrong(&name.span(), format!("{key}: no column `{}`", name.get_ref())), Ok)
+    };
+    let count = match &text.count {
+        None => None,
+        Some(name) if text.role == Role::Data => {
+            return wrong(&name.span(), "a header or trailer counts records, data do not".to_owned());
+        }
+        Some(name) => match find(name, "count")? {
+            i if matches!(columns[i].sort, Sort::Int(_)) => Some(i as u16),
+            _ => return wrong(&name.span(), "count: the column must be of type int".to_owned()),
+        },
+    };
+    let mut when = Vec::new();
+    for (name, values) in &text.when {
+        let Some(column) = columns.iter().find(|c| c.name == *name) else {
+            return wrong(&values.span(), format!("when: no column `{name}`"));
+        };
+        let padded = |v: &String| column.padded(v.as_bytes());
+        let Some(list) = values.get_ref().list().iter().map(padded).collect::<Option<Vec<_>>>() else {
+            return wrong(&values.span(), format!("when: longer than column `{name}`"));
+        };
+        when.push(Select { at: column.start..column.start + column.length, values: list });
+    }
+    let steps = steps(&columns);
+    let name = text.name.get_ref().clone();
+    Ok(Record { name, role: text.role, bytes, columns, when, count, steps })
+}
+
+/// Where a column lies.
+fn place(text: &ColumnText, span: &Range<usize>, before: &[Column], next: usize) -> Build<Range<usize>> {
+    let within = match &text.redefines {
+        None => None,
+        Some(name) => match before.iter().find(|c| c.name == *name.get_ref() && !c.redefines) {
+            Some(c) => Some(c.start..c.start + c.length),
+            None => return wrong(&name.span(), format!("redefines: no column `{}` before", name.get_ref())),
+        },
+    };
+    let start = match &text.start {
+        Some(start) if *start.get_ref() == 0 => {
+            return wrong(&start.span(), "start counts from 1".to_owned());
+        }
+        Some(start) => start.get_ref() - 1,
+        None => within.as_ref().map_or(next, |w| w.start),
+    };
+    let (at, length) = match (&text.length, &within) {
+        (Some(length), _) => (length.span(), *length.get_ref()),
+        (None, Some(within)) => (span.clone(), within.end.saturating_sub(start)),
+        (None, None) => return wrong(span, format!("column `{}` needs a length", text.name.get_ref())),
+    };
+    if length == 0 || length > RECORD_BYTES_MAX || start > RECORD_BYTES_MAX {
+        return wrong(&at, format!("a column has 1 to {RECORD_BYTES_MAX} bytes within its record"));
+    }
+    if let Some(within) = within
+        && (start < within.start || start + length > within.end)
+    {
+        let what = format!("it must lie within bytes {} to {}", within.start + 1, within.end);
+        return wrong(&text.redefines.as_ref().map_or(at, Spanned::span), what);
+    }
+    Ok(start..start + length)
+}
+
+/// Every byte of the record belongs to one column.
+fn check_cover(columns: &[Column], text: &RecordText, span: &Range<usize>, bytes: usize) -> Build<()> {
+    let mut order: Vec<usize> = (0..columns.len()).filter(|i| !columns[*i].redefines).collect();
+    order.sort_by_key(|i| columns[*i].start);
+    let (mut end, mut last) = (0, None::<&Column>);
+    for i in order {
+        let (column, span) = (&columns[i], text.column[i].span());
+        let (first, behind) = (column.start, column.start + column.length);
+        if behind > bytes {
+            let what = format!("column `{}` ends at byte {behind}, the record at {bytes}", column.name);
+            return wrong(&span, what);
+        }
+        if first < end {
+            let other = last.map_or("", |c| c.name.as_str());
+            let what = format!("column `{}` begins at byte {}, inside `{other}`", column.name, first + 1);
+            return wrong(&span, what);
+        }
+        if first > end {
+            return wrong(&span, gap(end, first));
+        }
+        (end, last) = (behind, Some(column));
+    }
+    if end < bytes { wrong(span, gap(end, bytes)) } else { Ok(()) }
+}
+
+fn gap(from: usize, to: usize) -> String {
+    format!("bytes {} to {to} belong to no column; name them, or say type = \"filler\"", from + 1)
+}
+
+fn build_column(
+    text: &ColumnText,
+    span: &Range<usize>,
+    place: Range<usize>,
+    (zones, zone): (&mut Zones, Option<u16>),
+) -> Build<Column> {
+    let length = place.len();
+    let pad = match &text.pad {
+        None => b' ',
+        Some(pad) => match pad.get_ref().as_bytes() {
+            [byte] => *byte,
+            _ => return wrong(&pad.span(), "pad: one byte".to_owned()),
+        },
+    };
+    let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?.or(zone);
+    only_for(text, &text.decimals, &[Type::Decimal], "decimals")?;
+    only_for(text, &text.form, &[Type::Date, Type::Time, Type::Timestamp], "form")?;
+    only_for(text, &text.date, &[Type::Time], "date")?;
+    only_for(text, &text.yes, &[Type::Flag], "yes")?;
+    only_for(text, &text.no, &[Type::Flag], "no")?;
+    only_for(text, &text.is, &[Type::Literal], "is")?;
+    if text.sign != Sign::None && !matches!(text.r#type, Type::Int | Type::Decimal) {
+        return wrong(span, "`sign` is for numbers".to_owned());
+    }
+    let form = |wanted: Holds, example: &str| match &text.form {
+        None => wrong(span, format!("it needs a form, such as {example}")),
+        Some(form) => match Form::parse(form.get_ref()) {
+            Ok((f, holds)) if holds == wanted && f.length() == length => Ok(f),
+            Ok((f, holds)) if holds == wanted => {
+                wrong(&form.span(), format!("the form has {} bytes, the column {length}", f.length()))
+            }
+            Ok(_) => wrong(&form.span(), format!("a form such as {example} is wanted here")),
+            Err(what) => wrong(&form.span(), what),
+        },
+    };
+    let needs_zone = |why: &str| match zone {
+        Some(zone) => Ok(zone),
+        None => wrong(span, format!("{why}: it needs a `zone`, such as UTC or America/New_York")),
+    };
+    let sort = match text.r#type {
+        Type::Text => Sort::Text,
+        Type::Int => Sort::Int(text.sign),
+        Type::Decimal => match &text.decimals {
+            Some(d) if *d.get_ref() > 18 => {
+                return wrong(&d.span(), "decimals: 18 at most".to_owned());
+            }
+            d => Sort::Decimal(text.sign, d.as_ref().map(|d| *d.get_ref())),
+        },
+        Type::Date => Sort::Date(form(Holds::Date, "YYYYMMDD")?),
+        // The date is looked up when all columns are known.
+        Type::Time => {
+            let form = form(Holds::Time, "HHMMSSfff")?;
+            let date = match &text.date {
+                Some(_) => Some((DateOf::Record(0), needs_zone("a time with a date is an instant")?)),
+                None => None,
+            };
+            Sort::Time(form, date)
+        }
+        Type::Timestamp => {
+            Sort::Timestamp(form(Holds::Both, "YYYYMMDDHHMMSS")?, needs_zone("a timestamp is an instant")?)
+        }
+        Type::Flag => {
+            let list = |values: &Option<Spanned<OneOrMany>>, default: &str| match values {
+                None => vec![default.as_bytes().to_vec()],
+                Some(v) => v.get_ref().list().iter().map(|v| v.clone().into_bytes()).collect(),
+            };
+            Sort::Flag { yes: list(&text.yes, "Y"), no: list(&text.no, "N") }
+        }
+        Type::Literal => match &text.is {
+            Some(is) if is.get_ref().len() == length => Sort::Literal(is.get_ref().clone().into_bytes()),
+            Some(is) => return wrong(&is.span(), format!("`is` must have the column's {length} bytes")),
+            None => return wrong(span, "a literal needs `is`".to_owned()),
+        },
+        Type::Filler => Sort::Filler,
+    };
+    let right = matches!(sort, Sort::Text | Sort::Flag { .. });
+    let mut column = Column {
+        name: text.name.get_ref().clone(),
+        start: place.start,
+        length,
+        sort,
+        pad,
+        trim: text.trim.unwrap_or(if right { Trim::Right } else { Trim::Both }),
+        squeeze: text.squeeze,
+        required: text.required,
+        none: Vec::new(),
+        redefines: text.redefines.is_some(),
+    };
+    for value in &text.none {
+        match column.padded(value.get_ref().as_bytes()) {
+            Some(padded) => column.none.push(padded),
+            None => return wrong(&value.span(), "none: longer than the column".to_owned()),
+        }
+    }
+    Ok(column)
+}
+
+fn only_for<T>(text: &ColumnText, key: &Option<Spanned<T>>, types: &[Type], name: &str) -> Build<()> {
+    match key {
+        Some(key) if !types.contains(&text.r#type) => {
+            wrong(&key.span(), format!("`{name}` does not go with this type of column"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Finds the date columns that times name.
+fn dates(text: &RecordText, columns: &mut [Column], header: Option<&Record>) -> Build<()> {
+    for i in 0..columns.len() {
+        let Some(name) = &text.column[i].get_ref().date else { continue };
+        let is_date = |c: &Column| matches!(c.sort, Sort::Date(_));
+        let of = match name.get_ref().strip_prefix("header.") {
+            Some(in_header) => header
+                .and_then(|h| h.columns.iter().position(|c| c.name == in_header && is_date(c)))
+                .map(|i| DateOf::Header(i as u16)),
+            None => columns
+                .iter()
+                .position(|c| c.name == *name.get_ref() && is_date(c))
+                .map(|i| DateOf::Record(i as u16)),
+        };
+        let Some(of) = of else {
+            let what = format!("date: no column `{}` of type date", name.get_ref());
+            return wrong(&name.span(), what);
+        };
+        if let Sort::Time(_, Some((date, _))) = &mut columns[i].sort {
+            *date = of;
+        }
+    }
+    Ok(())
+}
+
+impl Column {
+    /// `value` as it stands in the column; `None` where it is too long.
+    fn padded(&self, value: &[u8]) -> Option<Vec<u8>> {
+        let blank = self.length.checked_sub(value.len())?;
+        let blanks = std::iter::repeat_n(self.pad, blank);
+        Some(match self.trim {
+            Trim::Left => blanks.chain(value.iter().copied()).collect(),
+            _ => value.iter().copied().chain(blanks).collect(),
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
+
+use super::{Decoder, Layout, Next, Value, naive};
+use std::sync::Arc;
+
+/// Every sort of column, every sign, dates and times of three origins, a header and a trailer.
+pub const ALL: &str = r#"
+name = "all"
+record_bytes = 80
+terminator = "newline"
+zone = "America/New_York"
+short = "pad"
+
+[[record]]
+name = "head"
+role = "header"
+count = "n"
+column = [
+  { name = "mark", length = 2, type = "literal", is = "HD" },
+  { name = "day", length = 8, type = "date", form = "YYYYMMDD" },
+  { name = "n", length = 6, type = "int" },
+  { name = "rest", length = 64, type = "filler" },
+]
+
+[[record]]
+name = "tail"
+role = "trailer"
+when = { mark = "TR" }
+count = "n"
+column = [
+  { name = "mark", length = 2 },
+  { name = "n", length = 6, type = "int" },
+  { name = "rest", length = 72, type = "filler" },
+]
+
+[[record]]
+name = "data"
+column = [
+  { name = "c", length = 1 },
+  { name = "text", length = 6, squeeze = true },
+  { name = "right", length = 4, trim = "left", pad = "*" },
+  { name = "raw", length = 3, trim = "none" },
+  { name = "int", length = 5, type = "int", none = ["99999"] },
+  { name = "lead", length = 5, type = "int", sign = "leading" },
+  { name = "trail", length = 5, type = "decimal", decimals = 2, sign = "trailing" },
+  { name = "over", length = 4, type = "decimal", decimals = 1, sign = "overpunch" },
+  { name = "lover", length = 3, type = "int", sign = "leading-overpunch" },
+  { name = "point", length = 7, type = "decimal", sign = "leading" },
+  { name = "date", length = 6, type = "date", form = "YYMMDD" },
+  { name = "clock", length = 9, type = "time", form = "HHMMSSfff", date = "header.day" },
+  { name = "local", length = 6, type = "time", form = "HHMMSS", date = "date", zone = "Europe/London" },
+  { name = "bare", length = 5, type = "time", form = "HH:MM" },
+  { name = "flag", length = 1, type = "flag", yes = ["Y", "1"], no = ["N", "0", " "] },
+  { name = "big", length = 10, type = "int" },
+]
+"#;
+
+/// Records without a terminator.
+const PLAIN: &str = "name='x'\nterminator='none'\n[[record]]\nname='r'\n\
+    column=[{name='a',length=3,type='int'},{name='b',length=2}]";
+
+/// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
+///
+/// # Panics
+/// When the fast path and the twin differ.
+pub fn any_bytes(data: &[u8]) {
+    let [which, piece, input @ ..] = data else { return };
+    let taq = Layout::built_in("nyse-taq-bbo-98").unwrap_or_default();
+    let text = [ALL, taq, PLAIN][usize::from(*which) % 3];
+    let layout = Arc::new(Layout::parse(text, "layout").expect("a good layout"));
+    let slow = naive::decode(&layout, input);
+    assert_eq!(fast(&layout, input, |_| usize::MAX / 2), slow);
+    assert_eq!(fast(&layout, input, |_| usize::from(*piece) + 1), slow);
+    // Layouts come from outside too.
+    if let Ok(text) = std::str::from_utf8(input) {
+        _ = Layout::parse(text, "any");
+    }
+}
+
+/// All of an input by the fast path, given to it in pieces that end where `cut` says.
+pub fn fast(layout: &Arc<Layout>, input: &[u8], cut: impl Fn(usize) -> usize) -> Vec<naive::Found> {
+    let mut decoder = Decoder::new(layout.clone());
+    let (mut out, mut start, mut end) = (Vec::new(), 0, cut(0).min(input.len()));
+    let mut at = 0;
+    loop {
+        let buf = &input[start..end];
+        match decoder.next(buf, at, start as u64, end == input.len()) {
+            Next::Record { span, kind, end } => {
+                let record = &layout.records()[usize::from(kind)];
+                let raw = decoder.record(span.of(buf));
+                let mut fields = Vec::new();
+                for (column, value) in record.columns().iter().zip(decoder.values()) {
+                    if *value != Value::None && column.speaks() {
+                        let mut text = Vec::new();
+                        value.write(raw, column.squeezes(), &mut text);
+                        fields.push((column.name().to_owned(), text));
+                    }
+                }
+                let what = Ok((record.name().to_owned(), fields));
+                out.push(naive::Found { offset: start + span.start, length: span.len(), what });
+                at = end;
+            }
+            Next::Bad { span, fault, end } => {
+                assert!(!fault.text(layout, span.of(buf)).is_empty());
+                out.push(naive::Found {
+                    offset: start + span.start,
+                    length: span.len(),
+                    what: Err(fault.code),
+                });
+                at = end;
+            }
+            Next::Incomplete { from, need } => {
+                assert!(need > buf.len(), "more is asked for than is there");
+                start += from;
+                at = 0;
+                end = (start + need).max(end + cut(end).max(1)).min(input.len());
+            }
+            Next::End => return out,
+        }
+    }
+}

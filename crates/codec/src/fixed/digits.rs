@@ -1,0 +1,97 @@
+//! Digits to numbers, eight at a time.
+
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// Powers of ten that fit.
+pub const POW10: [i64; 19] = {
+    let mut t = [1i64; 19];
+    let mut i = 1;
+    while i < 19 {
+        t[i] = t[i - 1] * 10;
+        i += 1;
+    }
+    t
+};
+
+/// The number that `record[start..end]` writes in 1 to 18 digits; `None` for any other byte and any other length.
+///
+/// The whole record is asked for because the bytes before a column can be loaded with it and masked away.
+#[inline]
+pub fn number(record: &[u8], start: usize, end: usize) -> Option<u64> {
+    let text = record.get(start..end)?;
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    let (head, tail) = text.split_at(text.len() % 8);
+    let mut n = 0u64;
+    if !head.is_empty() {
+        n = short(record, start, head)?;
+    }
+    for eight in tail.chunks_exact(8) {
+        n = n * 100_000_000 + eight_digits(u64::from_le_bytes(eight.try_into().expect("eight bytes")))?;
+    }
+    Some(n)
+}
+
+/// One to seven digits at `start` of the record.
+#[inline]
+fn short(record: &[u8], start: usize, text: &[u8]) -> Option<u64> {
+    let end = start + text.len();
+    let Some(from) = end.checked_sub(8) else {
+        // The first bytes of the record may have bytes behind them instead.
+        let Some(word) = record.get(start..start + 8) else {
+            let digit = |n: u64, b: &u8| b.is_ascii_digit().then(|| n * 10 + u64::from(b - b'0'));
+            return text.iter().try_fold(0, digit);
+        };
+        let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        return eight_digits(word << (64 - 8 * text.len()) | ZEROS >> (8 * text.len()));
+    };
+    let word = u64::from_le_bytes(record[from..end].try_into().expect("eight bytes"));
+    let kept = u64::MAX << (64 - 8 * text.len());
+    eight_digits(word & kept | ZEROS & !kept)
+}
+
+/// Eight digits, the first in the lowest byte.
+#[inline]
+fn eight_digits(word: u64) -> Option<u64> {
+    let high = 0xf0f0_f0f0_f0f0_f0f0;
+    // A digit has 3 above, and still has it when 6 is added.
+    if word & high != ZEROS || word.wrapping_add(0x0606_0606_0606_0606) & high != ZEROS {
+        return None;
+    }
+    let word = word & 0x0f0f_0f0f_0f0f_0f0f;
+    // Pairs, then fours, then eight.
+    let word = (word * 10 + (word >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let word = (word * 100 + (word >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((word * 10_000 + (word >> 32)) & 0xffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Digits at the very start of a record have nothing before them to load; a short record has nothing behind
+    /// them either.
+    #[test]
+    fn digits_at_the_edges_of_a_record() {
+        assert_eq!(number(b"0930abcd", 0, 4), Some(930));
+        assert_eq!(number(b"0930", 0, 4), Some(930));
+        assert_eq!(number(b"abcdef12", 6, 8), Some(12));
+        assert_eq!(number(b"123456789012345678", 0, 18), Some(123_456_789_012_345_678));
+        assert_eq!(number(b"1234567890123456789", 0, 19), None);
+        assert_eq!(number(b"12345678", 3, 3), None);
+        assert_eq!(number(b"12345678", 3, 9), None);
+    }
+
+    proptest! {
+        #[test]
+        fn as_the_library_reads_them(record in "[0-9:/ A]{8,40}|[0-9]{8,40}", start in 0usize..40, len in 0usize..20) {
+            let end = start + len;
+            let Some(text) = record.get(start..end) else { return Ok(()) };
+            let digits = !text.is_empty() && text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit());
+            let expected = if digits { text.parse().ok() } else { None };
+            prop_assert_eq!(number(record.as_bytes(), start, end), expected);
+        }
+    }
+}

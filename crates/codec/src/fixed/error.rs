@@ -1,0 +1,33 @@
+//! What can fail for good. What is wrong with a record is a [`Fault`](super::Fault), not an error.
+
+/// An error of reading a layout or of the streaming driver.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A layout that cannot be.
+    #[error("{origin}:{line}: {what}")]
+    Layout {
+        /// The name the layout was given under.
+        origin: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// The input could not be read.
+    #[error("{file}: at byte {offset}: {source}")]
+    Read {
+        /// The name it was given under.
+        file: String,
+        /// Bytes read before.
+        offset: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The output could not be written.
+    #[error("cannot write the output: {source}")]
+    Write {
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

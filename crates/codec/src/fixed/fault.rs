@@ -1,0 +1,124 @@
+//! What can be wrong with a record.
+
+use super::layout::Layout;
+use std::fmt::Write;
+
+/// The code a fault is reported under, the same word in JSON, quarantine and the docs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// The record has fewer bytes than its layout says.
+    ShortRecord,
+    /// The record has more bytes than its layout says.
+    LongRecord,
+    /// No record of the layout has these selectors.
+    UnknownRecord,
+    /// A column that must have a value is blank.
+    Missing,
+    /// A number is not made of digits, or its sign is not of the form the layout says.
+    BadNumber,
+    /// A number is beyond 64 bits.
+    NumberRange,
+    /// A date that is none.
+    BadDate,
+    /// A time of day that is none, or that its zone leaves out on that day.
+    BadTime,
+    /// A flag is none of its values.
+    BadFlag,
+    /// A literal is not what the layout says.
+    BadLiteral,
+    /// The date that a time belongs to is not known.
+    NoDate,
+    /// Another number of records than the header or trailer says.
+    RecordCount,
+}
+
+impl Code {
+    /// The word for this code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::ShortRecord => "short_record",
+            Code::LongRecord => "long_record",
+            Code::UnknownRecord => "unknown_record",
+            Code::Missing => "missing",
+            Code::BadNumber => "bad_number",
+            Code::NumberRange => "number_range",
+            Code::BadDate => "bad_date",
+            Code::BadTime => "bad_time",
+            Code::BadFlag => "bad_flag",
+            Code::BadLiteral => "bad_literal",
+            Code::NoDate => "no_date",
+            Code::RecordCount => "record_count",
+        }
+    }
+}
+
+/// Why a stretch of input is no good record. A plain value, so that a stream of nothing but faults allocates
+/// nothing; [`Fault::text`] gives the sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// The code.
+    pub code: Code,
+    /// The sort of record and the column in it, as the layout numbers them.
+    pub column: Option<(u16, u16)>,
+    /// Bytes, or records, that there should be.
+    pub wanted: u64,
+    /// Bytes, or records, that there are.
+    pub found: u64,
+}
+
+impl Fault {
+    pub(crate) const fn lengths(code: Code, wanted: usize, found: usize) -> Self {
+        Fault { code, column: None, wanted: wanted as u64, found: found as u64 }
+    }
+
+    pub(crate) const fn column(code: Code, record: u16, column: u16) -> Self {
+        Fault { code, column: Some((record, column)), wanted: 0, found: 0 }
+    }
+
+    /// The fault of a header or trailer that says `stated` records where there are `found`.
+    #[must_use]
+    pub const fn count(stated: u64, found: u64) -> Self {
+        Fault { code: Code::RecordCount, column: None, wanted: stated, found }
+    }
+
+    /// The fault in a sentence, with what stands in the column.
+    #[must_use]
+    pub fn text(&self, layout: &Layout, record: &[u8]) -> String {
+        let Fault { code, column, wanted, found } = *self;
+        match code {
+            Code::ShortRecord | Code::LongRecord => {
+                return format!("{found} bytes where the layout has {wanted}");
+            }
+            Code::UnknownRecord => return "no record of the layout has these selectors".to_owned(),
+            Code::RecordCount => return format!("{wanted} records stated, {found} found"),
+            _ => {}
+        }
+        let mut out = String::new();
+        if let Some((record_index, index)) = column {
+            let column = &layout.records()[usize::from(record_index)].columns()[usize::from(index)];
+            let value = record.get(column.start()..column.start() + column.length()).unwrap_or_default();
+            let cut = &value[..value.len().min(60)];
+            // Writing to a String cannot fail.
+            _ = write!(
+                out,
+                "column {} at byte {}: \"{}\" ",
+                column.name(),
+                column.start() + 1,
+                cut.escape_ascii()
+            );
+        }
+        out.push_str(match code {
+            Code::Missing => "is blank and must not be",
+            Code::BadNumber => "is no number of the form the layout says",
+            Code::NumberRange => "is beyond 64 bits",
+            Code::BadDate => "is no date",
+            Code::BadTime => "is no time of that day",
+            Code::BadFlag => "is none of the values of the flag",
+            Code::BadLiteral => "is not what must stand there",
+            _ => "has no date: the header is not there or not readable",
+        });
+        out
+    }
+}

@@ -1,0 +1,216 @@
+//! Layouts: which columns a record has, read from TOML and checked.
+
+use super::build::build;
+use super::error::Error;
+use super::plan::Step;
+use super::text::{LayoutText, Role, Short, Sign, Terminator, Trim};
+use super::when::{Form, Zone};
+use std::ops::Range;
+
+/// A layout that holds together: no column overlaps another, none lies outside its record, no byte is left out.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(crate) terminator: Terminator,
+    pub(crate) short: Short,
+    pub(super) records: Vec<Record>,
+    pub(crate) header: Option<u16>,
+    pub(crate) zones: Vec<Zone>,
+    pub(crate) record_bytes_max: usize,
+}
+
+/// A sort of record.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub(super) name: String,
+    pub(super) role: Role,
+    pub(super) bytes: usize,
+    pub(super) columns: Vec<Column>,
+    pub(crate) when: Vec<Select>,
+    pub(crate) count: Option<u16>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One of these values must stand at `at`.
+#[derive(Debug, Clone)]
+pub(crate) struct Select {
+    pub at: Range<usize>,
+    pub values: Vec<Vec<u8>>,
+}
+
+/// A column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub(super) name: String,
+    pub(super) start: usize,
+    pub(super) length: usize,
+    pub(crate) sort: Sort,
+    pub(crate) pad: u8,
+    pub(crate) trim: Trim,
+    pub(crate) squeeze: bool,
+    pub(crate) required: bool,
+    pub(crate) none: Vec<Vec<u8>>,
+    pub(super) redefines: bool,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Sort {
+    Text,
+    Int(Sign),
+    /// Places behind the point, `None` where the point is written.
+    Decimal(Sign, Option<u8>),
+    Date(Form),
+    Time(Form, Option<(DateOf, u16)>),
+    /// With its zone.
+    Timestamp(Form, u16),
+    Flag {
+        yes: Vec<Vec<u8>>,
+        no: Vec<Vec<u8>>,
+    },
+    Literal(Vec<u8>),
+    Filler,
+}
+
+/// Where the date of a time stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DateOf {
+    /// In this column of the same record.
+    Record(u16),
+    /// In this column of the header.
+    Header(u16),
+}
+
+/// A record may have so many bytes, at most.
+pub const RECORD_BYTES_MAX: usize = 32 << 10;
+
+/// A record may have so many columns, at most.
+pub const COLUMNS_MAX: usize = 2_000;
+
+impl Layout {
+    /// Reads a layout; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong with it, and in which line.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        let at = |offset: usize, what: String| {
+            let before = text.as_bytes().get(..offset).unwrap_or_default();
+            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+            Error::Layout { origin: origin.to_owned(), line, what }
+        };
+        let parsed: Result<LayoutText, _> = toml::from_str(text);
+        let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
+        build(parsed).map_err(|wrong| at(wrong.at, wrong.what))
+    }
+
+    /// The shipped layout of this name, as its text.
+    #[must_use]
+    pub fn built_in(name: &str) -> Option<&'static str> {
+        BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+    }
+
+    /// Names of the shipped layouts.
+    pub fn all_built_in() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Its records, in the order of the file.
+    #[must_use]
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Bytes at the start of a file that hold its header, 0 where it has none: a decoder that begins further on
+    /// wants to see them.
+    #[must_use]
+    pub fn head_bytes(&self) -> usize {
+        // Line ends before it, and behind.
+        self.header.map_or(0, |h| self.records[usize::from(h)].bytes + 64)
+    }
+}
+
+impl Record {
+    /// Its name, which is its type.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Bytes without its terminator.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its columns, in the order of the file.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The column of this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name == name)
+    }
+}
+
+impl Column {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its first byte, from 0.
+    #[must_use]
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it says something: filler and literals do not.
+    #[must_use]
+    pub fn speaks(&self) -> bool {
+        !matches!(self.sort, Sort::Filler | Sort::Literal(_))
+    }
+
+    /// Whether runs of blanks inside its text are one.
+    #[must_use]
+    pub fn squeezes(&self) -> bool {
+        self.squeeze
+    }
+
+    /// Whether it tells bytes again that another column tells.
+    #[must_use]
+    pub fn redefines(&self) -> bool {
+        self.redefines
+    }
+}
+
+const BUILT_IN: &[(&str, &str)] =
+    &[("nyse-taq-bbo-98", include_str!("../../../../mappings/layouts/nyse-taq-bbo-98.toml"))];

@@ -1,0 +1,288 @@
+//! The slow, obvious twin: the rules read aloud, a byte at a time, on an input that is all there; values by the
+//! standard library and as text. Tests, the bench and the fuzzer hold the fast path against it.
+
+use super::fault::Code;
+use super::layout::{Column, DateOf, Layout, RECORD_BYTES_MAX, Sort};
+use super::text::{Role, Short, Sign, Terminator, Trim};
+use jiff::civil::{Date, DateTime, Time};
+use std::collections::BTreeMap;
+
+/// What stands at a place of the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where the record starts.
+    pub offset: usize,
+    /// Its bytes without the terminator.
+    pub length: usize,
+    /// Its name and the text of its values by column, or the code of what is wrong with it.
+    pub what: Result<Read, Code>,
+}
+
+/// A record's name, and the text of its values by column.
+pub type Read = (String, Vec<(String, Vec<u8>)>);
+
+/// All of an input.
+#[must_use]
+pub fn decode(layout: &Layout, input: &[u8]) -> Vec<Found> {
+    let mut out = Vec::new();
+    let mut dates: BTreeMap<usize, Date> = BTreeMap::new();
+    let mut at = 0;
+    while at < input.len() {
+        let first = at == 0;
+        if layout.terminator != Terminator::None {
+            while at < input.len() && (input[at] == b'\n' || input[at] == b'\r') {
+                at += 1;
+            }
+            if at == input.len() {
+                break;
+            }
+        }
+        let (length, end, endless) = line(layout, &input[at..]);
+        let raw = &input[at..at + length];
+        let what = if endless { Err(Code::LongRecord) } else { record(layout, raw, first, &mut dates) };
+        out.push(Found { offset: at, length, what });
+        at += end;
+    }
+    out
+}
+
+/// Length of the line, where it ends with its terminator, and whether it has no end.
+fn line(layout: &Layout, input: &[u8]) -> (usize, usize, bool) {
+    let limit = 2 * RECORD_BYTES_MAX;
+    if layout.terminator == Terminator::None {
+        let bytes = layout.records().iter().map(|r| r.bytes()).max().unwrap_or(1).min(input.len());
+        return (bytes, bytes, false);
+    }
+    for (i, byte) in input.iter().enumerate().take(limit) {
+        let carriage = i > 0 && input[i - 1] == b'\r';
+        if *byte == b'\n' && (carriage || layout.terminator == Terminator::Newline) {
+            return (if carriage { i - 1 } else { i }, i + 1, false);
+        }
+    }
+    let length = input.len().min(limit);
+    (length, length, length == limit)
+}
+
+fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, Date>) -> Result<Read, Code> {
+    let is = |r: &&super::layout::Record| {
+        let selected = r
+            .when
+            .iter()
+            .all(|s| raw.len() >= s.at.end && s.values.iter().any(|v| raw[s.at.start..s.at.end] == v[..]));
+        if first && layout.header.is_some() {
+            r.role() == Role::Header
+        } else {
+            r.role() != Role::Header && selected
+        }
+    };
+    let record = layout.records().iter().find(is).ok_or(Code::UnknownRecord)?;
+    let mut raw = raw.to_vec();
+    if raw.len() > record.bytes() {
+        return Err(Code::LongRecord);
+    }
+    if raw.len() < record.bytes() && layout.short == Short::Error {
+        return Err(Code::ShortRecord);
+    }
+    while raw.len() < record.bytes() {
+        raw.push(b' ');
+    }
+    let mut own_dates: BTreeMap<usize, Date> = BTreeMap::new();
+    let mut texts: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+    // Times that wait for a date of the record go last.
+    let waits = |c: &Column| matches!(c.sort, Sort::Time(_, Some((DateOf::Record(_), _))));
+    for late in [false, true] {
+        for (i, column) in record.columns().iter().enumerate().filter(|(_, c)| waits(c) == late) {
+            let text = value(layout, column, &raw, (i, &mut own_dates), dates)?;
+            match text {
+                Some(text) if column.speaks() => _ = texts.insert(i, text),
+                None if column.required && !matches!(column.sort, Sort::Literal(_)) => {
+                    return Err(Code::Missing);
+                }
+                _ => {}
+            }
+        }
+    }
+    if record.role() == Role::Header {
+        *dates = own_dates;
+    }
+    let texts = texts.into_iter().map(|(i, text)| (record.columns()[i].name().to_owned(), text));
+    Ok((record.name().to_owned(), texts.collect()))
+}
+
+fn value(
+    layout: &Layout,
+    column: &Column,
+    raw: &[u8],
+    (index, own): (usize, &mut BTreeMap<usize, Date>),
+    header: &BTreeMap<usize, Date>,
+) -> Result<Option<Vec<u8>>, Code> {
+    let whole = &raw[column.start()..column.start() + column.length()];
+    if let Sort::Literal(is) = &column.sort {
+        return if whole == &is[..] { Ok(None) } else { Err(Code::BadLiteral) };
+    }
+    if column.none.iter().any(|n| n == whole) {
+        return Ok(None);
+    }
+    let mut text = whole.to_vec();
+    while matches!(column.trim, Trim::Right | Trim::Both) && text.last() == Some(&column.pad) {
+        text.pop();
+    }
+    while matches!(column.trim, Trim::Left | Trim::Both) && text.first() == Some(&column.pad) {
+        text.remove(0);
+    }
+    if let Sort::Flag { yes, no } = &column.sort {
+        if yes.contains(&text) || yes.iter().any(|v| v == whole) {
+            return Ok(Some(b"Y".to_vec()));
+        }
+        if no.contains(&text) || no.iter().any(|v| v == whole) {
+            return Ok(Some(b"N".to_vec()));
+        }
+        return if text.is_empty() { Ok(None) } else { Err(Code::BadFlag) };
+    }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let as_str = || String::from_utf8(text.clone()).unwrap_or_else(|_| "?".to_owned());
+    match &column.sort {
+        Sort::Literal(_) | Sort::Flag { .. } => Ok(None),
+        Sort::Filler => Ok(None),
+        Sort::Text if column.squeeze => {
+            while let Some(i) = text.windows(2).position(|w| w == b"  ") {
+                text.remove(i);
+            }
+            Ok(Some(text))
+        }
+        Sort::Text => Ok(Some(text)),
+        Sort::Int(sign) => {
+            let n = signed(&as_str(), *sign).ok_or(Code::BadNumber)?;
+            let n: i64 = n.parse().map_err(|_| Code::NumberRange)?;
+            Ok(Some(n.to_string().into_bytes()))
+        }
+        Sort::Decimal(sign, Some(places)) => {
+            let n = signed(&as_str(), *sign).ok_or(Code::BadNumber)?;
+            let n: i64 = n.parse().map_err(|_| Code::NumberRange)?;
+            let digits = format!("{:0width$}", n.unsigned_abs(), width = usize::from(*places) + 1);
+            let (units, fraction) = digits.split_at(digits.len() - usize::from(*places));
+            Ok(Some(plain(n < 0, units, fraction)))
+        }
+        Sort::Decimal(sign, None) => {
+            let (digits, negative) = overpunch(&as_str(), *sign);
+            let trims = matches!(sign, Sign::Leading | Sign::Trailing);
+            let digits = if trims { digits.trim_ascii() } else { &digits };
+            let (units, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+            let written = format!("{units}{fraction}");
+            if written.is_empty() || !written.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(Code::BadNumber);
+            }
+            let significant = written.trim_start_matches('0').trim_end_matches('0');
+            let fits = significant.is_empty() || significant.parse::<i64>().is_ok();
+            if !fits || fraction.trim_end_matches('0').len() > 30 {
+                return Err(Code::NumberRange);
+            }
+            Ok(Some(plain(negative, units, fraction)))
+        }
+        Sort::Date(form) => {
+            let read = form.read(&text).ok_or(Code::BadDate)?;
+            let date = date(read.days);
+            own.insert(index, date);
+            Ok(Some(date.to_string().into_bytes()))
+        }
+        Sort::Time(form, on) => {
+            let nanos = form.read(&text).ok_or(Code::BadTime)?.nanos;
+            let day = match on {
+                None => return Ok(Some(clock(time(nanos)).into_bytes())),
+                Some((DateOf::Record(i), _)) => own.get(&usize::from(*i)),
+                Some((DateOf::Header(i), _)) => header.get(&usize::from(*i)),
+            };
+            let day = *day.ok_or(Code::NoDate)?;
+            let zone = on.as_ref().map_or(0, |(_, z)| *z);
+            instant(layout, day.to_datetime(time(nanos)), zone)
+        }
+        Sort::Timestamp(form, zone) => {
+            let read = form.read(&text).ok_or(Code::BadTime)?;
+            instant(layout, date(read.days).to_datetime(time(read.nanos)), *zone)
+        }
+    }
+}
+
+/// The digits with a minus where there is one, if that is what `text` holds.
+fn signed(text: &str, sign: Sign) -> Option<String> {
+    let (digits, negative) = overpunch(text, sign);
+    let digits = match sign {
+        Sign::Leading | Sign::Trailing => digits.trim_ascii().to_owned(),
+        _ => digits,
+    };
+    let ok = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    ok.then(|| format!("{}{digits}", if negative { "-" } else { "" }))
+}
+
+fn overpunch(text: &str, sign: Sign) -> (String, bool) {
+    let punched = |c: char| match c {
+        '{' => ('0', false),
+        '}' => ('0', true),
+        'A'..='I' => ((c as u8 - b'A' + b'1') as char, false),
+        'J'..='R' => ((c as u8 - b'J' + b'1') as char, true),
+        c => (c, false),
+    };
+    let mut chars: Vec<char> = text.chars().collect();
+    match sign {
+        Sign::None => (text.to_owned(), false),
+        Sign::Leading => match text.strip_prefix(['+', '-']) {
+            Some(rest) => (rest.to_owned(), text.starts_with('-')),
+            None => (text.to_owned(), false),
+        },
+        Sign::Trailing => match text.strip_suffix(['+', '-']) {
+            Some(rest) => (rest.to_owned(), text.ends_with('-')),
+            None => (text.to_owned(), false),
+        },
+        Sign::Overpunch | Sign::LeadingOverpunch => {
+            let at = if sign == Sign::Overpunch { chars.len().saturating_sub(1) } else { 0 };
+            let Some(c) = chars.get_mut(at) else { return (text.to_owned(), false) };
+            let (digit, negative) = punched(*c);
+            *c = digit;
+            (chars.into_iter().collect(), negative)
+        }
+    }
+}
+
+/// A decimal in canonical form.
+fn plain(negative: bool, units: &str, fraction: &str) -> Vec<u8> {
+    let units = units.trim_start_matches('0');
+    let units = if units.is_empty() { "0" } else { units };
+    let fraction = fraction.trim_end_matches('0');
+    let sign = if negative && (units != "0" || !fraction.is_empty()) { "-" } else { "" };
+    match fraction {
+        "" => format!("{sign}{units}").into_bytes(),
+        _ => format!("{sign}{units}.{fraction}").into_bytes(),
+    }
+}
+
+fn date(days: i32) -> Date {
+    let epoch = Date::constant(1970, 1, 1);
+    epoch.checked_add(jiff::Span::new().days(days)).unwrap_or(epoch)
+}
+
+fn time(nanos: i64) -> Time {
+    Time::midnight().checked_add(jiff::Span::new().nanoseconds(nanos)).unwrap_or(Time::midnight())
+}
+
+fn clock(time: Time) -> String {
+    let base = format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second());
+    match time.subsec_nanosecond() {
+        0 => base,
+        n if n % 1_000_000 == 0 => format!("{base}.{:03}", n / 1_000_000),
+        n if n % 1_000 == 0 => format!("{base}.{:06}", n / 1_000),
+        n => format!("{base}.{n:09}"),
+    }
+}
+
+fn instant(layout: &Layout, local: DateTime, zone: u16) -> Result<Option<Vec<u8>>, Code> {
+    let zone = layout.zones[usize::from(zone)].time_zone();
+    let ambiguous = zone.to_ambiguous_timestamp(local);
+    if matches!(ambiguous.offset(), jiff::tz::AmbiguousOffset::Gap { .. }) {
+        return Err(Code::BadTime);
+    }
+    let utc = ambiguous.earlier().map_err(|_| Code::BadTime)?;
+    let utc = jiff::tz::Offset::UTC.to_datetime(utc);
+    Ok(Some(format!("{}T{}Z", utc.date(), clock(utc.time())).into_bytes()))
+}

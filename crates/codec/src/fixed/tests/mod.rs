@@ -1,0 +1,13 @@
+//! Layouts and records that went wrong somewhere, and the fast path against its slow twin.
+
+mod layouts;
+mod records;
+mod twins;
+
+use super::Layout;
+use super::check::{ALL, fast};
+use std::sync::Arc;
+
+pub fn layout(text: &str) -> Arc<Layout> {
+    Arc::new(Layout::parse(text, "l.toml").unwrap_or_else(|e| panic!("{e}")))
+}

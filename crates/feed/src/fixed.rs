@@ -1,0 +1,306 @@
+//! Fixed-width records for the mapper.
+//!
+//! A path is the name of a column, the same in every record that has it, or `@record` for the record's name. A
+//! blank column is not there.
+
+use crate::block::{Block, Claim, Names};
+use crate::error::Error;
+use crate::mapping::{Dialect, Mapper, Mapping, Message, Origin, Places, Refused, compile};
+use std::sync::Arc;
+use unitape_codec::fixed::{Column, Decoder, Fault, Layout, Next, Record, Value};
+use unitape_model::event::Value as Field;
+use unitape_model::schema::{Slot, Spec};
+use unitape_model::{Amount, Decimal, Dictionary, EventBuilder, Price, Refusal, UnixNanos};
+
+/// Decodes blocks of fixed-width records; one per worker and feed.
+#[derive(Debug)]
+pub struct FixedDecoder {
+    decoder: Decoder,
+    mapper: Mapper<u16>,
+    kinds: Vec<Kind>,
+}
+
+/// Where a sort of record has what the mapping looks at.
+#[derive(Debug)]
+struct Kind {
+    /// Column by slot, or [`NONE`], or [`RECORD`].
+    slots: Vec<u16>,
+    /// Columns that nothing names and that are kept.
+    unlisted: Vec<u16>,
+}
+
+/// Fixed-width columns are named by their layout.
+#[derive(Debug)]
+pub struct FixedDialect(pub Arc<Layout>);
+
+/// No column.
+const NONE: u16 = u16::MAX;
+
+/// The record's name.
+const RECORD: u16 = u16::MAX - 1;
+
+const RECORD_PATH: &str = "@record";
+
+impl Dialect for FixedDialect {
+    type Path = String;
+    const TYPE_PATH: &'static str = RECORD_PATH;
+    const COUNTED_GROUPS: bool = false;
+
+    fn path(&self, text: &str) -> Result<String, String> {
+        let known = |r: &Record| r.find(text).is_some_and(|i| r.columns()[i].speaks());
+        if text == RECORD_PATH || self.0.records().iter().any(known) {
+            return Ok(text.to_owned());
+        }
+        Err(format!("`{text}` is no column of the layout {}", self.0.name()))
+    }
+
+    fn framing(&self) -> Vec<String> {
+        vec![RECORD_PATH.to_owned()]
+    }
+}
+
+/// The layout that a mapping names.
+///
+/// # Errors
+/// When it names none, or what it names is none.
+pub fn layout(mapping: &Mapping) -> Result<Arc<Layout>, Error> {
+    let Some((text, origin)) = &mapping.layout_text else {
+        let what = "format fixed needs a layout: layout = \"NAME or FILE\"".to_owned();
+        return Err(Error::Mapping { origin: mapping.origin.clone(), what });
+    };
+    Ok(Arc::new(Layout::parse(text, origin)?))
+}
+
+impl FixedDecoder {
+    /// A decoder by this mapping.
+    ///
+    /// # Errors
+    /// When the mapping or its layout cannot be compiled.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        let dialect = FixedDialect(layout(mapping)?);
+        let (plan, places) = compile(mapping, &dialect)?;
+        let kinds = dialect.0.records().iter().map(|r| Kind::new(r, plan.slot_count, &places)).collect();
+        Ok(Self { decoder: Decoder::new(dialect.0), mapper: Mapper::new(plan), kinds })
+    }
+
+    /// Decodes all whole records of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let before = block.before.take();
+        // The first block has its header in itself.
+        let head = std::mem::take(&mut block.head);
+        self.decoder.read_header(if block.base == 0 { &[] } else { &head });
+        block.head = head;
+        let layout = self.decoder.layout().clone();
+        let headers = u64::from(layout.head_bytes() > 0);
+        let mut at = 0;
+        loop {
+            let next = self.decoder.next(&bytes, at, block.base, block.eof);
+            let (span, end) = match next {
+                Next::Record { span, kind, end } => {
+                    let origin = Origin { source, offset: block.base + span.start as u64 };
+                    let raw = span.of(&bytes);
+                    let stated = self.decoder.trailer_count(kind);
+                    match stated.and_then(|n| block.claim(n, headers, before)) {
+                        Some(found) => {
+                            let fault = Fault::count(stated.unwrap_or(0), found);
+                            refuse(block, origin, raw, fault, &layout);
+                        }
+                        None => {
+                            let fields = Fields {
+                                raw,
+                                record: self.decoder.record(raw),
+                                of: &layout.records()[usize::from(kind)],
+                                values: self.decoder.values(),
+                                kind: &self.kinds[usize::from(kind)],
+                            };
+                            self.mapper.message(block, &fields, origin, known);
+                        }
+                    }
+                    (span, end)
+                }
+                Next::Bad { span, fault, end } => {
+                    let origin = Origin { source, offset: block.base + span.start as u64 };
+                    refuse(block, origin, span.of(&bytes), fault, &layout);
+                    (span, end)
+                }
+                Next::Incomplete { from, .. } => {
+                    block.decoded = from;
+                    break;
+                }
+                Next::End => {
+                    block.decoded = bytes.len();
+                    if let Some(stated) = self.decoder.header_count()
+                        && let Some(found) = block.claim(stated, headers, before)
+                    {
+                        let origin = Origin { source, offset: block.base + bytes.len() as u64 };
+                        refuse(block, origin, &[], Fault::count(stated, found), &layout);
+                    }
+                    break;
+                }
+            };
+            block.progress(block.base + span.start as u64, block.base + end as u64);
+            at = end;
+        }
+        block.bytes = bytes;
+    }
+}
+
+#[cold]
+fn refuse(block: &mut Block, origin: Origin, raw: &[u8], fault: Fault, layout: &Layout) {
+    let detail = fault.text(layout, raw);
+    block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
+}
+
+impl Block {
+    /// A header or trailer says that `stated` records stand between it and the other; how many there are, if
+    /// these are not as many. Without knowing what came `before` the block only notes it, for the sequencer.
+    fn claim(&mut self, stated: u64, headers: u64, before: Option<u64>) -> Option<u64> {
+        let here = self.tally.messages;
+        match before {
+            None => {
+                self.claims.push(Claim { messages: stated.saturating_add(headers), here });
+                None
+            }
+            Some(before) => {
+                let found = (before + here).saturating_sub(headers);
+                (found != stated).then_some(found)
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn new(record: &Record, slot_count: usize, places: &Places<String>) -> Self {
+        let mut slots = vec![NONE; slot_count];
+        for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
+            let column = record.find(path).filter(|i| record.columns()[*i].speaks());
+            slots[usize::from(*slot)] = match column {
+                _ if path == RECORD_PATH => RECORD,
+                Some(i) => i as u16,
+                None => NONE,
+            };
+        }
+        let unlisted = |c: &Column| {
+            places.keeps && c.speaks() && !c.redefines() && !places.message.contains_key(c.name())
+        };
+        let columns = record.columns().iter().enumerate();
+        Self { slots, unlisted: columns.filter(|(_, c)| unlisted(c)).map(|(i, _)| i as u16).collect() }
+    }
+}
+
+/// The record in hand.
+struct Fields<'m> {
+    raw: &'m [u8],
+    /// What the values are offsets into.
+    record: &'m [u8],
+    of: &'m Record,
+    values: &'m [Value],
+    kind: &'m Kind,
+}
+
+impl Message for Fields<'_> {
+    type Ref = u16;
+    const FIELD: &'static str = "column";
+    const TYPE: &'static str = "record";
+    const TIME: &'static str = "date, timestamp, or time with a date";
+
+    fn raw(&self) -> &[u8] {
+        self.raw
+    }
+
+    #[inline]
+    fn slot(&self, slot: u8) -> Option<u16> {
+        match self.kind.slots[usize::from(slot)] {
+            NONE => None,
+            RECORD => Some(RECORD),
+            column => (self.values[usize::from(column)] != Value::None).then_some(column),
+        }
+    }
+
+    #[inline]
+    fn text<'v>(&'v self, column: u16, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        if column == RECORD {
+            return self.of.name().as_bytes();
+        }
+        let squeeze = self.of.columns()[usize::from(column)].squeezes();
+        match self.values[usize::from(column)] {
+            Value::Text { start, end } if !squeeze => &self.record[start as usize..end as usize],
+            value => {
+                scratch.clear();
+                value.write(self.record, squeeze, scratch);
+                scratch
+            }
+        }
+    }
+
+    #[inline]
+    fn number(&self, column: u16) -> Option<u64> {
+        match self.values.get(usize::from(column))? {
+            Value::Int(n) => u64::try_from(*n).ok(),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn time(&self, column: u16) -> Option<UnixNanos> {
+        match *self.values.get(usize::from(column))? {
+            Value::Instant(ts) => Some(UnixNanos(ts)),
+            Value::Date(days) => Some(UnixNanos(i64::from(days) * 86_400_000_000_000)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn set(
+        &self,
+        column: u16,
+        event: &mut EventBuilder<'_>,
+        spec: &Spec,
+        names: &mut Names<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let value = self.values.get(usize::from(column)).copied().unwrap_or_default();
+        let (mantissa, exponent) = match value {
+            Value::Decimal { mantissa, exponent } => (mantissa, exponent),
+            Value::Int(n) => (n, 0),
+            Value::Flag(yes) if matches!(spec.slot, Slot::Bool { .. }) => {
+                return event.set(spec, Field::Bool(yes));
+            }
+            _ => return event.set_text(spec, self.text(column, scratch), names),
+        };
+        match spec.slot {
+            Slot::Price { .. } => event.set(spec, Field::Price(price(mantissa, exponent)?)),
+            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+                event.set(spec, Field::Decimal(Decimal::new(mantissa, exponent)?))
+            }
+            Slot::Amount { .. } => event.set(spec, Field::Amount(Amount::new(mantissa.into(), exponent)?)),
+            Slot::UInt { .. } if exponent == 0 => {
+                let n = u64::try_from(mantissa).map_err(|_| Refusal::BadInteger)?;
+                event.set(spec, Field::UInt(n))
+            }
+            _ => event.set_text(spec, self.text(column, scratch), names),
+        }
+    }
+
+    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+        let mut scratch = Vec::new();
+        for &i in &self.kind.unlisted {
+            if self.values[usize::from(i)] != Value::None {
+                keep(self.of.columns()[usize::from(i)].name(), self.text(i, &mut scratch))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The price, without first taking zeros off that would be put on again.
+#[inline]
+fn price(mantissa: i64, exponent: i8) -> Result<Price, Refusal> {
+    let scale = u32::try_from(i32::from(exponent) + Price::PLACES as i32).ok();
+    match scale.and_then(|s| 10i64.checked_pow(s)).and_then(|s| mantissa.checked_mul(s)) {
+        Some(p) if Price(p) != Price::NONE => Ok(Price(p)),
+        // Either it does not fit, or it has more places than a price and they may be zeros.
+        _ => Ok(Price::from_decimal(Decimal::new(mantissa, exponent)?)?),
+    }
+}

@@ -1,0 +1,7 @@
+//! Fixed-width records by three layouts: the fast path against the slow twin, on any bytes, in any pieces; and any
+//! bytes as a layout.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| unitape_codec::fixed::check::any_bytes(data));
