@@ -8,15 +8,20 @@ use memchr::{memchr, memmem, memrchr};
 /// upper-case letters, digits or `_`.
 #[inline]
 pub(super) fn tag_at(buf: &[u8], at: usize) -> Option<usize> {
-    let rest = buf.get(at..)?;
-    if rest.first() != Some(&b':') {
-        return None;
+    // Nearly all tags are two digits, or these and a letter.
+    match buf.get(at..)? {
+        [b':', a, b, b':', ..] if is_tag_byte(*a) && is_tag_byte(*b) => Some(at + 3),
+        [b':', a, b, c, b':', ..] if is_tag_byte(*a) && is_tag_byte(*b) && is_tag_byte(*c) => Some(at + 4),
+        [b':', rest @ ..] => long_tag(rest).map(|len| at + 1 + len),
+        _ => None,
     }
-    let mut len = 0;
-    while len <= TAG_MAX && rest.get(1 + len).is_some_and(|b| is_tag_byte(*b)) {
-        len += 1;
-    }
-    ((2..=TAG_MAX).contains(&len) && rest.get(1 + len) == Some(&b':')).then_some(at + 1 + len)
+}
+
+/// The length of a tag of any length that stands before a colon.
+#[cold]
+fn long_tag(rest: &[u8]) -> Option<usize> {
+    let len = rest.iter().take(TAG_MAX + 1).take_while(|b| is_tag_byte(**b)).count();
+    ((2..=TAG_MAX).contains(&len) && rest.get(len) == Some(&b':')).then_some(len)
 }
 
 #[inline]

@@ -138,7 +138,7 @@ impl Fields {
             let mut from = start;
             // The next line that starts with a tag ends the value.
             let next = loop {
-                match memchr(b'\n', &text[from..]) {
+                match line_end(&text[from..]) {
                     None => break None,
                     Some(n) => {
                         from += n + 1;
@@ -176,6 +176,22 @@ impl Fields {
     pub fn value<'t>(&self, text: &'t [u8], tag: Tag) -> Option<&'t [u8]> {
         self.tokens.iter().find(|token| token.tag == tag).map(|token| token.of(text))
     }
+}
+
+/// The first `\n`, a word at a time: lines are short, and a call for each would cost more than it finds.
+#[inline]
+fn line_end(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let (words, rest) = text.as_chunks::<8>();
+    for (n, word) in words.iter().enumerate() {
+        let differs = u64::from_le_bytes(*word) ^ (ONES * 0x0a);
+        // The lowest bit that this sets is that of the first byte equal; those above may be wrong.
+        let equal = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
+        if equal != 0 {
+            return Some(n * 8 + equal.trailing_zeros() as usize / 8);
+        }
+    }
+    rest.iter().position(|b| *b == b'\n').map(|n| words.len() * 8 + n)
 }
 
 /// The parts of a block in braces: `{108:REF}{119:STP}`. Whatever stands between them is passed over.
