@@ -29,7 +29,9 @@ pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
         );
         let amount = |cents: u64| format!("{},{:02}", cents / 100, cents % 100);
         let (ccy, cents) = (["EUR", "USD", "GBP", "CHF"][next(4) as usize], 100 + next(10_000_000_000));
-        let (debtor, creditor) = (next(90_000_000) + 10_000_000, next(90_000_000) + 10_000_000);
+        // Accounts come back, as they do: twenty thousand of them.
+        let mut account = || 10_000_000 + 4_321 * next(20_000);
+        let (debtor, creditor) = (account(), account());
         let text = match kind {
             103 => format!(
                 ":20:PAY{n:010}\r\n:13C:/SNDTIME/{clock}+0100\r\n:23B:CRED\r\n:32A:2603{day:02}{ccy}{a}\r\n\
