@@ -184,7 +184,7 @@ fn put_digits(room: &mut [u8], mut value: u64) {
 
 /// Year, month and day of the proleptic Gregorian calendar, `days` after 1970-01-01. The year is counted from March, so
 /// that the leap day is its last.
-fn civil(days: u64) -> (u64, u64, u64) {
+pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468; // days from 0000-03-01 to 1970-01-01
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;

@@ -51,8 +51,7 @@ enum Command {
     BenchPeer(bench::PeerArgs),
     /// What is missing or misconfigured here, and how to mend it
     Doctor(doctor::Args),
-    /// Shell completions and man pages
-    #[command(hide = true)]
+    /// Simulated markets with their truth; also shell completions and man pages
     Generate(commands::generate::Args),
 }
 

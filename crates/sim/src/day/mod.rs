@@ -3,8 +3,8 @@
 //! ```text
 //!   SimConfig ─▶ plan: who, where, when                       ┌──▶ write_frame events as on a tape
 //!                  │                                          ├──▶ write_line  … as JSON Lines
-//!   crowd ─────────┤   orders   ┌──────────────────┐  events  │
-//!   scenes ────────┼───────────▶│ books, by venue  │─────────▶┤
+//!   crowd ─────────┤   orders   ┌──────────────────┐  events  ├──▶ FixOut      FIX 4.4 drop copy
+//!   scenes ────────┼───────────▶│ books, by venue  │─────────▶┼──▶ SwiftOut    payments, MT103 and MT202
 //!   phases, halts ─┘            │ and instrument   │          │
 //!   news, payments ────────────▶└──────────────────┘          │
 //!                                 │ Sim::book        truth: labels, near misses, lives of orders, positions
@@ -63,6 +63,7 @@ mod config;
 mod crowd;
 mod event;
 mod exchange;
+mod fix;
 mod frames;
 mod govern;
 mod ledger;
@@ -70,15 +71,18 @@ pub mod names;
 mod plan;
 mod scenes;
 mod side;
+mod swift;
 mod truth;
 mod world;
 
 pub use auction::clearing;
 pub use config::SimConfig;
 pub use event::{Event, Liq, OrderKind, Payment, Phase, Terms, Tif, What};
+pub use fix::FixOut;
 pub use frames::{write_frame, write_line};
 pub use ledger::{Ledger, Rests};
 pub use scenes::Scenario;
+pub use swift::SwiftOut;
 pub use truth::{Ending, Key, Label, Life, NearMiss, Totals};
 pub use world::{Listed, Member, World};
 

@@ -1,4 +1,6 @@
-//! `unitape generate`: shell completions and man pages, made from the commands themselves.
+//! `unitape generate`: simulated markets with their truth; shell completions and man pages from the commands themselves.
+
+mod market;
 
 use crate::output::{self, Done};
 use std::path::PathBuf;
@@ -12,6 +14,8 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    /// A day of a simulated market, with its truth beside it
+    Market(market::Args),
     /// Completions of a shell, to stdout
     Completions {
         /// Which shell
@@ -27,6 +31,7 @@ enum What {
 /// Runs the command.
 pub fn run(args: Args, mut cli: clap::Command) -> output::Result {
     match args.what {
+        What::Market(args) => return market::run(args),
         What::Completions { shell } => {
             clap_complete::generate(shell, &mut cli, "unitape", &mut output::stdout());
         }

@@ -1,0 +1,273 @@
+//! Events as a FIX 4.4 drop copy, by the convention in the head of this crate.
+//!
+//! One session per venue. Beside what a [`crate::Flow`] has there are: `35=d` for reference data, `35=h` for the phase
+//! of a book, `35=f` for its status, `150=L` for a stop that was elected, `526` for the parent order, `99` for a stop's
+//! price, `277` on prints of auctions. There are no requests, only the venue's reports. Groups of owners, client orders,
+//! parents and news are not in it, nor are payments: they are no venue's business.
+//!
+//! | `35` | fields beside `48`, `22=4`, `55`, `207` |
+//! |---|---|
+//! | `d` | `15`, `969` tick, `140` previous close, `561` lot, and by agreement `5001` average daily volume, `5002` tier |
+//! | `h` | `625` the phase in a word, `31` its price |
+//! | `f` | `326`: `2` halted, `17` ready to trade; `58` the reason in a word |
+
+use rustc_hash::FxHashMap;
+
+use super::event::{Event, Liq, OrderKind, Terms, Tif, What};
+use super::names;
+use super::world::World;
+use crate::book::Side;
+use crate::wire::Wire;
+
+/// Writes the events of one day, from its first.
+#[derive(Debug)]
+pub struct FixOut {
+    wire: Wire,
+    /// `453` and all below it, `1`, then `528` and `847`, by member.
+    members: Vec<(Vec<u8>, Vec<u8>)>,
+    /// `48 22 55 207`, by book.
+    listings: Vec<Vec<u8>>,
+    /// What was executed of the orders that live: quantity, Σ ticks × quantity.
+    done: FxHashMap<u64, (i64, i64)>,
+    next_report: u64,
+}
+
+impl FixOut {
+    /// A writer for a day with this world.
+    pub fn new(world: &World) -> FixOut {
+        let listing = |book: u32| {
+            let listed = world.listed(book);
+            format!(
+                "48={}\x0122=4\x0155={}\x01207={}\x01",
+                listed.isin,
+                listed.symbol,
+                world.venue_name(book)
+            )
+            .into_bytes()
+        };
+        let member = |m: u32| {
+            let party = |id: &str, role: u32| format!("448={id}\x01447=D\x01452={role}\x01");
+            let parties = [(world.firm_name(m), 1), (world.owner_name(m), 3), (world.trader_name(m), 11)];
+            let parties: String = parties.iter().map(|(id, role)| party(id, *role)).collect();
+            let capacity = if world.members[m as usize].agency { "A" } else { "P" };
+            let algo = world.algo_name(m).map(|id| format!("847={id}\x01")).unwrap_or_default();
+            (
+                format!("453=3\x01{parties}1={}\x01", world.account_name(m)).into_bytes(),
+                format!("528={capacity}\x01{algo}").into_bytes(),
+            )
+        };
+        FixOut {
+            wire: Wire::new(&world.venues, "UNITAPE"),
+            members: (0..world.members.len() as u32).map(member).collect(),
+            listings: (0..world.books() as u32).map(listing).collect(),
+            done: FxHashMap::default(),
+            next_report: 0,
+        }
+    }
+
+    /// Appends the message of an event; false for an event that has none.
+    pub fn write(&mut self, world: &World, event: &Event, out: &mut Vec<u8>) -> bool {
+        match event.what {
+            What::Ref { instr } => self.definition(world, event, instr),
+            What::Session { book, phase, px } => {
+                self.begin(world, b'h', event, book);
+                self.wire.text(b"625=", phase.word());
+                px.into_iter().for_each(|px| self.px(world, b"31=", book, px));
+            }
+            What::Status { book, halted } => {
+                self.begin(world, b'f', event, book);
+                self.wire.text(b"326=", if halted { "2" } else { "17" });
+                self.wire.text(b"58=", if halted { "regulatory" } else { "resumed" });
+            }
+            What::Bbo { book, bid, ask } => {
+                self.begin(world, b'W', event, book);
+                let sides = [(b'0', bid), (b'1', ask)];
+                self.wire.int(b"268=", sides.iter().filter(|(_, best)| best.is_some()).count() as u64);
+                for (code, best) in sides {
+                    let Some(best) = best else { continue };
+                    self.wire.char(b"269=", code);
+                    self.px(world, b"270=", book, best.px);
+                    self.wire.text(b"15=", world.listed(book).ccy);
+                    self.wire.int(b"271=", best.qty as u64);
+                }
+            }
+            What::Trade { book, px, qty, match_id, auction } => {
+                self.wire.begin(world.venue_of(book), b'X', event.ts);
+                self.wire.raw(b"268=1\x01279=0\x01269=2\x01");
+                self.ascii(b"278=", &names::match_bytes(match_id));
+                self.wire.raw(&self.listings[book as usize]);
+                self.px(world, b"270=", book, px);
+                self.wire.text(b"15=", world.listed(book).ccy);
+                self.wire.int(b"271=", qty as u64);
+                if auction {
+                    self.wire.raw(b"277=AUC\x01");
+                }
+            }
+            What::New(ref t) => {
+                self.done.insert(t.oid, (0, 0));
+                self.report(world, event, t, b'0', None);
+            }
+            What::Amend(ref t) => {
+                let elected = t.stop_px.is_some() && !t.kind.waits() && !self.was_elected(t);
+                self.report(world, event, t, if elected { b'L' } else { b'5' }, None);
+            }
+            What::Cancel(ref t) => {
+                self.report(world, event, t, b'4', None);
+                self.done.remove(&t.oid);
+            }
+            What::Exec { ref order, px, qty, match_id, liq } => {
+                let done = self.done.entry(order.oid).or_default();
+                *done = (done.0 + qty, done.1 + qty * px);
+                let whole = done.0 == order.qty;
+                self.report(world, event, order, b'F', Some((px, qty, match_id, liq)));
+                if whole {
+                    self.done.remove(&order.oid);
+                }
+            }
+            What::Party { .. }
+            | What::OrderRecv { .. }
+            | What::Parent { .. }
+            | What::News { .. }
+            | What::Payment(_) => return false,
+        }
+        self.wire.end(out);
+        true
+    }
+
+    fn begin(&mut self, world: &World, kind: u8, event: &Event, book: u32) {
+        self.wire.begin(world.venue_of(book), kind, event.ts);
+        self.wire.raw(&self.listings[book as usize]);
+    }
+
+    /// Reference data come from the first venue, without its name: they are the same on all.
+    fn definition(&mut self, world: &World, event: &Event, instr: u32) {
+        let listed = &world.instruments[instr as usize];
+        let wire = &mut self.wire;
+        wire.begin(0, b'd', event.ts);
+        wire.text(b"48=", &listed.isin);
+        wire.raw(b"22=4\x01");
+        wire.text(b"55=", &listed.symbol);
+        wire.text(b"15=", listed.ccy);
+        wire.decimal(b"969=", units(listed.tick_nano, listed.decimals), listed.decimals);
+        wire.decimal(b"140=", units(listed.nano(listed.reference), listed.decimals), listed.decimals);
+        wire.raw(b"561=1\x01");
+        wire.int(b"5001=", listed.adv as u64);
+        wire.int(b"5002=", listed.tier.into());
+    }
+
+    /// Whether a stop was reported as elected before: one that rests now may be amended like any other.
+    fn was_elected(&self, t: &Terms) -> bool {
+        self.done.contains_key(&(t.oid | ELECTED))
+    }
+
+    fn report(
+        &mut self,
+        world: &World,
+        event: &Event,
+        t: &Terms,
+        kind: u8,
+        fill: Option<(i64, i64, u64, Liq)>,
+    ) {
+        match kind {
+            b'L' => _ = self.done.insert(t.oid | ELECTED, (0, 0)),
+            b'4' | b'F' if t.stop_px.is_some() => {
+                let whole = self.done.get(&t.oid).is_none_or(|d| d.0 == t.qty);
+                if kind == b'4' || whole {
+                    self.done.remove(&(t.oid | ELECTED));
+                }
+            }
+            _ => {}
+        }
+        let (done, value) = self.done.get(&t.oid).copied().unwrap_or_default();
+        self.next_report += 1;
+        let leaves = if kind == b'4' { 0 } else { t.qty - done };
+        let state = match (kind, done, leaves) {
+            (b'4', ..) => b'4',
+            (_, 0, _) => b'0',
+            (.., 0) => b'2',
+            _ => b'1',
+        };
+        let listed = world.listed(t.book);
+        self.wire.begin(world.venue_of(t.book), b'8', event.ts);
+        self.ascii(b"37=", &names::oid_bytes(t.oid));
+        self.wire.id(b"11=", b'C', t.oid);
+        self.wire.id(b"17=", b'E', self.next_report);
+        self.wire.char(b"150=", kind);
+        self.wire.char(b"39=", state);
+        let (parties, capacity) = &self.members[t.member as usize];
+        self.wire.raw(parties);
+        self.wire.raw(&self.listings[t.book as usize]);
+        self.wire.char(b"54=", if t.side == Side::Buy { b'1' } else { b'2' });
+        self.wire.int(b"38=", t.qty as u64);
+        self.wire.char(b"40=", order_type(t.kind));
+        if let Some(px) = t.px {
+            self.wire.decimal(b"44=", units(listed.nano(px), listed.decimals), listed.decimals);
+        }
+        if let Some(px) = t.stop_px.filter(|_| t.kind != OrderKind::Market) {
+            self.wire.decimal(b"99=", units(listed.nano(px), listed.decimals), listed.decimals);
+        }
+        self.wire.text(b"15=", listed.ccy);
+        self.wire.char(b"59=", time_in_force(t.tif));
+        self.wire.raw(capacity);
+        if t.parent != 0 {
+            self.ascii(b"526=", &names::parent_bytes(t.parent));
+        }
+        if let Some((px, qty, match_id, liq)) = fill {
+            self.wire.int(b"32=", qty as u64);
+            self.wire.decimal(b"31=", units(listed.nano(px), listed.decimals), listed.decimals);
+            self.wire.text(b"30=", world.venue_name(t.book));
+            self.wire.char(b"851=", liquidity(liq));
+            self.ascii(b"880=", &names::match_bytes(match_id));
+        }
+        self.wire.int(b"151=", leaves as u64);
+        self.wire.int(b"14=", done as u64);
+        let nano =
+            if done == 0 { 0 } else { i128::from(value) * i128::from(listed.tick_nano) / i128::from(done) };
+        self.wire.decimal(b"6=", units(nano as i64, listed.decimals + 2), listed.decimals + 2);
+        self.wire.time(b"60=", event.ts);
+    }
+
+    fn px(&mut self, world: &World, tag: &[u8], book: u32, px: i64) {
+        let listed = world.listed(book);
+        self.wire.decimal(tag, units(listed.nano(px), listed.decimals), listed.decimals);
+    }
+
+    fn ascii(&mut self, tag: &[u8], value: &[u8]) {
+        self.wire.raw(tag);
+        self.wire.raw(value);
+        self.wire.raw(b"\x01");
+    }
+}
+
+/// Marks an order number, which has 34 bits at most, as one of a stop that was elected.
+const ELECTED: u64 = 1 << 63;
+
+/// Units of 1e-9 as units of 10^-`decimals`, cut.
+fn units(nano: i64, decimals: u32) -> u64 {
+    nano as u64 / 10u64.pow(9 - decimals)
+}
+
+fn order_type(kind: OrderKind) -> u8 {
+    match kind {
+        OrderKind::Market => b'1',
+        OrderKind::Limit => b'2',
+        OrderKind::Stop => b'3',
+        OrderKind::StopLimit => b'4',
+    }
+}
+
+fn time_in_force(tif: Tif) -> u8 {
+    match tif {
+        Tif::Day => b'0',
+        Tif::Ioc => b'3',
+        Tif::Fok => b'4',
+    }
+}
+
+fn liquidity(liq: Liq) -> u8 {
+    match liq {
+        Liq::Passive => b'1',
+        Liq::Aggressive => b'2',
+        Liq::Auction => b'4',
+    }
+}
