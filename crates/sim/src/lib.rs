@@ -2,7 +2,11 @@
 //!
 //! This crate makes input for demonstrations, tests and benchmarks: a market is run from a seed, what happened in it
 //! is written as real bytes of a real format, and beside them stands the *truth*, known because we did it ourselves.
-//! Today it holds one market of three venues and its FIX 4.4 drop copy with planted wash trades.
+//!
+//! There are two of them. [`Sim`] is a whole day: venues, auctions, halts, payments, scenes of eight scenarios, in several
+//! formats; it is told in [`day`]. [`Flow`] is older and smaller, one market of three venues straight to a FIX 4.4 drop copy
+//! with planted wash trades, requests, heartbeats and damage; the rest of this page is about it, and about the convention
+//! of the drop copy that both share.
 //!
 //! ```text
 //!            seed
@@ -106,6 +110,7 @@ mod book;
 pub mod day;
 mod error;
 mod flow;
+mod fx;
 mod market;
 pub mod oracle;
 mod plan;
@@ -118,6 +123,7 @@ pub use book::{Best, Book, Fill, Handle, Incoming, Placed, Side};
 pub use day::{Sim, SimConfig};
 pub use error::Error;
 pub use flow::{Flow, FlowConfig, Noise};
+pub use fx::{Banks, FxConfig, Quote};
 pub use oracle::Arm;
 pub use rng::Rng;
 pub use truth::{Bad, Key, LastBbo, Miss, Scene, SceneLeg, Totals, Truth};

@@ -15,9 +15,8 @@ fn lines(output: &Output) -> Vec<Map<String, Value>> {
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
-    let output = unitape(&[
-        "bench", "tape", "farm", "fix", "fixed", "swift", "store", "watch", "book", "--quick", "--json",
-    ]);
+    let benches = ["tape", "farm", "fix", "fixed", "swift", "store", "watch", "book", "sim"];
+    let output = unitape(&[&["bench"], &benches[..], &["--quick", "--json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let records = lines(&output);
     for record in &records {
@@ -74,6 +73,7 @@ fn every_measurement_has_the_fields_of_the_contract() {
     assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1) && has("swift", "typed", None, 1));
     assert!(["otr", "wash", "spoofing", "three"].iter().all(|case| has("watch", case, None, 1)));
     assert!(has("book", "flow", None, 1) && has("book", "deep", None, 1));
+    assert!(has("sim", "events", None, 1) && has("sim", "frames", None, 1));
 }
 
 /// The input is frozen: a change of the generator would make figures of two days incomparable unnoticed.

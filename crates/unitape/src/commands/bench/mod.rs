@@ -10,6 +10,7 @@ mod fixed;
 mod passes;
 mod record;
 mod render;
+mod sim;
 mod store;
 mod swift;
 mod tape;
@@ -23,7 +24,7 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 8] = [
+const BENCHES: [(&str, &[&str], Bench); 9] = [
     ("tape", &["raw", "rtt", "rtt-load", "one-way", "sustained", "readers20"], tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
@@ -32,6 +33,7 @@ const BENCHES: [(&str, &[&str], Bench); 8] = [
     ("store", &["ingest", "scan", "size"], store::run),
     ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
     ("book", &["flow", "deep"], book::run),
+    ("sim", &["events", "frames"], sim::run),
 ];
 
 type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure>;
@@ -45,7 +47,7 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
 
 Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape),
 fixed (taq taq-to-tape), swift (typed to-tape), store (ingest scan size),
-watch (otr wash spoofing three), book (flow deep).
+watch (otr wash spoofing three), book (flow deep), sim (events frames).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
     /// Benches, or single cases as bench/case [default: all]
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
-            ("tapes", "tape, farm, fix, fixed, swift, store, watch, book"),
+            ("tapes", "tape, farm, fix, fixed, swift, store, watch, book, sim"),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match wanted(name) {

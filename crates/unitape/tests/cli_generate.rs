@@ -1,0 +1,125 @@
+//! `unitape generate market`: its files agree with each other, and come in as anyone's would.
+
+mod common;
+
+use common::{run, run_with_stdin};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+fn generate(dir: &Path, more: &[&str]) -> Value {
+    let fixed =
+        ["generate", "market", "--events", "12000", "--instruments", "40", "--minutes", "120", "--json"];
+    let out = ["--out", dir.to_str().unwrap()];
+    run(fixed.iter().chain(&out).chain(more)).code(0).json()
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    fs::read_to_string(path).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn of_kind<'a>(events: &'a [Value], kinds: &[&str]) -> Vec<&'a Value> {
+    events.iter().filter(|e| kinds.contains(&e["kind"].as_str().unwrap())).collect()
+}
+
+/// A drop copy that tells something else than the events would make every test of a mapping test the simulator. Nothing
+/// may go to quarantine, and every field of an event must come back, but for those that the convention leaves out.
+#[test]
+fn the_drop_copy_makes_the_same_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    let account = generate(&day, &["--format", "events,fix,swift", "--orders"]);
+    let events = lines(&day.join("events.jsonl"));
+    assert_eq!(account["events"], events.len());
+    let (tape, fix) = (dir.path().join("tape"), day.join("market.fix"));
+    let feed = format!("market=fix:fix44-orders:{}", fix.display());
+    let told =
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0).json();
+    assert_eq!((&told["quarantined"], &told["ignored"]), (&0.into(), &0.into()));
+    let kinds =
+        ["ref", "session", "status", "bbo", "trade", "order_new", "order_amend", "order_cancel", "exec"];
+    let wanted = of_kind(&events, &kinds);
+    let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(wanted) {
+        for (name, value) in wanted.as_object().unwrap().iter().filter(|(name, _)| *name != "seq") {
+            assert_eq!(found.get(name), Some(value), "{name}: {found} is not {wanted}");
+        }
+    }
+    let orders = lines(&day.join("orders.jsonl"));
+    assert_eq!(orders.len(), of_kind(&events, &["order_new"]).len(), "every order has its life");
+}
+
+/// Payments lose their seconds on the network and nothing else.
+#[test]
+fn payments_come_back_from_swift() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--format", "events,swift"]);
+    let events = lines(&day.join("events.jsonl"));
+    let wanted = of_kind(&events, &["payment"]);
+    let (tape, file) = (dir.path().join("tape"), day.join("payments.swift"));
+    let feed = format!("payments=swift:swift-mt:{}", file.display());
+    let told =
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0).json();
+    assert_eq!((&told["quarantined"], &told["ignored"]), (&0.into(), &0.into()));
+    let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
+    assert_eq!(found.len(), wanted.len());
+    assert!(found.len() > 500);
+    for (found, wanted) in found.iter().zip(wanted) {
+        for name in ["kind", "msg", "ref", "dr_acct", "cr_acct", "ccy", "amt", "dr_bic", "cr_bic"] {
+            assert_eq!(found[name], wanted[name], "{name}: {found} is not {wanted}");
+        }
+    }
+}
+
+/// The watch must find what the truth says there is, with the numbers of the very events.
+#[test]
+fn the_watch_finds_the_labels() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--plant", "wash=12", "--near-miss", "wash=10"]);
+    let key = |v: &Value| (v["trigger_seq"].as_u64().unwrap(), v["key"].to_string());
+    let truth = lines(&day.join("truth.jsonl"));
+    let labels: Vec<_> = truth.iter().filter(|l| l["rec"] == "label").map(key).collect();
+    let input = day.join("events.jsonl");
+    let alerts = run(["watch", "replay", input.to_str().unwrap(), "--scenario", "wash_trade", "--json"]);
+    let alerts: Vec<_> = alerts.code(0).lines().iter().map(key).collect();
+    assert_eq!((labels.len(), &alerts), (12, &labels));
+    assert_eq!(truth.iter().filter(|l| l["rec"] == "near_miss").count(), 10);
+}
+
+/// A seed that means one thing today and another tomorrow makes every recorded figure worthless.
+#[test]
+fn the_same_options_give_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |name: &str| -> BTreeMap<String, Vec<u8>> {
+        let day = dir.path().join(name);
+        generate(&day, &["--format", "events,fix,swift"]);
+        let files = fs::read_dir(&day).unwrap().map(|f| f.unwrap());
+        files.map(|f| (f.file_name().into_string().unwrap(), fs::read(f.path()).unwrap())).collect()
+    };
+    let (one, two) = (read("one"), read("two"));
+    assert_eq!(
+        one.keys().collect::<Vec<_>>(),
+        ["events.jsonl", "market.fix", "payments.swift", "truth.jsonl"]
+    );
+    assert!(one == two, "one seed, two days");
+    let args =
+        ["generate", "market", "--events", "12000", "--instruments", "40", "--minutes", "120", "--out", "-"];
+    assert!(run_with_stdin(args, b"").code(0).stdout == one["events.jsonl"], "stdout is another day");
+}
+
+/// A typing error must not plant nothing and exit 0.
+#[test]
+fn what_cannot_be_planted_is_said() {
+    let bad = |args: &[&str], code: i32, says: &str| {
+        run(["generate", "market", "--out", "-"].iter().chain(args)).code(code).says(&[says]);
+    };
+    bad(&["--plant", "spofing=3"], 2, "spoofing, layering");
+    bad(&["--plant", "spoofing=many"], 2, "scenario=count");
+    bad(&["--venues", "9"], 1, "venues is 9, not 1 to 6");
+    bad(&["--minutes", "1"], 1, "span_ns");
+    bad(&["--plant", "marking_close=200"], 1, "no instrument is free for another marking_close");
+}
