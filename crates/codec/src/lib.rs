@@ -12,6 +12,7 @@
 //! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`events`] | our own events as JSON Lines |
+//! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!
 //! Every codec takes bytes that are there and says what they are, or how many more it needs; the
 //! caller owns the loop, so the live reader, the file reader and the fuzzer run the same decoder.
@@ -30,6 +31,7 @@
 //!
 //! It opens no files, reads no clock, keeps no session and gives fields no meaning.
 
+pub mod capture;
 pub mod events;
 pub mod fix;
 pub mod fixed;

@@ -26,6 +26,12 @@ pub struct Account {
     pub recovered: u64,
     /// Id that the next source definition gets.
     pub next_source: u32,
+    /// Greatest time of a message that is not late, by event time and by receive time where there is one.
+    pub placed_max: (i64, i64),
+    /// Messages that a merge appended behind their time order.
+    pub late: u64,
+    /// The frames in hand are those of a unit that has begun before.
+    within: Option<bool>,
 }
 
 /// A source as the tape tells it.
@@ -53,8 +59,17 @@ pub struct SourceAccount {
     pub end: bool,
     /// Where the last message behind that mark starts that is on the tape.
     pub last_offset: Option<u64>,
-    /// Ids of its further stretches.
-    pub extents: BTreeMap<u32, u32>,
+    /// Ids of its further definitions, each with the number of its 4 GiB: more of it, or another mapping.
+    pub further: BTreeMap<u32, u32>,
+    /// Id of the definition that its present mapping began with.
+    pub sort_id: u32,
+}
+
+impl SourceAccount {
+    /// The number of the 4 GiB that events with this id of a definition lie in; `None` for another source's.
+    pub fn extent_of(&self, id: u32) -> Option<u32> {
+        if id == self.id { Some(0) } else { self.further.get(&id).copied() }
+    }
 }
 
 /// What a feed's order depends on.
@@ -103,6 +118,9 @@ impl Default for Account {
             raw_bytes: 0,
             recovered: 0,
             next_source: 1,
+            placed_max: (i64::MIN, i64::MIN),
+            late: 0,
+            within: None,
         }
     }
 }
@@ -138,9 +156,23 @@ impl Account {
             Kind::Progress => self.progress(&event),
             kind => {
                 self.by_kind[usize::from(kind as u8 & 63)] += 1;
-                if event.header().flags() & flags::LATE != 0 {
-                    self.recovered += u64::from(event.header().is_last());
+                let (flag, last) = (event.header().flags() & flags::LATE != 0, event.header().is_last());
+                let begins = self.within.is_none();
+                let recovered = match self.within {
+                    Some(recovered) => recovered,
+                    None => flag && self.is_recovered(&event)?,
+                };
+                self.within = Some(recovered).filter(|_| !last);
+                if recovered {
+                    self.recovered += u64::from(last);
                     return Ok(());
+                }
+                if flag {
+                    self.late += u64::from(last);
+                } else if begins {
+                    let ts = event.ts_event();
+                    self.placed_max.0 = self.placed_max.0.max(ts.0);
+                    self.placed_max.1 = self.placed_max.1.max(event.ts_recv().unwrap_or(ts).0);
                 }
                 if kind == Kind::Quarantine {
                     let part = |field| uint(&event, field).unwrap_or(0);
@@ -151,7 +183,7 @@ impl Account {
                     let (source, base) = self.source_mut(event.source())?;
                     let offset = base + u64::from(event.offset());
                     source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
-                    let (quarantined, last) = (kind == Kind::Quarantine, event.header().is_last());
+                    let quarantined = kind == Kind::Quarantine;
                     source.since = source.since.plus(Tally {
                         messages: last.into(),
                         with_events: (last && !quarantined).into(),
@@ -167,7 +199,17 @@ impl Account {
 
     /// Puts what a run has counted in place of what the tape said when it began.
     pub fn settle(&mut self, state: &SourceState) {
-        if let Some(source) = self.sources.iter_mut().find(|s| s.id == state.id) {
+        if state.first_id == 0 {
+            return;
+        }
+        let index = self.sources.iter().position(|s| s.id == state.first_id);
+        let index = index.unwrap_or_else(|| {
+            let (id, feed, file) = (state.first_id, state.feed.clone(), state.file.clone());
+            self.sources.push(SourceAccount { id, feed, file, ..SourceAccount::default() });
+            self.sources.len() - 1
+        });
+        {
+            let source = &mut self.sources[index];
             source.tally = state.tally;
             source.since = Tally::default();
             source.through = state.through;
@@ -224,25 +266,46 @@ impl Account {
     fn define_source(&mut self, event: &Event<'_>) -> Result<(), String> {
         let id = uint(event, Field::Index).unwrap_or(0) as u32;
         let base = uint(event, Field::Base).unwrap_or(0);
+        let of = uint(event, Field::Of).unwrap_or(0) as u32;
         let (feed, file) = (text(event, Field::Feed), text(event, Field::File));
-        self.next_source = self.next_source.max(id + 1);
-        if base > 0 {
-            let first = self.sources.iter_mut().rev().find(|s| s.feed == feed && s.file == file);
+        let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
+        let sort = Sort { format: text(event, Field::Format), mapping: optional(Field::Mapping) };
+        self.next_source = self.next_source.max(id.saturating_add(1));
+        if of > 0 || base > 0 {
+            // Tapes of before `of` name the source by feed and file only.
+            let first = match of {
+                0 => self.sources.iter_mut().rev().find(|s| s.feed == feed && s.file == file),
+                of => self.sources.iter_mut().find(|s| s.id == of),
+            };
             let first = first.ok_or("a further stretch of a source that is not defined")?;
-            first.extents.insert((base >> 32) as u32, id);
+            first.further.insert(id, (base >> 32) as u32);
+            if first.sort != sort {
+                (first.sort, first.sort_id) = (sort, id);
+            }
             return Ok(());
         }
-        let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
         self.sources.push(SourceAccount {
             id,
+            sort_id: id,
             feed,
             file,
             size: uint(event, Field::Size),
             hash: optional(Field::Hash),
-            sort: Sort { format: text(event, Field::Format), mapping: optional(Field::Mapping) },
+            sort,
             ..SourceAccount::default()
         });
         Ok(())
+    }
+
+    /// Whether a late event is one that a retry made of a message in quarantine: its place in the source lies
+    /// before what the tape has of it, where a merge only ever goes on.
+    fn is_recovered(&mut self, event: &Event<'_>) -> Result<bool, String> {
+        if event.source() == 0 {
+            return Ok(true);
+        }
+        let (source, base) = self.source_mut(event.source())?;
+        let offset = base + u64::from(event.offset());
+        Ok(offset < source.through || source.last_offset.is_some_and(|last| offset <= last))
     }
 
     fn progress(&mut self, event: &Event<'_>) -> Result<(), String> {
@@ -277,11 +340,15 @@ impl Account {
         Ok(())
     }
 
-    fn source_mut(&mut self, id: u32) -> Result<(&mut SourceAccount, u64), String> {
+    /// The source that an id of a definition belongs to, and where in it the definition's offsets begin.
+    pub fn source_of(&self, id: u32) -> Option<(&SourceAccount, u64)> {
         // Few sources, and the one in use is the last one mostly.
-        let index = self.sources.iter().rposition(|s| s.id == id || s.extents.values().any(|e| *e == id));
-        let source = &mut self.sources[index.ok_or_else(|| format!("source {id} is not defined"))?];
-        let extent = source.extents.iter().find(|(_, e)| **e == id).map_or(0, |(n, _)| *n);
+        self.sources.iter().rev().find_map(|s| Some((s, u64::from(s.extent_of(id)?) << 32)))
+    }
+
+    fn source_mut(&mut self, id: u32) -> Result<(&mut SourceAccount, u64), String> {
+        let found = self.sources.iter_mut().rev().find_map(|s| Some((s.extent_of(id)?, s)));
+        let (extent, source) = found.ok_or_else(|| format!("source {id} is not defined"))?;
         Ok((source, u64::from(extent) << 32))
     }
 }

@@ -4,10 +4,13 @@
 //! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
 
 use crate::bookkeeping::{Quarantined, quarantine_frame};
+use crate::decode::Sorted;
+use crate::source::SourceFacts;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
+use unitape_codec::capture::Walker;
 use unitape_model::id::PROVISIONAL;
 use unitape_model::{Dict, Dictionary, Refusal, Resolve};
 
@@ -56,6 +59,34 @@ pub struct Block {
     pub claims: Vec<Claim>,
     /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
     pub before: Option<u64>,
+    /// What this block is besides bytes.
+    pub turn: Turn,
+    /// The source that begins with this block, when it was found while running.
+    pub begins: Option<Box<SourceFacts>>,
+    /// Format and mapping to decode it by.
+    pub sorted: Option<Arc<Sorted>>,
+    /// Id of the source that the events were decoded with.
+    pub decoded_as: u32,
+    /// For a capture, the walker as it stands at the first byte.
+    pub walker: Option<Walker>,
+    /// When the bytes were received: end of a stretch in the source and nanoseconds since 1970, in order.
+    pub times: Vec<(u64, i64)>,
+    /// Memory for a packet's payload, or for the arena written anew.
+    pub payload: Vec<u8>,
+    /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
+    pub in_packet: bool,
+}
+
+/// What a block brings to the sequencer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turn {
+    /// Bytes of a source.
+    #[default]
+    Bytes,
+    /// Nothing: time has passed, and the merge may have waited long enough.
+    Tick,
+    /// Nothing: the feed brings no more in this run.
+    FeedEnd,
 }
 
 /// A header or trailer says how many messages its source has.
@@ -98,6 +129,8 @@ pub enum What {
     Maybe { run: u32 },
     /// A message, or garbage, that went into quarantine.
     Quarantine,
+    /// What follows in this source is decoded by another mapping.
+    Switch,
     /// The source has been consumed through `offset`; the tally of this index is the account so far.
     #[allow(missing_docs)]
     Progress { tally: u32, end: bool },
@@ -244,7 +277,7 @@ impl Block {
     /// [`PROGRESS_BYTES`].
     #[inline]
     pub fn progress(&mut self, start: u64, end: u64) {
-        if start / PROGRESS_BYTES != end / PROGRESS_BYTES {
+        if start / PROGRESS_BYTES != end / PROGRESS_BYTES && !self.in_packet {
             self.mark_progress(end, false);
         }
     }
@@ -256,6 +289,24 @@ impl Block {
         self.tallies.push(self.tally);
         self.index.open_runs = self.runs.len();
         self.push(through, NO_TS, (0, 0), What::Progress { tally, end });
+    }
+
+    /// Puts a unit before all others that says: from here on another mapping decodes this source.
+    pub fn begin_with_switch(&mut self) {
+        self.units.insert(
+            0,
+            Unit {
+                offset: self.base,
+                ts: NO_TS,
+                end: 0,
+                fixups_end: 0,
+                raw_end: 0,
+                events: 0,
+                length: 0,
+                what: What::Switch,
+            },
+        );
+        self.runs.iter_mut().for_each(|r| r.units_before += 1);
     }
 
     /// The message of this unit did not become events after all: the account of the block, and of the marks

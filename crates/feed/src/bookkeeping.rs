@@ -14,10 +14,20 @@ pub fn define_frame(out: &mut Vec<u8>, dict: Dict, id: u32, name: &str) {
     e.finish(0).expect("a definition is short");
 }
 
-/// The definition of a source, or of one more 4 GiB of it.
-pub fn source_frame(out: &mut Vec<u8>, id: u32, feed: &str, facts: &SourceFacts, sort: &Sort, base: u64) {
+/// The definition of a source; or, of the source whose first definition is `of`, one more 4 GiB or another mapping.
+pub fn source_frame(
+    out: &mut Vec<u8>,
+    (id, of): (u32, u32),
+    feed: &str,
+    facts: &SourceFacts,
+    sort: &Sort,
+    base: u64,
+) {
     let mut e = EventBuilder::begin(out, Kind::Source, UnixNanos(0));
     set(&mut e, Field::Index, Value::UInt(id.into()));
+    if of != 0 {
+        set(&mut e, Field::Of, Value::UInt(of.into()));
+    }
     set(&mut e, Field::Base, Value::UInt(base));
     if let Some(size) = facts.size {
         set(&mut e, Field::Size, Value::UInt(size));

@@ -8,17 +8,23 @@
 //! The stages are those of [`unitape_ring::farm`]; block *i* is worker *i mod W*'s all the way.
 
 use crate::account::{Account, SourceAccount, Summary};
-use crate::block::Block;
+use crate::block::{Block, Turn};
 use crate::bookkeeping::source_frame;
-use crate::decode::{Decoder, Format};
+use crate::decode::{Decoder, Format, How, Sorted};
 use crate::error::Error;
 use crate::feed_state::{FeedState, Sort, SourceState};
+use crate::folder::{self, Folder};
+use crate::intake::{FeedIntake, Intake, Live, Supply};
 use crate::quarantine::RawLog;
-use crate::sequence::{Counters, PieceBuffer, Plan, Sequencer};
-use crate::source::{Feed, Intake, Pending, SourceFacts, is_stdin};
+use crate::run::{Input, RunFeed};
+use crate::sequence::{Counters, Patience, PieceBuffer, Plan, Sequencer};
+use crate::source::{Feed, Pending, SourceFacts, is_stdin};
+use crate::stats::Stats;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use unitape_model::{Dictionary, Header, flags};
 use unitape_ring::farm::{self, Claim, Ending, Farm};
 use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
@@ -87,52 +93,116 @@ pub struct Outcome {
 /// When an input cannot be read, is not what the tape says it was, or the tape refuses. What was committed
 /// stays, and another run goes on from there.
 pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
-    if options.workers == 0 {
-        return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
-    }
-    // Places in a block are 32 bits wide, and events are larger than the bytes that they come from.
-    if !(64..=BLOCK_BYTES_MAX).contains(&options.block_bytes) {
-        let what = format!("64 to {BLOCK_BYTES_MAX}");
-        return Err(Error::Config { origin: "--block-bytes".to_owned(), what });
-    }
     if options.feeds.iter().flat_map(|f| &f.files).filter(|path| is_stdin(path)).count() > 1 {
         return Err(Error::Config {
             origin: "-".to_owned(),
             what: "stdin can be one source only".to_owned(),
         });
     }
-    let facts: Vec<Vec<SourceFacts>> = options
+    let feeds = options.feeds.into_iter();
+    let feeds = feeds
+        .map(|f| RunFeed { how: receive_times(), ..RunFeed::new(f.name, f.format, Input::Files(f.files)) });
+    let setup = Setup {
+        feeds: feeds.collect(),
+        workers: options.workers,
+        block_bytes: options.block_bytes,
+        tape: options.tape,
+        stop: options.stop,
+        progress: options.progress,
+        scan: Duration::ZERO,
+        wait: None,
+        live: None,
+    };
+    engine(dir, setup)
+}
+
+/// The receive times of captures go into the events.
+fn receive_times() -> How {
+    How { receive_times: true, ..How::default() }
+}
+
+/// What the engine runs, however it was asked for.
+pub struct Setup<'a> {
+    /// The feeds; ties in time go to the earlier one.
+    pub feeds: Vec<RunFeed>,
+    /// Worker threads.
+    pub workers: usize,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// When up, no block is claimed any more.
+    pub stop: Option<&'a AtomicBool>,
+    /// What has been done so far.
+    pub progress: Arc<Progress>,
+    /// How often a directory is looked at.
+    pub scan: Duration,
+    /// How long a merge waits for a feed that has nothing at hand.
+    pub wait: Option<Duration>,
+    /// For a run that goes on until it is stopped.
+    pub live: Option<Live>,
+}
+
+/// Runs feeds onto the tape in `dir`.
+///
+/// # Errors
+/// As [`consolidate`].
+pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
+    if setup.workers == 0 {
+        return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
+    }
+    // Places in a block are 32 bits wide, and events are larger than the bytes that they come from.
+    if !(64..=BLOCK_BYTES_MAX).contains(&setup.block_bytes) {
+        let what = format!("64 to {BLOCK_BYTES_MAX}");
+        return Err(Error::Config { origin: "--block-bytes".to_owned(), what });
+    }
+    let facts: Vec<Vec<SourceFacts>> = setup
         .feeds
         .iter()
-        .map(|f| f.files.iter().map(|path| SourceFacts::of(path)).collect())
+        .map(|f| f.files().iter().map(|path| SourceFacts::of(path)).collect())
         .collect::<Result<_, _>>()?;
     let id = match Reader::open(dir, Start::End) {
         Ok(reader) => reader.id(),
-        Err(_) => tape_id(&options.feeds, &facts),
+        Err(_) => tape_id(&setup.feeds, &facts),
     };
-    let (mut writer, _) = Writer::open(dir, id, options.tape.clone())?;
+    let (mut writer, _) = Writer::open(dir, id, setup.tape.clone())?;
     let mut account = Account::of(dir)?;
     let raw = RawLog::open(dir, account.raw_bytes)?;
     let before = account.summary().messages;
 
-    let mut consolidation = Consolidation { sources: Vec::new() };
+    let mut consolidation = Consolidation { sources: Vec::new(), how: Vec::new() };
     let mut intake = Vec::new();
     let mut states = Vec::new();
-    for (feed, facts) in options.feeds.iter().zip(&facts) {
-        let (state, pending) = open_feed(feed, facts, &mut account, &mut writer)?;
-        let left: u64 =
-            pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
-        options.progress.bytes_total.fetch_add(left, std::sync::atomic::Ordering::Relaxed);
-        intake.push((feed.format.clone(), pending, state.outstanding()));
+    for (feed, facts) in setup.feeds.iter().zip(&facts) {
+        let (state, supply) = match feed.folder() {
+            None => open_feed(feed, facts, &mut account, &mut writer)?,
+            Some((path, sort)) => open_folder(feed, path, sort, &account, setup.scan),
+        };
+        if let Supply::Static(pending) = &supply {
+            let left: u64 =
+                pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
+            setup.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
+        }
+        let sorted = Sorted::new(feed.format.clone(), 0);
+        intake.push(FeedIntake::new(sorted, supply, state.outstanding(), setup.scan));
         consolidation.sources.push(state.sources.iter().map(|s| s.id).collect());
+        consolidation.how.push(feed.how.clone());
         states.push(state);
     }
-    let counters = options.progress.counters.clone();
+    let stats = setup.live.as_ref().map(|live| live.stats.clone());
+    if let Some(stats) = &stats {
+        tell_places(stats, &states);
+    }
+    let counters = setup.progress.counters.clone();
     let names = account.dictionary.clone();
-    let sequencer = Sequencer::new(writer, raw, names, account.next_source, states, counters);
-    let workers = (0..options.workers)
+    let by_receive_time = setup.feeds.iter().any(|f| f.how.by_receive_time);
+    let placed_max = if by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
+    let order = (Patience::new(setup.wait), placed_max);
+    let sequencer = Sequencer::new((writer, raw), names, account.next_source, states, counters, order, stats);
+    let workers = (0..setup.workers)
         .map(|_| {
-            let decoders = options.feeds.iter().map(|f| f.format.decoder()).collect::<Result<_, _>>()?;
+            let decoder = |f: &RunFeed| Ok((0, f.format.decoder()?));
+            let decoders = setup.feeds.iter().map(decoder).collect::<Result<_, Error>>()?;
             Ok(Worker {
                 decoders,
                 known: sequencer.dictionary().clone(),
@@ -142,15 +212,21 @@ pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
             })
         })
         .collect::<Result<Vec<_>, Error>>()?;
-    let intake = Intake::new(intake, options.block_bytes, options.progress.bytes.clone());
-    let farm_options = farm::Options { stop: options.stop, name: "decode", ..farm::Options::default() };
+    let live = setup.live.is_some();
+    let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
+    let farm_options = farm::Options { stop: setup.stop, name: "decode", ..farm::Options::default() };
     let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
         unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
         other => Error::Config { origin: "--workers".to_owned(), what: other.to_string() },
     })?;
-    done.sequencer.settle(&mut account);
-    done.sequencer.close()?;
+    let mut sequencer = done.sequencer;
+    if live && let Some(plan) = sequencer.flush()? {
+        // What the merge still held is of all that was received.
+        plan.carry_out()?;
+    }
+    sequencer.settle(&mut account);
+    sequencer.close()?;
     if done.ending == Ending::Stopped {
         // Blocks may be on the tape in part, and what is there is what counts.
         account = Account::of(dir)?;
@@ -159,16 +235,46 @@ pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
     Ok(Outcome { fresh_messages: summary.messages.saturating_sub(before), summary, ending: done.ending })
 }
 
+/// Tells how far the feeds were when the run began.
+fn tell_places(stats: &Stats, states: &[FeedState]) {
+    for (stats, state) in stats.feeds.iter().zip(states) {
+        let read: u64 = state.sources.iter().map(|s| s.through).sum();
+        stats.read_bytes.store(read, Ordering::Relaxed);
+    }
+}
+
 /// What all workers share.
 struct Consolidation {
-    /// Ids of the source definitions, by feed and source.
+    /// Ids of the source definitions, by feed and source, of those known when the run began.
     sources: Vec<Vec<u32>>,
+    /// How to decode, by feed.
+    how: Vec<How>,
+}
+
+impl Consolidation {
+    /// Decodes a block by the mapping that it came with.
+    fn decode(&self, worker: &mut Worker, block: &mut Block) -> Result<(), Error> {
+        if block.turn != Turn::Bytes {
+            block.reset();
+            return Ok(());
+        }
+        // A source that was found meanwhile gets its id when its first message is placed.
+        let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
+        block.decoded_as = source;
+        let (generation, decoder) = &mut worker.decoders[block.feed];
+        if let Some(sorted) = block.sorted.as_ref().filter(|s| s.generation != *generation) {
+            *decoder = sorted.format.decoder()?;
+            *generation = sorted.generation;
+        }
+        decoder.decode(block, source, &worker.known, &self.how[block.feed]);
+        Ok(())
+    }
 }
 
 /// What one thread owns.
 struct Worker {
-    /// One per feed.
-    decoders: Vec<Decoder>,
+    /// One per feed, with the generation of its mapping.
+    decoders: Vec<(u64, Decoder)>,
     /// Its snapshot of the names.
     known: Dictionary,
     /// How many definitions the snapshot has.
@@ -191,15 +297,14 @@ impl Farm for Consolidation {
         &self,
         intake: &mut Intake,
         worker: &mut Worker,
-        _claim: Claim<'_>,
+        claim: Claim<'_>,
     ) -> Result<Option<Box<Block>>, Error> {
         let mut block = worker.spares.pop().unwrap_or_default();
-        Ok(intake.fill(&mut block)?.then_some(block))
+        Ok(intake.fill(&mut block, claim)?.then_some(block))
     }
 
     fn work(&self, worker: &mut Worker, mut block: Box<Block>) -> Result<Box<Block>, Error> {
-        let source = self.sources[block.feed][block.source];
-        worker.decoders[block.feed].decode(&mut block, source, &worker.known);
+        self.decode(worker, &mut block)?;
         Ok(block)
     }
 
@@ -212,16 +317,15 @@ impl Farm for Consolidation {
         if let Some(buffer) = worker.pieces.take() {
             sequencer.recycle(buffer);
         }
+        sequencer.begin(&mut block);
         let feed = sequencer.feed(block.feed);
-        if feed.misses(&block) {
+        if block.turn == Turn::Bytes && feed.misses(&block) {
             // The cut was wrong: what the block before left over belongs here.
             feed.join_leftover(&mut block);
-            let source = self.sources[block.feed][block.source];
-            worker.decoders[block.feed].decode(&mut block, source, &worker.known);
+            self.decode(worker, &mut block)?;
         }
-        if sequencer.feed(block.feed).miscounts(&mut block) {
-            let source = self.sources[block.feed][block.source];
-            worker.decoders[block.feed].decode(&mut block, source, &worker.known);
+        if block.turn == Turn::Bytes && sequencer.feed(block.feed).miscounts(&mut block) {
+            self.decode(worker, &mut block)?;
         }
         let plan = sequencer.take(block)?;
         sequencer.publish(&mut worker.known, &mut worker.seen);
@@ -241,16 +345,16 @@ impl Farm for Consolidation {
 
 /// Finds the feed's sources on the tape, defines those it does not have, and says which are to be read.
 fn open_feed(
-    feed: &Feed,
+    feed: &RunFeed,
     facts: &[SourceFacts],
     account: &mut Account,
     writer: &mut Writer,
-) -> Result<(FeedState, Vec<Pending>), Error> {
+) -> Result<(FeedState, Supply), Error> {
     let sort = Sort { format: feed.format.name().to_owned(), mapping: feed.format.mapping() };
     let mut states = Vec::new();
-    let mut pending = Vec::new();
+    let mut pending = VecDeque::new();
     let mut taken: Vec<u32> = Vec::new();
-    for (index, (path, facts)) in feed.files.iter().zip(facts).enumerate() {
+    for (index, (path, facts)) in feed.files().iter().zip(facts).enumerate() {
         let known = account.sources.iter().find(|s| {
             // A stream without a hash (stdin, a pipe) is another one each time.
             s.feed == feed.name && s.file == facts.file && !taken.contains(&s.id) && facts.hash.is_some()
@@ -267,6 +371,7 @@ fn open_feed(
             None => {
                 let source = SourceAccount {
                     id: account.next_source,
+                    sort_id: account.next_source,
                     feed: feed.name.clone(),
                     file: facts.file.clone(),
                     size: facts.size,
@@ -276,7 +381,7 @@ fn open_feed(
                 };
                 account.next_source += 1;
                 let mut frame = Vec::new();
-                source_frame(&mut frame, source.id, &feed.name, facts, &sort, 0);
+                source_frame(&mut frame, (source.id, 0), &feed.name, facts, &sort, 0);
                 Header::read(&frame).with_flags(flags::LAST).write(&mut frame);
                 writer.append(&frame)?;
                 account.sources.push(source.clone());
@@ -286,25 +391,48 @@ fn open_feed(
         taken.push(source.id);
         if !source.end {
             let (path, from, size) = (path.clone(), source.through, facts.size);
-            pending.push(Pending { index, path, from, size });
+            pending.push_back(Pending { index, path, from, size, first: None });
         }
-        states.push(SourceState {
-            id: source.id,
-            extents: source.extents,
-            tally: source.tally,
-            seen: source.tally.messages,
-            through: source.through,
-            end: source.end,
-            on_tape_through: source.last_offset,
-            feed: source.feed,
-            file: source.file,
-            sort: source.sort,
-        });
+        states.push(SourceState::of(&source));
     }
+    let open = pending.len();
+    Ok((feed_state(feed, account, states, (false, open)), Supply::Static(pending)))
+}
+
+/// Finds what the tape knows of a directory's sources.
+fn open_folder(
+    feed: &RunFeed,
+    dir: &Path,
+    kind: folder::Sort,
+    account: &Account,
+    scan: Duration,
+) -> (FeedState, Supply) {
+    let sort = Sort { format: feed.format.name().to_owned(), mapping: feed.format.mapping() };
+    let (mut states, mut known) = (Vec::new(), Vec::new());
+    for (index, source) in account.sources.iter().filter(|s| s.feed == feed.name).enumerate() {
+        let mut state = SourceState::of(source);
+        if !source.end && source.sort != sort {
+            // The mapping was changed while nothing ran: it holds from where the tape ends.
+            state.switch(sort.clone());
+        }
+        let (path, from) = (dir.join(&source.file), source.through);
+        known.push((Pending { index, path, from, size: None, first: source.hash.clone() }, source.end));
+        states.push(state);
+    }
+    let folder = Folder::new(dir.to_owned(), kind, known, scan);
+    (feed_state(feed, account, states, (true, 1)), Supply::Folder(Box::new(folder)))
+}
+
+fn feed_state(
+    feed: &RunFeed,
+    account: &Account,
+    states: Vec<SourceState>,
+    (grows, open): (bool, usize),
+) -> FeedState {
     let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
     let running_max = order.running_max.unwrap_or(crate::block::NO_TS);
-    let open = pending.len();
-    Ok((FeedState::new(states, (running_max, order.sessions), open, Arc::default()), pending))
+    let name = (feed.name.clone(), grows);
+    FeedState::new(name, states, (running_max, order.sessions), open, Arc::default())
 }
 
 fn changed(source: &SourceAccount, what: &str) -> Error {
@@ -312,7 +440,7 @@ fn changed(source: &SourceAccount, what: &str) -> Error {
 }
 
 /// The same input gives the same identity.
-fn tape_id(feeds: &[Feed], facts: &[Vec<SourceFacts>]) -> TapeId {
+fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {
         hasher.update(&(text.len() as u64).to_le_bytes());

@@ -1,11 +1,14 @@
 //! The decoders behind one face: a block of bytes becomes a block of events.
 
 use crate::block::Block;
+use crate::capture::{self, Select};
 use crate::error::Error;
+use crate::feed_state::Sort;
 use crate::fix::FixDecoder;
 use crate::fixed::{FixedDecoder, layout};
 use crate::jsonl;
 use crate::mapping::Mapping;
+use crate::stamp;
 use crate::swift::SwiftDecoder;
 use std::sync::Arc;
 use unitape_codec::fix::Framer;
@@ -32,6 +35,36 @@ pub enum Format {
     Swift(Box<Mapping>),
     /// Events as JSON Lines.
     Events,
+}
+
+/// A format with its mapping, and which one of those that a feed has had in this run.
+#[derive(Clone, Debug)]
+pub struct Sorted {
+    /// What the bytes are.
+    pub format: Format,
+    /// The same, as source definitions tell it.
+    pub sort: Sort,
+    /// 0 for the one that the run began with.
+    pub generation: u64,
+}
+
+impl Sorted {
+    /// A format as the first one of a run, or a later one.
+    pub fn new(format: Format, generation: u64) -> Self {
+        let sort = Sort { format: format.name().to_owned(), mapping: format.mapping() };
+        Self { format, sort, generation }
+    }
+}
+
+/// How a feed's blocks are decoded, its format apart.
+#[derive(Clone, Debug, Default)]
+pub struct How {
+    /// Which packets of a capture are the feed's.
+    pub select: Select,
+    /// Receive times go into the events.
+    pub receive_times: bool,
+    /// Feeds are merged by receive time, not by event time.
+    pub by_receive_time: bool,
 }
 
 /// A decoder; one per worker and feed.
@@ -170,17 +203,30 @@ pub fn check(mapping: &Mapping) -> Result<(), Error> {
 
 impl Decoder {
     /// Decodes all whole messages of `block`; at the end of the source everything.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary, how: &How) {
         block.reset();
+        match block.walker.take() {
+            Some(walker) => {
+                let mut at_start = walker.clone();
+                capture::decode(self, block, (source, known), (&mut at_start, &how.select));
+                block.walker = Some(walker);
+            }
+            None => self.stretch(block, source, known),
+        }
+        if block.eof {
+            block.decoded = block.bytes.len();
+            block.mark_progress(block.base + block.bytes.len() as u64, true);
+        }
+        stamp::receive_times(block, how);
+    }
+
+    /// Decodes a stretch of messages, behind what the block has already.
+    pub fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         match self {
             Decoder::Fix(d) => d.decode(block, source, known),
             Decoder::Fixed(d) => d.decode(block, source, known),
             Decoder::Swift(d) => d.decode(block, source, known),
             Decoder::Events => jsonl::decode(block, source, known),
-        }
-        if block.eof {
-            block.decoded = block.bytes.len();
-            block.mark_progress(block.base + block.bytes.len() as u64, true);
         }
     }
 }

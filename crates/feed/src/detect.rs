@@ -3,9 +3,9 @@
 use crate::decode::Format;
 use crate::error::Error;
 use crate::mapping::Mapping;
-use std::fs::File;
-use std::io::Read;
+use crate::open::first_bytes;
 use std::path::Path;
+use unitape_codec::capture::is_capture;
 use unitape_codec::fixed::{Decoder, Next};
 use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
 
@@ -16,7 +16,6 @@ const LOOK_BYTES: u64 = 64 << 10;
 /// # Errors
 /// When it cannot be read, or is nothing we know; the error shows what stands there.
 pub fn detect(path: &Path) -> Result<Format, Error> {
-    let mut head = Vec::new();
     let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
     let meta = std::fs::metadata(path).map_err(fail)?;
     if meta.is_dir() {
@@ -30,8 +29,15 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
         let seen = "a pipe or device, which can be read only once".to_owned();
         return Err(Error::Unrecognised { path: path.to_owned(), seen });
     }
-    let read = File::open(path).and_then(|f| f.take(LOOK_BYTES).read_to_end(&mut head));
-    read.map_err(fail)?;
+    let head = match first_bytes(path, LOOK_BYTES) {
+        Ok(head) => head,
+        // A file that cannot be read says so itself; what cannot be unpacked is none that we know.
+        Err(e) if e.raw_os_error().is_some() => return Err(fail(e)),
+        Err(e) => {
+            let seen = format!("gzip or zstd that cannot be unpacked: {e}");
+            return Err(Error::Unrecognised { path: path.to_owned(), seen });
+        }
+    };
     recognise(&head).ok_or_else(|| Error::Unrecognised { path: path.to_owned(), seen: seen(&head) })
 }
 
@@ -102,8 +108,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 fn seen(head: &[u8]) -> String {
     match head {
         [] => "the file is empty".to_owned(),
-        [0x1f, 0x8b, ..] => "gzip; unpack it first".to_owned(),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd; unpack it first".to_owned(),
+        _ if is_capture(head) => "a capture; say what its packets hold".to_owned(),
         _ if head.iter().all(|b| *b == 0) => "nothing but zeros".to_owned(),
         _ => format!("it begins with \"{}\"", head[..head.len().min(24)].escape_ascii()),
     }

@@ -55,6 +55,24 @@ pub enum Error {
         /// What differs.
         what: String,
     },
+    /// A file that was being read, or is to be read on, is another one now.
+    #[error("{file}: {what}; what was read before is on the tape, what is there now is not read")]
+    SourceReplaced {
+        /// The file.
+        file: String,
+        /// What differs.
+        what: String,
+    },
+    /// A socket.
+    #[error("{address}: cannot {what}: {source}")]
+    Socket {
+        /// Where it was to be.
+        address: String,
+        /// What was being done.
+        what: &'static str,
+        /// The system's word.
+        source: std::io::Error,
+    },
     /// The quarantine's raw log.
     #[error("{}: {source}", path.display())]
     Raw {

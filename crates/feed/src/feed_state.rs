@@ -1,6 +1,9 @@
 //! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
 
+use crate::account::SourceAccount;
 use crate::block::{Block, Fixup, Tally};
+use crate::bookkeeping::source_frame;
+use crate::source::SourceFacts;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -9,6 +12,12 @@ use unitape_model::Dict;
 /// What the sequencer keeps of a feed.
 #[derive(Debug)]
 pub struct FeedState {
+    /// Its name.
+    pub name: String,
+    /// Its sources are found while it runs.
+    pub grows: bool,
+    /// Messages that came behind their time order.
+    pub late: u64,
     /// Sources in order.
     pub sources: Vec<SourceState>,
     /// Blocks decoded and not yet wholly on the tape.
@@ -23,8 +32,16 @@ pub struct FeedState {
     pub running_max: i64,
     /// Greatest sequence of each session.
     pub sessions: Sessions,
-    /// Sources still to come or not yet ended.
+    /// Sources still to come or not yet ended; a feed whose sources are found while it runs counts as one.
     pub open_sources: usize,
+    /// Brings nothing more in this run, whatever is open.
+    pub closed: bool,
+    /// The merge has waited for it long enough; until it brings something again.
+    pub quiet: bool,
+    /// When the leftover bytes were received.
+    pub leftover_times: Vec<(u64, i64)>,
+    /// The account of all of its sources, of the blocks that are wholly on the tape.
+    pub total: Tally,
     /// Blocks claimed and not yet wholly on the tape; the intake looks at it.
     pub outstanding: Arc<AtomicU64>,
 }
@@ -32,9 +49,13 @@ pub struct FeedState {
 /// What the sequencer keeps of a source.
 #[derive(Clone, Debug, Default)]
 pub struct SourceState {
-    /// Id of its definition.
+    /// Id of its first definition; 0 while it has none.
+    pub first_id: u32,
+    /// Id of the definition in use, for its first 4 GiB.
     pub id: u32,
-    /// Id of the definition of each further 4 GiB.
+    /// The definition in use is on the tape.
+    pub defined: bool,
+    /// Id of the definition in use of each further 4 GiB.
     pub extents: BTreeMap<u32, u32>,
     /// Its account so far.
     pub tally: Tally,
@@ -50,6 +71,10 @@ pub struct SourceState {
     pub feed: String,
     /// File name.
     pub file: String,
+    /// Bytes, where they are known.
+    pub size: Option<u64>,
+    /// Its hash, or that of its first message.
+    pub hash: Option<String>,
     /// Format and mapping.
     pub sort: Sort,
 }
@@ -64,6 +89,28 @@ pub struct Sort {
 }
 
 impl SourceState {
+    /// What the tape says of a source.
+    pub fn of(source: &SourceAccount) -> Self {
+        let ids = source.further.range(source.sort_id..);
+        let id = ids.clone().find(|(_, extent)| **extent == 0).map_or(source.id, |(id, _)| *id);
+        Self {
+            first_id: source.id,
+            id,
+            defined: true,
+            extents: ids.filter(|(_, extent)| **extent != 0).map(|(id, extent)| (*extent, *id)).collect(),
+            tally: source.tally,
+            seen: source.tally.messages,
+            through: source.through,
+            end: source.end,
+            on_tape_through: source.last_offset,
+            feed: source.feed.clone(),
+            file: source.file.clone(),
+            size: source.size,
+            hash: source.hash.clone(),
+            sort: source.sort.clone(),
+        }
+    }
+
     /// Id of the definition of a further 4 GiB, and whether it is given just now.
     pub fn extent(&mut self, extent: u32, next: &mut u32) -> (u32, bool) {
         if let Some(id) = self.extents.get(&extent) {
@@ -74,6 +121,48 @@ impl SourceState {
         self.extents.insert(extent, id);
         (id, true)
     }
+
+    /// Writes the definition of a further 4 GiB.
+    pub fn extent_frame(&self, id: u32, offset: u64, out: &mut Vec<u8>) {
+        let facts = SourceFacts { file: self.file.clone(), size: None, hash: None };
+        source_frame(out, (id, self.first_id), &self.feed, &facts, &self.sort, offset >> 32 << 32);
+    }
+
+    /// Writes its definition: the first one, told apart by its first message at `offset`, or a further one
+    /// after the mapping changed.
+    pub fn define(&mut self, next: &mut u32, (offset, first): (u64, &[u8]), out: &mut Vec<u8>) {
+        let id = *next;
+        *next += 1;
+        self.defined = true;
+        let extent = (offset >> 32) as u32;
+        if self.first_id == 0 {
+            self.first_id = id;
+            self.id = id;
+            if self.hash.is_none() && !first.is_empty() {
+                self.hash = Some(first_message_hash(offset, first));
+            }
+            let facts = SourceFacts { file: self.file.clone(), size: self.size, hash: self.hash.clone() };
+            source_frame(out, (id, 0), &self.feed, &facts, &self.sort, 0);
+        } else {
+            match extent {
+                0 => self.id = id,
+                _ => _ = self.extents.insert(extent, id),
+            }
+            self.extent_frame(id, offset, out);
+        }
+    }
+
+    /// What comes now is decoded by another mapping, and gets a definition of its own.
+    pub fn switch(&mut self, sort: Sort) {
+        self.sort = sort;
+        self.defined = false;
+        self.extents.clear();
+    }
+}
+
+/// What tells a source apart whose end is not known when it begins: the place and hash of its first message.
+pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
+    format!("first:{offset}+{}:{}", message.len(), &blake3::hash(message).to_hex()[..32])
 }
 
 /// How far the first block of a feed's queue has been taken.
@@ -108,12 +197,17 @@ impl Cursor {
 impl FeedState {
     /// A feed with its sources, of which `open_sources` are still to be read.
     pub fn new(
+        (name, grows): (String, bool),
         sources: Vec<SourceState>,
         (running_max, sessions): (i64, Sessions),
         open_sources: usize,
         outstanding: Arc<AtomicU64>,
     ) -> Self {
+        let total = sources.iter().fold(Tally::default(), |sum, s| sum.plus(s.tally));
         Self {
+            name,
+            grows,
+            late: 0,
             sources,
             queue: VecDeque::new(),
             cursor: Cursor::default(),
@@ -122,6 +216,10 @@ impl FeedState {
             running_max,
             sessions,
             open_sources,
+            closed: false,
+            quiet: false,
+            leftover_times: Vec::new(),
+            total,
             outstanding,
         }
     }
@@ -152,6 +250,7 @@ impl FeedState {
             apply_runs(block, &mut self.cursor.run, block.runs.len(), &mut self.sessions);
             let state = &mut self.sources[block.source];
             state.tally = state.tally.plus(block.tally);
+            self.total = self.total.plus(block.tally);
             block.done = true;
             self.cursor = Cursor::default();
         }
@@ -177,6 +276,24 @@ impl FeedState {
         self.leftover.append(&mut block.bytes);
         std::mem::swap(&mut self.leftover, &mut block.bytes);
         self.leftover.clear();
+        if !self.leftover_times.is_empty() {
+            self.leftover_times.append(&mut block.times);
+            self.leftover_times.dedup();
+            std::mem::swap(&mut self.leftover_times, &mut block.times);
+            self.leftover_times.clear();
+        }
+    }
+
+    /// Keeps what the block did not decode, for the next one.
+    pub fn keep_leftover(&mut self, block: &Block) {
+        // It belongs to the same source: at its end a block is decoded whole.
+        self.leftover.extend_from_slice(&block.bytes[block.decoded..]);
+        self.leftover_times.clear();
+        if !self.leftover.is_empty() {
+            self.leftover_times.extend_from_slice(&block.times);
+        }
+        self.expected =
+            if block.eof { None } else { Some((block.source, block.base + block.bytes.len() as u64)) };
     }
 }
 

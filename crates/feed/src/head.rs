@@ -3,8 +3,7 @@
 use crate::block::Block;
 use crate::decode::Format;
 use crate::error::Error;
-use std::fs::File;
-use std::io::Read;
+use crate::open::first_bytes;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +21,8 @@ impl Head {
     /// When a run goes on in the middle of a source and its start cannot be read.
     pub fn give(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
         let most = format.head_bytes();
-        if most == 0 {
+        // What stands at the start of a capture is not of the format; each packet begins anew.
+        if most == 0 || block.walker.is_some() {
             return Ok(());
         }
         let known = self.of.as_ref().filter(|(source, _)| *source == block.source && block.base > 0);
@@ -30,9 +30,9 @@ impl Head {
             Some((_, head)) => head.clone(),
             None if block.base == 0 => Arc::from(format.head(&block.bytes)),
             None => {
-                let mut bytes = Vec::new();
-                let read = File::open(path).and_then(|f| f.take(most as u64).read_to_end(&mut bytes));
-                read.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
+                let read = first_bytes(path, most as u64);
+                let bytes =
+                    read.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
                 Arc::from(format.head(&bytes))
             }
         };

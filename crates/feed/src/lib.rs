@@ -8,13 +8,17 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `source` | feeds, their files, the intake that cuts them into blocks |
+//! | `source`, `folder`, `open` | files, directories that grow, what they hold: plain, compressed, captures |
+//! | `intake` | cuts them into blocks |
+//! | `receive`, `journal` | sockets and pipes, written down as they come |
 //! | `block` | a stretch of bytes and the events made of it |
 //! | `decode`, `fix`, `fixed`, `swift`, `jsonl` | bytes to events, by format |
 //! | `head` | the first bytes of a source, for blocks that begin further on |
+//! | `capture`, `stamp` | payloads out of packets, receive times into events |
 //! | `mapping` | how a message becomes events, in TOML |
 //! | `sequence`, `feed_state`, `bookkeeping` | ids, definitions, merge, place on the tape |
-//! | `consolidate` | all of it, on any number of workers |
+//! | `consolidate`, `run` | all of it, on any number of workers, once or until it is stopped |
+//! | `merge` | tapes of one feed each become one tape |
 //! | `account` | what stands on a tape, every message accounted for |
 //! | `quarantine` | what could not become events |
 //! | `detect` | what a file is, by its content |
@@ -34,6 +38,7 @@
 pub mod account;
 pub mod block;
 mod bookkeeping;
+mod capture;
 mod consolidate;
 mod decode;
 mod detect;
@@ -41,31 +46,61 @@ mod error;
 mod feed_state;
 mod fix;
 mod fixed;
+mod folder;
 mod head;
+mod intake;
+pub mod journal;
 mod jsonl;
 pub mod mapping;
+mod merge;
+mod open;
 pub mod quarantine;
+mod receive;
+mod run;
 mod sequence;
 mod source;
+mod stamp;
+mod stats;
 mod swift;
 
 pub use account::{Account, FeedSummary, Summary};
+pub use capture::Select;
 pub use consolidate::{
     BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, consolidate, feed_of_file, feed_of_option,
 };
-pub use decode::Format;
+pub use decode::{Format, How, Sorted};
 pub use detect::detect;
 pub use error::Error;
+pub use intake::Reload;
 pub use mapping::Mapping;
+pub use merge::{MergeOptions, Segment, merge};
+pub use receive::{Receive, WhenFull};
+pub use run::{Input, RunFeed, RunOptions, run};
 pub use sequence::Counters;
 pub use source::Feed;
+pub use stats::{FeedFigures, FeedStats, Stats};
 pub use unitape_ring::farm::Ending;
 
 /// What becomes of these bytes as a whole source: the account, and whether frames came out whole. For fuzzing.
 #[doc(hidden)]
 pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
-    let mut block = block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() };
-    format.decoder()?.decode(&mut block, 1, &unitape_model::Dictionary::default());
+    try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() })
+}
+
+/// The same of a capture.
+#[doc(hidden)]
+pub fn try_capture(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
+    let walker = Some(unitape_codec::capture::Walker::default());
+    try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, walker, ..block::Block::default() })
+}
+
+fn try_block(format: &Format, mut block: block::Block) -> Result<block::Tally, Error> {
+    format.decoder()?.decode(
+        &mut block,
+        1,
+        &unitape_model::Dictionary::default(),
+        &How { receive_times: true, ..How::default() },
+    );
     let framed: usize = unitape_model::frames(&block.arena).map(|(_, _, frame)| frame.len()).sum();
     assert_eq!(framed, block.arena.len(), "the arena is whole frames");
     assert!(

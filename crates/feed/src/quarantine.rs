@@ -7,7 +7,7 @@
 use crate::account::{Account, text, uint};
 use crate::block::{Block, What};
 use crate::bookkeeping::define_frame;
-use crate::decode::Format;
+use crate::decode::{Format, How};
 use crate::error::Error;
 use crate::mapping::Mapping;
 use serde::Serialize;
@@ -142,7 +142,7 @@ pub fn list(dir: &Path) -> Result<Vec<Entry>, Error> {
             if header.is_meta() {
                 continue;
             }
-            if header.flags() & flags::LATE != 0 {
+            if header.flags() & flags::LATE != 0 && event.kind() != Kind::Quarantine {
                 late.insert((event.source(), event.offset()));
             } else if event.kind() == Kind::Quarantine {
                 entries.push((event.offset(), entry(&account, &event, position)));
@@ -187,7 +187,7 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>) -> Result<Retried, Error> {
         block.head = e.head.as_slice().into();
         block.eof = true;
         let nothing = Dictionary::default();
-        format.decoder()?.decode(&mut block, e.extent_id, &nothing);
+        format.decoder()?.decode(&mut block, e.extent_id, &nothing, &How::default());
         let whole = block.units.first().is_some_and(|u| u.what == What::Events && u.offset == e.offset)
             && block.tally.messages == 1;
         if !whole {
@@ -244,12 +244,11 @@ fn format_of(account: &Account, entry: &Entry, mapping: Option<&Mapping>) -> Res
 
 fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {
     let id = event.source();
-    let source = account.sources.iter().find(|s| s.id == id || s.extents.values().any(|e| *e == id));
-    let extent = source.and_then(|s| s.extents.iter().find(|(_, e)| **e == id)).map_or(0, |(n, _)| *n);
+    let (source, base) = account.source_of(id).map_or((None, 0), |(s, base)| (Some(s), base));
     Entry {
         position,
         source: source.map_or_else(String::new, |s| format!("{}/{}", s.feed, s.file)),
-        offset: (u64::from(extent) << 32) + u64::from(event.offset()),
+        offset: base + u64::from(event.offset()),
         length: uint(event, Field::Length).unwrap_or(0),
         reason: text(event, Field::Reason),
         detail: text(event, Field::Detail),
@@ -275,16 +274,24 @@ fn head(json: &str) -> Vec<u8> {
 }
 
 fn raw_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, Error> {
+    raw_bytes(dir, (entry.raw_at, entry.length))
+}
+
+/// So many bytes of the raw log of the tape in `dir`, from this place on.
+///
+/// # Errors
+/// When they are not there.
+pub(crate) fn raw_bytes(dir: &Path, (raw_at, length): (u64, u64)) -> Result<Vec<u8>, Error> {
     let path = dir.join(RAW_LOG);
     let read = || {
         let file = File::open(&path)?;
         // Asked before memory is: the length is what the tape says, and a tape can be damaged.
-        let end = entry.raw_at.checked_add(entry.length);
+        let end = raw_at.checked_add(length);
         if end.is_none_or(|end| file.metadata().is_ok_and(|m| m.len() < end)) {
             return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
         }
-        let mut raw = vec![0; entry.length as usize];
-        file.read_exact_at(&mut raw, entry.raw_at)?;
+        let mut raw = vec![0; length as usize];
+        file.read_exact_at(&mut raw, raw_at)?;
         Ok(raw)
     };
     read().map_err(|source| Error::Raw { path: path.clone(), source })

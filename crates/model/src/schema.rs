@@ -218,6 +218,7 @@ const SCHEMAS: &[Schema] = &[
         fixed_bytes: 128,
         fields: &[
             must(Field::Index, uint(32, 4)),
+            may(Field::Of, uint(36, 4)),
             may(Field::Base, uint(40, 8)),
             may(Field::Size, uint(48, 8)),
             may(Field::Format, text(56, 8)),

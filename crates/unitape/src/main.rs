@@ -3,12 +3,13 @@
 //! Exit codes: 0 done, 1 error, 2 usage, 3 finished but with gaps, quarantined or corrupt data.
 
 mod commands;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "`run` and `config show` are on their way"))]
 mod config;
 mod output;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{bench, book, consolidate, decode, demo, doctor, mapping, quarantine, store, tape, watch};
+use commands::{
+    bench, book, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch,
+};
 use output::{Done, Failure};
 use std::process::ExitCode;
 
@@ -32,6 +33,10 @@ enum Command {
     Decode(decode::Args),
     /// Many feeds onto one ordered, durable tape
     Consolidate(consolidate::Args),
+    /// The configured feeds onto a tape, until stopped
+    Run(run::Args),
+    /// What a configuration says, and where each value came from
+    Config(commands::config::Args),
     /// Look at a tape, check it, play it again
     Tape(tape::Args),
     /// Sealed days of ticks: from a tape, and back to events
@@ -66,6 +71,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Consolidate(args) => consolidate::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Config(args) => commands::config::run(args),
         Command::Tape(args) => tape::run(args),
         Command::Store(args) => store::run(args),
         Command::Quarantine(args) => quarantine::run(args),

@@ -180,7 +180,8 @@ fn read_config(path: &Path) -> Result<Vec<Feed>, Failure> {
     config.feed.into_iter().map(feed).collect()
 }
 
-fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<(), Failure> {
+/// The account for people.
+pub fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<(), Failure> {
     let s = &outcome.summary;
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);

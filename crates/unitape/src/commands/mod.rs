@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod book;
+pub mod config;
 pub mod consolidate;
 pub mod decode;
 pub mod demo;
@@ -9,6 +10,7 @@ pub mod doctor;
 pub mod generate;
 pub mod mapping;
 pub mod quarantine;
+pub mod run;
 pub mod store;
 pub mod tape;
 pub mod watch;

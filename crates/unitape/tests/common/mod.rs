@@ -2,6 +2,8 @@
 //! compared byte for byte.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod run;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

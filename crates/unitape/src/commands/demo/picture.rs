@@ -64,7 +64,7 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
     let mut feeds: BTreeMap<u32, &str> = BTreeMap::new();
     for source in &account.sources {
         feeds.insert(source.id, &source.feed);
-        feeds.extend(source.extents.values().map(|id| (*id, source.feed.as_str())));
+        feeds.extend(source.further.keys().map(|id| (*id, source.feed.as_str())));
     }
     let mut reader = Reader::open(dir, Start::Oldest)?;
     let mut counts: BTreeMap<(u32, Kind), u64> = BTreeMap::new();

@@ -1,0 +1,147 @@
+//! From a captured packet to the payload of its UDP datagram.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
+
+/// What a packet is to a reader of UDP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Udp {
+    /// A whole datagram.
+    Datagram(Datagram),
+    /// A datagram of which the capture has only a part; its ports where they can be seen.
+    Cut(Option<SocketAddr>),
+    /// A part of a datagram that IP has cut into fragments; where it goes to.
+    Fragment(IpAddr),
+    /// A packet of something else.
+    Other,
+    /// A packet that contradicts itself.
+    Bad(&'static str),
+}
+
+/// A datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Where it comes from.
+    pub from: SocketAddr,
+    /// Where it goes to: group or host, and port.
+    pub to: SocketAddr,
+    /// Its payload, as a range of the packet.
+    pub payload: Range<usize>,
+}
+
+/// Takes a packet of this link type apart; `cut` says that the capture has only a part of it.
+pub fn udp(link: u16, packet: &[u8], cut: bool) -> Udp {
+    let short = if cut { Udp::Cut(None) } else { Udp::Bad("the packet ends in its headers") };
+    let Some((ether, at)) = network(link, packet) else { return short };
+    match ether {
+        IPV4 => ipv4(packet, at, cut).unwrap_or(short),
+        IPV6 => ipv6(packet, at, cut).unwrap_or(short),
+        _ => Udp::Other,
+    }
+}
+
+/// The EtherType and where the network header begins.
+fn network(link: u16, packet: &[u8]) -> Option<(u16, usize)> {
+    let raw = |at: usize| match packet.get(at)? >> 4 {
+        4 => Some((IPV4, at)),
+        6 => Some((IPV6, at)),
+        _ => Some((0, at)),
+    };
+    match link {
+        1 => vlan(packet, be16(packet, 12)?, 14),
+        // Loopback: the family in the byte order of the host, then IP, which tells by itself what it is.
+        0 | 108 => raw(4),
+        12 | 14 | 101 | 228 | 229 => raw(0),
+        113 => vlan(packet, be16(packet, 14)?, 16),
+        276 => vlan(packet, be16(packet, 0)?, 20),
+        _ => Some((0, 0)),
+    }
+}
+
+fn vlan(packet: &[u8], mut ether: u16, mut at: usize) -> Option<(u16, usize)> {
+    // 802.1Q, 802.1ad and the older number of stacked tags; deeper than three is nothing that we know.
+    for _ in 0..3 {
+        if !matches!(ether, 0x8100 | 0x88a8 | 0x9100) {
+            break;
+        }
+        ether = be16(packet, at + 2)?;
+        at += 4;
+    }
+    Some((ether, at))
+}
+
+fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
+    let head = packet.get(at..at + 20)?;
+    let header = usize::from(head[0] & 15) * 4;
+    if head[0] >> 4 != 4 || header < 20 {
+        return Some(Udp::Bad("an IPv4 header that is none"));
+    }
+    if head[9] != UDP {
+        return Some(Udp::Other);
+    }
+    let address = |i: usize| IpAddr::V4(Ipv4Addr::new(head[i], head[i + 1], head[i + 2], head[i + 3]));
+    let (from, to) = (address(12), address(16));
+    // More fragments, or an offset.
+    if be16(head, 6)? & 0x3fff != 0 {
+        return Some(Udp::Fragment(to));
+    }
+    let total = usize::from(be16(head, 2)?);
+    if total < header + 8 {
+        return Some(Udp::Bad("an IPv4 packet shorter than its headers"));
+    }
+    transport(packet, at + header, total - header, (from, to), cut)
+}
+
+fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
+    let head = packet.get(at..at + 40)?;
+    let address =
+        |i: usize| IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&head[i..i + 16]).expect("sixteen bytes")));
+    let (from, to) = (address(8), address(24));
+    let mut left = usize::from(be16(head, 4)?);
+    let (mut next, mut at) = (head[6], at + 40);
+    // Hop-by-hop, routing, destination options; a chain longer than this is nothing that we know.
+    for _ in 0..8 {
+        let length = match next {
+            UDP => return transport(packet, at, left, (from, to), cut),
+            44 => {
+                return Some(if packet.get(at)? == &UDP { Udp::Fragment(to) } else { Udp::Other });
+            }
+            0 | 43 | 60 => (usize::from(*packet.get(at + 1)?) + 1) * 8,
+            _ => return Some(Udp::Other),
+        };
+        next = *packet.get(at)?;
+        at += length;
+        left = match left.checked_sub(length) {
+            Some(left) => left,
+            None => return Some(Udp::Bad("an IPv6 packet shorter than its headers")),
+        };
+    }
+    Some(Udp::Other)
+}
+
+fn transport(packet: &[u8], at: usize, left: usize, (from, to): (IpAddr, IpAddr), cut: bool) -> Option<Udp> {
+    let (source, port) = (be16(packet, at)?, be16(packet, at + 2)?);
+    let to = SocketAddr::new(to, port);
+    let Some(length) = be16(packet, at + 4) else { return cut.then_some(Udp::Cut(Some(to))) };
+    let length = usize::from(length);
+    if length < 8 || length > left {
+        return Some(Udp::Bad("a UDP length that does not fit its packet"));
+    }
+    let payload = at + 8..at + length;
+    if payload.end > packet.len() {
+        return Some(if cut {
+            Udp::Cut(Some(to))
+        } else {
+            Udp::Bad("a UDP datagram longer than its packet")
+        });
+    }
+    Some(Udp::Datagram(Datagram { from: SocketAddr::new(from, source), to, payload }))
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().expect("two bytes")))
+}
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const UDP: u8 = 17;

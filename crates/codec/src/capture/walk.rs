@@ -1,0 +1,293 @@
+//! Records of pcap and blocks of pcapng, one after the other.
+
+use std::ops::Range;
+
+/// A record or block longer than this is taken for damage, bytes.
+pub const BLOCK_BYTES_MAX: usize = 4 << 20;
+
+/// What stands at a place of a capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// A packet.
+    Packet(Packet),
+    /// The note of a journal that so many packets were dropped before this place.
+    Dropped {
+        /// How many.
+        count: u32,
+        /// When it was noted, ns since 1970.
+        ts_ns: i64,
+        /// Behind the note.
+        end: usize,
+    },
+    /// A header, or a block that holds no packet.
+    Skip {
+        /// Behind it.
+        end: usize,
+    },
+    /// The buffer ends in the middle of it.
+    More,
+    /// What stands here can be no record; nothing behind it can be found any more.
+    Lost {
+        /// Why, for people.
+        what: &'static str,
+    },
+}
+
+/// A packet as it was captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The bytes of the packet in the buffer.
+    pub bytes: Range<usize>,
+    /// Behind its record.
+    pub end: usize,
+    /// When it was captured, ns since 1970; `None` where the file does not say.
+    pub ts_ns: Option<i64>,
+    /// What its bytes begin with: the number of the link type.
+    pub link: u16,
+    /// Its length on the wire, bytes.
+    pub original: u32,
+}
+
+impl Packet {
+    /// Whether the capture has only a part of it.
+    pub fn is_cut(&self) -> bool {
+        self.bytes.len() < self.original as usize
+    }
+}
+
+/// Whether a file that begins so is a capture.
+pub fn is_capture(head: &[u8]) -> bool {
+    head.first_chunk::<4>().is_some_and(|m| pcap_magic(*m).is_some() || *m == NG_MAGIC)
+}
+
+/// Goes through a capture, record by record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walker {
+    state: State,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Start,
+    Pcap {
+        big: bool,
+        /// Nanoseconds of one unit of the fraction.
+        fraction_ns: i64,
+        link: u16,
+        /// Written by us: an empty record notes drops.
+        journal: bool,
+    },
+    Ng {
+        big: bool,
+        interfaces: Vec<Interface>,
+    },
+    /// The file is lost from here on, whatever stands there.
+    Lost(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Interface {
+    link: u16,
+    snap: u32,
+    unit: Unit,
+    offset_s: i64,
+}
+
+/// The unit of an interface's times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// 10^-n seconds.
+    Ten(u8),
+    /// 2^-n seconds.
+    Two(u8),
+}
+
+impl Walker {
+    /// What stands at `at` of `bytes`, which the walker has been led up to from the file's beginning.
+    pub fn next(&mut self, bytes: &[u8], at: usize) -> Next {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let next = match &mut self.state {
+            State::Start => self.start(rest, at),
+            State::Pcap { big, fraction_ns, link, journal } => {
+                pcap_record(rest, at, (*big, *fraction_ns, *link, *journal))
+            }
+            State::Ng { .. } => self.ng_block(rest, at),
+            State::Lost(what) => Next::Lost { what },
+        };
+        if let Next::Lost { what } = next {
+            self.state = State::Lost(what);
+        }
+        next
+    }
+
+    fn start(&mut self, rest: &[u8], at: usize) -> Next {
+        let Some(magic) = rest.first_chunk::<4>() else { return Next::More };
+        if *magic == NG_MAGIC {
+            self.state = State::Ng { big: false, interfaces: Vec::new() };
+            return self.ng_block(rest, at);
+        }
+        let Some((big, fraction_ns)) = pcap_magic(*magic) else {
+            return Next::Lost { what: "no capture begins like this" };
+        };
+        let Some(head) = rest.first_chunk::<FILE_HEAD>() else { return Next::More };
+        let link = u32_at(head, 20, big) as u16;
+        let journal = u32_at(head, 12, big) == super::write::JOURNAL_MARK;
+        self.state = State::Pcap { big, fraction_ns, link, journal };
+        Next::Skip { end: at + FILE_HEAD }
+    }
+
+    fn ng_block(&mut self, rest: &[u8], at: usize) -> Next {
+        let State::Ng { big, interfaces } = &mut self.state else { unreachable!("called in this state") };
+        let Some(head) = rest.first_chunk::<12>() else { return Next::More };
+        if head[..4] == NG_MAGIC {
+            // A section says its own byte order, and forgets the interfaces of the one before it.
+            *big = match head[8..12] {
+                [0x1a, 0x2b, 0x3c, 0x4d] => true,
+                [0x4d, 0x3c, 0x2b, 0x1a] => false,
+                _ => return Next::Lost { what: "a section without a byte order" },
+            };
+            interfaces.clear();
+        }
+        let big = *big;
+        let (kind, length) = (u32_at(head, 0, big), u32_at(head, 4, big) as usize);
+        if length < 12 || !length.is_multiple_of(4) || length > BLOCK_BYTES_MAX {
+            return Next::Lost { what: "a block with an impossible length" };
+        }
+        let Some(block) = rest.get(..length) else { return Next::More };
+        if u32_at(block, length - 4, big) as usize != length {
+            return Next::Lost { what: "a block whose two lengths differ" };
+        }
+        let body = &block[8..length - 4];
+        let end = at + length;
+        match kind {
+            1 => match interface(body, big) {
+                Some(_) if interfaces.len() >= INTERFACES_MAX => Next::Lost { what: "too many interfaces" },
+                Some(interface) => {
+                    interfaces.push(interface);
+                    Next::Skip { end }
+                }
+                None => Next::Lost { what: "an interface that is cut short" },
+            },
+            // The simple packet has no time and belongs to the first interface.
+            3 if body.len() >= 4 => {
+                let Some(interface) = interfaces.first() else {
+                    return Next::Lost { what: "a packet of no interface" };
+                };
+                let original = u32_at(body, 0, big);
+                let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
+                let captured = (original.min(snap) as usize).min(body.len() - 4);
+                let start = at + 12;
+                let bytes = start..start + captured;
+                Next::Packet(Packet { bytes, end, ts_ns: None, link: interface.link, original })
+            }
+            // The enhanced packet, and the old one with 16 bits each for interface and drops.
+            2 | 6 if body.len() >= 20 => {
+                let index = match kind {
+                    6 => u32_at(body, 0, big) as usize,
+                    _ => usize::from(u16_at(body, 0, big)),
+                };
+                let Some(interface) = interfaces.get(index) else {
+                    return Next::Lost { what: "a packet of an interface that is not there" };
+                };
+                let time = u64::from(u32_at(body, 4, big)) << 32 | u64::from(u32_at(body, 8, big));
+                let (captured, original) = (u32_at(body, 12, big) as usize, u32_at(body, 16, big));
+                if captured > body.len() - 20 {
+                    return Next::Lost { what: "a packet longer than its block" };
+                }
+                let start = at + 28;
+                Next::Packet(Packet {
+                    bytes: start..start + captured,
+                    end,
+                    ts_ns: interface.nanos(time),
+                    link: interface.link,
+                    original,
+                })
+            }
+            2 | 3 | 6 => Next::Lost { what: "a packet block that is cut short" },
+            _ => Next::Skip { end },
+        }
+    }
+}
+
+impl Interface {
+    fn nanos(&self, time: u64) -> Option<i64> {
+        let ns = match self.unit {
+            Unit::Ten(n @ 0..=9) => i128::from(time) * 10i128.pow(9 - u32::from(n)),
+            Unit::Ten(n) => i128::from(time) / 10i128.checked_pow(u32::from(n) - 9)?,
+            Unit::Two(n @ 0..=63) => (i128::from(time) * 1_000_000_000) >> n,
+            Unit::Two(_) => 0,
+        };
+        i64::try_from(ns + i128::from(self.offset_s) * 1_000_000_000).ok()
+    }
+}
+
+fn interface(body: &[u8], big: bool) -> Option<Interface> {
+    let head = body.get(..8)?;
+    let (link, snap) = (u16_at(head, 0, big), u32_at(head, 4, big));
+    let mut this = Interface { link, snap, unit: Unit::Ten(6), offset_s: 0 };
+    let mut options = &body[8..];
+    while let Some(head) = options.first_chunk::<4>() {
+        let (code, length) = (u16_at(head, 0, big), usize::from(u16_at(head, 2, big)));
+        let value = options.get(4..4 + length)?;
+        match (code, value) {
+            (0, _) => break,
+            (9, [n]) if n & 0x80 != 0 => this.unit = Unit::Two(n & 0x7f),
+            (9, [n]) => this.unit = Unit::Ten(*n),
+            (14, _) if length == 8 => {
+                let bytes = value.try_into().expect("eight bytes");
+                this.offset_s = if big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
+            }
+            _ => {}
+        }
+        options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Some(this)
+}
+
+fn pcap_record(rest: &[u8], at: usize, (big, fraction_ns, link, journal): (bool, i64, u16, bool)) -> Next {
+    let Some(head) = rest.first_chunk::<RECORD_HEAD>() else { return Next::More };
+    let (seconds, fraction) = (u32_at(head, 0, big), u32_at(head, 4, big));
+    let (captured, original) = (u32_at(head, 8, big) as usize, u32_at(head, 12, big));
+    if captured > BLOCK_BYTES_MAX {
+        return Next::Lost { what: "a packet with an impossible length" };
+    }
+    let ts_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns;
+    let start = at + RECORD_HEAD;
+    if journal && captured == 0 {
+        return Next::Dropped { count: original, ts_ns, end: start };
+    }
+    if rest.len() < RECORD_HEAD + captured {
+        return Next::More;
+    }
+    let end = start + captured;
+    Next::Packet(Packet { bytes: start..end, end, ts_ns: Some(ts_ns), link, original })
+}
+
+/// Byte order (true: big) and nanoseconds of one unit of the fraction.
+fn pcap_magic(magic: [u8; 4]) -> Option<(bool, i64)> {
+    match magic {
+        [0xa1, 0xb2, 0xc3, 0xd4] => Some((true, 1000)),
+        [0xd4, 0xc3, 0xb2, 0xa1] => Some((false, 1000)),
+        [0xa1, 0xb2, 0x3c, 0x4d] => Some((true, 1)),
+        [0x4d, 0x3c, 0xb2, 0xa1] => Some((false, 1)),
+        _ => None,
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
+    let b = [bytes[at], bytes[at + 1]];
+    if big { u16::from_be_bytes(b) } else { u16::from_le_bytes(b) }
+}
+
+fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
+    let b = bytes[at..at + 4].try_into().expect("four bytes");
+    if big { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) }
+}
+
+const NG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+pub(super) const FILE_HEAD: usize = 24;
+pub(super) const RECORD_HEAD: usize = 16;
+
+/// Interfaces of one section; more are taken for damage.
+const INTERFACES_MAX: usize = 4096;

@@ -1,0 +1,442 @@
+//! Journals: what is received is written down first, and what was written down is the source.
+//!
+//! ```text
+//!  FEED/00000001.raw     a stream's bytes as they came; each connection is a source of its own
+//!  FEED/00000001.times   16 bytes a read: end of its stretch in .raw u64, receive time in ns i64; little-endian
+//!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_codec::capture::write` tells
+//!  FEED/closed           nothing more will come
+//! ```
+//!
+//! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
+//! function of what was recorded. A byte of a stream counts as received when its stretch stands in `.times`, which
+//! is written behind the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9
+//! bytes without an entry get one without a time ([`NO_TIME`]), so that nothing that was read is lost, and a record
+//! that was cut short is cut off and counted.
+
+use crate::error::Error;
+use crate::folder::CLOSED;
+use crate::stamp::NO_TIME;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use unitape_codec::capture::{Next, Walker, write};
+
+/// The time of the entry that ends a stream.
+pub const END: i64 = i64::MAX;
+
+const ENTRY: usize = 16;
+
+/// Entries of `.times` that one look takes in, at most.
+const LOOK_ENTRIES: usize = 4096;
+
+/// The receive times of a stream's journal, as they are read.
+#[derive(Debug)]
+pub struct Times {
+    file: File,
+    path: PathBuf,
+    /// Next byte of the file.
+    at: u64,
+    /// Stretches that have not been given to a block wholly.
+    pending: Vec<(u64, i64)>,
+    upto: u64,
+    ended: bool,
+}
+
+impl Times {
+    /// The times of the journal at `raw`, from the byte `from` on.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn open(raw: &Path, from: u64) -> Result<Self, Error> {
+        let path = raw.with_extension("times");
+        let file =
+            File::open(&path).map_err(|source| Error::Read { path: path.clone(), offset: 0, source })?;
+        let mut this = Self { file, path, at: 0, pending: Vec::new(), upto: 0, ended: false };
+        // Entries are short beside what they speak of; those before the place are read and dropped.
+        loop {
+            let at = this.at;
+            this.poll()?;
+            this.pending.retain(|(end, _)| *end > from);
+            if this.at == at {
+                return Ok(this);
+            }
+        }
+    }
+
+    /// How far the stream may be read, and whether it ends there.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn poll(&mut self) -> Result<(u64, bool), Error> {
+        let mut buf = [0; ENTRY * LOOK_ENTRIES];
+        let (path, at) = (&self.path, self.at);
+        let fail = |source| Error::Read { path: path.clone(), offset: at, source };
+        let n = match self.ended {
+            true => 0,
+            false => read_at(&self.file, &mut buf, self.at).map_err(fail)?,
+        };
+        let (entries, _) = buf[..n].as_chunks::<ENTRY>();
+        for entry in entries {
+            let (end, ts) = split(entry);
+            self.at += ENTRY as u64;
+            if ts == END {
+                self.ended = true;
+                break;
+            }
+            if end < self.upto {
+                return Err(fail(std::io::Error::new(
+                    ErrorKind::InvalidData,
+                    "an entry before the one before it",
+                )));
+            }
+            self.upto = end;
+            self.pending.push((end, ts));
+        }
+        Ok((self.upto, self.ended))
+    }
+
+    /// Gives a block that ends at `end` its times.
+    pub fn of_block(&mut self, end: u64, times: &mut Vec<(u64, i64)>) {
+        let whole = self.pending.partition_point(|(e, _)| *e <= end);
+        let upto = (whole + 1).min(self.pending.len());
+        times.extend_from_slice(&self.pending[..upto]);
+        self.pending.drain(..whole);
+    }
+}
+
+/// The journal of a feed's streams, open for appending.
+#[derive(Debug)]
+pub struct StreamJournal {
+    dir: PathBuf,
+    open: Option<Stream>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Stream {
+    raw: File,
+    times: File,
+    path: PathBuf,
+    /// Bytes in the journal.
+    len: u64,
+    times_len: u64,
+}
+
+impl StreamJournal {
+    /// Opens the journal in `dir`, which is made; mends what a kill left. With `goes_on`, a stream that has not
+    /// ended goes on; otherwise it ends here.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn open(dir: &Path, goes_on: bool) -> Result<Self, Error> {
+        make(dir)?;
+        let last = last_number(dir, "raw")?;
+        let mut this = Self { dir: dir.to_owned(), open: None, next: last + 1 };
+        if last > 0 {
+            this.open = Stream::mend(&this.path(last))?;
+            if !goes_on {
+                this.end()?;
+            }
+        }
+        Ok(this)
+    }
+
+    /// Begins a stream, unless one goes on. Gives how many bytes it has.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn begin(&mut self) -> Result<u64, Error> {
+        let stream = match &mut self.open {
+            Some(stream) => stream,
+            None => {
+                let path = self.path(self.next);
+                self.next += 1;
+                self.open.insert(Stream::new(path)?)
+            }
+        };
+        Ok(stream.len)
+    }
+
+    /// Appends bytes that were received at `ts_ns`.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    ///
+    /// # Panics
+    /// When no stream was begun.
+    pub fn append(&mut self, bytes: &[u8], ts_ns: i64) -> Result<(), Error> {
+        let stream = self.open.as_mut().expect("a stream was begun");
+        stream.raw.write_all_at(bytes, stream.len).map_err(|e| stream.fail(e))?;
+        stream.commit(bytes.len() as u64, ts_ns)
+    }
+
+    /// Moves what a pipe holds into the journal, in the kernel, so that a kill -9 in between loses nothing. Gives
+    /// how many bytes; 0 at the pipe's end.
+    ///
+    /// # Errors
+    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty.
+    ///
+    /// # Panics
+    /// When no stream was begun.
+    pub fn splice(&mut self, pipe: &impl std::os::fd::AsFd, clock: impl Fn() -> i64) -> Result<usize, Error> {
+        let stream = self.open.as_mut().expect("a stream was begun");
+        let mut at = stream.len;
+        let flags = rustix::pipe::SpliceFlags::NONBLOCK;
+        let n = rustix::pipe::splice(pipe, None, &stream.raw, Some(&mut at), SPLICE_BYTES, flags)
+            .map_err(|e| stream.fail(e.into()))?;
+        if n > 0 {
+            stream.commit(n as u64, clock())?;
+        }
+        Ok(n)
+    }
+
+    /// Ends the stream in hand.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn end(&mut self) -> Result<(), Error> {
+        match self.open.take() {
+            Some(mut stream) => stream.commit(0, END),
+            None => Ok(()),
+        }
+    }
+
+    /// Says that nothing more will come.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.end()?;
+        close(&self.dir)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{number:08}.raw"))
+    }
+}
+
+impl Stream {
+    fn new(path: PathBuf) -> Result<Self, Error> {
+        // The times first: whoever sees the stream finds them.
+        let times = create(&path.with_extension("times"))?;
+        let raw = create(&path)?;
+        Ok(Self { raw, times, path, len: 0, times_len: 0 })
+    }
+
+    /// The stream as it stands; `None` when it has ended.
+    fn mend(path: &Path) -> Result<Option<Self>, Error> {
+        let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        let options = || {
+            let mut o = File::options();
+            o.read(true).write(true).create(true).truncate(false);
+            o
+        };
+        let times = options().open(path.with_extension("times")).map_err(fail)?;
+        let raw = options().open(path).map_err(fail)?;
+        let len = raw.metadata().map_err(fail)?.len();
+        let times_len = times.metadata().map_err(fail)?.len() / ENTRY as u64 * ENTRY as u64;
+        times.set_len(times_len).map_err(fail)?;
+        let mut this = Self { raw, times, path: path.to_owned(), len, times_len };
+        let mut last = [0; ENTRY];
+        let (mut end, mut ts) = (0, NO_TIME);
+        if times_len > 0 {
+            this.times.read_exact_at(&mut last, times_len - ENTRY as u64).map_err(fail)?;
+            (end, ts) = split(&last);
+        }
+        if ts == END {
+            return Ok(None);
+        }
+        if len < end {
+            let what = format!("{len} bytes, but its times tell of {end}");
+            return Err(fail(std::io::Error::new(ErrorKind::InvalidData, what)));
+        }
+        if len > end {
+            this.len = end;
+            this.commit(len - end, NO_TIME)?;
+        }
+        Ok(Some(this))
+    }
+
+    fn commit(&mut self, bytes: u64, ts_ns: i64) -> Result<(), Error> {
+        let end = self.len + bytes;
+        let mut entry = [0; ENTRY];
+        entry[..8].copy_from_slice(&end.to_le_bytes());
+        entry[8..].copy_from_slice(&ts_ns.to_le_bytes());
+        self.times.write_all_at(&entry, self.times_len).map_err(|e| self.fail(e))?;
+        self.times_len += ENTRY as u64;
+        self.len = end;
+        Ok(())
+    }
+
+    fn fail(&self, source: std::io::Error) -> Error {
+        Error::Read { path: self.path.clone(), offset: self.len, source }
+    }
+}
+
+/// The journal of a feed's datagrams, open for appending.
+#[derive(Debug)]
+pub struct PacketJournal {
+    dir: PathBuf,
+    file: Option<(File, PathBuf, u64)>,
+    next: u64,
+    /// A file grows to about this, bytes; then the next one begins.
+    file_bytes: u64,
+    batch: Vec<u8>,
+    /// Bytes of a record that a kill had cut short, which were cut off.
+    pub cut_bytes: u64,
+}
+
+impl PacketJournal {
+    /// Opens the journal in `dir`, which is made; cuts off what a kill left of a last record.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn open(dir: &Path, file_bytes: u64) -> Result<Self, Error> {
+        make(dir)?;
+        let last = last_number(dir, "pcap")?;
+        let batch = Vec::new();
+        let mut this =
+            Self { dir: dir.to_owned(), file: None, next: last + 1, file_bytes, batch, cut_bytes: 0 };
+        if last > 0 {
+            let path = this.path(last);
+            let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
+            let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
+            // A damaged file is left to its reader, who tells of it; the next one begins.
+            if let Some(whole) = whole_records(&file).map_err(fail)? {
+                this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
+                file.set_len(whole).map_err(fail)?;
+                this.file = Some((file, path, whole));
+                if whole == 0 {
+                    write::file_header(&mut this.batch);
+                    this.flush()?;
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// The batch in hand, to which [`write`](unitape_codec::capture::write) appends whole records.
+    pub fn batch(&mut self) -> &mut Vec<u8> {
+        &mut self.batch
+    }
+
+    /// Writes the batch down; gives its bytes.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn flush(&mut self) -> Result<u64, Error> {
+        if self.batch.is_empty() {
+            return Ok(0);
+        }
+        let mut made = 0;
+        if self.file.as_ref().is_none_or(|(_, _, len)| *len >= self.file_bytes) {
+            let path = self.path(self.next);
+            self.next += 1;
+            let file = create(&path)?;
+            let mut head = Vec::new();
+            write::file_header(&mut head);
+            file.write_all_at(&head, 0).map_err(|source| Error::Read {
+                path: path.clone(),
+                offset: 0,
+                source,
+            })?;
+            made = head.len() as u64;
+            self.file = Some((file, path, made));
+        }
+        let (file, path, len) = self.file.as_mut().expect("made above");
+        file.write_all_at(&self.batch, *len).map_err(|source| Error::Read {
+            path: path.clone(),
+            offset: *len,
+            source,
+        })?;
+        let n = self.batch.len() as u64;
+        *len += n;
+        self.batch.clear();
+        Ok(n + made)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{number:08}.pcap"))
+    }
+}
+
+/// Bytes of all journal files in `dir`.
+pub fn journaled_bytes(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let data = entries.filter(|e| e.path().extension().is_some_and(|x| x == "raw" || x == "pcap"));
+    data.filter_map(|e| Some(e.metadata().ok()?.len())).sum()
+}
+
+/// Says that nothing more will come to the journal in `dir`.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn close(dir: &Path) -> Result<(), Error> {
+    create(&dir.join(CLOSED)).map(drop)
+}
+
+fn make(dir: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(dir).map_err(|source| Error::Read { path: dir.to_owned(), offset: 0, source })
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path).map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })
+}
+
+fn last_number(dir: &Path, extension: &str) -> Result<u64, Error> {
+    let fail = |source| Error::Read { path: dir.to_owned(), offset: 0, source };
+    let mut last = 0;
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.extension().is_some_and(|e| e == extension) {
+            let number = path.file_stem().and_then(|s| s.to_str()).and_then(|s| s.parse().ok());
+            last = last.max(number.unwrap_or(0));
+        }
+    }
+    Ok(last)
+}
+
+fn split(entry: &[u8; ENTRY]) -> (u64, i64) {
+    let (end, ts) = entry.split_at(8);
+    (u64::from_le_bytes(end.try_into().expect("eight")), i64::from_le_bytes(ts.try_into().expect("eight")))
+}
+
+fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
+    loop {
+        match file.read_at(buf, at) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Bytes of a capture's whole records; `None` when something else stands between them.
+fn whole_records(file: &File) -> std::io::Result<Option<u64>> {
+    let mut walker = Walker::default();
+    let (mut buf, mut base, mut at) = (Vec::new(), 0u64, 0);
+    loop {
+        match walker.next(&buf, at) {
+            Next::Packet(p) => at = p.end,
+            Next::Skip { end } | Next::Dropped { end, .. } => at = end,
+            Next::Lost { .. } => return Ok(None),
+            Next::More => {
+                buf.drain(..at);
+                base += at as u64;
+                at = 0;
+                let start = buf.len();
+                buf.resize(start + (1 << 20), 0);
+                let n = read_at(file, &mut buf[start..], base + start as u64)?;
+                buf.truncate(start + n);
+                if n == 0 {
+                    return Ok(Some(base));
+                }
+            }
+        }
+    }
+}
+
+/// Bytes that one splice moves, at most: what a pipe holds.
+const SPLICE_BYTES: usize = 1 << 20;

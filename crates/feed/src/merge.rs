@@ -1,0 +1,477 @@
+//! The merge of segments: tapes of one feed each become one tape.
+//!
+//! ```text
+//!  run a ─▶ tape a ─┐
+//!  run b ─▶ tape b ─┼─▶ units in order of time ─▶ ids of this tape ─▶ tape
+//!  run c ─▶ tape c ─┘
+//! ```
+//!
+//! A unit (one message with its events) is taken as it stands. Its names and sources get ids of the tape it comes
+//! onto, with the definitions right before their first use, and the raw bytes of what is in quarantine come with it.
+//! Order is that of [`crate::run`]: running maximum of event or receive time, ties by segment, a bounded wait for a
+//! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
+//! itself is the record of what the merge decided.
+
+use crate::account::{Account, text, uint};
+use crate::block::NO_TS;
+use crate::bookkeeping::define_frame;
+use crate::consolidate::Outcome;
+use crate::error::Error;
+use crate::quarantine::{RawLog, raw_bytes};
+use crate::stats::Stats;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use unitape_model::schema::{Schema, Slot, at};
+use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, flags, frames};
+use unitape_ring::farm::Ending;
+use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
+
+/// A segment of a merge.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Name of its feed.
+    pub name: String,
+    /// Directory of its tape; it may come later.
+    pub dir: PathBuf,
+    /// Up when nothing more will come onto its tape.
+    pub ended: Arc<AtomicBool>,
+}
+
+/// What to merge and how.
+#[derive(Debug)]
+pub struct MergeOptions {
+    /// The segments; ties in time go to the earlier one.
+    pub segments: Vec<Segment>,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// How long a segment that has nothing at hand is waited for; `None`: until it has ended.
+    pub wait: Option<Duration>,
+    /// Receive times, where there are any, and not event times say the order.
+    pub by_receive_time: bool,
+    /// Figures, for segments of these names.
+    pub stats: Arc<Stats>,
+}
+
+/// Merges the segments onto the tape in `dir`, until all have ended.
+///
+/// # Errors
+/// When a segment's tape cannot be read or is not what the tape has of it, or the tape refuses.
+pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
+    let id = match Reader::open(dir, Start::End) {
+        Ok(reader) => reader.id(),
+        Err(_) => tape_id(&options.segments),
+    };
+    let (writer, _) = Writer::open(dir, id, options.tape)?;
+    let (account, mut known) = Known::of(dir)?;
+    let before = account.summary().messages;
+    let segments = options.segments.into_iter().map(|s| {
+        let known = known.remove(&s.name).unwrap_or_default();
+        Merging { segment: s, known, ..Merging::default() }
+    });
+    let mut tape = Onto {
+        raw: RawLog::open(dir, account.raw_bytes)?,
+        writer,
+        dictionary: account.dictionary.clone(),
+        next_source: account.next_source,
+        out: Vec::new(),
+    };
+    let mut segments: Vec<_> = segments.collect();
+    let mut placed_max = if options.by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
+    let mut since: Option<Instant> = None;
+    loop {
+        let mut next: Option<(i64, usize)> = None;
+        let (mut must_wait, mut open) = (false, false);
+        for (i, s) in segments.iter_mut().enumerate() {
+            match s.head(options.by_receive_time)? {
+                Head::Unit(ts) => {
+                    (s.quiet, open) = (false, true);
+                    if next.is_none_or(|(t, _)| ts < t) {
+                        next = Some((ts, i));
+                    }
+                }
+                Head::Nothing => {
+                    open = true;
+                    must_wait |= !s.quiet;
+                }
+                Head::End => {}
+            }
+        }
+        if !open {
+            break;
+        }
+        let Some((ts, i)) = next.filter(|_| {
+            let over = options.wait.is_some_and(|w| since.get_or_insert_with(Instant::now).elapsed() >= w);
+            !must_wait || over
+        }) else {
+            since = since.filter(|_| next.is_some());
+            std::thread::sleep(IDLE);
+            continue;
+        };
+        if must_wait {
+            segments.iter_mut().filter(|s| s.unit.is_empty()).for_each(|s| s.quiet = true);
+        }
+        since = None;
+        let s = &mut segments[i];
+        let late = ts < placed_max && !s.only_meta;
+        s.running_max = ts;
+        if !s.only_meta {
+            placed_max = placed_max.max(ts);
+        }
+        tape.place(s, late)?;
+        let stats = &options.stats.feeds[i];
+        stats.events.fetch_add(s.events, Ordering::Relaxed);
+        stats.messages.fetch_add(u64::from(!s.only_meta), Ordering::Relaxed);
+        stats.late.fetch_add(late.into(), Ordering::Relaxed);
+        stats.ts_max.store(s.running_max, Ordering::Relaxed);
+        s.unit.clear();
+    }
+    tape.raw.sync()?;
+    tape.writer.close()?;
+    let summary = Account::of(dir)?.summary();
+    let fresh_messages = summary.messages.saturating_sub(before);
+    Ok(Outcome { fresh_messages, summary, ending: Ending::EndOfInput })
+}
+
+/// How long the merge sleeps when there is nothing to do.
+const IDLE: Duration = Duration::from_micros(200);
+
+/// What a tape has of a segment.
+#[derive(Debug, Default)]
+struct Known {
+    units: u64,
+    /// Ids of its source definitions, in their order.
+    sources: VecDeque<u32>,
+}
+
+impl Known {
+    /// The account of the tape in `dir`, and what it has of each segment.
+    fn of(dir: &Path) -> Result<(Account, BTreeMap<String, Known>), Error> {
+        let mut reader = Reader::open(dir, Start::Oldest)?;
+        let (mut account, mut all) = (Account::default(), BTreeMap::<String, Known>::new());
+        while let Some(run) = reader.next_run(1 << 20)? {
+            for (at, header, frame) in frames(run.bytes) {
+                let position = run.position.0 + at as u64;
+                account.add(frame).map_err(|what| Error::Inconsistent { position, what })?;
+                let Some(event) = Event::new(frame) else { continue };
+                let feed = match event.kind() {
+                    Kind::Define => continue,
+                    Kind::Source => text(&event, Field::Feed),
+                    _ => account.source_of(event.source()).map_or_else(String::new, |(s, _)| s.feed.clone()),
+                };
+                let known = all.entry(feed).or_default();
+                if event.kind() == Kind::Source {
+                    known.sources.extend(uint(&event, Field::Index).map(|id| id as u32));
+                }
+                known.units += u64::from(header.is_last());
+            }
+        }
+        Ok((account, all))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    Unit(i64),
+    Nothing,
+    End,
+}
+
+/// A segment as the merge has it.
+#[derive(Debug)]
+struct Merging {
+    segment: Segment,
+    known: Known,
+    reader: Option<Reader>,
+    /// Its names, by its own ids.
+    names: Dictionary,
+    /// Ids on the tape, by dictionary and own id; 0 not yet looked for.
+    ids: [Vec<u32>; Dict::COUNT],
+    sources: BTreeMap<u32, u32>,
+    /// The unit in hand, without definitions of names; whole when `whole`.
+    unit: Vec<u8>,
+    whole: bool,
+    only_meta: bool,
+    events: u64,
+    ts: i64,
+    running_max: i64,
+    quiet: bool,
+}
+
+impl Default for Merging {
+    fn default() -> Self {
+        let segment = Segment { name: String::new(), dir: PathBuf::new(), ended: Arc::default() };
+        Self {
+            segment,
+            known: Known::default(),
+            reader: None,
+            names: Dictionary::default(),
+            ids: Default::default(),
+            sources: BTreeMap::new(),
+            unit: Vec::new(),
+            whole: false,
+            only_meta: true,
+            events: 0,
+            ts: NO_TS,
+            running_max: NO_TS,
+            quiet: false,
+        }
+    }
+}
+
+impl Merging {
+    /// The time by which its next unit is merged.
+    fn head(&mut self, by_receive_time: bool) -> Result<Head, Error> {
+        loop {
+            if self.whole && !self.unit.is_empty() {
+                return Ok(Head::Unit(self.running_max.max(self.ts)));
+            }
+            // Acquire: pairs with the Release of who saw its writer end; all it committed is seen.
+            let ended = self.segment.ended.load(Ordering::Acquire);
+            if !self.read(by_receive_time)? {
+                return Ok(if ended { Head::End } else { Head::Nothing });
+            }
+            if self.known.units > 0 {
+                // It is on the tape already.
+                self.known.units -= 1;
+                self.running_max = self.running_max.max(self.ts);
+                let unit = std::mem::take(&mut self.unit);
+                for (_, _, frame) in frames(&unit) {
+                    if let Some(event) = Event::new(frame).filter(|e| e.kind() == Kind::Source) {
+                        let own = uint(&event, Field::Index).unwrap_or(0) as u32;
+                        let id = self.known.sources.pop_front().ok_or_else(|| self.foreign())?;
+                        self.sources.insert(own, id);
+                    }
+                }
+                self.unit = unit;
+                self.unit.clear();
+            }
+        }
+    }
+
+    /// Reads the next unit; false when it is not there yet.
+    fn read(&mut self, by_receive_time: bool) -> Result<bool, Error> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            None if !self.segment.dir.join("tape.toml").exists() => return Ok(false),
+            None => self.reader.insert(Reader::open(&self.segment.dir, Start::Oldest)?),
+        };
+        if self.unit.is_empty() {
+            (self.whole, self.only_meta, self.events, self.ts) = (false, true, 0, NO_TS);
+        }
+        while let Some(frame) = reader.next()? {
+            let position = frame.position.0;
+            let Some(event) = Event::new(frame.bytes) else {
+                return Err(Error::Inconsistent { position, what: "frame of an unknown kind".to_owned() });
+            };
+            if event.kind() == Kind::Define {
+                let mut scratch = [0; 36];
+                let dict = uint(&event, Field::Dict).and_then(|d| Dict::from_u8(d as u8));
+                let name = event.field(Field::Name, &mut scratch);
+                let (Some(dict), Some(id), Some(unitape_model::Value::Text(name))) =
+                    (dict, uint(&event, Field::Index), name)
+                else {
+                    return Err(Error::Inconsistent { position, what: "a definition of nothing".to_owned() });
+                };
+                if !self.names.define(dict, id as u32, name.as_bytes()) {
+                    let what = format!("the definition of \"{name}\" does not follow the ones before it");
+                    return Err(Error::Inconsistent { position, what });
+                }
+                continue;
+            }
+            if !frame.header.is_meta() {
+                if self.only_meta && event.kind() != Kind::Quarantine {
+                    let ts = event.ts_event();
+                    self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts).0 } else { ts.0 };
+                }
+                self.only_meta = false;
+                self.events += 1;
+            }
+            self.unit.extend_from_slice(frame.bytes);
+            if frame.header.is_last() {
+                self.whole = true;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn foreign(&self) -> Error {
+        Error::Config {
+            origin: format!("segment {}", self.segment.name),
+            what: "its tape is not the one that was merged before; use a new tape".to_owned(),
+        }
+    }
+}
+
+/// The tape that is written.
+struct Onto {
+    writer: Writer,
+    raw: RawLog,
+    dictionary: Dictionary,
+    next_source: u32,
+    out: Vec<u8>,
+}
+
+impl Onto {
+    /// Appends the unit in hand, under ids of this tape.
+    fn place(&mut self, s: &mut Merging, late: bool) -> Result<(), Error> {
+        self.out.clear();
+        let unit = std::mem::take(&mut s.unit);
+        for (_, header, frame) in frames(&unit) {
+            let kind = Kind::from_u8(header.kind()).expect("looked at when it was read");
+            let mut own = frame.to_vec();
+            let source = u32::from_le_bytes(own[at::SOURCE..at::SOURCE + 4].try_into().expect("four bytes"));
+            match kind {
+                Kind::Source => self.source(s, &mut own)?,
+                _ if source != 0 => {
+                    let id = *s.sources.get(&source).ok_or_else(|| s.foreign())?;
+                    put(&mut own, at::SOURCE, &id.to_le_bytes());
+                }
+                _ => {}
+            }
+            if !header.is_meta() {
+                self.names(s, kind, &mut own)?;
+            }
+            if kind == Kind::Quarantine {
+                let event = Event::new(frame).expect("looked at when it was read");
+                let place =
+                    (uint(&event, Field::RawAt).unwrap_or(0), uint(&event, Field::Length).unwrap_or(0));
+                let raw_at = self.raw.append(&raw_bytes(&s.segment.dir, place)?)?;
+                put(&mut own, RAW_AT, &raw_at.to_le_bytes());
+            }
+            let mark = if late && !header.is_meta() { flags::LATE } else { 0 };
+            Header::unstamped(header.kind(), header.flags() | mark, header.lines()).write(&mut own);
+            self.out.extend_from_slice(&own);
+        }
+        self.writer.append(&self.out)?;
+        s.unit = unit;
+        Ok(())
+    }
+
+    /// Gives a definition of a source its id here.
+    fn source(&mut self, s: &mut Merging, own: &mut [u8]) -> Result<(), Error> {
+        let event = Event::new(own).expect("looked at when it was read");
+        let (index, of) = (uint(&event, Field::Index).unwrap_or(0) as u32, uint(&event, Field::Of));
+        let id = self.next_source;
+        self.next_source += 1;
+        s.sources.insert(index, id);
+        put(own, INDEX, &id.to_le_bytes());
+        if let Some(of) = of.filter(|of| *of != 0) {
+            let of = *s.sources.get(&(of as u32)).ok_or_else(|| s.foreign())?;
+            put(own, OF, &of.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Gives the names of an event their ids here, with definitions before it where they are new.
+    fn names(&mut self, s: &mut Merging, kind: Kind, own: &mut [u8]) -> Result<(), Error> {
+        let schema = Schema::of(kind);
+        let mut publisher = false;
+        for spec in schema.fields {
+            match spec.slot {
+                Slot::Sym { dict: Dict::Venue, at } => self.narrow(s, own, at.into())?,
+                // Venue and bank stand in the same place.
+                Slot::Publisher { .. } if !publisher => {
+                    publisher = true;
+                    self.narrow(s, own, at::VENUE)?;
+                }
+                Slot::Sym { dict, at } => self.wide(s, own, dict, at.into())?,
+                Slot::Syms { dict } => {
+                    let Some(list) = entry(own, schema.fixed_bytes.into(), spec.field as u16) else {
+                        continue;
+                    };
+                    for at in list.step_by(4) {
+                        self.wide(s, own, dict, at)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn narrow(&mut self, s: &mut Merging, own: &mut [u8], at: usize) -> Result<(), Error> {
+        let id = u16::from_le_bytes(own[at..at + 2].try_into().expect("two bytes"));
+        let id = self.name(s, Dict::Venue, id.into())?;
+        put(own, at, &(id as u16).to_le_bytes());
+        Ok(())
+    }
+
+    fn wide(&mut self, s: &mut Merging, own: &mut [u8], dict: Dict, at: usize) -> Result<(), Error> {
+        let id = u32::from_le_bytes(own[at..at + 4].try_into().expect("four bytes"));
+        let id = self.name(s, dict, id)?;
+        put(own, at, &id.to_le_bytes());
+        Ok(())
+    }
+
+    /// The id here of the segment's name `own`.
+    fn name(&mut self, s: &mut Merging, dict: Dict, own: u32) -> Result<u32, Error> {
+        let ids = &mut s.ids[dict as usize];
+        if own == 0 {
+            return Ok(0);
+        }
+        if let Some(id) = ids.get(own as usize).filter(|id| **id != 0) {
+            return Ok(*id);
+        }
+        let config = |what: String| Error::Config { origin: format!("segment {}", s.segment.name), what };
+        let name =
+            s.names.name(dict, own).ok_or_else(|| config(format!("{} {own} is not defined", dict.name())))?;
+        let full = |_| config(format!("no place for another {}, there are {}", dict.name(), dict.id_max()));
+        let (id, new) = self.dictionary.intern(dict, name.as_bytes()).map_err(full)?;
+        if new {
+            define_frame(&mut self.out, dict, id, name);
+        }
+        if ids.len() <= own as usize {
+            ids.resize(own as usize + 1, 0);
+        }
+        ids[own as usize] = id;
+        Ok(id)
+    }
+}
+
+fn put(frame: &mut [u8], at: usize, bytes: &[u8]) {
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// Where the payload of an extension entry lies.
+fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>> {
+    while let Some(head) = frame.get(at..at + 6).filter(|h| h[..2] != [0, 0]) {
+        let length = u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
+        if head[..2] == tag.to_le_bytes() {
+            return Some(at + 6..at + 6 + length / 4 * 4).filter(|r| r.end <= frame.len());
+        }
+        at += 6 + length;
+    }
+    None
+}
+
+fn tape_id(segments: &[Segment]) -> TapeId {
+    let mut hasher = blake3::Hasher::new();
+    for s in segments {
+        hasher.update(&(s.name.len() as u64).to_le_bytes());
+        hasher.update(s.name.as_bytes());
+    }
+    TapeId(u128::from_le_bytes(hasher.finalize().as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
+}
+
+/// Where a source's definition says its id, and that of its first definition; where a quarantine event says its
+/// place in the raw log. A test holds them against the schema.
+const INDEX: usize = 32;
+const OF: usize = 36;
+const RAW_AT: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_schema() {
+        let slot = |kind, field| Schema::of(kind).get(field).unwrap().slot;
+        assert_eq!(slot(Kind::Source, Field::Index), Slot::UInt { at: INDEX as u16, width: 4 });
+        assert_eq!(slot(Kind::Source, Field::Of), Slot::UInt { at: OF as u16, width: 4 });
+        assert_eq!(slot(Kind::Quarantine, Field::RawAt), Slot::UInt { at: RAW_AT as u16, width: 8 });
+    }
+}

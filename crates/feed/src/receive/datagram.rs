@@ -1,0 +1,308 @@
+//! Datagrams: UDP to one host or to a group, many with one system call, with the kernel's receive times.
+
+use super::{PAUSE, Place, WhenFull, now_ns, readable};
+use crate::error::Error;
+use crate::journal::PacketJournal;
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::Ordering;
+use unitape_codec::capture::write;
+
+/// Opens the socket of a feed.
+///
+/// # Errors
+/// When the system refuses.
+pub fn open(address: SocketAddr, interface: Option<IpAddr>, buffer_bytes: usize) -> Result<UdpSocket, Error> {
+    let fail = |what| move |source| Error::Socket { address: address.to_string(), what, source };
+    let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(fail("open a socket for"))?;
+    if address.ip().is_multicast() {
+        // Several readers of one group on one host are usual.
+        socket.set_reuse_address(true).map_err(fail("share"))?;
+    }
+    socket.set_recv_buffer_size(buffer_bytes).map_err(fail("give a buffer to"))?;
+    system::ask_for_times(&socket).map_err(fail("ask for receive times of"))?;
+    // Bound to the group itself: what is sent to other groups on this port is not ours.
+    socket.bind(&address.into()).map_err(fail("bind to"))?;
+    match (address.ip(), interface) {
+        (IpAddr::V4(group), interface) if group.is_multicast() => {
+            let on = match interface {
+                Some(IpAddr::V4(ip)) => InterfaceIndexOrAddress::Address(ip),
+                _ => InterfaceIndexOrAddress::Address(Ipv4Addr::UNSPECIFIED),
+            };
+            socket.join_multicast_v4_n(&group, &on).map_err(fail("join"))?;
+        }
+        (IpAddr::V6(group), _) if group.is_multicast() => {
+            socket.join_multicast_v6(&group, 0).map_err(fail("join"))?;
+        }
+        _ => {}
+    }
+    socket.set_nonblocking(true).map_err(fail("read"))?;
+    Ok(socket.into())
+}
+
+/// Receives until the run stops.
+///
+/// # Errors
+/// When the socket or the journal refuses.
+pub fn receive(
+    socket: &UdpSocket,
+    to: SocketAddr,
+    when_full: WhenFull,
+    mut journal: PacketJournal,
+    place: &Place,
+) -> Result<(), Error> {
+    let mut batch = system::Batch::new();
+    let mut drops = Drops::default();
+    let mut last = false;
+    let mut rounds = 0;
+    while !last {
+        // What the kernel holds when the run stops has been received; so many batches are more than it can hold.
+        last = place.stopped() && rounds >= LAST_BATCHES;
+        rounds += u32::from(place.stopped());
+        let full = place.full();
+        if full && when_full == WhenFull::Wait && !place.stopped() {
+            place.stats().pauses.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(PAUSE);
+            continue;
+        }
+        if !readable(socket) {
+            last |= place.stopped();
+            continue;
+        }
+        let fail = |source| Error::Socket { address: to.to_string(), what: "receive from", source };
+        let n = batch.receive(socket).map_err(fail)?;
+        for i in 0..n {
+            let (from, payload, ts_ns, dropped) = batch.get(i);
+            let ts_ns = ts_ns.unwrap_or_else(now_ns);
+            drops.kernel(dropped);
+            if full && when_full == WhenFull::Drop && !place.stopped() {
+                drops.own(ts_ns);
+                continue;
+            }
+            drops.note(journal.batch(), ts_ns, place);
+            write::datagram(journal.batch(), ts_ns, from, to, payload);
+        }
+        place.came(journal.flush()?);
+    }
+    let ts_ns = drops.ts_ns;
+    drops.note(journal.batch(), ts_ns, place);
+    place.came(journal.flush()?);
+    Ok(())
+}
+
+/// Datagrams dropped and not yet noted in the journal.
+#[derive(Debug, Default)]
+struct Drops {
+    count: u32,
+    /// The kernel's counter, which only grows (and wraps).
+    kernel: Option<u32>,
+    ts_ns: i64,
+}
+
+impl Drops {
+    /// Takes in the kernel's counter as it came with a datagram.
+    fn kernel(&mut self, counter: Option<u32>) {
+        if let Some(counter) = counter {
+            let before = self.kernel.replace(counter).unwrap_or(0);
+            self.count = self.count.saturating_add(counter.wrapping_sub(before));
+        }
+    }
+
+    fn own(&mut self, ts_ns: i64) {
+        self.count = self.count.saturating_add(1);
+        self.ts_ns = ts_ns;
+    }
+
+    fn note(&mut self, batch: &mut Vec<u8>, ts_ns: i64, place: &Place) {
+        if self.count > 0 {
+            write::dropped(batch, ts_ns, self.count);
+            place.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
+            self.count = 0;
+        }
+    }
+}
+
+/// Batches that are still read when the run stops.
+const LAST_BATCHES: u32 = 4096;
+
+/// What is the system's own: many datagrams with one call, the kernel's receive times, its counter of drops.
+#[cfg(target_os = "linux")]
+mod system {
+    use std::io::ErrorKind;
+    use std::mem::{size_of, zeroed};
+    use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+    use std::os::fd::{AsRawFd, RawFd};
+
+    /// Datagrams of one call.
+    const BATCH: usize = 32;
+    /// Room for one datagram, bytes: more than the longest.
+    const ROOM: usize = 1 << 16;
+    /// Room for what the kernel says beside one datagram, in words, so that it is aligned.
+    const SAID: usize = 16;
+
+    pub fn ask_for_times(socket: &impl AsRawFd) -> std::io::Result<()> {
+        for option in [libc::SO_TIMESTAMPNS, libc::SO_RXQ_OVFL] {
+            let on: libc::c_int = 1;
+            // SAFETY: the value is a c_int that outlives the call, and its size is given.
+            let done = unsafe {
+                libc::setsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_SOCKET,
+                    option,
+                    (&raw const on).cast(),
+                    size_of::<libc::c_int>() as libc::socklen_t,
+                )
+            };
+            if done != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Room for the datagrams of one call, used again for the next.
+    pub struct Batch {
+        rooms: Vec<u8>,
+        names: Vec<libc::sockaddr_storage>,
+        said: Vec<[u64; SAID]>,
+        parts: Vec<libc::iovec>,
+        heads: Vec<libc::mmsghdr>,
+    }
+
+    impl Batch {
+        pub fn new() -> Self {
+            // SAFETY: all of these are plain C structures, for which all zeros is a value.
+            let (name, part, head) = unsafe { (zeroed(), zeroed(), zeroed()) };
+            Self {
+                rooms: vec![0; BATCH * ROOM],
+                names: vec![name; BATCH],
+                said: vec![[0; SAID]; BATCH],
+                parts: vec![part; BATCH],
+                heads: vec![head; BATCH],
+            }
+        }
+
+        /// Receives what is there, up to a batch; gives how many.
+        pub fn receive(&mut self, socket: &UdpSocket) -> std::io::Result<usize> {
+            for i in 0..BATCH {
+                let room = &mut self.rooms[i * ROOM..(i + 1) * ROOM];
+                self.parts[i] = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: ROOM };
+                let head = &mut self.heads[i].msg_hdr;
+                head.msg_name = (&raw mut self.names[i]).cast();
+                head.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+                head.msg_iov = &raw mut self.parts[i];
+                head.msg_iovlen = 1;
+                head.msg_control = self.said[i].as_mut_ptr().cast();
+                head.msg_controllen = (SAID * 8) as _;
+                head.msg_flags = 0;
+            }
+            let fd: RawFd = socket.as_raw_fd();
+            // SAFETY: each head points to a name, a part and a control buffer of the stated sizes; they live in
+            // vectors of `self` that are not touched before the call returns.
+            let n = unsafe {
+                libc::recvmmsg(
+                    fd,
+                    self.heads.as_mut_ptr(),
+                    BATCH as u32,
+                    libc::MSG_DONTWAIT,
+                    std::ptr::null_mut(),
+                )
+            };
+            if n >= 0 {
+                return Ok(n as usize);
+            }
+            let error = std::io::Error::last_os_error();
+            match error.kind() {
+                // A refusal of an earlier send comes back on the socket of a receiver too; it is not about us.
+                ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionRefused => Ok(0),
+                _ => Err(error),
+            }
+        }
+
+        /// Sender, payload, receive time and the kernel's counter of drops.
+        pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<i64>, Option<u32>) {
+            let head = &self.heads[i];
+            let payload = &self.rooms[i * ROOM..i * ROOM + (head.msg_len as usize).min(ROOM)];
+            let (mut ts_ns, mut drops) = (None, None);
+            // SAFETY: the kernel has filled `msg_control` up to `msg_controllen` with whole control messages, and
+            // the buffer is aligned for their headers.
+            let mut said = unsafe { libc::CMSG_FIRSTHDR(&head.msg_hdr) };
+            while !said.is_null() {
+                // SAFETY: not null, so a header lies wholly in the buffer; what follows it is as long as it says,
+                // and is read without asking for alignment.
+                unsafe {
+                    let data = libc::CMSG_DATA(said);
+                    match ((*said).cmsg_level, (*said).cmsg_type) {
+                        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                            let ts: libc::timespec = data.cast::<libc::timespec>().read_unaligned();
+                            ts_ns = Some(ts.tv_sec as i64 * 1_000_000_000 + ts.tv_nsec as i64);
+                        }
+                        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                            drops = Some(data.cast::<u32>().read_unaligned());
+                        }
+                        _ => {}
+                    }
+                    said = libc::CMSG_NXTHDR(&head.msg_hdr, said);
+                }
+            }
+            (address(&self.names[i]), payload, ts_ns, drops)
+        }
+    }
+
+    fn address(name: &libc::sockaddr_storage) -> SocketAddr {
+        match libc::c_int::from(name.ss_family) {
+            libc::AF_INET6 => {
+                // SAFETY: the family says which structure it is, and the storage is large enough for each.
+                let v6 = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in6>() };
+                (Ipv6Addr::from(v6.sin6_addr.s6_addr), u16::from_be(v6.sin6_port)).into()
+            }
+            _ => {
+                // SAFETY: as above; a name that the kernel left out is zeros, which is an address too.
+                let v4 = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
+                (v4.sin_addr.s_addr.to_ne_bytes(), u16::from_be(v4.sin_port)).into()
+            }
+        }
+    }
+
+    // SAFETY: the pointers in `parts` and `heads` are set anew before each call and point into the same `Batch`.
+    unsafe impl Send for Batch {}
+}
+
+/// The portable twin: one datagram a call, our own clock, no counter of drops.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::io::ErrorKind;
+    use std::net::{SocketAddr, UdpSocket};
+
+    pub fn ask_for_times<T>(_: &T) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    pub struct Batch {
+        room: Vec<u8>,
+        got: Option<(SocketAddr, usize)>,
+    }
+
+    impl Batch {
+        pub fn new() -> Self {
+            Self { room: vec![0; 1 << 16], got: None }
+        }
+
+        pub fn receive(&mut self, socket: &UdpSocket) -> std::io::Result<usize> {
+            match socket.recv_from(&mut self.room) {
+                Ok((n, from)) => {
+                    self.got = Some((from, n));
+                    Ok(1)
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+                Err(e) => Err(e),
+            }
+        }
+
+        pub fn get(&self, _: usize) -> (SocketAddr, &[u8], Option<i64>, Option<u32>) {
+            let (from, n) = self.got.expect("one was received");
+            (from, &self.room[..n], None, None)
+        }
+    }
+}

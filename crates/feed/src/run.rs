@@ -1,0 +1,209 @@
+//! A run: feeds of every sort onto a tape until it is stopped.
+//!
+//! ```text
+//!  receive[feed] ─▶ journal ─┐
+//!  directory ────────────────┼─▶ intake ─▶ decode ∥ W ─▶ sequence, merge ─▶ tape
+//!  files ────────────────────┘
+//! ```
+//!
+//! Receivers write journals and nothing else; from there on, a live feed is a directory like any other. When the
+//! run is to stop, receivers stop first; then what they wrote is read to its end and placed.
+
+use crate::capture::Select;
+use crate::consolidate::{BLOCK_BYTES, Outcome, Progress, Setup, engine};
+use crate::decode::{Format, How};
+use crate::error::Error;
+use crate::folder::Sort;
+use crate::intake::{Live, Reload};
+use crate::receive::{self, Receive};
+use crate::stats::Stats;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use unitape_tape::Options as TapeOptions;
+
+/// Where a feed's bytes come from.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Files, one after the other; plain, gz or zst, streams or captures. `-` is stdin.
+    Files(Vec<PathBuf>),
+    /// The files of a directory, by name; with `follow`, also those that come while the run goes on.
+    #[allow(missing_docs)]
+    Directory { path: PathBuf, follow: bool },
+    /// What a receiver writes down in the directory `path`.
+    #[allow(missing_docs)]
+    Journal { path: PathBuf, receive: Receive },
+}
+
+/// A feed of a run.
+#[derive(Clone, Debug)]
+pub struct RunFeed {
+    /// Its name.
+    pub name: String,
+    /// What its bytes are.
+    pub format: Format,
+    /// Where they come from.
+    pub input: Input,
+    /// How they are decoded, the format apart.
+    pub how: How,
+}
+
+/// What to run and how.
+#[derive(Debug)]
+pub struct RunOptions {
+    /// The feeds; ties in time go to the earlier one.
+    pub feeds: Vec<RunFeed>,
+    /// Worker threads, 1 or more; the tape does not depend on it.
+    pub workers: usize,
+    /// Bytes of a block, at most.
+    pub block_bytes: usize,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// How long the merge waits for a feed that has nothing at hand; `None`: without bound. Then the tape depends
+    /// on what the feeds brought and not on when.
+    pub wait: Option<Duration>,
+    /// How often directories are looked at.
+    pub scan: Duration,
+    /// How long the intake sleeps at most when nothing comes: how soon growth of a file is seen.
+    pub idle: Duration,
+    /// Bytes that a receiver may be ahead of the decoders.
+    pub lag_bytes_max: u64,
+    /// Bytes of a file of a datagram journal.
+    pub journal_file_bytes: u64,
+    /// When up, the run ends in order.
+    pub stop: Arc<AtomicBool>,
+    /// Figures, for anyone to read meanwhile; made for these feeds.
+    pub stats: Arc<Stats>,
+    /// Mappings that are loaded anew.
+    pub reload: Arc<Reload>,
+}
+
+impl RunFeed {
+    /// A feed with all packets, and without receive times.
+    pub fn new(name: String, format: Format, input: Input) -> Self {
+        Self { name, format, input, how: How { select: Select::default(), ..How::default() } }
+    }
+
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        match &self.input {
+            Input::Files(files) => files,
+            Input::Directory { .. } | Input::Journal { .. } => &[],
+        }
+    }
+
+    pub(crate) fn folder(&self) -> Option<(&Path, Sort)> {
+        match &self.input {
+            Input::Files(_) => None,
+            Input::Directory { path, follow } => Some((path, Sort::Files { follow: *follow })),
+            Input::Journal { path, receive } => Some((path, receive.sort())),
+        }
+    }
+}
+
+impl RunOptions {
+    /// A run of these feeds, with what is usual for all the rest.
+    pub fn new(feeds: Vec<RunFeed>) -> Self {
+        let stats = Arc::new(Stats::new(feeds.iter().map(|f| f.name.clone())));
+        Self {
+            feeds,
+            workers: 1,
+            block_bytes: BLOCK_BYTES,
+            tape: TapeOptions::default(),
+            wait: None,
+            scan: Duration::from_millis(100),
+            idle: Duration::from_millis(1),
+            lag_bytes_max: 64 << 20,
+            journal_file_bytes: 1 << 30,
+            stop: Arc::default(),
+            stats,
+            reload: Arc::default(),
+        }
+    }
+}
+
+/// Runs the feeds onto the tape in `dir` until they all have ended or `stop` goes up, and then until all that was
+/// received is on the tape. A feed that fails ends, and says so in its figures; the others go on.
+///
+/// # Errors
+/// When a receiver cannot begin, a file is not what the tape says it was, or the tape refuses.
+pub fn run(dir: &Path, options: RunOptions) -> Result<Outcome, Error> {
+    let names: Vec<_> = options.feeds.iter().map(|f| &f.name).collect();
+    if let Some(twice) = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n)) {
+        let what = "two feeds have this name".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", twice.1), what });
+    }
+    let stdin = options.feeds.iter().filter(|f| f.files().iter().any(|p| crate::source::is_stdin(p)));
+    if let Some(feed) = stdin.into_iter().next() {
+        let what = "stdin is journaled in a run: it is an input of its own, not a file".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", feed.name), what });
+    }
+    let drained = Arc::new(AtomicBool::new(false));
+    let mut receivers = Vec::new();
+    for (index, feed) in options.feeds.iter().enumerate() {
+        if let Input::Journal { path, receive } = &feed.input {
+            let place = receive::Place {
+                dir: path.clone(),
+                stats: options.stats.clone(),
+                index,
+                stop: options.stop.clone(),
+                lag_bytes_max: options.lag_bytes_max,
+                file_bytes: options.journal_file_bytes,
+            };
+            let started = receive::start(&feed.name, receive, place);
+            match started {
+                Ok(started) => receivers.extend(started),
+                Err(error) => {
+                    options.stop.store(true, Ordering::Relaxed);
+                    receivers.into_iter().for_each(|r: std::thread::JoinHandle<()>| _ = r.join());
+                    return Err(error);
+                }
+            }
+        }
+    }
+    let supervise = {
+        let (stop, drained, stats) = (options.stop.clone(), drained.clone(), options.stats.clone());
+        move || {
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::park_timeout(STOP_LOOK);
+            }
+            for receiver in receivers {
+                // A receiver that panicked has said so on stderr; what it wrote is there.
+                _ = receiver.join();
+            }
+            // Release: pairs with the Acquire in the intake; all that the receivers wrote is seen.
+            drained.store(true, Ordering::Release);
+            stats.wake.up();
+        }
+    };
+    let supervisor = std::thread::Builder::new()
+        .name("supervise".to_owned())
+        .spawn(supervise)
+        .map_err(|source| Error::Spawn { worker: 0, source })?;
+    let live = Live {
+        stop: drained,
+        stats: options.stats.clone(),
+        idle: options.idle,
+        tick: options.wait.map(|wait| (wait / 4).max(Duration::from_micros(50))),
+        reload: options.reload,
+    };
+    let setup = Setup {
+        feeds: options.feeds,
+        workers: options.workers,
+        block_bytes: options.block_bytes,
+        tape: options.tape,
+        stop: None,
+        progress: Arc::new(Progress::default()),
+        scan: options.scan,
+        wait: options.wait,
+        live: Some(live),
+    };
+    let outcome = engine(dir, setup);
+    options.stop.store(true, Ordering::Relaxed);
+    supervisor.thread().unpark();
+    _ = supervisor.join();
+    outcome
+}
+
+/// How often the supervisor looks whether the run is to stop.
+const STOP_LOOK: Duration = Duration::from_millis(20);

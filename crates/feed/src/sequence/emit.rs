@@ -1,0 +1,267 @@
+//! Taking units off a block: what goes onto the tape, under which ids, with which frames in between.
+
+use super::{Piece, Sequencer};
+use crate::block::{Block, Instead, NO_TS, Unit, What};
+use crate::bookkeeping::{Progress, Quarantined, define_frame, progress_frame, quarantine_frame};
+use crate::error::Error;
+use crate::feed_state::apply_runs;
+use crate::quarantine::RawLog;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use unitape_model::schema::at;
+use unitape_model::{Dict, Header, Refusal, flags};
+
+impl Sequencer {
+    /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
+    /// the pieces to be copied from, and stops at the end of one.
+    pub(super) fn emit_run(&mut self, i: usize, limit: i64) -> Result<(), Error> {
+        let feed = &mut self.feeds[i];
+        let index = feed.in_hand().expect("a feed with a head");
+        let block = &mut feed.queue[index];
+        let mut run = Run { pieces: &mut self.pieces, feed: i, block: index, start: feed.cursor.arena };
+        while let Some(&unit) = block.units.get(feed.cursor.unit) {
+            if feed.running_max.max(unit.ts) > limit {
+                break;
+            }
+            feed.running_max = feed.running_max.max(unit.ts);
+            let frames = feed.cursor.arena..unit.end as usize;
+            let state = &mut feed.sources[block.source];
+            let mut wanted = state.on_tape_through.is_none_or(|t| unit.offset > t) || unit.is_progress();
+            let late = feed.running_max < self.placed_max && !unit.is_progress();
+            match unit.what {
+                What::Events => {}
+                What::Switch => {
+                    // What is behind it begins anew from here, also after a restart.
+                    let mark = Progress {
+                        source: state.id,
+                        through: unit.offset,
+                        end: false,
+                        running_max: feed.running_max,
+                    };
+                    let start = block.added.len();
+                    let total = state.tally;
+                    if state.defined {
+                        progress_frame(&mut block.added, &mark, total, &feed.sessions);
+                        run.insert(frames.start, start..block.added.len());
+                    }
+                    state.switch(block.sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default());
+                    wanted = false;
+                }
+                What::Maybe { run } => {
+                    apply_runs(block, &mut feed.cursor.run, run as usize, &mut feed.sessions);
+                    let r = block.runs[run as usize];
+                    let seen = feed.sessions.get(&block.sessions[r.session as usize]);
+                    if seen.is_some_and(|max| r.max <= *max) {
+                        wanted = false;
+                        block.recount(feed.cursor.unit, Instead::Duplicate);
+                    }
+                }
+                What::Quarantine => {
+                    let raw = &block.raw[feed.cursor.raw..unit.raw_end as usize];
+                    let raw_at = if wanted { self.raw.append(raw)? } else { 0 };
+                    let ts = if feed.running_max == NO_TS { 0 } else { feed.running_max };
+                    let frame = &mut block.arena[frames.clone()];
+                    patch(frame, at::TS_EVENT, &ts.to_le_bytes());
+                    patch(frame, RAW_AT, &raw_at.to_le_bytes());
+                }
+                What::Progress { tally, end } => {
+                    if !state.defined {
+                        let start = block.added.len();
+                        state.define(&mut self.next_source, (unit.offset, &[]), &mut block.added);
+                        run.insert(frames.start, start..block.added.len());
+                    }
+                    let done = feed.cursor.unit;
+                    let upto = block.runs.partition_point(|r| r.units_before as usize <= done);
+                    apply_runs(block, &mut feed.cursor.run, upto, &mut feed.sessions);
+                    let total = state.tally.plus(block.tallies[tally as usize]);
+                    let (source, running_max) = (state.id, feed.running_max);
+                    let mark = Progress { source, through: unit.offset, end, running_max };
+                    let start = block.added.len();
+                    progress_frame(&mut block.added, &mark, total, &feed.sessions);
+                    run.insert(frames.start, start..block.added.len());
+                    (state.through, state.end) = (unit.offset, end);
+                    feed.open_sources -= usize::from(end && !feed.grows);
+                }
+            }
+            let own = feed.cursor.fixup..unit.fixups_end as usize;
+            if wanted {
+                if !state.defined {
+                    let raw = &block.raw[feed.cursor.raw..unit.raw_end as usize];
+                    let start = block.added.len();
+                    let first = (unit.offset, first_message(&block.bytes, block.base, &unit, raw));
+                    state.define(&mut self.next_source, first, &mut block.added);
+                    run.insert(frames.start, start..block.added.len());
+                }
+                let mut source = state.id;
+                if unit.offset >> 32 != 0 && !unit.is_progress() {
+                    let (id, new) = state.extent((unit.offset >> 32) as u32, &mut self.next_source);
+                    if new {
+                        let start = block.added.len();
+                        state.extent_frame(id, unit.offset, &mut block.added);
+                        run.insert(frames.start, start..block.added.len());
+                    }
+                    source = id;
+                }
+                if source != block.decoded_as {
+                    patch_each(&mut block.arena[frames.clone()], at::SOURCE, &source.to_le_bytes());
+                }
+                if late {
+                    mark_late(&mut block.arena[frames.clone()]);
+                    feed.late += u64::from(!frames.is_empty());
+                } else if !unit.is_progress() {
+                    self.placed_max = self.placed_max.max(feed.running_max);
+                }
+                let full = block.without_place(own.clone(), &self.dictionary, |f| feed.cursor.resolved(f));
+                if let Some(dict) = full {
+                    block.recount(feed.cursor.unit, Instead::Quarantined);
+                    self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
+                    let added = refuse(block, &mut self.raw, (&unit, feed.running_max, source), dict)?;
+                    run.insert(frames.start, added);
+                    run.skip(frames);
+                    wanted = false;
+                }
+            } else {
+                run.skip(frames);
+            }
+            if wanted {
+                for f in own {
+                    let fixup = block.fixups[f];
+                    let id = match feed.cursor.resolved(&fixup) {
+                        0 => {
+                            let name = block.names.name(fixup.dict, fixup.id).expect("the block's own name");
+                            let given = self.dictionary.intern(fixup.dict, name.as_bytes());
+                            let (id, new) = given.expect("it has a place");
+                            if new {
+                                self.defined.push((fixup.dict, id));
+                                let start = block.added.len();
+                                define_frame(&mut block.added, fixup.dict, id, name);
+                                run.insert(fixup.frame as usize, start..block.added.len());
+                            }
+                            feed.cursor.resolve(&fixup, id);
+                            id
+                        }
+                        id => id,
+                    };
+                    let width = if fixup.dict == Dict::Venue { 2 } else { 4 };
+                    patch(&mut block.arena, fixup.at as usize, &id.to_le_bytes()[..width]);
+                }
+            }
+            feed.cursor.unit += 1;
+            feed.cursor.arena = unit.end as usize;
+            feed.cursor.fixup = unit.fixups_end as usize;
+            feed.cursor.raw = unit.raw_end as usize;
+        }
+        run.end(feed.cursor.arena);
+        feed.advance();
+        Ok(())
+    }
+}
+
+/// The stretch of a block's arena that is being taken, as pieces.
+struct Run<'p> {
+    pieces: &'p mut Vec<Piece>,
+    feed: usize,
+    block: usize,
+    /// Start of what has not become a piece yet.
+    start: usize,
+}
+
+impl Run<'_> {
+    /// Puts what was added to the block before the frame at `before`.
+    fn insert(&mut self, before: usize, added: Range<usize>) {
+        self.push(false, self.start..before);
+        self.push(true, added);
+        self.start = before;
+    }
+
+    /// Leaves these frames out.
+    fn skip(&mut self, frames: Range<usize>) {
+        self.push(false, self.start..frames.start);
+        self.start = frames.end;
+    }
+
+    fn end(mut self, at: usize) {
+        self.push(false, self.start..at);
+    }
+
+    fn push(&mut self, added: bool, range: Range<usize>) {
+        if !range.is_empty() {
+            let (feed, block) = (self.feed as u32, self.block as u32);
+            self.pieces.push(Piece { feed, block, added, start: range.start as u32, end: range.end as u32 });
+        }
+    }
+}
+
+/// Quarantines a message whose names have no place in `dict`; gives where its event stands in `added`. `message`
+/// is its unit, the time of its place, and the id of its source.
+fn refuse(
+    block: &mut Block,
+    log: &mut RawLog,
+    message: (&Unit, i64, u32),
+    dict: Dict,
+) -> Result<Range<usize>, Error> {
+    let (unit, ts, source) = message;
+    let at = (unit.offset - block.base) as usize;
+    let raw_at = log.append(&block.bytes[at..at + unit.length as usize])?;
+    let detail = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
+    let why = Quarantined {
+        ts: if ts == NO_TS { 0 } else { ts },
+        source,
+        offset: unit.offset,
+        raw_at,
+        length: unit.length as usize,
+        reason: Refusal::DictionaryFull.code(),
+        detail: &detail,
+        head: &block.head,
+    };
+    let start = block.added.len();
+    quarantine_frame(&mut block.added, &why);
+    Ok(start..block.added.len())
+}
+
+/// The bytes of a message: raw ones where it was refused.
+fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &Unit, raw: &'b [u8]) -> &'b [u8] {
+    match unit.what {
+        What::Quarantine => raw,
+        _ => {
+            let at = (unit.offset - base) as usize;
+            bytes.get(at..at + unit.length as usize).unwrap_or_default()
+        }
+    }
+}
+
+/// Flags the frames of a unit: they are out of their time order.
+fn mark_late(mut run: &mut [u8]) {
+    while !run.is_empty() {
+        let header = Header::read(run);
+        header.with_flags(header.flags() | flags::LATE).write(run);
+        run = &mut run[header.len_bytes()..];
+    }
+}
+
+fn patch_each(mut run: &mut [u8], at: usize, bytes: &[u8]) {
+    while !run.is_empty() {
+        patch(run, at, bytes);
+        let len = Header::read(run).len_bytes();
+        run = &mut run[len..];
+    }
+}
+
+fn patch(frame: &mut [u8], at: usize, bytes: &[u8]) {
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// Where a quarantine event says its place in the raw log; the tests hold it against the schema.
+const RAW_AT: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unitape_model::{Field, Kind, Schema, Slot};
+
+    #[test]
+    fn the_place_in_the_raw_log_stands_where_the_schema_says() {
+        let slot = Schema::of(Kind::Quarantine).get(Field::RawAt).unwrap().slot;
+        assert_eq!(slot, Slot::UInt { at: RAW_AT as u16, width: 8 });
+    }
+}

@@ -1,0 +1,53 @@
+//! `unitape config`: what is in force, and where it came from.
+
+use super::run::config::read;
+use crate::config::show;
+use crate::output::{self, Done, Failure, say};
+use std::path::PathBuf;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Every value of a configuration, defaults included
+    #[command(after_help = "Example:
+  unitape config show feeds.toml --origin
+
+Defaults are overlaid by the file, the file by variables (UNITAPE_RUN__WORKERS=4, UNITAPE_FEED__ORDERS__LISTEN=…),
+and these by options of `unitape run`.")]
+    Show {
+        /// The configuration
+        #[arg(value_name = "CONFIG.toml")]
+        config: PathBuf,
+        /// Where each value came from
+        #[arg(long)]
+        origin: bool,
+        /// One JSON object a value
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    let What::Show { config, origin, json } = args.what;
+    let loaded = read(&config, &[])?;
+    let mut shown = show(&loaded.value, &loaded.origins);
+    // A path is shown as it is used, wherever it was given.
+    shown.sort_by(|a, b| a.key.cmp(&b.key));
+    for value in shown {
+        if json {
+            output::print_json(&value).map_err(|e: Failure| e)?;
+        } else if origin {
+            say!("{} = {}  # {}", value.key, value.value, value.origin);
+        } else {
+            say!("{} = {}", value.key, value.value);
+        }
+    }
+    Ok(Done::Clean)
+}

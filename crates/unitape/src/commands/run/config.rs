@@ -1,0 +1,497 @@
+//! The configuration of `unitape run`: the types are the reference, the checks say what is allowed.
+
+use crate::config::{Flag, Loaded, Origins, load};
+use crate::output::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+use unitape_feed::{Format, How, Input, Receive, RunFeed, Select, WhenFull};
+
+/// The configuration of a run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The tape.
+    pub tape: Tape,
+    /// The run as a whole.
+    #[serde(default)]
+    pub run: Run,
+    /// The feeds. Ties in time go to the one that stands first.
+    #[serde(default)]
+    pub feed: Vec<Feed>,
+}
+
+/// The tape.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tape {
+    /// Its directory; made if it does not exist. Relative paths begin at the configuration file.
+    pub dir: PathBuf,
+    /// `file`, or `hot`: written in shared memory, with a recorder that copies it to the directory.
+    #[serde(default)]
+    pub backing: Backing,
+    /// Bytes of a segment of a new tape, a power of two.
+    #[serde(default = "segment_bytes")]
+    pub segment_bytes: u64,
+    /// How long what is committed may wait until it is durable.
+    #[serde(default = "sync")]
+    pub sync: Span,
+}
+
+/// Where live segments are.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Backing {
+    /// In the tape's directory.
+    #[default]
+    File,
+    /// In shared memory.
+    Hot,
+}
+
+/// The run as a whole.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Run {
+    /// Threads that decode; the tape does not depend on it. 0: one per core.
+    pub workers: u16,
+    /// `event` or `receive`: the time by which feeds are merged.
+    pub merge: Merge,
+    /// How long the merge waits for a feed that has nothing at hand, or `unbounded`.
+    pub wait: Wait,
+    /// How often directories are looked at.
+    pub scan: Span,
+    /// How soon the growth of a file is seen.
+    pub idle: Span,
+    /// How often figures are told; `0s`: never.
+    pub stats: Span,
+    /// Directory of the journals; by default the tape's with `.journal` behind it.
+    pub journal: Option<PathBuf>,
+    /// Bytes of a file of a datagram journal; the next one begins behind them.
+    pub journal_file_bytes: u64,
+    /// Bytes that a receiver may be ahead of the decoders.
+    pub lag_bytes: u64,
+    /// `together`: all feeds straight onto the tape. `apart`: each feed is a process of its own with its own tape, in
+    /// the directory of the tape with `.segments` behind it, and a merge reads them.
+    pub segments: Segments,
+}
+
+/// How feeds and processes go together.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Segments {
+    /// One process.
+    #[default]
+    Together,
+    /// One process a feed, and the merge.
+    Apart,
+}
+
+/// The time by which feeds are merged.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Merge {
+    /// Event time.
+    #[default]
+    Event,
+    /// Receive time, where there is one.
+    Receive,
+}
+
+/// A feed: exactly one of `files`, `directory`, `stdin`, `fifo`, `listen`, `connect`, `udp` says where it is from.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feed {
+    /// Its name; no two feeds have the same.
+    pub name: String,
+    /// What its bytes are, by the word that `consolidate --feed` takes.
+    pub format: String,
+    /// A shipped mapping, or a file.
+    #[serde(default)]
+    pub mapping: String,
+    /// Files, one after the other; plain, gz or zst, streams or captures.
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
+    /// A directory whose files are read by name.
+    pub directory: Option<PathBuf>,
+    /// With `directory`: more files may come, and the last one may grow.
+    #[serde(default = "yes")]
+    pub follow: bool,
+    /// Standard input.
+    #[serde(default)]
+    pub stdin: bool,
+    /// A named pipe.
+    pub fifo: Option<PathBuf>,
+    /// TCP: address to listen on.
+    pub listen: Option<String>,
+    /// TCP: address to connect to.
+    pub connect: Option<String>,
+    /// With `listen` or `connect`: connections are pieces of one stream, and we say `unitape-resume N` on each.
+    #[serde(default)]
+    pub resume: bool,
+    /// With `listen` or `connect`: the feed ends after so many connections; 0: never.
+    #[serde(default)]
+    pub connections: u64,
+    /// UDP: a group or a local address, with its port.
+    pub udp: Option<SocketAddr>,
+    /// With `udp`: address of the interface to join the group on.
+    pub interface: Option<IpAddr>,
+    /// With `udp`: bytes of the socket's buffer.
+    #[serde(default = "buffer_bytes")]
+    pub buffer_bytes: usize,
+    /// With `udp`: `drop` or `wait` when the decoders are too far behind; what is dropped is counted either way.
+    #[serde(default)]
+    pub when_full: Full,
+    /// Of a capture: only datagrams to these ports.
+    #[serde(default)]
+    pub ports: Vec<u16>,
+    /// Of a capture: only datagrams to these groups or hosts.
+    #[serde(default)]
+    pub groups: Vec<IpAddr>,
+    /// Receive times go into the events.
+    #[serde(default = "yes")]
+    pub receive_times: bool,
+}
+
+/// What becomes of datagrams when the decoders are too far behind.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Full {
+    /// We read, drop and count them.
+    #[default]
+    Drop,
+    /// They wait in the socket's buffer; then the kernel drops and counts them.
+    Wait,
+}
+
+/// A span of time, as text: `250ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Span(pub Duration);
+
+/// A span of time, or without bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Wait(pub Option<Duration>);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no span of time; write 50us, 250ms, 10s or 5min");
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let n: u64 = text[..digits].parse().map_err(|_| wrong())?;
+        let unit_ns: u64 = match text[digits..].trim() {
+            "us" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "min" => 60_000_000_000,
+            _ => return Err(wrong()),
+        };
+        n.checked_mul(unit_ns).map(|ns| Self(Duration::from_nanos(ns))).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = self.0.as_micros();
+        match us {
+            _ if us.is_multiple_of(1_000_000) => write!(f, "{}s", us / 1_000_000),
+            _ if us.is_multiple_of(1_000) => write!(f, "{}ms", us / 1_000),
+            _ => write!(f, "{us}us"),
+        }
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Span> for String {
+    fn from(span: Span) -> String {
+        span.to_string()
+    }
+}
+
+impl TryFrom<String> for Wait {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "unbounded" => Ok(Self(None)),
+            text => {
+                text.parse().map(|Span(s)| Self(Some(s))).map_err(|e: String| format!("{e}, or unbounded"))
+            }
+        }
+    }
+}
+
+impl From<Wait> for String {
+    fn from(wait: Wait) -> String {
+        wait.0.map_or_else(|| "unbounded".to_owned(), |s| Span(s).to_string())
+    }
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        let ms = |ms| Span(Duration::from_millis(ms));
+        Self {
+            workers: 0,
+            merge: Merge::Event,
+            wait: Wait(Some(Duration::from_millis(250))),
+            scan: ms(100),
+            idle: ms(1),
+            stats: ms(10_000),
+            journal: None,
+            journal_file_bytes: 1 << 30,
+            lag_bytes: 64 << 20,
+            segments: Segments::Together,
+        }
+    }
+}
+
+fn segment_bytes() -> u64 {
+    64 << 20
+}
+
+fn buffer_bytes() -> usize {
+    8 << 20
+}
+
+fn sync() -> Span {
+    Span(Duration::from_secs(1))
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Reads a configuration and checks what its types do not say.
+pub fn read(file: &Path, flags: &[Flag]) -> Result<Loaded<Config>, Failure> {
+    let mut loaded: Loaded<Config> = load(file, std::env::vars(), flags)?;
+    check(&loaded.value, &loaded.origins)?;
+    let base = file.parent().unwrap_or(Path::new("")).to_owned();
+    loaded.value.place_at(&base);
+    Ok(loaded)
+}
+
+fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
+    let wrong = |key: &str, what: String| Failure::Error(format!("{}: {key}: {what}", origins.of(key)));
+    let mut names = BTreeSet::new();
+    if config.feed.is_empty() {
+        return Err(wrong("feed", "no feed; each is a table [[feed]]".to_owned()));
+    }
+    if !config.tape.segment_bytes.is_power_of_two() {
+        return Err(wrong("tape.segment_bytes", "a power of two is needed".to_owned()));
+    }
+    for feed in &config.feed {
+        let key = |k: &str| format!("feed.{}.{k}", feed.name);
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if feed.name.is_empty() || !feed.name.chars().all(plain) || feed.name.starts_with('.') {
+            let what = format!("`{}` is no name; letters, digits, `-`, `_` and `.` are", feed.name);
+            return Err(wrong(&key("name"), what));
+        }
+        if !names.insert(&feed.name) {
+            let what = "two feeds have this name; each is a segment of its own, with its journal and its place on the tape";
+            return Err(wrong(&key("name"), what.to_owned()));
+        }
+        let given = feed.inputs();
+        if given.len() != 1 {
+            let have = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
+            let what = format!("one of {} is needed, there is {have}", INPUTS.join(", "));
+            return Err(wrong(&format!("feed.{}", feed.name), what));
+        }
+        let only = |k: &str, set: bool, inputs: &[&str]| match set && !inputs.contains(&given[0]) {
+            true => Err(wrong(&key(k), format!("goes with {}, not with {}", inputs.join(" or "), given[0]))),
+            false => Ok(()),
+        };
+        only("follow", !feed.follow, &["directory"])?;
+        only("resume", feed.resume, &["listen", "connect"])?;
+        only("connections", feed.connections > 0, &["listen", "connect"])?;
+        only("interface", feed.interface.is_some(), &["udp"])?;
+        only("when_full", feed.when_full != Full::Drop, &["udp"])?;
+        only("ports", !feed.ports.is_empty(), &["files", "directory"])?;
+        only("groups", !feed.groups.is_empty(), &["files", "directory"])?;
+    }
+    if let Some(second) = config.feed.iter().filter(|f| f.stdin).nth(1) {
+        return Err(wrong(
+            &format!("feed.{}.stdin", second.name),
+            "another feed reads it already".to_owned(),
+        ));
+    }
+    if config.run.merge == Merge::Receive
+        && let Some(feed) = config.feed.iter().find(|f| !f.receive_times)
+    {
+        let key = format!("feed.{}.receive_times", feed.name);
+        return Err(wrong(&key, "a merge by receive time needs them".to_owned()));
+    }
+    Ok(())
+}
+
+const INPUTS: [&str; 7] = ["files", "directory", "stdin", "fifo", "listen", "connect", "udp"];
+
+impl Config {
+    /// Makes relative paths begin at the configuration file.
+    fn place_at(&mut self, base: &Path) {
+        let place = |path: &mut PathBuf| *path = base.join(&*path);
+        place(&mut self.tape.dir);
+        self.run.journal.iter_mut().for_each(place);
+        for feed in &mut self.feed {
+            feed.files.iter_mut().chain(&mut feed.directory).chain(&mut feed.fifo).for_each(place);
+            // A shipped mapping is a word, a file has a path or an ending.
+            if feed.mapping.contains('/') || feed.mapping.ends_with(".toml") {
+                feed.mapping = base.join(&feed.mapping).display().to_string();
+            }
+        }
+    }
+
+    /// Where the journals are.
+    pub fn journal(&self) -> PathBuf {
+        self.run.journal.clone().unwrap_or_else(|| self.beside(".journal"))
+    }
+
+    /// Where the tape of a feed is whose process is its own.
+    pub fn segment_dir(&self, feed: &str) -> PathBuf {
+        self.beside(".segments").join(feed)
+    }
+
+    /// Makes it the configuration of one of its feeds alone.
+    pub fn only(&mut self, feed: &str, origins: &Origins) -> Result<(), Failure> {
+        (self.run.journal, self.tape.dir) = (Some(self.journal()), self.segment_dir(feed));
+        let names = self.feed.iter().map(|f| f.name.clone()).collect::<Vec<_>>().join(", ");
+        self.feed.retain(|f| f.name == feed);
+        match self.feed.is_empty() {
+            true => Err(Failure::Error(format!("{}: no feed `{feed}`; feeds: {names}", origins.of("feed")))),
+            false => Ok(()),
+        }
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.tape.dir.file_name().unwrap_or_default().to_owned();
+        name.push(ending);
+        self.tape.dir.with_file_name(name)
+    }
+
+    /// The feeds, ready to run.
+    pub fn feeds(&self, origins: &Origins) -> Result<Vec<RunFeed>, Failure> {
+        let feed = |f: &Feed| {
+            let format = f.format().map_err(|e| {
+                let key = if f.mapping.is_empty() { "format" } else { "mapping" };
+                let key = format!("feed.{}.{key}", f.name);
+                Failure::Error(format!("{}: {key}: {e}", origins.of(&key)))
+            })?;
+            Ok(RunFeed {
+                name: f.name.clone(),
+                format,
+                input: f.input(&self.journal()),
+                how: How {
+                    select: Select { ports: f.ports.clone(), groups: f.groups.clone() },
+                    receive_times: f.receive_times,
+                    by_receive_time: self.run.merge == Merge::Receive,
+                },
+            })
+        };
+        self.feed.iter().map(feed).collect()
+    }
+}
+
+impl Feed {
+    /// Its format with its mapping, as it is now.
+    pub fn format(&self) -> Result<Format, unitape_feed::Error> {
+        let format = Format::named(&self.format, &self.mapping)?;
+        // What cannot be compiled is to be told now, not by a worker.
+        format.decoder().map(|_| format)
+    }
+
+    fn inputs(&self) -> Vec<&'static str> {
+        let given = [
+            !self.files.is_empty(),
+            self.directory.is_some(),
+            self.stdin,
+            self.fifo.is_some(),
+            self.listen.is_some(),
+            self.connect.is_some(),
+            self.udp.is_some(),
+        ];
+        INPUTS.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| *name).collect()
+    }
+
+    fn input(&self, journal: &Path) -> Input {
+        let (resume, connections) = (self.resume, self.connections);
+        let receive = if let Some(path) = &self.directory {
+            return Input::Directory { path: path.clone(), follow: self.follow };
+        } else if let Some(path) = &self.fifo {
+            Receive::Fifo(path.clone())
+        } else if let Some(address) = self.listen.clone() {
+            Receive::Listen { address, resume, connections }
+        } else if let Some(address) = self.connect.clone() {
+            Receive::Connect { address, resume, connections }
+        } else if let Some(address) = self.udp {
+            let when_full = if self.when_full == Full::Drop { WhenFull::Drop } else { WhenFull::Wait };
+            let (interface, buffer_bytes) = (self.interface, self.buffer_bytes);
+            Receive::Udp { address, interface, buffer_bytes, when_full }
+        } else if self.stdin {
+            Receive::Stdin
+        } else {
+            return Input::Files(self.files.clone());
+        };
+        Input::Journal { path: journal.join(&self.name), receive }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The guide once told of a key that had been renamed. Each line of its table is a key here, and the other way
+    /// round, with the default that is in force.
+    #[test]
+    fn the_guide_tells_every_key() {
+        let guide =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide-engineer.md"));
+        let guide = guide.unwrap();
+        let row = |l: &str| {
+            let cells: Vec<_> = l.strip_prefix("| `")?.split(" | ").map(str::to_owned).collect();
+            let key = cells[0].trim_end_matches('`').to_owned();
+            let known = ["tape.", "run.", "feed."].iter().any(|s| key.starts_with(s));
+            known.then(|| (key, cells[1].clone()))
+        };
+        let told: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        let text = "[tape]\ndir = \"t\"\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
+                    mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
+                    udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n";
+        std::fs::write(&file, text).unwrap();
+        let loaded: Loaded<Config> = load(&file, [], &[]).unwrap();
+        let shown = crate::config::show(&loaded.value, &loaded.origins);
+        let keys: std::collections::BTreeMap<_, _> = shown
+            .into_iter()
+            .map(|s| {
+                let default = matches!(s.origin, crate::config::Origin::Default);
+                let value = if default { format!("`{}`", s.value) } else { "–".to_owned() };
+                (s.key.replace("feed.n.", "feed."), value)
+            })
+            .collect();
+        assert_eq!(told, keys);
+    }
+
+    #[test]
+    fn spans_come_back() {
+        for text in ["50us", "250ms", "10s", "300s", "0s"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+        assert_eq!("5min".parse::<Span>().unwrap().to_string(), "300s");
+        for text in ["", "5", "ms", "-1s", "1h", "99999999999999999999s", "99999999999999min"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! `unitape run`: the configured feeds onto a tape, until stopped.
+
+mod apart;
+pub mod config;
+mod reload;
+mod report;
+
+use crate::config::{Flag, Loaded, Origins};
+use crate::output::{self, Done, Failure, say};
+use config::{Backing, Config, Segments};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use unitape_feed::{RunOptions, run as run_feeds};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape run feeds.toml
+  unitape run feeds.toml --check
+  UNITAPE_RUN__WORKERS=4 unitape run feeds.toml --json
+
+SIGINT and SIGTERM end it in order: all that was received is on the tape. SIGHUP, or a change of its file, loads a
+mapping anew. Started again, it goes on where the tape ends.
+
+feeds.toml:
+  [tape]
+  dir = \"tape\"
+
+  [[feed]]
+  name = \"orders\"
+  format = \"fix\"
+  mapping = \"fix44-orders\"
+  listen = \"127.0.0.1:9000\"
+
+  [[feed]]
+  name = \"market\"
+  format = \"fix\"
+  mapping = \"jse-fix50-indices\"
+  directory = \"in\"
+
+Every key: docs/guide-engineer.md; what is in force: unitape config show feeds.toml --origin")]
+pub struct Args {
+    /// The configuration
+    #[arg(value_name = "CONFIG.toml")]
+    pub config: PathBuf,
+    /// Check the configuration and its mappings, and run nothing
+    #[arg(long)]
+    pub check: bool,
+    /// Directory of the tape (tape.dir)
+    #[arg(long, value_name = "DIR")]
+    pub tape: Option<PathBuf>,
+    /// Worker threads (run.workers)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: Option<u16>,
+    /// Run one feed only, onto its own tape: its part where segments are apart
+    #[arg(long, value_name = "FEED")]
+    pub segment: Option<String>,
+    /// Figures and the account as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Args {
+    fn flags(&self) -> Result<Vec<Flag>, Failure> {
+        let mut flags = Vec::new();
+        if let Some(workers) = self.workers {
+            let value = toml::Value::Integer(workers.into());
+            flags.push(Flag { flag: "--workers", key: "run.workers", value });
+        }
+        if let Some(dir) = &self.tape {
+            // A path on the command line begins where the command was given.
+            let dir = std::path::absolute(dir)?;
+            let text = dir.to_str().ok_or_else(|| Failure::Usage("--tape: a path in UTF-8".to_owned()))?;
+            flags.push(Flag { flag: "--tape", key: "tape.dir", value: text.into() });
+        }
+        Ok(flags)
+    }
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    let Loaded { value: mut config, origins } = config::read(&args.config, &args.flags()?)?;
+    if let Some(feed) = &args.segment {
+        config.only(feed, &origins)?;
+    }
+    let feeds = config.feeds(&origins)?;
+    if args.check {
+        check_places(&config, &origins)?;
+        let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
+        say!("{}: {} feeds: {}", args.config.display(), feeds.len(), names.join(", "));
+        return Ok(Done::Clean);
+    }
+    if config.run.segments == Segments::Apart && args.segment.is_none() {
+        return apart::run(&args, &config);
+    }
+    let stop = output::stop_flag()?;
+    let mut options = RunOptions::new(feeds);
+    options.workers = match config.run.workers {
+        0 => super::consolidate::cores(),
+        n => n.into(),
+    };
+    options.tape = tape_options(&config);
+    options.wait = config.run.wait.0;
+    options.scan = config.run.scan.0;
+    options.idle = config.run.idle.0;
+    options.lag_bytes_max = config.run.lag_bytes;
+    options.journal_file_bytes = config.run.journal_file_bytes;
+    options.stop = stop.clone();
+    let (stats, reload) = (options.stats.clone(), options.reload.clone());
+    let started = Instant::now();
+    let over = Arc::new(AtomicBool::new(false));
+    let teller = report::Teller::new(&stats, args.json, config.run.stats.0);
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| teller.tell_until(&over));
+        scope.spawn(|| reload::watch(&config, &reload, &over));
+        let outcome = run_feeds(&config.tape.dir, options);
+        // Release: pairs with the Acquire in both threads; they end.
+        over.store(true, Ordering::Release);
+        outcome
+    });
+    let outcome = outcome.map_err(Failure::from)?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    let failed = report::last(&stats, &config.tape.dir, &outcome, args.json, elapsed_s)?;
+    if failed {
+        return Err(Failure::Error(
+            "a feed ended before its end; the same command goes on from here".to_owned(),
+        ));
+    }
+    let s = &outcome.summary;
+    let dropped = stats.feeds.iter().any(|f| f.drops.load(Ordering::Relaxed) > 0);
+    Ok(if s.quarantined > 0 || dropped { Done::Flawed } else { Done::Clean })
+}
+
+/// How the tape of this configuration is written.
+fn tape_options(config: &Config) -> unitape_tape::Options {
+    let backing = match config.tape.backing {
+        Backing::File => unitape_tape::Backing::File,
+        Backing::Hot => unitape_tape::Backing::Hot { dir: None, window_segments: 4 },
+    };
+    let interval = config.tape.sync.0;
+    unitape_tape::Options {
+        segment_bytes: config.tape.segment_bytes,
+        backing,
+        sync: unitape_tape::Sync::Every { bytes: 64 << 20, interval },
+        ..unitape_tape::Options::default()
+    }
+}
+
+/// Files and directories that are to be there before a run.
+fn check_places(config: &Config, origins: &Origins) -> Result<(), Failure> {
+    for feed in &config.feed {
+        let missing = |key: &str, path: &Path, what: &str| {
+            let key = format!("feed.{}.{key}", feed.name);
+            Err(Failure::Error(format!("{}: {key}: {}: {what}", origins.of(&key), path.display())))
+        };
+        for path in &feed.files {
+            if !path.is_file() {
+                return missing("files", path, "is no file");
+            }
+        }
+        if let Some(path) = feed.directory.as_ref().filter(|p| !p.is_dir()) {
+            return missing("directory", path, "is no directory");
+        }
+        if let Some(path) = feed.fifo.as_ref().filter(|p| !p.exists()) {
+            return missing("fifo", path, "is not there; make it with mkfifo");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Any bytes as a capture, and as the tail of a journal: the walker ends, every place lies within the bytes, and as a
+//! source the account closes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use unitape_codec::capture::{Next, Udp, Walker, udp, write};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((sort, bytes)) = bytes.split_first() else { return };
+    let mut file = Vec::new();
+    if sort & 1 == 1 {
+        write::file_header(&mut file);
+        write::datagram(&mut file, 1, "10.0.0.1:1".parse().unwrap(), "239.1.1.1:2".parse().unwrap(), b"{}\n");
+    }
+    file.extend_from_slice(bytes);
+    let (mut walker, mut at) = (Walker::default(), 0);
+    loop {
+        let end = match walker.next(&file, at) {
+            Next::Packet(p) => {
+                assert!(p.bytes.start >= at && p.bytes.end <= p.end);
+                let packet = &file[p.bytes.clone()];
+                if let Udp::Datagram(d) = udp(p.link, packet, p.is_cut()) {
+                    assert!(d.payload.end <= packet.len());
+                }
+                p.end
+            }
+            Next::Skip { end } | Next::Dropped { end, .. } => end,
+            Next::More | Next::Lost { .. } => break,
+        };
+        assert!(end > at && end <= file.len());
+        at = end;
+    }
+    unitape_feed::try_capture(&unitape_feed::Format::Events, &file).expect("events need no mapping");
+});

@@ -1,0 +1,34 @@
+//! Any bytes as what a kill left of a journal: it is mended or refused, and what is read of it has times that go up.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use unitape_feed::journal::{PacketJournal, StreamJournal, Times};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((split, bytes)) = bytes.split_first() else { return };
+    let (raw, times) = bytes.split_at(usize::from(*split).min(bytes.len()));
+    let dir = tempfile::tempdir().unwrap();
+    let stream = dir.path().join("s");
+    std::fs::create_dir(&stream).unwrap();
+    std::fs::write(stream.join("00000001.raw"), raw).unwrap();
+    std::fs::write(stream.join("00000001.times"), times).unwrap();
+    if let Ok(mut journal) = StreamJournal::open(&stream, split % 2 == 0) {
+        journal.begin().unwrap();
+        journal.append(b"more", 7).unwrap();
+        journal.end().unwrap();
+    }
+    if let Ok(mut read) = Times::open(&stream.join("00000001.raw"), 0) {
+        let mut of_block = Vec::new();
+        if read.poll().is_ok() {
+            read.of_block(u64::MAX, &mut of_block);
+            assert!(of_block.is_sorted_by_key(|(end, _)| *end));
+        }
+    }
+    let packets = dir.path().join("p");
+    std::fs::create_dir(&packets).unwrap();
+    std::fs::write(packets.join("00000001.pcap"), bytes).unwrap();
+    if let Ok(mut journal) = PacketJournal::open(&packets, 1 << 20) {
+        journal.flush().unwrap();
+    }
+});
