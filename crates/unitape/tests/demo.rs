@@ -27,7 +27,7 @@ fn the_demo_holds_and_runs_again() {
     let first = story(&demo(&dir));
     assert_eq!(first["holds"], true);
     let checks = first["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 7);
+    assert_eq!(checks.len(), 8);
     assert!(checks.iter().all(|c| c["holds"] == true && c["differs"] == Value::Array(vec![])), "{checks:?}");
 
     let planted = first["planted"].as_array().unwrap();
@@ -36,16 +36,31 @@ fn the_demo_holds_and_runs_again() {
         assert_eq!(scene["alert"]["arm"], scene["scene"]["arm"]);
         assert_eq!(scene["alert"]["positions"].as_array().unwrap().len(), 2);
     }
-    assert_eq!(first["alerts"]["live"], 12);
+    let labels = first["labels"].as_array().unwrap();
+    for scenario in ["spoofing", "order_to_trade_ratio", "wash_trade"] {
+        assert!(labels.iter().filter(|l| l["label"]["scenario"] == scenario).count() >= 3, "{scenario}");
+    }
+    assert!(labels.iter().all(|l| l["alert"]["key"].is_array()));
+    assert_eq!(first["alerts"]["live"], 12 + labels.len());
+    assert_eq!(first["not_planted"], Value::Array(vec![]));
     assert!(first["near_misses"].as_array().unwrap().iter().all(|n| n["alert"] == false));
     let jse = &first["feeds"]["jse"];
     assert_eq!((&jse["messages"], &jse["events"]), (&Value::from(11_110), &Value::from(10_850)));
+    let taq = &first["feeds"]["taq"];
+    assert_eq!((&taq["messages"], &taq["events"]), (&Value::from(9_995), &Value::from(9_994)));
+    assert_eq!(first["feeds"]["bank"]["by_kind"]["statement"], 31);
+    let days = first["days"].as_array().unwrap();
+    assert!(days.iter().any(|d| d["day"] == "2014-02-06" && d["schemas"]["bbo"] == 9_994), "{days:?}");
+    let rows: u64 = days.iter().map(|d| d["rows"].as_u64().unwrap()).sum();
+    assert_eq!(rows, first["tape"]["events"].as_u64().unwrap());
     assert!(first["quarantined"].as_u64().unwrap() > 0, "nothing broken shows nothing");
     assert!(first["feed_switches"].as_u64().unwrap() > 1_000, "the feeds lie one behind the other");
     assert_eq!(first["books"].as_array().unwrap().len(), 36);
 
     let again = story(&demo(&dir));
-    for same in ["tape", "feeds", "planted", "books", "indices", "quarantine", "near_misses"] {
+    for same in
+        ["tape", "feeds", "planted", "labels", "books", "indices", "quarantine", "near_misses", "days"]
+    {
         let plain = |v: &Value| {
             let mut v = v[same].clone();
             if same == "feeds" {
@@ -60,7 +75,7 @@ fn the_demo_holds_and_runs_again() {
     }
 
     // What a command shows, and how it ends: a quarantine that is not empty is code 3.
-    let ends = [(0, "\"kind\":\"exec\""), (3, "bad_checksum"), (0, "wash_trade")];
+    let ends = [(0, "\"kind\":\"exec\""), (3, "bad_checksum"), (0, "wash_trade"), (0, "\"kind\":\"bbo\"")];
     for (command, (code, shows)) in again["next"].as_array().unwrap().iter().zip(ends) {
         let command = command.as_str().unwrap();
         let json = format!("{command} --json");
@@ -92,9 +107,17 @@ fn the_summary_fits_and_is_plain() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(!text.contains('\x1b'));
-    for heading in
-        ["What just happened", "Feeds", "Order books", "Indices", "Wash trades", "Quarantine", "Try next"]
-    {
+    for heading in [
+        "What just happened",
+        "Feeds",
+        "Order books",
+        "Indices",
+        "Manipulations",
+        "Wash trades",
+        "Quarantine",
+        "Sealed days",
+        "Try next",
+    ] {
         assert!(text.contains(heading), "{heading}");
     }
     // The commands at the end hold the path of the program, which is as long as it is.

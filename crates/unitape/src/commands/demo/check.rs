@@ -1,9 +1,10 @@
 //! The demo checks itself: what is on the tape against what is known to have been put into the feeds.
 
-use super::feeds::{Counted, JSE, ORDERS};
 use super::picture::{Course, Found, Picture, execution};
+use super::samples::Counted;
 use std::collections::BTreeMap;
 use unitape_feed::Summary;
+use unitape_sim::day::Label;
 use unitape_sim::{Arm, LastBbo, Scene, Truth};
 use unitape_watch::Alert;
 
@@ -49,6 +50,24 @@ pub fn scenes(planted: &[Scene], found: &[Found]) -> (Vec<Option<usize>>, Vec<St
     (matched, differs)
 }
 
+/// For each label of the simulated day the place of its alert in `found`; and which labels have none.
+pub fn labels(labels: &[Label], found: &[Found]) -> (Vec<Option<usize>>, Vec<String>) {
+    let is_of = |f: &Found, label: &Label| {
+        f.scenario == label.scenario
+            && f.ts == label.ts as i64
+            && f.key.iter().eq(label.key.0.iter().map(|(_, value)| value))
+    };
+    let matched: Vec<_> = labels.iter().map(|l| found.iter().position(|f| is_of(f, l))).collect();
+    let without = labels.iter().zip(&matched).filter(|(_, at)| at.is_none());
+    let differs = without.map(|(l, _)| format!("no alert for {} of {}", l.scenario, key(l))).collect();
+    (matched, differs)
+}
+
+/// The key of a label in one line.
+pub fn key(label: &Label) -> String {
+    label.key.0.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ")
+}
+
 /// Near misses with an execution that an alert names as evidence.
 pub fn missed(near_misses: &[Scene], found: &[Found]) -> Vec<String> {
     let accused = |leg: &String| found.iter().any(|f| f.legs.contains(leg));
@@ -72,8 +91,7 @@ pub fn alerts(live: &[Alert], replayed: &[Alert]) -> Vec<String> {
 pub fn account(
     summary: &Summary,
     picture: &Picture,
-    truth: &Truth,
-    jse: &Counted,
+    counted: &[(&str, Counted)],
     sizes: &BTreeMap<String, u64>,
 ) -> Vec<String> {
     let mut differs = Vec::new();
@@ -82,31 +100,23 @@ pub fn account(
             differs.push(format!("{what}: {is}, but it must be {must}"));
         }
     };
-    let (bad, flow) = (truth.flow.bad.total(), &truth.flow);
-    let mut kinds = flow.by_kind.clone();
-    kinds.insert("quarantine".to_owned(), bad);
-    kinds.retain(|_, n| *n > 0);
-    let known = [
-        (JSE, jse.messages, 0, &jse.by_kind, None),
-        (ORDERS, flow.messages + bad, bad, &kinds, Some(flow.no_event)),
-    ];
-    same("feeds".to_owned(), summary.by_feed.len() as u64, known.len() as u64);
-    for (feed, messages, quarantined, by_kind, ignored) in known {
-        let is = summary.by_feed.get(feed).cloned().unwrap_or_default();
+    same("feeds".to_owned(), summary.by_feed.len() as u64, counted.len() as u64);
+    for (feed, must) in counted {
+        let is = summary.by_feed.get(*feed).cloned().unwrap_or_default();
         let sum = is.with_events + is.quarantined + is.duplicates + is.ignored;
         same(format!("{feed}: with events + quarantined + duplicates + ignored"), sum, is.messages);
-        same(format!("{feed}: messages"), is.messages, messages);
-        same(format!("{feed}: quarantined"), is.quarantined, quarantined);
+        same(format!("{feed}: messages"), is.messages, must.messages);
+        same(format!("{feed}: quarantined"), is.quarantined, must.quarantined);
         same(format!("{feed}: duplicates"), is.duplicates, 0);
-        same(format!("{feed}: ignored"), is.ignored, ignored.unwrap_or(is.ignored));
-        same(format!("{feed}: bytes"), is.bytes, sizes.get(feed).copied().unwrap_or(0));
+        same(format!("{feed}: ignored"), is.ignored, must.ignored);
+        same(format!("{feed}: bytes"), is.bytes, sizes.get(*feed).copied().unwrap_or(0));
         same(format!("{feed}: read to its end"), is.complete.into(), 1);
         let nothing = BTreeMap::new();
-        let on_tape = picture.by_feed.get(feed).unwrap_or(&nothing);
-        let names: std::collections::BTreeSet<&String> = on_tape.keys().chain(by_kind.keys()).collect();
+        let on_tape = picture.by_feed.get(*feed).unwrap_or(&nothing);
+        let names: std::collections::BTreeSet<&String> = on_tape.keys().chain(must.by_kind.keys()).collect();
         for kind in names {
             let count = |of: &BTreeMap<String, u64>| of.get(kind).copied().unwrap_or(0);
-            same(format!("{feed}: {kind} events"), count(on_tape), count(by_kind));
+            same(format!("{feed}: {kind} events"), count(on_tape), count(&must.by_kind));
         }
     }
     differs

@@ -1,73 +1,99 @@
-//! The two feeds of the demo: a real one, and one whose truth is known.
+//! The feeds of the demo: real ones, and two whose truth is known.
 
 use super::place::{Place, at};
+use super::samples::{Counted, SAMPLES};
 use crate::output::{self, Failure};
-use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use unitape_feed::{Feed, Format};
-use unitape_sim::{Flow, FlowConfig, Noise, Truth};
+use unitape_sim::day::{Label, Scenario};
+use unitape_sim::{Flow, FlowConfig, Noise, Sim, SimConfig, Truth};
 
 /// Good messages of order flow for each second that the demo may take.
 pub const MESSAGES_PER_SECOND: u64 = 100_000;
+/// Events of the simulated day for each such second.
+const EVENTS_PER_SECOND: u64 = 20_000;
 /// 24 November 2011, 05:33 UTC: half a minute before the first message of the JSE feed.
 pub const START_NS: u64 = 1_322_112_780_000_000_000;
 /// 130 minutes, a little longer than the JSE feed lasts.
 pub const SPAN_NS: u64 = 130 * 60 * 1_000_000_000;
-/// Name of the real feed.
-pub const JSE: &str = "jse";
 /// Name of the order flow.
 pub const ORDERS: &str = "orders";
+/// Name of the simulated day.
+pub const MARKET: &str = "market";
 
 /// What is known of the feeds before anything has decoded them.
 #[derive(Debug)]
 pub struct Written {
     /// Of the order flow: all of it.
     pub truth: Truth,
-    /// Of the JSE feed: messages and events by kind, counted in the plainest way.
-    pub jse: Counted,
-    /// Both, as consolidation wants them.
+    /// Of the simulated day.
+    pub market: Market,
+    /// What each feed holds.
+    pub counted: Vec<(&'static str, Counted)>,
+    /// All of them, as consolidation wants them.
     pub feeds: Vec<Feed>,
 }
 
-/// What a plain count says a feed holds.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Messages.
-    pub messages: u64,
-    /// Events by kind.
-    pub by_kind: BTreeMap<String, u64>,
+/// What is known of the simulated day.
+#[derive(Debug)]
+pub struct Market {
+    /// Alerts that its scenes must raise.
+    pub labels: Vec<Label>,
+    /// How many scenes must raise none.
+    pub near_misses: usize,
 }
 
-/// Writes both feeds below `place`, the order flow with a progress bar.
+/// Scenarios that the simulated day holds scenes of: those that the watch knows.
+const PLANTED: [Scenario; 3] = [Scenario::Spoofing, Scenario::OrderToTradeRatio, Scenario::WashTrade];
+
+/// Writes all feeds below `place`, the made ones with a progress bar.
 pub fn write(place: &Place, seconds: u64, stop: &AtomicBool) -> Result<Written, Failure> {
-    let jse = place.feeds().join("jse.fix");
-    fs::write(&jse, JSE_BYTES).map_err(|e| at("write", &jse, &e))?;
+    let mut feeds = Vec::new();
+    for sample in &SAMPLES {
+        let mut files = Vec::new();
+        for (name, bytes) in sample.files {
+            let path = place.feeds().join(name);
+            fs::write(&path, bytes).map_err(|e| at("write", &path, &e))?;
+            files.push(path);
+        }
+        feeds.push(feed(sample.feed, sample.format, sample.mapping, files)?);
+    }
+    let flow = flow_config(seconds);
+    let about = flow.messages * MESSAGE_BYTES_ABOUT;
     let orders = place.feeds().join("orders.fix");
-    let config = config(seconds);
-    let messages = config.messages;
-    let mut flow = Flow::new(config)?;
-    let written = AtomicU64::new(0);
-    let file = File::create(&orders).map_err(|e| at("write", &orders, &e))?;
-    let mut sink = Counting { file, written: &written, stop };
-    // Relaxed: figures for people.
-    let position = || (written.load(Ordering::Relaxed), messages * MESSAGE_BYTES_ABOUT);
-    let truth = output::with_progress("make orders", position, String::new, || flow.write_fix(&mut sink))
-        .map_err(|e| at("write", &orders, &e))?;
-    let feed = |name: &str, mapping, path| {
-        Ok::<_, Failure>(Feed {
-            name: name.to_owned(),
-            format: Format::named("fix", mapping)?,
-            files: vec![path],
-        })
-    };
-    let feeds = vec![feed(JSE, "jse-fix50-indices", jse)?, feed(ORDERS, "fix44-orders", orders)?];
-    Ok(Written { truth, jse: count_jse(JSE_BYTES), feeds })
+    let mut flow = Flow::new(flow)?;
+    let truth = write_file("make orders", &orders, about, stop, |out| flow.write_fix(out))?;
+    feeds.push(feed(ORDERS, "fix", "fix44-orders", vec![orders])?);
+
+    let day = day_config(seconds);
+    let about = day.events * EVENT_BYTES_ABOUT;
+    let path = place.feeds().join("market.jsonl");
+    let mut sim = Sim::new(day)?;
+    write_file("make market", &path, about, stop, |out| write_day(&mut sim, out))?;
+    feeds.push(feed(MARKET, "events", "", vec![path])?);
+    let labels = sim.labels().into_iter().cloned().collect();
+    let market = Market { labels, near_misses: sim.near_misses().len() };
+    let mut counted: Vec<_> = SAMPLES.iter().map(|s| (s.feed, s.counted())).collect();
+    counted.push((ORDERS, of_flow(&truth)));
+    let by_kind = sim.totals().by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
+    counted.push((MARKET, Counted { messages: sim.events(), by_kind, ..Counted::default() }));
+    Ok(Written { truth, market, counted, feeds })
+}
+
+/// What the order flow holds.
+pub fn of_flow(truth: &Truth) -> Counted {
+    let (flow, bad) = (&truth.flow, truth.flow.bad.total());
+    let mut by_kind = flow.by_kind.clone();
+    by_kind.insert("quarantine".to_owned(), bad);
+    by_kind.retain(|_, n| *n > 0);
+    Counted { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
 }
 
 /// The order flow: the same bytes for the same number of seconds, on every machine.
-fn config(seconds: u64) -> FlowConfig {
+fn flow_config(seconds: u64) -> FlowConfig {
     FlowConfig {
         seed: 20_111_124,
         messages: seconds * MESSAGES_PER_SECOND,
@@ -79,22 +105,58 @@ fn config(seconds: u64) -> FlowConfig {
     }
 }
 
-/// Messages and entries of the JSE feed, told by the fields that begin them.
-fn count_jse(bytes: &[u8]) -> Counted {
-    let mut counted = Counted::default();
-    for field in bytes.split(|&b| b == 1) {
-        let kind = match field {
-            b"8=FIXT.1.1" => {
-                counted.messages += 1;
-                continue;
-            }
-            b"269=3" | b"269=y" => "index",
-            b"269=x" => "status",
-            _ => continue,
-        };
-        *counted.by_kind.entry(kind.to_owned()).or_insert(0) += 1;
+/// The simulated day, as determined. It has auctions, halts, news and payments beside its orders.
+fn day_config(seconds: u64) -> SimConfig {
+    let each = |n| PLANTED.into_iter().map(|s| (s, n)).collect();
+    SimConfig {
+        seed: 20_111_124,
+        events: seconds * EVENTS_PER_SECOND,
+        instruments: 20,
+        start_ns: START_NS,
+        span_ns: SPAN_NS,
+        plant: each(3),
+        near_misses: each(2),
+        payments: 200,
+        ..SimConfig::default()
     }
-    counted
+}
+
+fn write_day(sim: &mut Sim, out: &mut dyn Write) -> io::Result<()> {
+    let (mut scratch, mut line) = (Vec::new(), Vec::new());
+    while sim.step().is_some() {
+        line.clear();
+        for event in sim.last() {
+            unitape_sim::day::write_line(sim.world(), event, &mut scratch, &mut line);
+        }
+        out.write_all(&line)?;
+    }
+    Ok(())
+}
+
+fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<Feed, Failure> {
+    Ok(Feed { name: name.to_owned(), format: Format::named(format, mapping)?, files })
+}
+
+/// Makes a file of `about` so many bytes with a progress bar.
+fn write_file<T>(
+    what: &str,
+    path: &std::path::Path,
+    about: u64,
+    stop: &AtomicBool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+) -> Result<T, Failure> {
+    let fail = |e| at("write", path, &e);
+    let written = AtomicU64::new(0);
+    let sink = Counting { file: File::create(path).map_err(fail)?, written: &written, stop };
+    let mut sink = BufWriter::with_capacity(1 << 16, sink);
+    // Relaxed: figures for people.
+    let position = || (written.load(Ordering::Relaxed), about);
+    output::with_progress(what, position, String::new, || {
+        let made = write(&mut sink)?;
+        sink.flush()?;
+        Ok(made)
+    })
+    .map_err(fail)
 }
 
 struct Counting<'a> {
@@ -119,22 +181,5 @@ impl Write for Counting<'_> {
     }
 }
 
-/// A sample of the JSE's FIX 5.0 market data; its licence stands beside it.
-static JSE_BYTES: &[u8] = include_bytes!("../../../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix");
 const MESSAGE_BYTES_ABOUT: u64 = 321;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A merge of two feeds that lie on different days is one feed after the other and shows nothing.
-    #[test]
-    fn the_feeds_lie_in_one_stretch_of_time() {
-        let times: Vec<&[u8]> =
-            JSE_BYTES.split(|&b| b == 1).filter(|f| f.starts_with(b"52=20111124-")).collect();
-        assert_eq!(&times[0][12..20], b"05:33:31");
-        assert_eq!(&times[times.len() - 1][12..20], b"07:42:11");
-        assert_eq!(times.len() as u64, count_jse(JSE_BYTES).messages);
-        assert_eq!(crate::commands::tape::utc(START_NS as i64), "2011-11-24 05:33:00.000000000");
-    }
-}
+const EVENT_BYTES_ABOUT: u64 = 210;

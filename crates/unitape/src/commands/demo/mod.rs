@@ -3,9 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `place` | the directory, which is the demo's own or refused |
-//! | `feeds` | a real feed, and a made one whose truth is known |
+//! | `samples` | real feeds, and a plain count of what they hold |
+//! | `feeds` | all feeds: those, and two made ones whose truth is known |
 //! | `live` | the watch that follows the tape while it is written |
 //! | `picture` | what stands on the tape, in one pass |
+//! | `sealed` | the tape's days, sealed and read back |
 //! | `check` | whether it is what must stand there |
 //! | `report`, `layout` | the summary, for people and as data |
 
@@ -16,6 +18,8 @@ mod live;
 mod picture;
 mod place;
 mod report;
+mod samples;
+mod sealed;
 
 use crate::commands::{consolidate, watch};
 use crate::output::{self, Done, Failure};
@@ -38,11 +42,11 @@ use unitape_watch::{Alert, Selection};
   unitape demo --seconds 20 --dir demo
   unitape demo --json
 
-No network, no configuration. The order flow is the same on every machine: 100,000 messages for each of the N
-seconds that the demo may take. Exit code 0 means that the demo's own checks hold; the messages in quarantine are
+No network, no configuration. The made feeds are the same on every machine: 100,000 messages of order flow and 20,000
+events of a simulated day for each of the N seconds that the demo may take. Exit code 0 means that the demo's own checks hold; the messages in quarantine are
 broken on purpose.")]
 pub struct Args {
-    /// About how long it may take; 100,000 messages of order flow for each second
+    /// About how long it may take; 120,000 messages for each second
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
     seconds: u64,
     /// Where the feeds and the tape go: a new, empty or earlier demo's directory [default: unitape-demo in the
@@ -63,8 +67,11 @@ struct Story {
     picture: Picture,
     live: Live,
     found: Vec<Found>,
-    /// For each planted scene, its place in `found`.
+    /// For each planted wash trade of the order flow, its place in `found`.
     matched: Vec<Option<usize>>,
+    /// For each label of the simulated day, its place in `found`.
+    labelled: Vec<Option<usize>>,
+    days: unitape_store::Info,
     quarantine: Vec<Entry>,
     reasons: BTreeMap<String, u64>,
     tape: unitape_tape::Info,
@@ -78,6 +85,7 @@ struct Times {
     make_s: f64,
     consolidate_s: f64,
     replay_s: f64,
+    seal_s: f64,
     check_s: f64,
     total_s: f64,
 }
@@ -140,23 +148,32 @@ fn act(args: &Args) -> Result<Story, Failure> {
     let summary = account.summary();
     let picture = picture::look(&tape, &account)?;
     let found = picture::evidence(&tape, &account, &live.alerts)?;
-    let (matched, alerts_differ) = check::scenes(&written.truth.planted, &found);
+    let (labelled, mut alerts_differ) = check::labels(&written.market.labels, &found);
+    // What is left must be the wash trades of the order flow, and nothing else.
+    let left: Vec<usize> = (0..found.len()).filter(|n| !labelled.contains(&Some(*n))).collect();
+    let rest: Vec<Found> = left.iter().map(|n| found[*n].clone()).collect();
+    let (matched, rest_differs) = check::scenes(&written.truth.planted, &rest);
+    let matched: Vec<_> = matched.into_iter().map(|at| at.map(|n| left[n])).collect();
+    alerts_differ.extend(rest_differs);
     let quarantine = unitape_feed::quarantine::list(&tape)?;
     let mut reasons = BTreeMap::new();
     for entry in &quarantine {
         *reasons.entry(entry.reason.clone()).or_insert(0) += 1;
     }
     let sizes = sizes(&written)?;
-    let mut accounts = check::account(&summary, &picture, &written.truth, &written.jse, &sizes);
+    let mut accounts = check::account(&summary, &picture, &written.counted, &sizes);
     if outcome.summary.events != summary.events || live.events != summary.by_kind.values().sum::<u64>() {
         accounts.push(format!(
             "{} events by the run, {} by the tape, {} frames of events met by the live watch",
             outcome.summary.events, summary.events, live.events
         ));
     }
+    let since = Instant::now();
+    let sealed = sealed::seal_and_compare(&place, &account)?;
+    times.seal_s = since.elapsed().as_secs_f64();
     let truth = &written.truth;
     let checks = vec![
-        Check::new("every planted wash trade is found, with its executions, and nothing else", alerts_differ),
+        Check::new("every planted manipulation is found, with its evidence, and nothing else", alerts_differ),
         Check::new("no near miss is in any alert's evidence", check::missed(&truth.near_misses, &found)),
         Check::new("replay gives the same alerts as the live watch", check::alerts(&live.alerts, &replayed)),
         Check::new("every message and every byte is accounted for, kind by kind", accounts),
@@ -166,8 +183,9 @@ fn act(args: &Args) -> Result<Story, Failure> {
             check::last_bbo(&truth.bbo, &picture.books),
         ),
         Check::new("the tape is intact, checksums and all", verify(&tape)?),
+        Check::new("the sealed days hold what stands on the tape, event by event", sealed.differs),
     ];
-    times.check_s = from.elapsed().as_secs_f64();
+    times.check_s = from.elapsed().as_secs_f64() - times.seal_s;
     times.total_s = started.elapsed().as_secs_f64();
     let tape = unitape_tape::info(&tape)?;
     Ok(Story {
@@ -179,6 +197,8 @@ fn act(args: &Args) -> Result<Story, Failure> {
         live,
         found,
         matched,
+        labelled,
+        days: sealed.info,
         quarantine,
         reasons,
         tape,

@@ -1,6 +1,6 @@
 //! What stands on the tape, in one pass: events by feed and kind, last values, and how they moved.
 
-use super::feeds::{SPAN_NS, START_NS};
+use super::feeds::{ORDERS, SPAN_NS, START_NS};
 use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Picture {
     pub by_feed: BTreeMap<String, BTreeMap<String, u64>>,
     /// How often an event of one feed follows one of another.
     pub switches: u64,
-    /// Best bid and offer by venue and instrument, the most active first.
+    /// Best bid and offer of the order flow by venue and instrument, the most active first.
     pub books: Vec<Course>,
     /// Index values, the most active first.
     pub indices: Vec<Course>,
@@ -76,7 +76,9 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
             *counts.entry((event.source(), event.kind())).or_default() += 1;
             switches += u64::from(source_before != 0 && event.source() != source_before);
             source_before = event.source();
-            if matches!(event.kind(), Kind::Bbo | Kind::Index) {
+            // Other feeds quote other instruments, on other days.
+            let of_flow = || feeds.get(&event.source()).is_some_and(|feed| *feed == ORDERS);
+            if event.kind() == Kind::Index || event.kind() == Kind::Bbo && of_flow() {
                 let key = (event.kind(), event.venue(), event.instrument());
                 courses.entry(key).or_default().take(&event);
             }

@@ -50,7 +50,7 @@ impl Place {
         }
         file.write_all(MARK_TEXT.as_bytes()).map_err(|e| at("write", &mark, &e))?;
         let place = Self { dir, _mark: file };
-        for old in [place.feeds(), place.tape()] {
+        for old in [place.feeds(), place.tape(), place.store()] {
             match fs::remove_dir_all(&old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(at("remove", &old, &e)),
                 _ => {}
@@ -69,6 +69,11 @@ impl Place {
     pub fn tape(&self) -> PathBuf {
         self.dir.join("tape")
     }
+
+    /// Directory of the sealed days.
+    pub fn store(&self) -> PathBuf {
+        self.dir.join("store")
+    }
 }
 
 /// An error of the file system with its place.
@@ -78,7 +83,7 @@ pub fn at(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 
 const MARK: &str = "unitape-demo.txt";
 const MARK_TEXT: &str =
-    "Made by `unitape demo`. The next demo in this directory replaces `feeds` and `tape`.\n";
+    "Made by `unitape demo`. The next demo in this directory replaces `feeds`, `tape` and `store`.\n";
 
 #[cfg(test)]
 mod tests {

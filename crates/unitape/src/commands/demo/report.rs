@@ -1,8 +1,9 @@
 //! The summary of a demo, for people and as data.
 
-use super::feeds::{JSE, ORDERS};
+use super::feeds::{MARKET, ORDERS};
 use super::layout::{Paint, Table, WIDTH, quoted, wrapped};
 use super::picture::{Course, Found};
+use super::samples::SAMPLES;
 use super::{Story, check};
 use crate::output::{self, Failure, bytes, grouped};
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ use unitape_sim::{Miss, Scene};
 
 /// Instruments shown of each sort.
 const SHOWN: usize = 12;
+/// Days shown; a bank's statements lie on one day each.
+const DAYS_SHOWN: usize = 6;
 
 /// Prints the summary.
 pub fn print(story: &Story) -> Result<(), Failure> {
@@ -22,7 +25,7 @@ pub fn print(story: &Story) -> Result<(), Failure> {
         &mut lines,
         paint,
         "Feeds",
-        "messages = with events + quarantined + ignored; both were read side by side",
+        "messages = with events + quarantined + ignored; all were read side by side",
     );
     lines.extend(feeds(story).lines(paint));
     lines.push(format!(
@@ -44,14 +47,24 @@ pub fn print(story: &Story) -> Result<(), Failure> {
     section(
         &mut lines,
         paint,
-        "Wash trades: planted, and found",
-        "the same owner on both sides; evidence = positions on the tape",
+        "Manipulations of the simulated day: planted, and found",
+        "evidence = events, or positions, on the tape",
+    );
+    lines.extend(labels(story).lines(paint));
+    section(
+        &mut lines,
+        paint,
+        "Wash trades of the order flow: planted, and found",
+        "the same owner on both sides",
     );
     lines.extend(planted(story).lines(paint));
     lines.push(String::new());
     lines.extend(near_misses(story).lines(paint));
     section(&mut lines, paint, "Quarantine", "broken on purpose; kept byte for byte, neighbours unharmed");
     lines.extend(quarantine(story).lines(paint));
+    section(&mut lines, paint, "Sealed days", "the tape's events by day and schema, compressed, for scans");
+    lines.extend(days(story).lines(paint));
+    more(&mut lines, story.days.days.len(), DAYS_SHOWN, "the first ones", "days are in the store", paint);
     section(&mut lines, paint, "Checked by the demo itself", "");
     for check in &story.checks {
         let mark = if check.holds() { paint.good("✓") } else { paint.bad("✗") };
@@ -59,8 +72,8 @@ pub fn print(story: &Story) -> Result<(), Failure> {
     }
     let t = story.times;
     lines.push(paint.dim(&format!(
-        "  {:.1} s: {:.2} s making the feeds, {:.2} s onto the tape, {:.2} s replay, {:.2} s checks",
-        t.total_s, t.make_s, t.consolidate_s, t.replay_s, t.check_s
+        "  {:.1} s: {:.2} s making the feeds, {:.2} s onto the tape, {:.2} s replay, {:.2} s sealing, {:.2} s checks",
+        t.total_s, t.make_s, t.consolidate_s, t.replay_s, t.seal_s, t.check_s
     )));
     section(&mut lines, paint, "Try next", "");
     for (command, what) in next(story) {
@@ -95,7 +108,22 @@ pub fn json(story: &Story) -> Value {
         .zip(&story.matched)
         .map(|(scene, at)| json!({ "scene": scene, "alert": at.map(|n| alert_json(&story.found[n])), "found": at.is_some() }))
         .collect();
-    let extra = (0..story.found.len()).filter(|n| !story.matched.contains(&Some(*n)));
+    let labels: Vec<Value> = story
+        .written
+        .market
+        .labels
+        .iter()
+        .zip(&story.labelled)
+        .map(|(label, at)| json!({ "label": label, "alert": at.map(|n| alert_json(&story.found[n])), "found": at.is_some() }))
+        .collect();
+    let days = story.days.days.iter().map(|(day, info)| {
+        let schemas: serde_json::Map<_, _> = info
+            .schemas
+            .iter()
+            .map(|(schema, amount)| (schema.name().to_owned(), amount.rows.into()))
+            .collect();
+        json!({ "day": day.to_string(), "rows": info.all.rows, "bytes": info.all.bytes, "schemas": schemas })
+    });
     let near: Vec<Value> = truth
         .near_misses
         .iter()
@@ -124,7 +152,10 @@ pub fn json(story: &Story) -> Value {
         "books": story.picture.books.iter().map(course_json).collect::<Vec<_>>(),
         "indices": story.picture.indices.iter().map(course_json).collect::<Vec<_>>(),
         "planted": scenes,
-        "not_planted": extra.map(|n| alert_json(&story.found[n])).collect::<Vec<_>>(),
+        "labels": labels,
+        "near_misses_of_the_day": story.written.market.near_misses,
+        "not_planted": unplanted(story).map(|n| alert_json(&story.found[n])).collect::<Vec<_>>(),
+        "days": days.collect::<Vec<_>>(),
         "near_misses": near,
         "alerts": { "live": story.live.alerts.len(), "live_before_the_tape_was_done": story.live.early },
         "quarantine": story.reasons,
@@ -144,16 +175,20 @@ fn told(story: &Story) -> String {
         "but not all is as it must be: see the checks below."
     };
     format!(
-        "What just happened: a morning of the Johannesburg exchange's real index feed ({} messages of FIX 5.0, 24 \
-         November 2011) and a made-up FIX 4.4 order flow at three venues ({} messages, in which {} wash trades, {} \
-         near misses and {} broken messages are hidden) were decoded by {} and merged by time onto one tape: a \
-         durable log that any number of programs can follow without slowing its writer. One did: a watch followed \
-         the tape while it was being written and raised {} alerts, {} before the last message was on it; {again}",
-        grouped(messages(JSE)),
+        "What just happened: three real feeds ({}), a made-up FIX 4.4 order flow at three venues ({} messages, in \
+         which {} wash trades, {} near misses and {} broken messages are hidden) and a simulated day with auctions, \
+         halts, news and payments ({} events, {} manipulations and {} near misses among them) were decoded by {} and merged by time onto \
+         one tape: a durable log that any number of programs can follow without slowing its writer. One did: a watch \
+         followed the tape while it was being written and raised {} alerts, {} before the last message was on it; \
+         {again}",
+        SAMPLES.map(|s| s.title).join("; "),
         grouped(messages(ORDERS)),
         truth.planted.len(),
         truth.near_misses.len(),
         grouped(truth.flow.bad.total()),
+        grouped(messages(MARKET)),
+        story.written.market.labels.len(),
+        story.written.market.near_misses,
         if story.workers == 1 { "one worker".to_owned() } else { format!("{} workers", story.workers) },
         story.live.alerts.len(),
         match story.live.early {
@@ -187,7 +222,7 @@ fn feeds(story: &Story) -> Table {
         sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
         row(name, counts);
     }
-    row("both", sum);
+    row("all", sum);
     table
 }
 
@@ -200,7 +235,7 @@ fn books(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
         table.row([c.venue.clone(), c.instr.clone()].into_iter().chain(cells).collect());
     }
     lines.extend(table.lines(paint));
-    more(lines, courses.len(), "order books", paint);
+    more(lines, courses.len(), SHOWN, "the most active", "order books are on the tape", paint);
 }
 
 fn indices(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
@@ -210,12 +245,13 @@ fn indices(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
         table.row(vec![c.venue.clone(), c.instr.clone(), value, grouped(c.changes), c.sparkline()]);
     }
     lines.extend(table.lines(paint));
-    more(lines, courses.len(), "indices", paint);
+    more(lines, courses.len(), SHOWN, "the most active", "indices are on the tape", paint);
 }
 
-fn more(lines: &mut Vec<String>, all: usize, what: &str, paint: Paint) {
-    if let Some(more) = all.checked_sub(SHOWN).filter(|n| *n > 0) {
-        lines.push(paint.dim(&format!("  the most active; {more} more {what} are on the tape")));
+/// Says which of how many are shown.
+fn more(lines: &mut Vec<String>, all: usize, shown: usize, which: &str, what: &str, paint: Paint) {
+    if let Some(more) = all.checked_sub(shown).filter(|n| *n > 0) {
+        lines.push(paint.dim(&format!("  {which}; {more} more {what}")));
     }
 }
 
@@ -229,7 +265,7 @@ fn planted(story: &Story) -> Table {
             None => "-".to_owned(),
         };
         table.row(vec![
-            time(scene),
+            time_of_day(scene.ts),
             check::arm(scene.arm).to_owned(),
             scene.key.group.clone(),
             scene.key.instr.clone(),
@@ -237,7 +273,8 @@ fn planted(story: &Story) -> Table {
             if at.is_some() { "yes" } else { "NO" }.to_owned(),
         ]);
     }
-    for (n, f) in story.found.iter().enumerate().filter(|(n, _)| !story.matched.contains(&Some(*n))) {
+    for n in unplanted(story) {
+        let f = &story.found[n];
         let key = |at: usize| f.key.get(at).cloned().unwrap_or_default();
         let evidence = f.positions.iter().map(|p| format!("@{p}")).collect::<Vec<_>>().join(" ");
         table.row(vec![
@@ -247,6 +284,50 @@ fn planted(story: &Story) -> Table {
             key(1),
             evidence,
             "NO".to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Alerts that nothing was planted for.
+fn unplanted(story: &Story) -> impl Iterator<Item = usize> {
+    let planted = |n: &usize| story.matched.contains(&Some(*n)) || story.labelled.contains(&Some(*n));
+    (0..story.found.len()).filter(move |n| !planted(n))
+}
+
+fn labels(story: &Story) -> Table {
+    let mut table = Table::new(&["planted at", "scenario", "who and where", ">evidence", ">found"]);
+    for (label, at) in story.written.market.labels.iter().zip(&story.labelled) {
+        let evidence = at.map_or(0, |n| story.found[n].positions.len() as u64);
+        table.row(vec![
+            time_of_day(label.ts),
+            label.scenario.to_owned(),
+            check::key(label),
+            if evidence > 0 { grouped(evidence) } else { "counts".to_owned() },
+            if at.is_some() { "yes" } else { "NO" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+fn days(story: &Story) -> Table {
+    let mut table = Table::new(&["day", ">events", ">size", ">bytes an event", "schemas"]);
+    for (day, info) in story.days.days.iter().take(DAYS_SHOWN) {
+        let mut schemas: Vec<_> =
+            info.schemas.iter().map(|(schema, amount)| (amount.rows, schema.name())).collect();
+        schemas.sort_unstable_by(|a, b| b.cmp(a));
+        let mut names =
+            schemas.iter().take(4).map(|(n, name)| format!("{name} {}", grouped(*n))).collect::<Vec<_>>();
+        if let Some(more) = schemas.len().checked_sub(4).filter(|n| *n > 0) {
+            names.push(format!("{more} more"));
+        }
+        let per_event = info.all.bytes as f64 / info.all.rows.max(1) as f64;
+        table.row(vec![
+            day.to_string(),
+            grouped(info.all.rows),
+            bytes(info.all.bytes),
+            format!("{per_event:.1}"),
+            names.join(", "),
         ]);
     }
     table
@@ -287,9 +368,10 @@ fn quarantine(story: &Story) -> Table {
 }
 
 /// Commands to go on with, and what they do.
-fn next(story: &Story) -> [(String, &'static str); 3] {
+fn next(story: &Story) -> [(String, &'static str); 4] {
     let program = program();
     let tape = quoted(&story.place.tape().display().to_string());
+    let store = quoted(&story.place.store().display().to_string());
     let first = story.found.first().map(|f| f.positions.as_slice()).unwrap_or_default();
     let (from, to) = (first.iter().min().unwrap_or(&0), first.iter().max().unwrap_or(&0));
     let window = r#"'{"wash_trade":{"window_ms":120000}}'"#;
@@ -302,6 +384,10 @@ fn next(story: &Story) -> [(String, &'static str); 3] {
         (
             format!("{program} watch replay {tape} --params {window}"),
             "the same tape with a window of two minutes: some near misses become alerts",
+        ),
+        (
+            format!("{program} store scan {store} --schema bbo --from 2014-02-06 --to 2014-02-07"),
+            "the quotes of a day in New York, out of the sealed days",
         ),
     ]
 }
@@ -331,8 +417,8 @@ fn course_json(c: &Course) -> Value {
     })
 }
 
-fn time(scene: &Scene) -> String {
-    let text = crate::commands::tape::utc(scene.ts as i64);
+fn time_of_day(ts: u64) -> String {
+    let text = crate::commands::tape::utc(ts as i64);
     text.get(11..23).unwrap_or(&text).to_owned()
 }
 

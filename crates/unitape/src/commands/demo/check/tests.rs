@@ -1,3 +1,4 @@
+use super::super::feeds::of_flow;
 use super::*;
 use serde_json::json;
 use unitape_model::UnixNanos;
@@ -140,8 +141,13 @@ fn an_account_that_is_one_off_fails() {
     .unwrap();
     let mut truth = flow.write_fix(&mut std::io::sink()).unwrap();
     truth.flow.bad.garbage = 1;
-    let jse = Counted { messages: 3, by_kind: BTreeMap::from([("index".to_owned(), 2)]) };
-    let sizes = BTreeMap::from([(JSE.to_owned(), 10), (ORDERS.to_owned(), 20)]);
+    let jse = Counted {
+        messages: 3,
+        ignored: 1,
+        by_kind: BTreeMap::from([("index".to_owned(), 2)]),
+        ..Counted::default()
+    };
+    let sizes = BTreeMap::from([("jse".to_owned(), 10), ("orders".to_owned(), 20)]);
     let feed = |messages, quarantined, ignored, bytes| unitape_feed::FeedSummary {
         messages,
         with_events: messages - quarantined - ignored,
@@ -152,22 +158,23 @@ fn an_account_that_is_one_off_fails() {
         ..unitape_feed::FeedSummary::default()
     };
     let mut summary = Summary::default();
-    summary.by_feed.insert(JSE.to_owned(), feed(3, 0, 1, 10));
+    summary.by_feed.insert("jse".to_owned(), feed(3, 0, 1, 10));
     let orders = feed(truth.flow.messages + 1, 1, truth.flow.no_event, 20);
-    summary.by_feed.insert(ORDERS.to_owned(), orders);
+    summary.by_feed.insert("orders".to_owned(), orders);
     let mut kinds = truth.flow.by_kind.clone();
     kinds.retain(|_, n| *n > 0);
     kinds.insert("quarantine".to_owned(), 1);
-    let by_feed = BTreeMap::from([(JSE.to_owned(), jse.by_kind.clone()), (ORDERS.to_owned(), kinds)]);
+    let by_feed = BTreeMap::from([("jse".to_owned(), jse.by_kind.clone()), ("orders".to_owned(), kinds)]);
+    let counted = [("jse", jse), ("orders", of_flow(&truth))];
     let mut picture = Picture { by_feed, ..Picture::default() };
-    assert_eq!(account(&summary, &picture, &truth, &jse, &sizes), [""; 0]);
+    assert_eq!(account(&summary, &picture, &counted, &sizes), [""; 0]);
 
-    *picture.by_feed.get_mut(ORDERS).unwrap().get_mut("exec").unwrap() += 1;
-    assert_eq!(account(&summary, &picture, &truth, &jse, &sizes).len(), 1);
-    summary.by_feed.get_mut(ORDERS).unwrap().ignored -= 1;
-    assert_eq!(account(&summary, &picture, &truth, &jse, &sizes).len(), 3);
-    summary.by_feed.remove(JSE);
-    assert!(account(&summary, &picture, &truth, &jse, &sizes).len() > 5);
+    *picture.by_feed.get_mut("orders").unwrap().get_mut("exec").unwrap() += 1;
+    assert_eq!(account(&summary, &picture, &counted, &sizes).len(), 1);
+    summary.by_feed.get_mut("orders").unwrap().ignored -= 1;
+    assert_eq!(account(&summary, &picture, &counted, &sizes).len(), 3);
+    summary.by_feed.remove("jse");
+    assert!(account(&summary, &picture, &counted, &sizes).len() > 5);
 }
 
 #[test]
@@ -179,4 +186,32 @@ fn quarantine_must_hold_what_is_bad() {
     truth.flow.bad.checksum = 2;
     assert_eq!(reasons(&truth, &BTreeMap::from([("bad_checksum".to_owned(), 2)])), [""; 0]);
     assert_eq!(reasons(&truth, &BTreeMap::from([("garbage".to_owned(), 2)])).len(), 1);
+}
+
+/// An alert at another time, or of another owner, is another alert.
+#[test]
+fn a_label_without_its_alert_fails() {
+    let label = |scene: u32, ts| Label {
+        scene,
+        scenario: "spoofing",
+        key: unitape_sim::day::Key(vec![("owner", "OWN1".to_owned()), ("side", "B".to_owned())]),
+        reason: None,
+        ts,
+        first_seq: 1,
+        trigger_seq: 2,
+    };
+    let alert = |owner: &str, ts| Found {
+        scenario: "spoofing".to_owned(),
+        arm: String::new(),
+        key: vec![owner.to_owned(), "B".to_owned()],
+        ts,
+        positions: vec![],
+        legs: vec![],
+    };
+    let all = [alert("OWN1", 7), alert("OWN1", 9)];
+    assert_eq!(labels(&[label(1, 9), label(2, 7)], &all), (vec![Some(1), Some(0)], vec![]));
+    for others in [[alert("OWN2", 7), alert("OWN1", 9)], [alert("OWN1", 8), alert("OWN1", 9)]] {
+        let (matched, differs) = labels(&[label(1, 9), label(2, 7)], &others);
+        assert_eq!((matched, differs.len()), (vec![Some(1), None], 1));
+    }
 }

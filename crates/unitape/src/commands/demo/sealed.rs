@@ -1,0 +1,64 @@
+//! The tape's days, sealed, and held against it.
+
+use super::place::Place;
+use crate::output::Failure;
+use unitape_codec::events::{Form, Sources, write_event};
+use unitape_feed::Account;
+use unitape_model::Event;
+use unitape_store::{Filter, Info, SealOptions, Store, seal};
+use unitape_tape::{Reader, Start};
+
+/// The days and what differs between them and the tape.
+#[derive(Debug)]
+pub struct Days {
+    /// What the store holds.
+    pub info: Info,
+    /// Where an event differs from the tape's; empty when all is well.
+    pub differs: Vec<String>,
+}
+
+/// Of so many events one is compared as it reads, names and all; of all others place, kind and time.
+const READ_OUT: u64 = 16;
+
+/// Seals the days of the tape and reads them back beside it.
+pub fn seal_and_compare(place: &Place, account: &Account) -> Result<Days, Failure> {
+    seal(&place.tape(), &place.store(), &SealOptions::default())?;
+    let store = Store::open(&place.store())?;
+    let mut scan = store.scan(&Filter::default())?;
+    let mut reader = Reader::open(&place.tape(), Start::Oldest)?;
+    let mut differs = Vec::new();
+    let (mut sources, mut sealed_sources) = (Sources::default(), Sources::default());
+    store.sources().for_each(|event| _ = sealed_sources.define(&event));
+    let (mut on_tape, mut sealed) = (Vec::new(), Vec::new());
+    loop {
+        let ordinal = reader.ordinal();
+        let Some(frame) = reader.next()? else { break };
+        let Some(event) = Event::new(frame.bytes) else { continue };
+        if frame.header.is_meta() {
+            sources.define(&event);
+            continue;
+        }
+        let Some(row) = scan.next() else {
+            differs.push(format!("the days end before position {}", frame.position));
+            break;
+        };
+        let of_row = row.event();
+        let same = (row.position, row.ordinal, of_row.kind(), of_row.ts_event())
+            == (frame.position, ordinal, event.kind(), event.ts_event());
+        let reads_same = !ordinal.is_multiple_of(READ_OUT) || {
+            on_tape.clear();
+            sealed.clear();
+            write_event(&mut on_tape, &event, ordinal, &account.dictionary, &sources, Form::Plain);
+            write_event(&mut sealed, &of_row, row.ordinal, store.names(), &sealed_sources, Form::Plain);
+            on_tape == sealed
+        };
+        if !same || !reads_same {
+            differs.push(format!("the event at position {} is another one in its day", frame.position));
+        }
+    }
+    if let Some(row) = scan.next() {
+        differs.push(format!("the days hold an event of position {} that the tape does not", row.position));
+    }
+    differs.extend(scan.problems().iter().map(ToString::to_string));
+    Ok(Days { info: store.info(), differs })
+}
