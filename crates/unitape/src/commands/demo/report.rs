@@ -317,8 +317,8 @@ fn days(story: &Story) -> Table {
             info.schemas.iter().map(|(schema, amount)| (amount.rows, schema.name())).collect();
         schemas.sort_unstable_by(|a, b| b.cmp(a));
         let mut names =
-            schemas.iter().take(4).map(|(n, name)| format!("{name} {}", grouped(*n))).collect::<Vec<_>>();
-        if let Some(more) = schemas.len().checked_sub(4).filter(|n| *n > 0) {
+            schemas.iter().take(3).map(|(n, name)| format!("{name} {}", grouped(*n))).collect::<Vec<_>>();
+        if let Some(more) = schemas.len().checked_sub(3).filter(|n| *n > 0) {
             names.push(format!("{more} more"));
         }
         let per_event = info.all.bytes as f64 / info.all.rows.max(1) as f64;
