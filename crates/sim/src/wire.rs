@@ -175,7 +175,7 @@ fn push_int(out: &mut Vec<u8>, value: u64) {
 }
 
 /// The last digits of `value`, as many as there is room for.
-fn put_digits(room: &mut [u8], mut value: u64) {
+pub(crate) fn put_digits(room: &mut [u8], mut value: u64) {
     for digit in room.iter_mut().rev() {
         *digit = b'0' + (value % 10) as u8;
         value /= 10;

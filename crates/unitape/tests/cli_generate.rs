@@ -51,6 +51,64 @@ fn the_drop_copy_makes_the_same_events() {
     assert_eq!(orders.len(), of_kind(&events, &["order_new"]).len(), "every order has its life");
 }
 
+/// A column one byte off gives another price, and nobody would see it. Here everything that a record has must come back,
+/// and nothing else.
+#[test]
+fn the_fixed_width_records_make_the_same_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--format", "events,fixed"]);
+    let kinds = ["bbo", "trade", "order_new", "order_amend", "order_cancel", "exec"];
+    let events = lines(&day.join("events.jsonl"));
+    let wanted = of_kind(&events, &kinds);
+    let records = fs::read_to_string(day.join("market.fixed")).unwrap();
+    assert_eq!(records.lines().count(), wanted.len() + 2, "a header, a trailer, and a record for each");
+    let decoded =
+        run(["decode", "fixed", "--layout", "sim-day", day.join("market.fixed").to_str().unwrap(), "--json"]);
+    let trailer = decoded.code(0).lines().pop().unwrap();
+    let count = |kinds: &[&str]| Value::from(of_kind(&events, kinds).len());
+    assert_eq!(trailer["fields"]["records"], wanted.len());
+    assert_eq!(trailer["fields"]["orders"], count(&["order_new", "order_amend", "order_cancel"]));
+    assert_eq!(trailer["fields"]["executions"], count(&["exec"]));
+    assert_eq!(trailer["fields"]["prints"], count(&["trade"]));
+    assert_eq!(trailer["fields"]["best_prices"], count(&["bbo"]));
+    // By its mapping, and known by its content.
+    let file = day.join("market.fixed").display().to_string();
+    let feed = format!("market=fixed:sim-day:{file}");
+    for (tape, source) in [("told", &["--feed", &feed][..]), ("found", &[file.as_str()])] {
+        let tape = dir.path().join(tape);
+        let args = ["consolidate", "--tape", tape.to_str().unwrap(), "--json"];
+        let told = run(args.iter().chain(source)).code(0).json();
+        assert_eq!((&told["quarantined"], &told["ignored"]), (&0.into(), &2.into()), "{source:?}");
+        let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
+        assert_eq!(found.len(), wanted.len());
+        for (found, wanted) in found.iter().zip(&wanted) {
+            let fields = |of: &Value| {
+                let mut fields = of.as_object().unwrap().clone();
+                ["seq", "src", "off", "sequence"].iter().for_each(|name| _ = fields.remove(*name));
+                fields
+            };
+            assert_eq!(fields(found), fields(wanted), "{found} is not {wanted}");
+        }
+    }
+}
+
+/// A file that was cut must not pass for a whole day.
+#[test]
+fn a_cut_file_of_records_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--format", "fixed"]);
+    let text = fs::read_to_string(day.join("market.fixed")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.remove(lines.len() / 2);
+    let cut = dir.path().join("cut.fixed");
+    fs::write(&cut, lines.join("\n") + "\n").unwrap();
+    let args = ["decode", "fixed", "--layout", "sim-day", cut.to_str().unwrap(), "--json"];
+    let last = run(args).code(3).lines().pop().unwrap();
+    assert_eq!(last["error"]["code"], "record_count");
+}
+
 /// Payments lose their seconds on the network and nothing else.
 #[test]
 fn payments_come_back_from_swift() {
@@ -96,14 +154,14 @@ fn the_same_options_give_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let read = |name: &str| -> BTreeMap<String, Vec<u8>> {
         let day = dir.path().join(name);
-        generate(&day, &["--format", "events,fix,swift"]);
+        generate(&day, &["--format", "events,fix,fixed,swift"]);
         let files = fs::read_dir(&day).unwrap().map(|f| f.unwrap());
         files.map(|f| (f.file_name().into_string().unwrap(), fs::read(f.path()).unwrap())).collect()
     };
     let (one, two) = (read("one"), read("two"));
     assert_eq!(
         one.keys().collect::<Vec<_>>(),
-        ["events.jsonl", "market.fix", "payments.swift", "truth.jsonl"]
+        ["events.jsonl", "market.fix", "market.fixed", "payments.swift", "truth.jsonl"]
     );
     assert!(one == two, "one seed, two days");
     let args =

@@ -212,5 +212,7 @@ impl Column {
     }
 }
 
-const BUILT_IN: &[(&str, &str)] =
-    &[("nyse-taq-bbo-98", include_str!("../../../../mappings/layouts/nyse-taq-bbo-98.toml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("nyse-taq-bbo-98", include_str!("../../../../mappings/layouts/nyse-taq-bbo-98.toml")),
+    ("sim-day", include_str!("../../../../mappings/layouts/sim-day.toml")),
+];

@@ -328,6 +328,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/fix44-orders.toml"),
     include_str!("../../../../mappings/swift-mt.toml"),
     include_str!("../../../../mappings/nyse-taq-bbo-98.toml"),
+    include_str!("../../../../mappings/sim-day.toml"),
 ];
 
 #[cfg(test)]
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn shipped_mappings_compile_and_have_names_of_their_own() {
         let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
-        assert_eq!(names, ["jse-fix50-indices", "fix44-orders", "swift-mt", "nyse-taq-bbo-98"]);
+        assert_eq!(names, ["jse-fix50-indices", "fix44-orders", "swift-mt", "nyse-taq-bbo-98", "sim-day"]);
     }
 
     #[test]

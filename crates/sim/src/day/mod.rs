@@ -5,7 +5,7 @@
 //!                  │                                          ├──▶ write_line  … as JSON Lines
 //!   crowd ─────────┤   orders   ┌──────────────────┐  events  ├──▶ FixOut      FIX 4.4 drop copy
 //!   scenes ────────┼───────────▶│ books, by venue  │─────────▶┼──▶ SwiftOut    payments, MT103 and MT202
-//!   phases, halts ─┘            │ and instrument   │          │
+//!   phases, halts ─┘            │ and instrument   │          ├──▶ FixedOut    fixed-width records
 //!   news, payments ────────────▶└──────────────────┘          │
 //!                                 │ Sim::book        truth: labels, near misses, lives of orders, positions
 //! ```
@@ -64,6 +64,7 @@ mod crowd;
 mod event;
 mod exchange;
 mod fix;
+mod fixed;
 mod frames;
 mod govern;
 mod ledger;
@@ -79,6 +80,7 @@ pub use auction::clearing;
 pub use config::SimConfig;
 pub use event::{Event, Liq, OrderKind, Payment, Phase, Terms, Tif, What};
 pub use fix::FixOut;
+pub use fixed::FixedOut;
 pub use frames::{write_frame, write_line};
 pub use ledger::{Ledger, Rests};
 pub use scenes::Scenario;

@@ -7,19 +7,19 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use unitape_sim::day::{FixOut, Scenario, Sim, SimConfig, SwiftOut, write_line};
+use unitape_sim::day::{FixOut, FixedOut, Scenario, Sim, SimConfig, SwiftOut, write_line};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unitape generate market --out day
-  unitape generate market --out day --seed 7 --events 200000 --format events,fix,swift
+  unitape generate market --out day --seed 7 --events 200000 --format events,fix,fixed,swift
   unitape generate market --out day --plant spoofing=5,wash=3 --near-miss spoofing=5 --json
   unitape generate market --out - --events 10000 | head
 
 Writes into the directory, as --format asks: events.jsonl (events), market.fix (FIX 4.4 drop copy, mapping fix44-orders),
-payments.swift (MT103 and MT202); and always truth.jsonl: totals, labels, near misses, positions. The same options give
-the same bytes. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close,
+market.fixed (fixed-width records, mapping sim-day), payments.swift (MT103 and MT202); and always truth.jsonl: totals,
+labels, near misses, positions. The same options give the same bytes. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close,
 runaway_algo, payments_structuring, or a part of the name that fits only one, or `all`.")]
 pub struct Args {
     /// Directory to write into; `-` prints the events and no truth
@@ -75,6 +75,8 @@ enum Format {
     Events,
     /// FIX 4.4 drop copy
     Fix,
+    /// Fixed-width records: orders, executions, prints, best prices
+    Fixed,
     /// SWIFT messages, payments only
     Swift,
 }
@@ -84,6 +86,7 @@ impl Format {
         match self {
             Format::Events => "events.jsonl",
             Format::Fix => "market.fix",
+            Format::Fixed => "market.fixed",
             Format::Swift => "payments.swift",
         }
     }
@@ -174,6 +177,7 @@ fn to_stdout(config: SimConfig) -> output::Result {
 struct Files {
     events: Option<Sink>,
     fix: Option<(FixOut, Sink)>,
+    fixed: Option<(FixedOut, Sink)>,
     swift: Option<(SwiftOut, Sink)>,
     orders: Option<Sink>,
     scratch: Vec<u8>,
@@ -211,6 +215,7 @@ impl Files {
         Ok(Files {
             events: sink(Format::Events)?,
             fix: sink(Format::Fix)?.map(|sink| (FixOut::new(sim.world()), sink)),
+            fixed: sink(Format::Fixed)?.map(|sink| (FixedOut::new(sim.world(), sim.config().start_ns), sink)),
             swift: sink(Format::Swift)?.map(|sink| (SwiftOut::default(), sink)),
             orders,
             scratch: Vec::new(),
@@ -237,6 +242,11 @@ impl Files {
                 sim.last().iter().for_each(|e| _ = fix.write(sim.world(), e, buffer));
                 sink.put(buffer)?;
             }
+            if let Some((fixed, sink)) = &mut self.fixed {
+                buffer.clear();
+                sim.last().iter().for_each(|e| _ = fixed.write(sim.world(), e, buffer));
+                sink.put(buffer)?;
+            }
             if let Some((swift, sink)) = &mut self.swift {
                 buffer.clear();
                 sim.last().iter().for_each(|e| _ = swift.write(sim.world(), e, buffer));
@@ -255,15 +265,25 @@ impl Files {
                 return Err(Failure::Error("stopped; the files are incomplete".to_owned()));
             }
         }
-        let sinks = [self.events.as_mut(), self.orders.as_mut()].into_iter().flatten();
-        let sinks =
-            sinks.chain(self.fix.as_mut().map(|f| &mut f.1)).chain(self.swift.as_mut().map(|s| &mut s.1));
-        sinks.into_iter().try_for_each(Sink::end)
+        if let Some((fixed, sink)) = &mut self.fixed {
+            self.buffer.clear();
+            fixed.end(&mut self.buffer);
+            sink.put(&self.buffer)?;
+        }
+        let plain = [self.events.as_mut(), self.orders.as_mut()].into_iter().flatten();
+        let by_format = plain
+            .chain(self.fix.as_mut().map(|f| &mut f.1))
+            .chain(self.fixed.as_mut().map(|f| &mut f.1))
+            .chain(self.swift.as_mut().map(|s| &mut s.1));
+        by_format.into_iter().try_for_each(Sink::end)
     }
 
     fn sinks(&self) -> impl Iterator<Item = &Sink> {
         let plain = [self.events.as_ref(), self.orders.as_ref()].into_iter().flatten();
-        plain.chain(self.fix.as_ref().map(|f| &f.1)).chain(self.swift.as_ref().map(|s| &s.1))
+        plain
+            .chain(self.fix.as_ref().map(|f| &f.1))
+            .chain(self.fixed.as_ref().map(|f| &f.1))
+            .chain(self.swift.as_ref().map(|s| &s.1))
     }
 }
 

@@ -1,0 +1,301 @@
+//! Orders, executions, prints and best prices as fixed-width records, for the layout and the mapping `sim-day`.
+//!
+//! ```text
+//! HUNITAPE SIM DAY 20260302
+//! N000000000007 20260302080000000000123 XLONGB00S0000019 O0000000001B…   an order: N new, A amended, C cancelled
+//! X…                                                                     an execution
+//! P…                                                                     a print
+//! Q…                                                                     best bid and offer
+//! T000000020000 000000004100 …                                           records in all, and of each sort
+//! ```
+//!
+//! (The blanks are for the eye: columns follow each other without any.) The first byte tells the sort of the record, and
+//! every record of a sort has the same length; a line feed ends it. Prices have nine decimal places without a point, times
+//! are UTC to the nanosecond, what is not there is blank. Records are numbered from 1 without a gap.
+//!
+//! The header has the day on which the simulated day begins; the trailer must be asked for with [`FixedOut::end`].
+
+use super::event::{Event, Terms, What};
+use super::names;
+use super::world::World;
+use crate::book::Best;
+use crate::wire::{civil, put_digits};
+
+/// Writes the records of one day. Nothing is allocated for a record once `out` is large enough.
+#[derive(Debug)]
+pub struct FixedOut {
+    /// Venue and instrument of each book.
+    books: Vec<[u8; 16]>,
+    /// Trader, account, owner, firm, capacity and algorithm of each member.
+    members: Vec<[u8; 43]>,
+    /// Records so far: orders, executions, prints, best prices.
+    written: [u64; 4],
+    begun: bool,
+    day: u64,
+    day_text: [u8; 8],
+}
+
+impl FixedOut {
+    /// A writer for a day with this world that begins at `start_ns`, nanoseconds since the epoch.
+    pub fn new(world: &World, start_ns: u64) -> FixedOut {
+        let book = |book: u32| {
+            let mut room = [b' '; 16];
+            fill(&mut room, &[(4, world.venue_name(book)), (12, world.isin(book))]);
+            room
+        };
+        let member = |m: u32| {
+            let capacity = if world.members[m as usize].agency { "A" } else { "P" };
+            let mut room = [b' '; 43];
+            let columns = [
+                (10, world.trader_name(m)),
+                (10, world.account_name(m)),
+                (10, world.owner_name(m)),
+                (4, world.firm_name(m)),
+                (1, capacity),
+                (8, world.algo_name(m).unwrap_or_default()),
+            ];
+            fill(&mut room, &columns);
+            room
+        };
+        let day = start_ns / DAY_NS;
+        FixedOut {
+            books: (0..world.books() as u32).map(book).collect(),
+            members: (0..world.members.len() as u32).map(member).collect(),
+            written: [0; 4],
+            begun: false,
+            day,
+            day_text: day_text(day),
+        }
+    }
+
+    /// Appends the record of an event, behind the header if it is the first; false for an event that has none.
+    pub fn write(&mut self, world: &World, event: &Event, out: &mut Vec<u8>) -> bool {
+        match event.what {
+            What::New(ref t) => self.order(b'N', world, event, t, out),
+            What::Amend(ref t) => self.order(b'A', world, event, t, out),
+            What::Cancel(ref t) => self.order(b'C', world, event, t, out),
+            What::Exec { ref order, px, qty, match_id, liq } => {
+                self.begin(b'X', EXEC, event, order.book, out);
+                self.identity(order, out);
+                out.extend_from_slice(&names::match_bytes(match_id));
+                out.extend_from_slice(liq.letter().as_bytes());
+                price(world, order.book, Some(px), out);
+                quantity(Some(qty), out);
+            }
+            What::Trade { book, px, qty, match_id, auction } => {
+                self.begin(b'P', PRINT, event, book, out);
+                out.extend_from_slice(&names::match_bytes(match_id));
+                price(world, book, Some(px), out);
+                quantity(Some(qty), out);
+                out.extend_from_slice(if auction { b"AUC " } else { b"    " });
+            }
+            What::Bbo { book, bid, ask } => {
+                self.begin(b'Q', BEST, event, book, out);
+                for best in [bid, ask] {
+                    price(world, book, best.map(|b: Best| b.px), out);
+                    quantity(best.map(|b| b.qty), out);
+                }
+            }
+            What::Ref { .. }
+            | What::Session { .. }
+            | What::Status { .. }
+            | What::Party { .. }
+            | What::OrderRecv { .. }
+            | What::Parent { .. }
+            | What::News { .. }
+            | What::Payment(_) => return false,
+        }
+        out.push(b'\n');
+        true
+    }
+
+    /// Appends the trailer, and the header before it if there was no record.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        self.header(out);
+        out.push(b'T');
+        number(self.written.iter().sum(), out);
+        self.written.iter().for_each(|n| number(*n, out));
+        out.push(b'\n');
+    }
+
+    fn order(&mut self, sort: u8, world: &World, event: &Event, t: &Terms, out: &mut Vec<u8>) {
+        self.begin(sort, ORDER, event, t.book, out);
+        self.identity(t, out);
+        // A cancel tells whose order it was, not its terms; what was elected by a price does not wait for one.
+        let stands = sort != b'C';
+        out.extend_from_slice(&word::<7>(t.kind.word()));
+        out.extend_from_slice(&word::<3>(t.tif.word()));
+        price(world, t.book, t.px.filter(|_| stands), out);
+        price(world, t.book, t.stop_px.filter(|_| t.kind != super::OrderKind::Market), out);
+        quantity(Some(t.qty).filter(|_| stands), out);
+        match t.parent {
+            0 => out.extend_from_slice(&[b' '; 10]),
+            parent => out.extend_from_slice(&names::parent_bytes(parent)),
+        }
+    }
+
+    /// What every record begins with.
+    fn begin(&mut self, sort: u8, count: usize, event: &Event, book: u32, out: &mut Vec<u8>) {
+        self.header(out);
+        self.written[count] += 1;
+        out.push(sort);
+        number(self.written.iter().sum(), out);
+        if event.ts / DAY_NS != self.day {
+            self.day = event.ts / DAY_NS;
+            self.day_text = day_text(self.day);
+        }
+        out.extend_from_slice(&self.day_text);
+        let (second, mut clock) = (event.ts / 1_000_000_000, [0; 15]);
+        put_digits(&mut clock[..2], second / 3600 % 24);
+        put_digits(&mut clock[2..4], second / 60 % 60);
+        put_digits(&mut clock[4..6], second % 60);
+        put_digits(&mut clock[6..], event.ts % 1_000_000_000);
+        out.extend_from_slice(&clock);
+        out.extend_from_slice(&self.books[book as usize]);
+    }
+
+    fn header(&mut self, out: &mut Vec<u8>) {
+        if !self.begun {
+            self.begun = true;
+            out.extend_from_slice(b"HUNITAPE SIM DAY ");
+            out.extend_from_slice(&self.day_text);
+            out.push(b'\n');
+        }
+    }
+
+    fn identity(&self, t: &Terms, out: &mut Vec<u8>) {
+        out.extend_from_slice(&names::oid_bytes(t.oid));
+        out.extend_from_slice(t.side.letter().as_bytes());
+        out.extend_from_slice(&self.members[t.member as usize]);
+    }
+}
+
+/// Places in `written`.
+const ORDER: usize = 0;
+const EXEC: usize = 1;
+const PRINT: usize = 2;
+const BEST: usize = 3;
+
+const DAY_NS: u64 = 86_400_000_000_000;
+
+fn price(world: &World, book: u32, ticks: Option<i64>, out: &mut Vec<u8>) {
+    let Some(ticks) = ticks else { return out.extend_from_slice(&[b' '; 19]) };
+    let mut room = [0; 19];
+    put_digits(&mut room, world.listed(book).nano(ticks) as u64);
+    out.extend_from_slice(&room);
+}
+
+fn quantity(qty: Option<i64>, out: &mut Vec<u8>) {
+    match qty {
+        None => out.extend_from_slice(&[b' '; 12]),
+        Some(qty) => number(qty as u64, out),
+    }
+}
+
+fn number(n: u64, out: &mut Vec<u8>) {
+    assert!(n < 1_000_000_000_000, "{n} has more than twelve digits");
+    let mut room = [0; 12];
+    put_digits(&mut room, n);
+    out.extend_from_slice(&room);
+}
+
+fn day_text(day: u64) -> [u8; 8] {
+    let (year, month, day) = civil(day);
+    let mut room = [0; 8];
+    put_digits(&mut room[..4], year);
+    put_digits(&mut room[4..6], month);
+    put_digits(&mut room[6..], day);
+    room
+}
+
+fn word<const N: usize>(text: &str) -> [u8; N] {
+    let mut room = [b' '; N];
+    room[..text.len()].copy_from_slice(text.as_bytes());
+    room
+}
+
+/// Puts texts into columns of these widths, one behind the other.
+fn fill(mut room: &mut [u8], columns: &[(usize, &str)]) {
+    for (width, text) in columns {
+        let (column, rest) = room.split_at_mut(*width);
+        column[..text.len()].copy_from_slice(text.as_bytes());
+        room = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Sim, SimConfig};
+    use super::*;
+
+    fn day(start_ns: u64) -> Vec<u8> {
+        let config = SimConfig {
+            seed: 3,
+            events: 6_000,
+            instruments: 12,
+            span_ns: 3_600_000_000_000,
+            start_ns,
+            ..SimConfig::default()
+        };
+        let mut sim = Sim::new(config).expect("a good config");
+        let (mut fixed, mut out) = (FixedOut::new(sim.world(), start_ns), Vec::new());
+        while sim.step().is_some() {
+            sim.last().iter().for_each(|e| _ = fixed.write(sim.world(), e, &mut out));
+        }
+        fixed.end(&mut out);
+        out
+    }
+
+    /// One record a byte longer than its sort shifts every column behind; a trailer that counts wrongly makes a whole file
+    /// look cut.
+    #[test]
+    fn records_of_a_sort_have_one_length_and_the_trailer_counts_them() {
+        let text = String::from_utf8(day(1_772_438_400_000_000_000)).expect("ascii");
+        let (mut counts, mut last) = ([0u64; 4], 0);
+        let mut sorts = std::collections::BTreeSet::new();
+        for line in text.lines() {
+            let sort = line.as_bytes()[0];
+            sorts.insert(sort as char);
+            let (place, length) = match sort {
+                b'H' => (None, 25),
+                b'T' => (None, 61),
+                b'N' | b'A' | b'C' => (Some(ORDER), 177),
+                b'X' => (Some(EXEC), 147),
+                b'P' => (Some(PRINT), 95),
+                b'Q' => (Some(BEST), 114),
+                _ => panic!("{line}"),
+            };
+            assert_eq!(line.len(), length, "{line}");
+            if let Some(place) = place {
+                counts[place] += 1;
+                last += 1;
+                assert_eq!(line[1..13].parse(), Ok(last), "{line}");
+            }
+        }
+        assert_eq!(sorts.into_iter().collect::<String>(), "ACHNPQTX");
+        assert!(text.starts_with("HUNITAPE SIM DAY 20260302\n"));
+        let trailer: String = counts.iter().map(|n| format!("{n:012}")).collect();
+        assert!(text.ends_with(&format!("\nT{last:012}{trailer}\n")), "{counts:?}");
+    }
+
+    /// A day that goes over midnight must not tell the times of its second half a day too early.
+    #[test]
+    fn midnight_changes_the_date() {
+        let text =
+            String::from_utf8(day(1_772_438_400_000_000_000 + 15 * 3_600_000_000_000 + 1_800_000_000_000));
+        let text = text.expect("ascii");
+        let dates: Vec<&str> = text.lines().filter(|l| l.starts_with('N')).map(|l| &l[13..21]).collect();
+        assert!(dates.contains(&"20260302") && dates.contains(&"20260303") && dates.is_sorted());
+        assert!(text.starts_with("HUNITAPE SIM DAY 20260302\n"));
+    }
+
+    /// A file without a trailer is a file that was cut, also on a day on which nothing happens.
+    #[test]
+    fn a_day_without_records_has_header_and_trailer() {
+        let sim = Sim::new(SimConfig { instruments: 40, ..SimConfig::default() }).expect("a good config");
+        let mut out = Vec::new();
+        FixedOut::new(sim.world(), 0).end(&mut out);
+        let zeros = "0".repeat(60);
+        assert_eq!(String::from_utf8(out).expect("ascii"), format!("HUNITAPE SIM DAY 19700101\nT{zeros}\n"));
+    }
+}
