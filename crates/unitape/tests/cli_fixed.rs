@@ -46,7 +46,7 @@ fn a_layout_whose_columns_overlap_is_an_error_with_file_and_line() {
 #[test]
 fn no_layout_of_that_name() {
     let ran = run(["decode", "fixed", "--layout", "nyse-taq", "x"]);
-    ran.code(1).says(&["neither a shipped layout (nyse-taq-bbo-98) nor a readable file"]);
+    ran.code(1).says(&["neither a shipped layout (nyse-taq-bbo-98, sim-day) nor a readable file"]);
 }
 
 /// A bare file is recognised by its header.
