@@ -32,6 +32,8 @@ pub struct FeedState {
     pub running_max: i64,
     /// Greatest sequence of each session.
     pub sessions: Sessions,
+    /// How often messages of a session came that is not kept, see [`SESSIONS_MAX`].
+    pub sessions_refused: u64,
     /// Sources still to come or not yet ended; a feed whose sources are found while it runs counts as one.
     pub open_sources: usize,
     /// Brings nothing more in this run, whatever is open.
@@ -215,6 +217,7 @@ impl FeedState {
             leftover: Vec::new(),
             running_max,
             sessions,
+            sessions_refused: 0,
             open_sources,
             closed: false,
             quiet: false,
@@ -247,7 +250,8 @@ impl FeedState {
             if self.cursor.unit < block.units.len() {
                 return;
             }
-            apply_runs(block, &mut self.cursor.run, block.runs.len(), &mut self.sessions);
+            self.sessions_refused +=
+                apply_runs(block, &mut self.cursor.run, block.runs.len(), &mut self.sessions);
             let state = &mut self.sources[block.source];
             state.tally = state.tally.plus(block.tally);
             self.total = self.total.plus(block.tally);
@@ -304,15 +308,37 @@ pub type Sessions = BTreeMap<Vec<u8>, u64>;
 /// for new, so nothing is lost to the bound.
 pub const SESSIONS_MAX: usize = 1024;
 
-/// Takes over what the block's runs up to `upto` say of the sessions.
-pub fn apply_runs(block: &Block, done: &mut usize, upto: usize, sessions: &mut Sessions) {
+/// Takes over what the block's runs up to `upto` say of the sessions. Gives how many runs were of sessions that are
+/// not kept.
+pub fn apply_runs(block: &Block, done: &mut usize, upto: usize, sessions: &mut Sessions) -> u64 {
+    let mut refused = 0;
     for run in &block.runs[(*done).min(upto)..upto] {
         let session = &block.sessions[run.session as usize];
         if let Some(max) = sessions.get_mut(session) {
             *max = run.max.max(*max);
         } else if sessions.len() < SESSIONS_MAX {
             sessions.insert(session.clone(), run.max);
+        } else {
+            refused += 1;
         }
     }
     *done = upto.max(*done);
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bound that nobody is told of looks like a feed without duplicates.
+    #[test]
+    fn sessions_beyond_the_bound_are_counted() {
+        let mut block = Block::default();
+        let name = |i: usize| format!("S{i}").into_bytes();
+        (0..SESSIONS_MAX + 3).for_each(|i| block.note_sequence(&name(i), 1, false));
+        let (mut done, mut sessions) = (0, Sessions::new());
+        assert_eq!(apply_runs(&block, &mut done, block.runs.len(), &mut sessions), 3);
+        assert_eq!((done, sessions.len()), (SESSIONS_MAX + 3, SESSIONS_MAX));
+        assert!(sessions.contains_key(&name(0)) && !sessions.contains_key(&name(SESSIONS_MAX)));
+    }
 }

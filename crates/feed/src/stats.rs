@@ -75,6 +75,8 @@ pub struct FeedFigures {
     pub blocks: u64,
     /// The most there were.
     pub blocks_max: u64,
+    /// Stretches of messages of sessions beyond the 1,024 that are kept; what they send again is not told from new.
+    pub sessions_refused: u64,
     /// Times that a receiver stopped reading because the lag was at its bound.
     pub pauses: u64,
     /// Latest event time, ns since 1970; `None` before the first one.
@@ -113,6 +115,7 @@ impl FeedStats {
             lag_bytes_max: get(&self.lag_bytes_max),
             blocks: get(&self.blocks),
             blocks_max: get(&self.blocks_max),
+            sessions_refused: get(&self.sessions_refused),
             pauses: get(&self.pauses),
             ts_max: Some(self.ts_max.load(Relaxed)).filter(|ts| *ts != i64::MIN),
             ended: self.ended.load(Relaxed),
@@ -141,13 +144,14 @@ impl FeedStats {
         self.lag_bytes_max.fetch_max(self.lag_bytes(), Relaxed);
     }
 
-    pub(crate) fn tell(&self, total: &Tally, late: u64, running_max: i64) {
+    pub(crate) fn tell(&self, total: &Tally, late: u64, running_max: i64, sessions_refused: u64) {
         self.messages.store(total.messages, Relaxed);
         self.events.store(total.events, Relaxed);
         self.quarantined.store(total.quarantined, Relaxed);
         self.duplicates.store(total.duplicates, Relaxed);
         self.ignored.store(total.ignored, Relaxed);
         self.late.store(late, Relaxed);
+        self.sessions_refused.store(sessions_refused, Relaxed);
         self.ts_max.store(running_max, Relaxed);
     }
 }

@@ -211,6 +211,19 @@ fn what_was_sent_before_is_a_duplicate() {
     assert_eq!((s.messages, s.events, s.duplicates), (6, 4, 2));
 }
 
+/// A to B>C once shared its sequences with A>B to C, whose messages then were taken for duplicates.
+#[test]
+fn sessions_are_told_apart_whatever_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let exec = |ids: &str, seq: u32, extra: &str| {
+        let rest = "60=20240311-09:00:00|37=O1|150=0|54=1|38=5|44=1|48=I|";
+        fix("FIX.4.4", &format!("35=8|{ids}|34={seq}|52=20240311-09:00:00|{extra}{rest}"))
+    };
+    let bytes = [exec("49=A|56=B>C", 9, ""), exec("49=A>B|56=C", 1, "43=Y|")].concat();
+    let outcome = run(&dir.path().join("t"), &[orders(dir.path(), "a", &bytes)], 1, 2000);
+    assert_eq!((outcome.summary.events, outcome.summary.duplicates), (2, 0));
+}
+
 /// Venue ids are 16 bits. What has no place any more goes into quarantine, and which messages these are must not
 /// depend on what a worker knew when it decoded them: a worker's guess once did, and another place ended the run.
 #[test]

@@ -97,7 +97,8 @@ impl<R: Copy> Mapper<R> {
         session.clear();
         for (i, slot) in self.plan.session.iter().enumerate() {
             if i > 0 {
-                session.push(b'>');
+                // What ends a field on the wire stands in no value, so that A and B>C are not A>B and C.
+                session.push(1);
             }
             if let Some(value) = message.slot(*slot) {
                 session.extend_from_slice(message.text(value, &mut self.scratch.plain));

@@ -48,7 +48,8 @@ impl Sequencer {
                     wanted = false;
                 }
                 What::Maybe { run } => {
-                    apply_runs(block, &mut feed.cursor.run, run as usize, &mut feed.sessions);
+                    feed.sessions_refused +=
+                        apply_runs(block, &mut feed.cursor.run, run as usize, &mut feed.sessions);
                     let r = block.runs[run as usize];
                     let seen = feed.sessions.get(&block.sessions[r.session as usize]);
                     if seen.is_some_and(|max| r.max <= *max) {
@@ -72,7 +73,8 @@ impl Sequencer {
                     }
                     let done = feed.cursor.unit;
                     let upto = block.runs.partition_point(|r| r.units_before as usize <= done);
-                    apply_runs(block, &mut feed.cursor.run, upto, &mut feed.sessions);
+                    feed.sessions_refused +=
+                        apply_runs(block, &mut feed.cursor.run, upto, &mut feed.sessions);
                     let total = state.tally.plus(block.tallies[tally as usize]);
                     let (source, running_max) = (state.id, feed.running_max);
                     let mark = Progress { source, through: unit.offset, end, running_max };

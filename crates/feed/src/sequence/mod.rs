@@ -312,7 +312,7 @@ impl Sequencer {
     fn tell(&self) {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {
-            stats.tell(&feed.total, feed.late, feed.running_max);
+            stats.tell(&feed.total, feed.late, feed.running_max, feed.sessions_refused);
         }
     }
 
