@@ -17,11 +17,15 @@ enum What {
     /// A day of a simulated market, with its truth beside it
     Market(market::Args),
     /// Completions of a shell, to stdout
+    #[command(
+        after_help = "Example:\n  unitape generate completions bash > ~/.local/share/bash-completion/completions/unitape"
+    )]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
     },
     /// Man pages into a directory
+    #[command(after_help = "Example:\n  unitape generate man ~/.local/share/man/man1")]
     Man {
         /// The directory
         dir: PathBuf,
