@@ -10,7 +10,7 @@
 //! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
 //! function of what was recorded. A byte of a stream counts as received when its stretch stands in `.times`, which
 //! is written behind the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9
-//! bytes without an entry get one without a time ([`NO_TIME`]), so that nothing that was read is lost, and a record
+//! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
 //! that was cut short is cut off and counted.
 
 use crate::error::Error;
@@ -316,7 +316,7 @@ impl PacketJournal {
         Ok(this)
     }
 
-    /// The batch in hand, to which [`write`](unitape_codec::capture::write) appends whole records.
+    /// The batch in hand, to which [`mod@write`] appends whole records.
     pub fn batch(&mut self) -> &mut Vec<u8> {
         &mut self.batch
     }

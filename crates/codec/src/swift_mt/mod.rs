@@ -11,7 +11,7 @@
 //! | [`Fields`], [`sub_blocks`], [`MsgType`] | tags and values, parts of blocks 3 and 5, the type |
 //! | [`parts`] | the named components of a value: date, currency, amount, account, BIC, … |
 //! | [`value`] | components as plain integers: amounts, dates |
-//! | [`entries`] | the lines of a statement, as JSON |
+//! | `entries` | the lines of a statement, as JSON |
 //! | [`decode_json`] | what `unitape decode swift --json` prints |
 //!
 //! All message types are read at the level of tags; the common fields have components. Nothing is copied and

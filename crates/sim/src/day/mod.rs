@@ -53,7 +53,7 @@
 //!
 //! For each scenario of [`Scenario::ALL`] the labels are complete: with default parameters it fires where a label is and
 //! nowhere else. The background cannot do it by accident, by construction: a group of owners trades an instrument on one
-//! side only; nobody sends more than [30 messages](govern) in any second; orders of algorithms are small, few and all
+//! side only; nobody sends more than 30 messages in any second; orders of algorithms are small, few and all
 //! different; the closing auction has a collar of 40 basis points, which only scenes break; and nobody pays more than
 //! twice just under the threshold.
 

@@ -21,7 +21,7 @@ impl Place {
         let dir = dir.map_or_else(|| std::env::temp_dir().join("unitape-demo"), Path::to_path_buf);
         fs::create_dir_all(&dir).map_err(|e| at("make", &dir, &e))?;
         let mark = dir.join(MARK);
-        let begins = fs::read(&mark).map(|text| text.starts_with(MARK_TEXT.as_bytes()));
+        let begins = fs::read(&mark).map(|text| text.starts_with(MARK_BEGINS.as_bytes()));
         if !begins.unwrap_or(false) {
             let mut entries = fs::read_dir(&dir).map_err(|e| at("list", &dir, &e))?;
             if entries.next().is_some() {
@@ -82,6 +82,8 @@ pub fn at(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 }
 
 const MARK: &str = "unitape-demo.txt";
+/// What every version's mark begins with.
+const MARK_BEGINS: &str = "Made by `unitape demo`.";
 const MARK_TEXT: &str =
     "Made by `unitape demo`. The next demo in this directory replaces `feeds`, `tape` and `store`.\n";
 
@@ -120,6 +122,8 @@ mod tests {
         fs::write(first.feeds().join("old.fix"), "old").unwrap();
         assert!(refused(&dir).contains("another demo is running"));
         drop(first);
+        // An older version promised to replace less, in other words.
+        fs::write(dir.join(MARK), format!("{MARK_BEGINS} It was another version.\n")).unwrap();
         let second = Place::prepare(Some(&dir)).unwrap();
         assert!(!second.feeds().join("old.fix").exists());
     }
