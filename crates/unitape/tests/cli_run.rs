@@ -284,6 +284,54 @@ fn datagrams_to_one_host_and_to_a_group() {
     }
 }
 
+/// A sender faster than us. What did not fit was dropped by the kernel, or by us, and either was once told by nobody.
+#[test]
+fn what_a_burst_loses_is_counted_to_the_datagram() {
+    for full in ["drop", "wait"] {
+        let port = free_port();
+        let feed = format!("udp = \"127.0.0.1:{port}\"\nbuffer_bytes = 65536\nwhen_full = \"{full}\"");
+        let bench = Bench::new("lag_bytes = 65536", &[("a", &feed)]);
+        let mut run = bench.start();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let tape = bench.tape();
+        let sent = std::cell::Cell::new(0);
+        let send = || {
+            sent.set(sent.get() + 1);
+            sender.send_to(&order(sent.get()), ("127.0.0.1", port)).is_ok()
+        };
+        run.until(|| {
+            send();
+            unitape_feed::Account::of(&tape).is_ok_and(|a| a.summary().by_kind.contains_key("order_new"))
+        });
+        let first: u32 = oids(&tape)[0][1..].parse().unwrap();
+        // Nobody reads while the burst comes, then everybody does.
+        run.signal("-STOP");
+        (0..3_000).for_each(|_| assert!(send()));
+        run.signal("-CONT");
+        (0..3_000).for_each(|_| assert!(send()));
+        // The kernel tells of what it dropped with the next datagram that it keeps.
+        let dropped = || -> u64 {
+            let quarantine = common::quarantine(&tape);
+            let counts = quarantine
+                .iter()
+                .filter(|q| q["reason"] == "dropped")
+                .map(|q| q["detail"].as_str().unwrap().split(' ').next().unwrap().parse::<u64>().unwrap());
+            counts.sum()
+        };
+        run.until(|| {
+            send();
+            std::thread::sleep(Duration::from_millis(30));
+            let all = u64::from(sent.get() + 1 - first);
+            oids(&tape).last().is_some_and(|o| *o == format!("O{}", sent.get()))
+                && oids(&tape).len() as u64 + dropped() == all
+        });
+        let (code, said) = run.stop();
+        assert_eq!(code, Some(3), "{said}");
+        assert!(dropped() > 0, "{full}: the burst was no burst");
+        assert_eq!(oids(&tape).len() as u64 + dropped(), u64::from(sent.get() + 1 - first), "{full}");
+    }
+}
+
 /// Packets that were cut, fragments, a file that ends in mid-record, and one that is damaged in its middle.
 #[test]
 fn captures_that_are_not_whole() {
