@@ -250,7 +250,9 @@ fn fuzz_one(
     }
     // Inputs that need more memory or time than any message deserves are findings too.
     command.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=2048", "-timeout=10"]);
-    command.arg("-print_final_stats=1");
+    // The same search unless another is asked for: what is green stays green, and a longer run looks elsewhere.
+    let seed = std::env::var("FUZZ_SEED").unwrap_or_else(|_| "1".to_owned());
+    command.args(["-print_final_stats=1", &format!("-seed={seed}")]);
     report::run(&mut command, count)
 }
 

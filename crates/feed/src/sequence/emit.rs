@@ -118,6 +118,9 @@ impl Sequencer {
                     block.recount(feed.cursor.unit, Instead::Quarantined);
                     self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
                     let added = refuse(block, &mut self.raw, (&unit, feed.running_max, source), dict)?;
+                    if late {
+                        mark_late(&mut block.added[added.clone()]);
+                    }
                     run.insert(frames.start, added);
                     run.skip(frames);
                     wanted = false;

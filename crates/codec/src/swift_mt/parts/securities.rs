@@ -21,7 +21,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, V
             return Ok(true);
         }
         (35, b'B') => return instrument(c).map(|()| true),
-        _ if !c.rest().starts_with(b":") => return Ok(false),
+        _ if !c.rest().starts_with(b":") || !is_generic(number, letter) => return Ok(false),
         _ => {}
     }
     c.pass(1);
@@ -86,6 +86,24 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, V
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// Whether [`form`] knows what follows the qualifier. Asked before the qualifier is read: of a tag without a form
+/// nothing is refused.
+#[inline]
+fn is_generic(number: u8, letter: u8) -> bool {
+    match letter {
+        b'A' => matches!(number, 11 | 13 | 19 | 90 | 92 | 97 | 98 | 99),
+        b'B' => matches!(number, 13 | 17 | 19 | 24 | 36 | 90 | 92 | 93 | 94 | 97 | 98),
+        b'C' => matches!(number, 20 | 70 | 94 | 97 | 98),
+        b'D' => matches!(number, 25 | 70),
+        b'E' => matches!(number, 70 | 98),
+        b'F' => matches!(number, 22 | 70 | 92 | 94),
+        b'G' => number == 70,
+        b'H' => number == 22,
+        b'P' | b'Q' | b'R' => number == 95,
+        _ => false,
+    }
 }
 
 /// `[ISIN1!e12!c][⏎4*35x]`.

@@ -210,3 +210,33 @@ fn sample_messages_are_good_and_agree() {
     assert!((500..=600).contains(&mean), "{mean} bytes a message");
     assert_ne!(messages, sample::sample_messages(400, 8));
 }
+
+// A tag without a form has no parts and refuses nothing, whatever stands behind it: every tag there can be.
+#[test]
+fn every_tag_on_values_of_no_form() {
+    let values: &[&[u8]] = &[
+        b"",
+        b":",
+        b":S\0E",
+        b":ABCD",
+        b":ABCD/",
+        b":ABCD//",
+        b":ABCD//\n\xef",
+        b":ABCD/X/Y/Z",
+        b"/",
+        b"//",
+        b"N",
+        b"EUR1,",
+        b"20200101",
+    ];
+    let letters = std::iter::once(None).chain((b'A'..=b'Z').map(Some));
+    for letter in letters {
+        for number in 0..100 {
+            let mut tag = format!("{number:02}").into_bytes();
+            tag.extend(letter);
+            for value in values {
+                check::agree_on_value(&tag, value).expect("equal");
+            }
+        }
+    }
+}
