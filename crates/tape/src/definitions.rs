@@ -5,15 +5,15 @@
 //! then records:    position u64 │ frame bytes u32 │ crc32c of position, length, frame u32 │ frame
 //! ```
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufReader, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use unitape_model::{Header, LINE, Position};
 
 use crate::error::{At, Error, Result};
 use crate::layout::{FORMAT_VERSION, Meta, Paths};
+use crate::sys;
 
 const MAGIC: &[u8; 8] = b"UNITDEFS";
 const HEAD: usize = 64;
@@ -105,13 +105,7 @@ impl DefinitionLog {
     /// Opens the log and cuts off what is broken at its end or lies at or beyond `end` of the tape.
     pub fn open(paths: &Paths, meta: &Meta, end: u64) -> Result<Self> {
         let path = paths.definitions();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .at("open", &path)?;
+        let file = sys::open_or_make(&path).at("open", &path)?;
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(MAGIC);
         head[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -120,7 +114,7 @@ impl DefinitionLog {
         head[60..].copy_from_slice(&crc.to_le_bytes());
         let (mut length, mut covered) = (HEAD as u64, 0);
         if file.metadata().at("look at", &path)?.len() < HEAD as u64 {
-            file.write_all_at(&head, 0).at("write", &path)?;
+            sys::write_at(&file, &head, 0).at("write", &path)?;
         } else {
             let mut records = Definitions::open_at(&path, meta)?;
             // A broken record is the tail of an append that was cut off: the tape has it and appends it anew.
@@ -133,7 +127,7 @@ impl DefinitionLog {
                 length = records.offset;
             }
         }
-        file.set_len(length).at("cut", &path)?;
+        sys::set_len(&file, length).at("cut", &path)?;
         Ok(Self { file, path, length, covered, pending: Vec::new() })
     }
 
@@ -155,7 +149,7 @@ impl DefinitionLog {
     /// Writes what was taken.
     pub fn flush(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
-            self.file.write_all_at(&self.pending, self.length).at("append to", &self.path)?;
+            sys::write_at(&self.file, &self.pending, self.length).at("append to", &self.path)?;
             self.length += self.pending.len() as u64;
             self.pending.clear();
         }
@@ -163,7 +157,7 @@ impl DefinitionLog {
     }
 
     pub fn sync(&self) -> Result<()> {
-        self.file.sync_data().at("sync", &self.path)
+        sys::sync_data(&self.file).at("flush", &self.path)
     }
 }
 

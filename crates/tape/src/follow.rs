@@ -5,8 +5,7 @@
 //! a death it begins again at the segment of the durable position and does everything from there once more;
 //! whatever is there already comes out the same.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,12 +16,12 @@ use crate::definitions::DefinitionLog;
 use crate::error::{At, Error, Result};
 use crate::layout::{
     FORMAT_VERSION, Meta, PLACE_MAX, Paths, SegmentHeader, list_segments, read_small, remove, segment_path,
-    sync_file,
+    sync_dir,
 };
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::run::{Lock, State};
-use crate::{DEFINITION_KINDS, Sync};
+use crate::{DEFINITION_KINDS, Sync, sys};
 
 /// Runs the recorder of a hot tape as a process of its own, until `stop` is set and all is recorded.
 ///
@@ -32,7 +31,7 @@ use crate::{DEFINITION_KINDS, Sync};
 /// The lock, the disk, or damage. What is recorded stays.
 pub fn record(dir: &Path, sync: Sync, stop: &AtomicBool) -> Result<()> {
     let live = Live::open(dir)?;
-    fs::create_dir_all(live.paths.run()).at("make", &live.paths.run())?;
+    sys::make_dir(&live.paths.run()).at("make", &live.paths.run())?;
     let mut follower = Follower::open(live, sync, 2)?;
     let mut quiet = 0u32;
     loop {
@@ -90,7 +89,7 @@ impl Follower {
     pub fn open(live: Live, sync: Sync, keep_segments: u64) -> Result<Self> {
         let mut lock = Lock::take(&live.paths.recorder_lock())?;
         lock.sign(&format!("pid {}\n", std::process::id()))?;
-        fs::create_dir_all(live.paths.segments()).at("make", &live.paths.segments())?;
+        sys::make_dir(&live.paths.segments()).at("make", &live.paths.segments())?;
         let size = live.meta.segment_bytes;
         let durable = load_durable(&live.paths)?;
         // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
@@ -234,11 +233,11 @@ impl Follower {
             for path in [segment_path(&self.live.paths.segments(), index), self.live.paths.crc(index)] {
                 // Retention may have removed it, and the last one may not be there yet.
                 if path.exists() {
-                    File::open(&path).and_then(|f| f.sync_data()).at("sync", &path)?;
+                    File::open(&path).and_then(|f| sys::sync_data(&f)).at("flush", &path)?;
                 }
             }
         }
-        sync_file(&self.live.paths.segments())?;
+        sync_dir(&self.live.paths.segments())?;
         self.definitions.sync()?;
         self.durable = Durable { position: self.position, definitions_bytes: self.definitions.length };
         store_durable(&self.live.paths, &self.durable)?;
@@ -286,7 +285,7 @@ impl Follower {
                 None => {
                     let temp = self.live.paths.run().join("recording");
                     let mut made = Segment::create(&temp, header)?;
-                    fs::rename(&temp, &path).at("rename", &path)?;
+                    sys::rename(&temp, &path).at("rename", &path)?;
                     made.path = path;
                     (made, 0)
                 }
@@ -392,8 +391,8 @@ impl Sums {
 
     fn begin(&mut self, paths: &Paths, index: u64) -> Result<()> {
         let path = paths.crc(index);
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(true).open(&path).at("create", &path)?;
+        let file = sys::open(&path, OpenOptions::new().write(true).create(true).truncate(true));
+        let file = file.at("create", &path)?;
         self.file = Some((file, path));
         (self.index, self.base) = (index, index * self.size);
         (self.added, self.running, self.written) = (0, 0, 0);
@@ -432,7 +431,7 @@ impl Sums {
             let sum = padded(self.running, self.span - open);
             out.extend_from_slice(&sum.to_le_bytes());
         }
-        let result = file.write_all_at(&out, self.written * 4).at("write", path);
+        let result = sys::write_at(file, &out, self.written * 4).at("write", path);
         out.truncate(whole as usize * 4);
         match result {
             Ok(()) => self.written += whole,
@@ -496,6 +495,6 @@ fn store_durable(paths: &Paths, durable: &Durable) -> Result<()> {
     text[60..].copy_from_slice(&crc.to_le_bytes());
     let path = paths.durable();
     // In place: 64 bytes lie in one sector, and the name must not move for it.
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).at("open", &path)?;
-    file.write_all_at(&text, 0).and_then(|()| file.sync_data()).at("write", &path)
+    let file = sys::open_or_make(&path).at("open", &path)?;
+    sys::write_at(&file, &text, 0).and_then(|()| sys::sync_data(&file)).at("write", &path)
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use unitape_model::LINE;
 
 use crate::error::{At, Error, Result};
+use crate::sys;
 
 /// Version of everything in this file.
 pub const FORMAT_VERSION: u64 = 1;
@@ -89,10 +90,12 @@ impl Meta {
             self.id, self.segment_bytes
         );
         let (temp, path) = (paths.run().join("tape.toml"), paths.dir.join("tape.toml"));
-        fs::write(&temp, text).at("write", &temp)?;
-        sync_file(&temp)?;
-        fs::rename(&temp, &path).at("rename", &path)?;
-        sync_file(&paths.dir)
+        let file = sys::open(&temp, fs::OpenOptions::new().write(true).create(true).truncate(true));
+        let file = file.at("create", &temp)?;
+        sys::write_at(&file, text.as_bytes(), 0).at("write", &temp)?;
+        sys::sync_data(&file).at("flush", &temp)?;
+        sys::rename(&temp, &path).at("rename", &path)?;
+        sync_dir(&paths.dir)
     }
 
     pub(crate) fn span(&self) -> u64 {
@@ -108,9 +111,9 @@ pub(crate) fn check_segment_bytes(bytes: u64) -> Result<()> {
     }
 }
 
-/// Flushes a file or a directory to the disk.
-pub(crate) fn sync_file(path: &Path) -> Result<()> {
-    fs::File::open(path).and_then(|f| f.sync_all()).at("sync", path)
+/// Flushes the names in a directory to the disk.
+pub(crate) fn sync_dir(path: &Path) -> Result<()> {
+    sys::sync_dir(path).at("flush", path)
 }
 
 /// Names of the files of a tape.
@@ -218,7 +221,7 @@ pub(crate) fn remove_unfinished(dir: &Path) -> Result<()> {
 
 /// Removes a file that may be gone already.
 pub(crate) fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
+    match sys::unlink(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).at("remove", path),
         _ => Ok(()),
     }

@@ -39,6 +39,8 @@
 mod claim;
 mod definitions;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod follow;
 mod keeper;
 mod layout;
@@ -48,6 +50,7 @@ pub mod measure;
 mod reader;
 mod recover;
 mod run;
+mod sys;
 mod verify;
 mod writer;
 

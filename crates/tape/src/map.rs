@@ -4,16 +4,16 @@
 //! it are looked at through the header word only. The word is stored last with Release and read first with
 //! Acquire, so whoever sees it sees the frame.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use rustix::fs::FallocateFlags;
 use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
 
 use crate::error::{At, Error, Result};
 use crate::layout::{HEADER_PAGE, Meta, SegmentHeader};
+use crate::sys;
 
 /// One segment file in memory.
 #[derive(Debug)]
@@ -51,25 +51,20 @@ impl Segment {
     pub fn create(path: &Path, header: &SegmentHeader) -> Result<Self> {
         let meta = header.meta;
         let made = (|| {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(path)
+            let file = sys::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(true))
                 .at("create", path)?;
             let (map, in_memory);
             if is_in_memory(&file) {
                 // Faulted in first, so that they may be huge pages; reserving takes them one by one.
-                file.set_len(HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
-                map = MmapRaw::map_raw(&file).at("map", path)?;
+                sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
+                map = sys::map(&file).at("map", path)?;
                 advise_huge(&map);
                 populate(&map, 0, HEADER_PAGE + meta.segment_bytes);
-                allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
+                sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
                 in_memory = true;
             } else {
-                allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
-                map = MmapRaw::map_raw(&file).at("map", path)?;
+                sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
+                map = sys::map(&file).at("map", path)?;
                 in_memory = false;
             }
             let base = header.index * meta.segment_bytes;
@@ -86,14 +81,17 @@ impl Segment {
         })();
         match &made {
             Ok(segment) => segment.write_header(header),
-            Err(_) => drop(fs::remove_file(path)),
+            Err(_) => drop(sys::unlink(path)),
         }
         made
     }
 
     /// Maps an existing segment and checks its header page; gives its first ordinal too. `None`: no such file.
     pub fn open(path: &Path, meta: &Meta, index: u64, writable: bool) -> Result<Option<(Self, u64)>> {
-        let file = match OpenOptions::new().read(true).write(writable).open(path) {
+        let mut how = OpenOptions::new();
+        how.read(true).write(writable);
+        let opened = if writable { sys::open(path, &how) } else { how.open(path) };
+        let file = match opened {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.at("open", path)?,
         };
@@ -109,10 +107,7 @@ impl Segment {
         }
         let base = index.checked_mul(meta.segment_bytes);
         let base = base.ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
-        let mut options = memmap2::MmapOptions::new();
-        options.len(wanted as usize);
-        let map = if writable { options.map_raw(&file) } else { options.map_raw_read_only(&file) }
-            .at("map", path)?;
+        let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
         let in_memory = is_in_memory(&file);
         let segment =
             Self { map, file, path: path.into(), index, base, size: meta.segment_bytes, writable, in_memory };
@@ -136,7 +131,7 @@ impl Segment {
     /// sole writer, before it writes there, and nothing from there on is committed.
     pub fn reserve(&self, at: u64) -> Result<()> {
         assert!(self.writable);
-        allocate(&self.file, HEADER_PAGE + at, self.size - at).at("reserve", &self.path)
+        sys::allocate(&self.file, HEADER_PAGE + at, self.size - at).at("reserve", &self.path)
     }
 
     /// Gives the blocks behind the tape's end at data offset `at` back to the file system. The file keeps its
@@ -145,7 +140,7 @@ impl Segment {
         let from = (HEADER_PAGE + at + 1).next_multiple_of(4096);
         let to = HEADER_PAGE + self.size;
         if from < to {
-            punch(&self.file, from, to - from);
+            sys::punch(&self.file, from, to - from);
         }
     }
 
@@ -322,22 +317,16 @@ fn prefetch(at: *const u8) {
 
 /// Faults in pages for writing. An old kernel refuses, and they are faulted one by one as they are written.
 fn populate(map: &MmapRaw, from: u64, length: u64) {
-    assert!(from.is_multiple_of(4096) && from + length <= map.len() as u64);
     #[cfg(target_os = "linux")]
-    // SAFETY: the range lies in the mapping (asserted); the advice makes pages present and changes no byte.
-    unsafe {
-        let start = map.as_mut_ptr().add(from as usize).cast();
-        let _ = rustix::mm::madvise(start, length as usize, rustix::mm::Advice::LinuxPopulateWrite);
-    }
+    sys::advise(map, from, length, rustix::mm::Advice::LinuxPopulateWrite);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (map, from, length);
 }
 
 /// Asks for huge pages, which a file system in memory gives when it is mounted so (`huge=advise`).
 fn advise_huge(map: &MmapRaw) {
     #[cfg(target_os = "linux")]
-    // SAFETY: the range is the mapping; the advice changes no byte.
-    unsafe {
-        let _ = rustix::mm::madvise(map.as_mut_ptr().cast(), map.len(), rustix::mm::Advice::LinuxHugepage);
-    }
+    sys::advise(map, 0, map.len() as u64, rustix::mm::Advice::LinuxHugepage);
     #[cfg(not(target_os = "linux"))]
     let _ = map;
 }
@@ -358,40 +347,6 @@ fn is_in_memory(file: &File) -> bool {
 
 /// Bytes looked at between two questions where the next hole is: a page, the smallest hole.
 const SCAN: u64 = 4096;
-
-/// Gives a file blocks for `length` bytes from `offset`, which mean nothing yet.
-fn allocate(file: &File, offset: u64, length: u64) -> std::io::Result<()> {
-    if length == 0 {
-        return Ok(());
-    }
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, length) {
-        Ok(()) => Ok(()),
-        // A file system without reservation: writing zeros has the same effect, only slower.
-        Err(rustix::io::Errno::OPNOTSUPP) => {
-            use std::os::unix::fs::FileExt;
-            let zeros = [0u8; 65536];
-            let mut at = offset;
-            while at < offset + length {
-                let part = (offset + length - at).min(zeros.len() as u64);
-                file.write_all_at(&zeros[..part as usize], at)?;
-                at += part;
-            }
-            Ok(())
-        }
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// Makes a hole in a file. Where that is refused the blocks stay, which costs space and nothing else.
-fn punch(file: &File, offset: u64, length: u64) {
-    #[cfg(target_os = "linux")]
-    {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let _ = rustix::fs::fallocate(file, flags, offset, length);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (file, offset, length);
-}
 
 /// First byte at or after `offset` of a file that is not in a hole; none if only holes follow.
 fn next_data(file: &File, offset: u64) -> Option<u64> {

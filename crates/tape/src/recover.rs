@@ -19,6 +19,7 @@ use crate::layout::{
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::run::{Lock, State, boot_id, field, write_whole};
+use crate::sys;
 use crate::writer::{Backing, Options, Sync};
 
 /// What opening found.
@@ -54,7 +55,7 @@ pub(crate) struct Opened {
 
 pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> {
     check_segment_bytes(options.segment_bytes)?;
-    fs::create_dir_all(dir).at("make", dir)?;
+    sys::make_dir(dir).at("make", dir)?;
     let paths = Paths { dir: dir.into() };
     let created = !dir.join("tape.toml").exists();
     if created {
@@ -70,13 +71,13 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
         // Before anything is touched: a foreign tape or version stays as it is.
         check_id(dir, id)?;
     }
-    fs::create_dir_all(paths.run().join("cursors")).at("make", &paths.run())?;
+    sys::make_dir(&paths.run().join("cursors")).at("make", &paths.run())?;
     let mut lock = Lock::take(&paths.writer_lock())?;
     if !dir.join("tape.toml").exists() {
         Meta { id, segment_bytes: options.segment_bytes }.store(&paths)?;
     }
     let meta = check_id(dir, id)?;
-    fs::create_dir_all(paths.segments()).at("make", &paths.segments())?;
+    sys::make_dir(&paths.segments()).at("make", &paths.segments())?;
 
     let (before, boot) = (lock.before.clone(), boot_id());
     let clean = before.is_empty();
@@ -294,7 +295,7 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
         // Left by a tape that stood here and was removed.
         remove_hot(&hot)?;
     }
-    fs::create_dir_all(&hot).at("make", &hot)?;
+    sys::make_dir(&hot).at("make", &hot)?;
     let (size, index) = (live.meta.segment_bytes, end.position / live.meta.segment_bytes);
     let disk = segment_path(&paths.segments(), index);
     if !end.position.is_multiple_of(size)
@@ -306,7 +307,7 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
         // SAFETY: the range was found committed, or zero, by `find_end` and `truncate`; the new file is ours.
         unsafe { to.copy_in(0, from.bytes(0, (end.position - from.base) as usize)) };
         let path = segment_path(&hot, index);
-        fs::rename(&temp, &path).at("rename", &path)?;
+        sys::rename(&temp, &path).at("rename", &path)?;
     }
     let full = fs::canonicalize(&hot).at("resolve", &hot)?;
     let text = full.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;
@@ -331,7 +332,7 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End) -> Result<O
         return Ok(None);
     }
     let mut segment = Segment::create(&making.join("making-first"), &header)?;
-    fs::rename(&segment.path, &path).at("rename", &path)?;
+    sys::rename(&segment.path, &path).at("rename", &path)?;
     segment.path = path;
     Ok(Some(segment))
 }

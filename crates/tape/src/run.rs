@@ -1,7 +1,7 @@
 //! What lives under `run/` while a tape is in use: locks, the shared state page, named cursors.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +11,7 @@ use unitape_model::Position;
 
 use crate::error::{At, Error, Result};
 use crate::layout::{Paths, read_small, remove};
+use crate::sys;
 
 /// A lock on a file, held by this open file (not by the process), gone with it.
 #[derive(Debug)]
@@ -25,8 +26,7 @@ impl Lock {
     pub fn take(path: &Path) -> Result<Self> {
         let mut tries = 0;
         loop {
-            let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-            let mut file = open.at("open", path)?;
+            let mut file = sys::open_or_make(path).at("open", path)?;
             match file.try_lock() {
                 Ok(()) => {}
                 // `holder` locks for a moment to see whether someone else does.
@@ -53,7 +53,9 @@ impl Lock {
 
     /// Says who holds the lock.
     pub fn sign(&mut self, text: &str) -> Result<()> {
-        self.file.set_len(0).and_then(|()| self.file.write_all_at(text.as_bytes(), 0)).at("write", &self.path)
+        sys::set_len(&self.file, 0)
+            .and_then(|()| sys::write_at(&self.file, text.as_bytes(), 0))
+            .at("write", &self.path)
     }
 
     /// Removes the file while it is still locked.
@@ -106,18 +108,12 @@ impl State {
 
     pub fn open(paths: &Paths) -> Result<Self> {
         let path = paths.run().join(Self::NAME);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .at("open", &path)?;
+        let file = sys::open_or_make(&path).at("open", &path)?;
         // Written, not only stretched: a hole that cannot be filled later would be a signal.
         if file.metadata().at("look at", &path)?.len() < Self::BYTES {
-            file.write_all_at(&[0; Self::BYTES as usize], 0).at("write", &path)?;
+            sys::write_at(&file, &[0; Self::BYTES as usize], 0).at("write", &path)?;
         }
-        let map = MmapRaw::map_raw(&file).at("map", &path)?;
+        let map = sys::map(&file).at("map", &path)?;
         Ok(Self { map })
     }
 
@@ -196,15 +192,9 @@ impl Cursor {
             return Err(Error::Option("a cursor's name is 1 to 64 letters, digits, - or _"));
         }
         let folder = dir.join("run/cursors");
-        fs::create_dir_all(&folder).at("make", &folder)?;
+        sys::make_dir(&folder).at("make", &folder)?;
         let path = folder.join(name);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .at("open", &path)?;
+        let file = sys::open_or_make(&path).at("open", &path)?;
         Ok(Self { file, path })
     }
 
@@ -234,7 +224,7 @@ impl Cursor {
         text[..8].copy_from_slice(&position.0.to_le_bytes());
         let crc = crc32c::crc32c(&text[..8]);
         text[8..].copy_from_slice(&crc.to_le_bytes());
-        self.file.write_all_at(&text, 0).at("write", &self.path)
+        sys::write_at(&self.file, &text, 0).at("write", &self.path)
     }
 
     /// Deletes the cursor.
@@ -249,6 +239,7 @@ impl Cursor {
 /// Writes a small file under another name first, so that it is there whole or not at all.
 pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     let temp = path.with_extension("new");
-    File::create(&temp).and_then(|mut f| f.write_all(text)).at("write", &temp)?;
-    fs::rename(&temp, path).at("rename", path)
+    let file = sys::open(&temp, OpenOptions::new().write(true).create(true).truncate(true));
+    sys::write_at(&file.at("create", &temp)?, text, 0).at("write", &temp)?;
+    sys::rename(&temp, path).at("rename", path)
 }

@@ -1,6 +1,5 @@
 //! Appending: the live path of one unit at a time, and claims for many threads.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +12,13 @@ use crate::error::{At, Error, Result, committed};
 use crate::follow::{Follower, IDLE};
 use crate::keeper::{Keeper, RecorderThread, Task};
 use crate::layout::{
-    Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_file,
+    Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
 };
 use crate::live::Live;
 use crate::map::{Segment, check_frames};
 use crate::recover::{self, Recovery};
 use crate::run::{Lock, State, holder, tidy};
+use crate::sys;
 
 /// Where the segments that are being written live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -343,7 +343,7 @@ impl Writer {
             remove_hot(&self.place)?;
         }
         tidy(&self.paths, self.lock.take().expect("locked until closed"))?;
-        sync_file(&self.paths.dir)
+        sync_dir(&self.paths.dir)
     }
 
     #[inline]
@@ -469,7 +469,7 @@ impl Writer {
         segment.write_header(&header);
         let path = segment_path(&self.place, index);
         if segment.path != path {
-            fs::rename(&segment.path, &path).at("rename", &path)?;
+            sys::rename(&segment.path, &path).at("rename", &path)?;
             segment.path = path;
         }
         if large {

@@ -8,12 +8,19 @@
 #[allow(dead_code, unused_imports)]
 #[path = "../src/error.rs"]
 mod error;
+#[cfg(feature = "faults")]
+#[allow(dead_code, unused_imports)]
+#[path = "../src/faults.rs"]
+mod faults;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/layout.rs"]
 mod layout;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/map.rs"]
 mod map;
+#[allow(dead_code, unused_imports)]
+#[path = "../src/sys.rs"]
+mod sys;
 
 use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};

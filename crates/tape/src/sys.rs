@@ -1,0 +1,178 @@
+//! The system calls with which a tape changes something, all of them, and where tests make them fail.
+//!
+//! ```text
+//!  writer, keeper, recorder, recovery ──▶ sys::{open, write_at, sync_data, …} ──▶ the system
+//!                                               └─ feature `faults`: the n-th call of a kind fails
+//! ```
+//!
+//! Without the feature these are the calls themselves. What the call was for, and on which file, the caller adds
+//! to the error. Reading files and asking the file system are not here: they change nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Result;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::FallocateFlags;
+#[cfg(target_os = "linux")]
+use rustix::mm::Advice;
+
+#[cfg(feature = "faults")]
+use crate::faults::Call;
+
+/// Kinds of calls; without the feature they name nothing that could fail.
+#[cfg(not(feature = "faults"))]
+#[allow(dead_code)]
+enum Call {
+    Open,
+    MakeDir,
+    Allocate,
+    Punch,
+    SetLen,
+    Write,
+    Rename,
+    Unlink,
+    Sync,
+    SyncDir,
+    Map,
+    Advise,
+}
+
+/// Opens a file for writing as `how` says.
+pub(crate) fn open(path: &Path, how: &OpenOptions) -> Result<File> {
+    pass(Call::Open)?;
+    how.open(path)
+}
+
+/// Opens a file for reading and writing, and makes it where there is none.
+pub(crate) fn open_or_make(path: &Path) -> Result<File> {
+    open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
+}
+
+/// Makes a directory and those above it.
+pub(crate) fn make_dir(path: &Path) -> Result<()> {
+    pass(Call::MakeDir)?;
+    fs::create_dir_all(path)
+}
+
+/// Gives a file blocks for `length` bytes from `offset`, which mean nothing yet.
+pub(crate) fn allocate(file: &File, offset: u64, length: u64) -> Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
+    pass(Call::Allocate)?;
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, length) {
+        Ok(()) => Ok(()),
+        // A file system without reservation: writing zeros has the same effect, only slower.
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            let zeros = [0u8; 65536];
+            let mut at = offset;
+            while at < offset + length {
+                let part = (offset + length - at).min(zeros.len() as u64);
+                write_at(file, &zeros[..part as usize], at)?;
+                at += part;
+            }
+            Ok(())
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Makes a hole in a file. Where that is refused the blocks stay, which costs space and nothing else.
+pub(crate) fn punch(file: &File, offset: u64, length: u64) {
+    #[cfg(target_os = "linux")]
+    if pass(Call::Punch).is_ok() {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = rustix::fs::fallocate(file, flags, offset, length);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, offset, length);
+}
+
+/// Sets a file's length.
+pub(crate) fn set_len(file: &File, length: u64) -> Result<()> {
+    pass(Call::SetLen)?;
+    file.set_len(length)
+}
+
+/// Writes all of `bytes` at `offset`.
+pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
+    #[cfg(feature = "faults")]
+    if let Some(fault) = crate::faults::due(Call::Write) {
+        if fault.short {
+            file.write_all_at(&bytes[..bytes.len() / 2], offset)?;
+        }
+        return Err(std::io::Error::from_raw_os_error(fault.errno));
+    }
+    file.write_all_at(bytes, offset)
+}
+
+/// Gives a file another name.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
+    pass(Call::Rename)?;
+    fs::rename(from, to)
+}
+
+/// Removes a file's name.
+pub(crate) fn unlink(path: &Path) -> Result<()> {
+    pass(Call::Unlink)?;
+    fs::remove_file(path)
+}
+
+/// Flushes what a file holds.
+pub(crate) fn sync_data(file: &File) -> Result<()> {
+    pass(Call::Sync)?;
+    file.sync_data()
+}
+
+/// Flushes the names in a directory.
+pub(crate) fn sync_dir(path: &Path) -> Result<()> {
+    pass(Call::SyncDir)?;
+    File::open(path).and_then(|f| f.sync_all())
+}
+
+/// Maps a whole file for reading and writing.
+pub(crate) fn map(file: &File) -> Result<MmapRaw> {
+    pass(Call::Map)?;
+    MmapRaw::map_raw(file)
+}
+
+/// Maps the first `length` bytes of a file.
+pub(crate) fn map_part(file: &File, length: usize, writable: bool) -> Result<MmapRaw> {
+    pass(Call::Map)?;
+    let mut options = MmapOptions::new();
+    options.len(length);
+    if writable { options.map_raw(file) } else { options.map_raw_read_only(file) }
+}
+
+/// Gives advice about `length` bytes from byte `from` of a mapping, as a hint.
+#[cfg(target_os = "linux")]
+pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
+    assert!(from.is_multiple_of(4096) && from + length <= map.len() as u64);
+    assert!(matches!(advice, Advice::LinuxPopulateWrite | Advice::LinuxHugepage));
+    if pass(Call::Advise).is_ok() {
+        // SAFETY: the range lies in the mapping, and either advice makes pages present and changes no byte
+        // (both asserted).
+        unsafe {
+            let start = map.as_mut_ptr().add(from as usize).cast();
+            let _ = rustix::mm::madvise(start, length as usize, advice);
+        }
+    }
+}
+
+/// Lets a call through, or fails it when a test wants that.
+#[cfg(feature = "faults")]
+fn pass(call: Call) -> Result<()> {
+    match crate::faults::due(call) {
+        Some(fault) => Err(std::io::Error::from_raw_os_error(fault.errno)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+#[allow(clippy::unnecessary_wraps)] // the other one can fail
+fn pass(_: Call) -> Result<()> {
+    Ok(())
+}
