@@ -45,6 +45,7 @@ mod follow;
 mod keeper;
 mod layout;
 mod live;
+mod lockfree;
 mod map;
 pub mod measure;
 mod reader;
@@ -64,6 +65,13 @@ pub use recover::Recovery;
 pub use run::Cursor;
 pub use verify::{Info, Problem, Report, Standing, info, retain, standing, verify};
 pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
+
+/// The lock-free core, for the loom tests.
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod loom_parts {
+    pub use crate::lockfree::{Memory, flaw, lines};
+}
 
 /// Kinds of frames that are copied to the dictionary log.
 pub const DEFINITION_KINDS: std::ops::RangeInclusive<u8> = 2..=7;

@@ -1,18 +1,19 @@
 //! A mapped segment, and the only place that touches its memory.
 //!
 //! Everything here rests on the tape's one rule: bytes below the committed end never change, and bytes above
-//! it are looked at through the header word only. The word is stored last with Release and read first with
-//! Acquire, so whoever sees it sees the frame.
+//! it are looked at through the header word only. The rule's own code is in [`crate::lockfree::lines`].
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
+use unitape_model::{Header, LINE, frame::KIND_PAD};
 
 use crate::error::{At, Error, Result};
 use crate::layout::{HEADER_PAGE, Meta, SegmentHeader};
+pub(crate) use crate::lockfree::lines::Seen;
+use crate::lockfree::{Memory, flaw, lines};
 use crate::sys;
 
 /// One segment file in memory.
@@ -29,19 +30,6 @@ pub(crate) struct Segment {
     writable: bool,
     /// On a file system that lives in memory: its pages are there from the start and cost nothing to keep.
     in_memory: bool,
-}
-
-/// What a header word at a place says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// Nothing is committed there yet.
-    Nothing,
-    /// A frame that lies within the segment.
-    Frame(Header),
-    /// The rest of the segment is empty.
-    Pad,
-    /// Neither zero nor anything that may stand there.
-    Damage(Header),
 }
 
 impl Segment {
@@ -157,7 +145,7 @@ impl Segment {
         unsafe { self.map.as_mut_ptr().add((HEADER_PAGE + at) as usize) }
     }
 
-    /// The header word at data offset `at`.
+    /// The word at data offset `at`.
     #[inline]
     fn word(&self, at: u64) -> &AtomicU64 {
         assert!(at < self.size && at.is_multiple_of(LINE as u64));
@@ -169,30 +157,13 @@ impl Segment {
     /// Looks at what is committed at data offset `at`; everything in a frame seen may be read.
     #[inline]
     pub fn look(&self, at: u64) -> Seen {
-        // Acquire: pairs with the Release in `commit`.
-        let header = Header(self.word(at).load(Ordering::Acquire));
-        if header.is_at(Position(self.base + at)) {
-            let length = header.len_bytes() as u64;
-            if header.kind() == KIND_PAD && length == 0 {
-                Seen::Pad
-            } else if length > 0 && length <= self.size - at && header.kind() > KIND_PAD {
-                Seen::Frame(header)
-            } else {
-                Seen::Damage(header)
-            }
-        } else if header.0 == 0 {
-            Seen::Nothing
-        } else {
-            Seen::Damage(header)
-        }
+        lines::look::<{ flaw::NONE }>(self, self.base, self.size, at)
     }
 
     /// Publishes everything written from data offset `at` on by storing its header word.
     #[inline]
     pub fn commit(&self, at: u64, header: Header) {
-        assert!(self.writable);
-        // Release: pairs with the Acquire in `look`.
-        self.word(at).store(header.stamped(Position(self.base + at)).0, Ordering::Release);
+        lines::commit::<{ flaw::NONE }>(self, self.base, at, header);
     }
 
     /// Copies frames to data offset `at`, stamping each; leaves out the first header if `hold` is set.
@@ -204,22 +175,8 @@ impl Segment {
     #[inline]
     pub unsafe fn put(&self, at: u64, frames: &[u8], hold: bool) {
         debug_assert!(self.writable && at + frames.len() as u64 <= self.size);
-        let mut offset = 0;
-        while offset < frames.len() {
-            let header = Header::read(&frames[offset..]);
-            let length = header.len_bytes();
-            let place = at + offset as u64;
-            let to = self.data(place);
-            let from = frames[offset..offset + length].as_ptr();
-            // SAFETY: both ranges have `length` bytes (slice above; the duties for `to`), the mapping is
-            // never handed out mutably, and the caller has the range for itself.
-            unsafe { std::ptr::copy_nonoverlapping(from.add(8), to.add(8), length - 8) };
-            if !(hold && offset == 0) {
-                // Relaxed: not reachable before the first header of the claim, which `commit` releases.
-                self.word(place).store(header.stamped(Position(self.base + place)).0, Ordering::Relaxed);
-            }
-            offset += length;
-        }
+        // SAFETY: the caller's duties are those of `lines::put`.
+        unsafe { lines::put::<{ flaw::NONE }>(self, self.base, at, frames, hold) };
     }
 
     /// Copies committed bytes as they stand to data offset `at`, the first word last.
@@ -229,10 +186,8 @@ impl Segment {
     /// - Nobody else writes to the range, and it is not committed in this file.
     pub unsafe fn copy_in(&self, at: u64, bytes: &[u8]) {
         assert!(self.writable && at + bytes.len() as u64 <= self.size);
-        // SAFETY: the range lies in the mapping (asserted) and is the caller's alone.
-        unsafe { std::ptr::copy_nonoverlapping(bytes[8..].as_ptr(), self.data(at).add(8), bytes.len() - 8) };
-        // Release: pairs with the Acquire in `look`.
-        self.word(at).store(Header::read(bytes).0, Ordering::Release);
+        // SAFETY: the range lies in the mapping (asserted); the rest are the caller's duties.
+        unsafe { lines::copy_in::<{ flaw::NONE }>(self, at, bytes) };
     }
 
     /// Committed bytes from data offset `at`.
@@ -300,6 +255,27 @@ impl Segment {
         if at < self.size {
             prefetch(self.data(at));
         }
+    }
+}
+
+impl Memory for Segment {
+    #[inline]
+    fn load(&self, at: u64, order: Ordering) -> u64 {
+        self.word(at).load(order)
+    }
+
+    #[inline]
+    fn store(&self, at: u64, value: u64, order: Ordering) {
+        assert!(self.writable);
+        self.word(at).store(value, order);
+    }
+
+    #[inline]
+    unsafe fn fill(&self, at: u64, bytes: &[u8]) {
+        debug_assert!(self.writable && at + bytes.len() as u64 <= self.size);
+        // SAFETY: the range lies in the mapping and is the caller's alone by its duties; the mapping is never
+        // handed out mutably, so it cannot overlap `bytes`.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data(at), bytes.len()) };
     }
 }
 

@@ -16,6 +16,9 @@ mod faults;
 #[path = "../src/layout.rs"]
 mod layout;
 #[allow(dead_code, unused_imports)]
+#[path = "../src/lockfree/mod.rs"]
+mod lockfree;
+#[allow(dead_code, unused_imports)]
 #[path = "../src/map.rs"]
 mod map;
 #[allow(dead_code, unused_imports)]

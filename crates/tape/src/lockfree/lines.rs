@@ -1,0 +1,116 @@
+//! Frames on memory that is written once: commit, look, put, and the recorder's copy.
+//!
+//! ```text
+//!          committed: never changes      given out: claims, filled by threads in any order
+//!   ┌──────┬────────────┬──────┐┌──────────────────┬───────────────┬ ─ ─ ─
+//!   │ H …  │ H …  │ …   │ H …  ││ 0 …  │ H …  │ … │ 0 …  │ H …    │ 0 0 0
+//!   └──────┴────────────┴──────┘└──▲───────────────┴──▲────────────┴ ─ ─ ─
+//!                                  a claim's first header word, stored last
+//! ```
+//!
+//! Invariant: a header word that is not zero is stored after every other byte of its frame. The first word of a
+//! claim is stored after every other byte of the whole claim, with Release; so whoever finds it with Acquire may
+//! read all of the claim, through plain memory.
+//!
+//! Invariant: what lies behind a word that is zero is not looked at. A reader walks from frame to frame, so the
+//! words inside a claim need no order of their own, and claims may be published in any order.
+//!
+//! Invariant: committed bytes never change, so that they can be lent and copied without looking again.
+
+use std::sync::atomic::Ordering;
+
+use unitape_model::{Header, Position, frame::KIND_PAD};
+
+use super::{Memory, flaw};
+
+/// What a header word at a place says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing is committed there yet.
+    Nothing,
+    /// A frame that lies within the memory.
+    Frame(Header),
+    /// The rest of the memory is empty.
+    Pad,
+    /// Neither zero nor anything that may stand there.
+    Damage(Header),
+}
+
+/// What `header`, found at `position` with `room` bytes up to the end of its memory, says.
+#[inline]
+pub fn judge(header: Header, position: Position, room: u64) -> Seen {
+    if header.is_at(position) {
+        let length = header.len_bytes() as u64;
+        if header.kind() == KIND_PAD && length == 0 {
+            Seen::Pad
+        } else if length > 0 && length <= room && header.kind() > KIND_PAD {
+            Seen::Frame(header)
+        } else {
+            Seen::Damage(header)
+        }
+    } else if header.0 == 0 {
+        Seen::Nothing
+    } else {
+        Seen::Damage(header)
+    }
+}
+
+/// Looks at what is committed at offset `at` of `size` bytes that begin at position `base`; everything in a frame
+/// seen may be read.
+#[inline]
+pub fn look<const FLAW: u8>(memory: &impl Memory, base: u64, size: u64, at: u64) -> Seen {
+    // Acquire: pairs with the Release in `commit` and `copy_in`.
+    let order = if FLAW == flaw::RELAXED_LOOK { Ordering::Relaxed } else { Ordering::Acquire };
+    judge(Header(memory.load(at, order)), Position(base + at), size - at)
+}
+
+/// Publishes everything written from offset `at` on by storing its header word.
+#[inline]
+pub fn commit<const FLAW: u8>(memory: &impl Memory, base: u64, at: u64, header: Header) {
+    // Release: pairs with the Acquire in `look`.
+    let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
+    memory.store(at, header.stamped(Position(base + at)).0, order);
+}
+
+/// Writes a header word that is reached only through an earlier one, which is committed later.
+#[inline]
+pub fn stamp(memory: &impl Memory, base: u64, at: u64, header: Header) {
+    // Relaxed: not reachable before the first header of its claim, which `commit` releases.
+    memory.store(at, header.stamped(Position(base + at)).0, Ordering::Relaxed);
+}
+
+/// Copies frames to offset `at`, stamping each; leaves out the first header if `hold` is set.
+///
+/// # Safety
+/// - `frames` is a run of whole frames, and the range lies in the memory, at a multiple of the line.
+/// - Nobody else writes to the range, and it is not committed.
+#[inline]
+pub unsafe fn put<const FLAW: u8>(memory: &impl Memory, base: u64, at: u64, frames: &[u8], hold: bool) {
+    let mut offset = 0;
+    while offset < frames.len() {
+        let header = Header::read(&frames[offset..]);
+        let length = header.len_bytes();
+        let place = at + offset as u64;
+        // SAFETY: in the memory and the caller's alone by its duties; not reachable before a first word that is
+        // not stored yet (`hold`), or before one that `commit` stores later.
+        unsafe { memory.fill(place + 8, &frames[offset + 8..offset + length]) };
+        if FLAW == flaw::FIRST_WORD_FIRST || !(hold && offset == 0) {
+            stamp(memory, base, place, header);
+        }
+        offset += length;
+    }
+}
+
+/// Copies committed bytes as they stand to offset `at`, the first word last.
+///
+/// # Safety
+/// - The range lies in the memory, `at` and the length are multiples of the line, `bytes` is not empty.
+/// - Nobody else writes to the range, and it is not committed in this memory.
+#[inline]
+pub unsafe fn copy_in<const FLAW: u8>(memory: &impl Memory, at: u64, bytes: &[u8]) {
+    // SAFETY: the range is the caller's alone, and nothing in it is reachable before its first word.
+    unsafe { memory.fill(at + 8, &bytes[8..]) };
+    // Release: pairs with the Acquire in `look`.
+    let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
+    memory.store(at, Header::read(bytes).0, order);
+}

@@ -1,0 +1,49 @@
+//! The lock-free core: everything that two threads or processes do on the same memory without a lock.
+//!
+//! ```text
+//!   Segment, ring file, gate file (mapped)     tests/loom.rs (a few words that loom watches)
+//!                       └──────── Memory ────────┘
+//!                                   │
+//!           lines: commit, look, put, copy      ring: intent, marks, copy and check      gate: position, drops
+//! ```
+//!
+//! It knows memory through [`Memory`] alone, so that loom runs this code as it stands, with a capacity of a few
+//! lines. Each protocol has copies with one flaw, chosen by a constant and gone at compile time; the loom tests
+//! show that loom rejects each of them, without which their passing would prove nothing.
+//!
+//! What is not here: mapping, files, locks between processes, waiting.
+
+pub mod lines;
+
+use std::sync::atomic::Ordering;
+
+/// Shared memory: words at byte offsets, and bytes that one side has for itself for a while.
+///
+/// A word that may be looked at while it changes is loaded and stored, never filled; what is filled is reached by
+/// others only through a word that is stored after it.
+pub trait Memory {
+    /// The word at byte offset `at`, a multiple of eight.
+    fn load(&self, at: u64, order: Ordering) -> u64;
+
+    /// Stores the word at byte offset `at`, a multiple of eight.
+    fn store(&self, at: u64, value: u64, order: Ordering);
+
+    /// Copies `bytes` to byte offset `at`, not atomically.
+    ///
+    /// # Safety
+    /// - The range lies in the memory; `at` and the length are multiples of eight.
+    /// - Nobody else reads or writes the range until a word stored later with Release leads there.
+    unsafe fn fill(&self, at: u64, bytes: &[u8]);
+}
+
+/// Sound, or a copy with one mistake that loom must find.
+pub mod flaw {
+    /// None: what the tape runs.
+    pub const NONE: u8 = 0;
+    /// A header word is stored with Relaxed.
+    pub const RELAXED_COMMIT: u8 = 1;
+    /// A header word is looked at with Relaxed.
+    pub const RELAXED_LOOK: u8 = 2;
+    /// The first header of a claim is stored with the others, before the claim is full.
+    pub const FIRST_WORD_FIRST: u8 = 3;
+}
