@@ -59,12 +59,12 @@ pub enum Error {
         /// Ours.
         known: u64,
     },
-    /// The directory holds another tape than the one asked for.
-    #[error("foreign tape: {} holds tape {found}, not {wanted}", path.display())]
+    /// The directory holds another tape than the one asked for, or the file belongs to another.
+    #[error("foreign tape: {} is of tape {found}, not {wanted}", path.display())]
     ForeignTape {
-        /// The directory.
+        /// The directory or file.
         path: PathBuf,
-        /// The tape it holds.
+        /// The tape it is of.
         found: crate::TapeId,
         /// The tape asked for.
         wanted: crate::TapeId,

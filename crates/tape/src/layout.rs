@@ -31,6 +31,21 @@ pub(crate) const PLACE_MAX: u64 = 1 << 63;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TapeId(pub u128);
 
+impl TapeId {
+    /// A new identity, from the system's randomness.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn random() -> Result<Self> {
+        let path = Path::new("/dev/urandom");
+        let mut bytes = [0; 16];
+        fs::File::open(path)
+            .and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes))
+            .at("read", path)?;
+        Ok(Self(u128::from_le_bytes(bytes)))
+    }
+}
+
 impl std::fmt::Display for TapeId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:032x}", self.0)

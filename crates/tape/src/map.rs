@@ -201,6 +201,28 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(self.data(at), length) }
     }
 
+    /// The same for writing, before it is committed.
+    ///
+    /// # Safety
+    /// - `at + length <= size`.
+    /// - The range lies behind the committed end, holds no word that a reader looks at (the header word of the
+    ///   first frame behind the end), and nobody else writes to it while the slice lives.
+    #[inline]
+    #[allow(clippy::mut_from_ref, reason = "the memory is shared, and the range is the caller's alone")]
+    pub unsafe fn draft(&self, at: u64, length: usize) -> &mut [u8] {
+        debug_assert!(self.writable && at + length as u64 <= self.size);
+        // SAFETY: in a writable mapping, exclusive by the caller's duty.
+        unsafe { std::slice::from_raw_parts_mut(self.data(at), length) }
+    }
+
+    /// Writes a frame's header word that is reached only through an earlier one, which is stored later.
+    #[inline]
+    pub fn stamp(&self, at: u64, header: Header) {
+        assert!(self.writable);
+        // Relaxed: not reachable before the first header of its batch, which `commit` releases.
+        self.word(at).store(header.stamped(Position(self.base + at)).0, Ordering::Relaxed);
+    }
+
     /// First data offset at or after `at` that holds a byte other than zero. Nobody may be writing.
     pub fn first_nonzero(&self, at: u64) -> Option<u64> {
         let mut at = at;

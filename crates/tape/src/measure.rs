@@ -208,7 +208,7 @@ pub fn peer(arguments: &[String]) -> Result<()> {
             let mut seen = 0;
             let mut total = 0u64;
             // Waits as readers do: one that only spins takes a processor from the threads that make its pages.
-            let mut backoff = crate::Backoff::default();
+            let mut backoff = unitape_ring::Waiter::new(unitape_ring::Wait::Balanced);
             while seen < count {
                 match reader.next()? {
                     Some(frame) => {
@@ -216,7 +216,7 @@ pub fn peer(arguments: &[String]) -> Result<()> {
                         seen += 1;
                         backoff.reset();
                     }
-                    None => _ = backoff.step(),
+                    None => backoff.wait(),
                 }
             }
             std::hint::black_box(total);

@@ -1,15 +1,17 @@
 //! Following a tape: a mapping of its own, a position of its own, no word to the writer.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use unitape_model::{Header, Position};
+use unitape_model::{Header, Message, Position};
+use unitape_ring::Wait;
 
 use crate::error::{Error, Result};
 use crate::follow::load_durable;
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::run::State;
+use crate::subscribe::Patience;
 
 /// Where a reader begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,14 @@ pub struct Frame<'a> {
     pub header: Header,
     /// All of it, header included.
     pub bytes: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// The message in the frame, if it holds one.
+    #[inline]
+    pub fn message(&self) -> Option<Message<'a>> {
+        Message::of(self.bytes)
+    }
 }
 
 /// Committed frames one after the other, in place; take them apart with [`unitape_model::frames`].
@@ -142,13 +152,20 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
-        let mut backoff = Backoff::default();
-        let mut since = None;
+        self.wait_as(Wait::Balanced, timeout)
+    }
+
+    /// The same in another way.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    pub fn wait_as(&mut self, wait: Wait, timeout: Duration) -> Result<bool> {
+        let mut patience = Patience::new(wait, timeout);
         loop {
             if self.ready()? {
                 return Ok(true);
             }
-            if backoff.step() && since.get_or_insert_with(Instant::now).elapsed() >= timeout {
+            if !patience.wait() {
                 return Ok(false);
             }
         }
@@ -311,27 +328,3 @@ impl Reader {
 
 /// Empty looks between two questions to the file system whether the segment has moved.
 const IDLE_LOOK: u32 = 4096;
-
-/// Waiting without a system call at first: spin, yield, then park 50 µs at a time.
-#[derive(Debug, Default)]
-pub struct Backoff {
-    steps: u32,
-}
-
-impl Backoff {
-    /// Waits a little, longer each time; true once it has begun to give the processor away.
-    pub fn step(&mut self) -> bool {
-        self.steps = self.steps.saturating_add(1);
-        match self.steps {
-            ..1000 => std::hint::spin_loop(),
-            1000..1100 => std::thread::yield_now(),
-            _ => std::thread::park_timeout(Duration::from_micros(50)),
-        }
-        self.steps >= 1000
-    }
-
-    /// Begins again with spinning.
-    pub fn reset(&mut self) {
-        self.steps = 0;
-    }
-}

@@ -10,7 +10,7 @@ use memmap2::MmapRaw;
 use unitape_model::Position;
 
 use crate::error::{At, Error, Result};
-use crate::layout::{Paths, read_small, remove};
+use crate::layout::{FORMAT_VERSION, Meta, Paths, TapeId, read_small, read_start, remove};
 use crate::sys;
 
 /// A lock on a file, held by this open file (not by the process), gone with it.
@@ -179,40 +179,62 @@ pub(crate) fn tidy(paths: &Paths, writer: Lock) -> Result<()> {
 pub struct Cursor {
     file: File,
     path: PathBuf,
+    tape: TapeId,
 }
+
+const CURSOR_MAGIC: &[u8; 8] = b"UNITCURS";
+
+/// Bytes of a cursor's file: one sector holds them, so they are written whole or not at all.
+const CURSOR_BYTES: usize = 64;
 
 impl Cursor {
     /// Opens or makes the cursor `name` (letters, digits, `-` and `_`) of the tape in `dir`.
     ///
     /// # Errors
-    /// A name that is not one, or the system's refusal.
+    /// A name that is not one, no tape, or the system's refusal.
     pub fn open(dir: &Path, name: &str) -> Result<Self> {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
             return Err(Error::Option("a cursor's name is 1 to 64 letters, digits, - or _"));
         }
+        let tape = Meta::load(dir)?.id;
         let folder = dir.join("run/cursors");
         sys::make_dir(&folder).at("make", &folder)?;
         let path = folder.join(name);
         let file = sys::open_or_make(&path).at("open", &path)?;
-        Ok(Self { file, path })
+        Ok(Self { file, path, tape })
     }
 
     /// The place stored last, none in a new cursor.
     ///
     /// # Errors
-    /// A file that is not a cursor, or the system's refusal.
+    /// A file that is not a cursor, or one of another tape or version, or the system's refusal. Delete it to begin
+    /// anew.
     pub fn load(&self) -> Result<Option<Position>> {
-        let mut text = [0; 12];
-        if self.file.metadata().at("look at", &self.path)?.len() == 0 {
+        let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).at("read", &self.path)?;
+        if text.is_empty() {
             return Ok(None);
         }
-        self.file.read_exact_at(&mut text, 0).at("read", &self.path)?;
-        let position = &text[..8];
-        if text[8..] != crc32c::crc32c(position).to_le_bytes() {
-            return Err(Error::damage(&self.path, 0, "the cursor's checksum does not match"));
+        let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
+        if text.len() != CURSOR_BYTES || text[..8] != *CURSOR_MAGIC {
+            return Err(Error::damage(
+                &self.path,
+                0,
+                "this is no cursor, or one of an older format; delete it",
+            ));
         }
-        Ok(Some(Position(u64::from_le_bytes(position.try_into().expect("eight bytes")))))
+        if word(8) != FORMAT_VERSION {
+            let path = self.path.clone();
+            return Err(Error::ForeignVersion { path, found: word(8), known: FORMAT_VERSION });
+        }
+        if text[60..] != crc32c::crc32c(&text[..60]).to_le_bytes() {
+            return Err(Error::damage(&self.path, 60, "the cursor's checksum does not match; delete it"));
+        }
+        let found = TapeId(u128::from_le_bytes(text[16..32].try_into().expect("sixteen bytes")));
+        if found != self.tape {
+            return Err(Error::ForeignTape { path: self.path.clone(), found, wanted: self.tape });
+        }
+        Ok(Some(Position(word(32))))
     }
 
     /// Stores a place: what comes before it has been dealt with.
@@ -220,10 +242,13 @@ impl Cursor {
     /// # Errors
     /// The system's refusal.
     pub fn store(&mut self, position: Position) -> Result<()> {
-        let mut text = [0; 12];
-        text[..8].copy_from_slice(&position.0.to_le_bytes());
-        let crc = crc32c::crc32c(&text[..8]);
-        text[8..].copy_from_slice(&crc.to_le_bytes());
+        let mut text = [0; CURSOR_BYTES];
+        text[..8].copy_from_slice(CURSOR_MAGIC);
+        text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        text[16..32].copy_from_slice(&self.tape.0.to_le_bytes());
+        text[32..40].copy_from_slice(&position.0.to_le_bytes());
+        let crc = crc32c::crc32c(&text[..60]);
+        text[60..].copy_from_slice(&crc.to_le_bytes());
         sys::write_at(&self.file, &text, 0).at("write", &self.path)
     }
 

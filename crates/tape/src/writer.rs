@@ -151,6 +151,8 @@ pub struct Writer {
     current: Option<Arc<Segment>>,
     end: u64,
     ordinal: u64,
+    /// Bytes behind the end that a draft or a batch has begun to write; zero when none is open.
+    pub(crate) open_bytes: u64,
     meta: Meta,
     options: Options,
     paths: Paths,
@@ -203,6 +205,7 @@ impl Writer {
             current,
             end,
             ordinal,
+            open_bytes: 0,
             meta,
             options,
             paths,
@@ -250,20 +253,55 @@ impl Writer {
         if !last {
             return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
         }
+        self.settle();
+        let Some(at) = self.room(unit.len() as u64)? else { return self.append_across(unit, ordinals) };
+        let segment = self.writing();
+        // SAFETY: the unit fits (`room`), it is whole frames (checked), and what is behind the end is this
+        // writer's alone: `&mut self`, the lock, and claims that end before it.
+        unsafe { segment.put(at, unit, true) };
+        segment.commit(at, Header::read(unit));
+        let position = self.end;
+        self.advance(unit.len() as u64, ordinals);
+        Ok(Position(position))
+    }
+
+    /// Where `bytes` behind the end lie in the segment that is being written; none if it has no such room.
+    ///
+    /// # Errors
+    /// Trouble of a helper since the last call.
+    #[inline]
+    pub(crate) fn room(&mut self, bytes: u64) -> Result<Option<u64>> {
         self.core.check(self.end)?;
-        if let Some(segment) = &self.current {
-            let at = self.end - segment.base;
-            if unit.len() as u64 <= segment.size - at {
-                // SAFETY: the unit fits (checked), it is whole frames (checked), and what is behind the end is
-                // this writer's alone: `&mut self`, the lock, and claims that end before it.
-                unsafe { segment.put(at, unit, true) };
-                segment.commit(at, Header::read(unit));
-                let position = self.end;
-                self.advance(unit.len() as u64, ordinals);
-                return Ok(Position(position));
-            }
+        let Some(segment) = &self.current else { return Ok(None) };
+        let at = self.end - segment.base;
+        Ok((bytes <= segment.size - at).then_some(at))
+    }
+
+    /// The segment that is being written; only where [`Writer::room`] has found room in it.
+    #[inline]
+    pub(crate) fn writing(&self) -> &Segment {
+        self.current.as_ref().expect("a segment with room")
+    }
+
+    /// A draft or batch that was forgotten instead of dropped is given up now.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if self.open_bytes > 0 {
+            self.give_up();
         }
-        self.append_across(unit, ordinals)
+    }
+
+    /// Zeroes what a draft or a batch has written behind the end.
+    #[cold]
+    pub(crate) fn give_up(&mut self) {
+        let length = std::mem::take(&mut self.open_bytes);
+        if let Some(segment) = &self.current
+            && length > 0
+        {
+            // SAFETY: the range was found in the segment when it was given out; it lies behind the committed end,
+            // and the draft that had it is gone or going.
+            unsafe { segment.draft(self.end - segment.base + 8, length as usize - 8) }.fill(0);
+        }
     }
 
     /// Gives out the next `bytes` of the tape, for whole units with `ordinals` non-META frames.
@@ -280,6 +318,7 @@ impl Writer {
         mut frames_before: impl FnMut(u64) -> (u64, u64),
         ordinals: u64,
     ) -> Result<Claim> {
+        self.settle();
         self.core.check(self.end)?;
         if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
             return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
@@ -316,6 +355,7 @@ impl Writer {
         if outstanding > 0 {
             return Err(Error::ClaimsOutstanding(outstanding));
         }
+        self.settle();
         self.stop_keeper();
         // Release: pairs with the Acquire in the recorder's loop; `end` is final.
         self.core.drain.store(true, Ordering::Release);
@@ -347,7 +387,7 @@ impl Writer {
     }
 
     #[inline]
-    fn advance(&mut self, bytes: u64, ordinals: u64) {
+    pub(crate) fn advance(&mut self, bytes: u64, ordinals: u64) {
         self.end += bytes;
         self.ordinal += ordinals;
         // Relaxed: a hint to the helpers.

@@ -1,0 +1,378 @@
+//! Publishing messages: one at a time, built in place, or many at once.
+//!
+//! ```text
+//!            committed end
+//!                 │  claim(100 bytes)
+//!  … frame frame  ▼ ┌ 0 ┬ length, topic ┬ the draft: written in place ┬ 0 ┐ 0 0 0 …
+//!                   └─▲─┴───────────────┴────────────────────────────┴───┘
+//!                     commit() stores the header word, last
+//! ```
+//!
+//! Invariant: what lies behind the committed end is zero, except in the range of the one draft or batch that is
+//! open. A draft that is given up zeroes its range, and the next one looks for a draft that was forgotten, so that
+//! a reader behind the end never meets what was not meant to be published.
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+
+use unitape_model::message::{MESSAGE_BYTES_MAX, MESSAGE_HEAD};
+use unitape_model::{Header, LINE, Message, Position};
+
+use crate::error::{Error, Result};
+use crate::layout::Meta;
+use crate::recover::Recovery;
+use crate::{Options, TapeId, Writer};
+
+/// The publishing end of a tape: messages of bytes, each under a topic.
+///
+/// It is a [`Writer`] that knows how a message stands in a frame; events and other frames go through
+/// [`Publication::writer`] onto the same tape.
+///
+/// ```
+/// use unitape_tape::{Options, Publication, Start, Subscription};
+///
+/// let dir = tempfile::tempdir()?;
+/// let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+/// let mut prices = Publication::open(dir.path(), options)?;
+/// prices.offer(1, b"EURUSD 1.0850")?; // copied onto the tape
+///
+/// let mut draft = prices.claim(1, 13)?; // written in place
+/// draft.copy_from_slice(b"EURUSD 1.0851");
+/// draft.commit()?;
+///
+/// let mut batch = prices.batch(); // seen together
+/// for price in ["EURUSD 1.0852", "GBPUSD 1.2710"] {
+///     batch.push(1, price.as_bytes())?;
+/// }
+/// batch.commit()?;
+///
+/// let mut subscription = Subscription::open(dir.path(), Start::Oldest)?;
+/// let mut seen = Vec::new();
+/// while let Some(frame) = subscription.next()? {
+///     seen.extend(frame.message().map(|message| message.bytes.to_vec()));
+/// }
+/// assert_eq!(seen.len(), 4);
+/// assert_eq!(seen[3], b"GBPUSD 1.2710");
+/// prices.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Publication {
+    writer: Writer,
+}
+
+impl Publication {
+    /// Opens the tape in `dir` for publishing: goes on at its end, or makes it with an identity of its own.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open(dir: &Path, options: Options) -> Result<Self> {
+        Self::open_recovered(dir, options).map(|(publication, _)| publication)
+    }
+
+    /// The same, and what was found: whether the last publisher closed, and where it ended.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open_recovered(dir: &Path, options: Options) -> Result<(Self, Recovery)> {
+        let id = match Meta::load(dir) {
+            Ok(meta) => meta.id,
+            Err(Error::NotATape { .. }) => TapeId::random()?,
+            Err(e) => return Err(e),
+        };
+        let (writer, recovery) = Writer::open(dir, id, options)?;
+        Ok((Self { writer }, recovery))
+    }
+
+    /// The tape's writer, for frames that are no messages.
+    pub fn writer(&mut self) -> &mut Writer {
+        &mut self.writer
+    }
+
+    /// Publishes a message; gives its position. Without system call or allocation while it fits the segment.
+    ///
+    /// # Errors
+    /// A message longer than [`MESSAGE_BYTES_MAX`] or a segment, and as [`Writer::append`]; nothing was published
+    /// then, and the publication can go on.
+    #[inline]
+    pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
+        let mut draft = self.claim(topic, bytes.len())?;
+        draft.copy_from_slice(bytes);
+        draft.commit()
+    }
+
+    /// Gives out the place of a message of `length` bytes, zeroed, to be written and then committed.
+    ///
+    /// # Errors
+    /// As [`Publication::offer`].
+    #[inline]
+    pub fn claim(&mut self, topic: u32, length: usize) -> Result<Draft<'_>> {
+        let (header, word) = head(topic, length)?;
+        let mut draft = self.writer.draft(header)?;
+        draft.frame_mut()[..8].copy_from_slice(&word.to_le_bytes());
+        draft.end = MESSAGE_HEAD + length;
+        draft.start = MESSAGE_HEAD;
+        Ok(draft)
+    }
+
+    /// Begins a batch: messages that are committed together with one store, so that readers are not at the
+    /// publisher's heels meanwhile.
+    pub fn batch(&mut self) -> Batch<'_> {
+        self.writer.settle();
+        Batch { writer: &mut self.writer, first: None, bytes: 0, count: 0, aside: Vec::new() }
+    }
+
+    /// Position behind the last message.
+    pub fn end(&self) -> Position {
+        self.writer.end()
+    }
+
+    /// Flushes everything and ends the publication; as [`Writer::close`].
+    ///
+    /// # Errors
+    /// As [`Writer::close`].
+    pub fn close(self) -> Result<()> {
+        self.writer.close()
+    }
+}
+
+impl From<Writer> for Publication {
+    fn from(writer: Writer) -> Self {
+        Self { writer }
+    }
+}
+
+/// A frame that is being written where it will stand. Dropped without [`Draft::commit`] it was never there.
+#[derive(Debug)]
+pub struct Draft<'w> {
+    writer: &'w mut Writer,
+    header: Header,
+    place: Place,
+    /// The user's part of the frame.
+    start: usize,
+    end: usize,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// At this data offset of the segment that is being written.
+    Segment(u64),
+    /// The segment has no room left: beside the tape, copied there when it is committed.
+    Aside(Vec<u8>),
+    /// Committed or given up.
+    Done,
+}
+
+impl Draft<'_> {
+    /// Publishes the frame; gives its position.
+    ///
+    /// # Errors
+    /// At the end of a segment: as [`Writer::append`], and nothing was published. Otherwise none.
+    #[inline]
+    pub fn commit(mut self) -> Result<Position> {
+        match std::mem::replace(&mut self.place, Place::Done) {
+            Place::Segment(at) => {
+                let position = self.writer.end();
+                self.writer.open_bytes = 0;
+                self.writer.writing().commit(at, self.header);
+                self.writer.advance(self.header.len_bytes() as u64, u64::from(!self.header.is_meta()));
+                Ok(position)
+            }
+            Place::Aside(mut frame) => {
+                self.header.write(&mut frame);
+                self.writer.append(&frame)
+            }
+            Place::Done => unreachable!("a draft is committed once: this takes it"),
+        }
+    }
+
+    /// Everything in the frame behind its header word.
+    #[inline]
+    fn frame_mut(&mut self) -> &mut [u8] {
+        let length = self.header.len_bytes() - 8;
+        match &mut self.place {
+            // SAFETY: `Writer::draft` found the room; the range begins behind the header word of the first frame
+            // after the committed end, and the writer is borrowed by this draft alone.
+            Place::Segment(at) => unsafe { self.writer.writing().draft(*at + 8, length) },
+            Place::Aside(frame) => &mut frame[8..],
+            Place::Done => &mut [],
+        }
+    }
+}
+
+impl Deref for Draft<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.place {
+            // SAFETY: as in `frame_mut`; `end` lies in the frame.
+            Place::Segment(at) => unsafe {
+                self.writer.writing().draft(*at + self.start as u64, self.end - self.start)
+            },
+            Place::Aside(frame) => &frame[self.start..self.end],
+            Place::Done => &[],
+        }
+    }
+}
+
+impl DerefMut for Draft<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.place {
+            // SAFETY: as in `frame_mut`; `end` lies in the frame.
+            Place::Segment(at) => unsafe {
+                self.writer.writing().draft(*at + self.start as u64, self.end - self.start)
+            },
+            Place::Aside(frame) => &mut frame[self.start..self.end],
+            Place::Done => &mut [],
+        }
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Place::Segment(_) = self.place {
+            self.writer.give_up();
+        }
+    }
+}
+
+/// Messages that are committed together. Dropped without [`Batch::commit`] they were never there.
+#[derive(Debug)]
+pub struct Batch<'w> {
+    writer: &'w mut Writer,
+    /// Header of the first message, stored last.
+    first: Option<Header>,
+    /// Bytes of frames behind the committed end.
+    bytes: u64,
+    count: u64,
+    /// The frames of a batch that the segment has no room for, copied there when it is committed.
+    aside: Vec<u8>,
+}
+
+impl Batch<'_> {
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// As [`Publication::offer`]; the batch is as before then.
+    #[inline]
+    pub fn push(&mut self, topic: u32, bytes: &[u8]) -> Result<()> {
+        let (header, word) = head(topic, bytes.len())?;
+        let length = header.len_bytes();
+        let start = if self.aside.is_empty() { self.writer.room(self.bytes + length as u64)? } else { None };
+        let Some(start) = start else { return self.push_aside(header, word, bytes) };
+        self.writer.open_bytes = self.bytes + length as u64;
+        let at = start + self.bytes;
+        let segment = self.writer.writing();
+        // SAFETY: `room` found the batch's bytes and these in the segment; they lie behind the committed end, the
+        // range begins behind a header word, and the writer is borrowed by this batch alone.
+        let frame = unsafe { segment.draft(at + 8, length - 8) };
+        frame[..8].copy_from_slice(&word.to_le_bytes());
+        frame[8..8 + bytes.len()].copy_from_slice(bytes);
+        match self.first {
+            None => self.first = Some(header),
+            Some(_) => segment.stamp(at, header),
+        }
+        self.bytes += length as u64;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Messages that wait for [`Batch::commit`].
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Publishes the messages; gives the position of the first, or the tape's end if there are none.
+    ///
+    /// # Errors
+    /// At the end of a segment: as [`Writer::append`], and nothing was published. Otherwise none.
+    #[inline]
+    pub fn commit(mut self) -> Result<Position> {
+        let position = self.writer.end();
+        if !self.aside.is_empty() {
+            return self.writer.append(&self.aside);
+        }
+        if let Some(first) = self.first.take() {
+            let segment = self.writer.writing();
+            segment.commit(position.0 - segment.base, first);
+            self.writer.open_bytes = 0;
+            self.writer.advance(self.bytes, self.count);
+        }
+        Ok(position)
+    }
+
+    #[cold]
+    fn push_aside(&mut self, header: Header, word: u64, bytes: &[u8]) -> Result<()> {
+        if header.len_bytes() as u64 > self.writer.meta().segment_bytes {
+            return Err(TOO_LONG);
+        }
+        if let Some(first) = self.first.take() {
+            let segment = self.writer.writing();
+            let at = self.writer.end().0 - segment.base;
+            // SAFETY: the batch wrote this range, and the writer is borrowed by it alone.
+            let frames = unsafe { segment.draft(at + 8, self.bytes as usize - 8) };
+            self.aside.extend_from_slice(&first.0.to_le_bytes());
+            self.aside.extend_from_slice(frames);
+            self.writer.give_up();
+        }
+        let from = self.aside.len();
+        self.aside.resize(from + header.len_bytes(), 0);
+        let frame = &mut self.aside[from..];
+        header.write(frame);
+        frame[8..16].copy_from_slice(&word.to_le_bytes());
+        frame[16..16 + bytes.len()].copy_from_slice(bytes);
+        self.count += 1;
+        Ok(())
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.first.is_some() {
+            self.writer.give_up();
+        }
+    }
+}
+
+impl Writer {
+    /// Gives out the place of one frame of its own unit, zeroed behind its header word, to be written and then
+    /// committed. `header` is unstamped and has the flag `LAST`.
+    ///
+    /// # Errors
+    /// A header that no such frame can have, and as [`Writer::append`].
+    #[inline]
+    pub fn draft(&mut self, header: Header) -> Result<Draft<'_>> {
+        if !header.is_last() || header.lines() == 0 || header.kind() <= unitape_model::frame::KIND_PAD {
+            return Err(Error::BadUnit { offset: 0, what: "no frame of a whole unit has such a header" });
+        }
+        self.settle();
+        let bytes = header.len_bytes() as u64;
+        let place = match self.room(bytes)? {
+            Some(at) => {
+                self.open_bytes = bytes;
+                Place::Segment(at)
+            }
+            None if bytes > self.meta().segment_bytes => {
+                return Err(TOO_LONG);
+            }
+            None => Place::Aside(vec![0; bytes as usize]),
+        };
+        Ok(Draft { writer: self, header, place, start: 8, end: header.len_bytes() })
+    }
+}
+
+const TOO_LONG: Error = Error::BadUnit { offset: 0, what: "the frame is longer than a segment" };
+
+#[inline]
+fn head(topic: u32, length: usize) -> Result<(Header, u64)> {
+    const _: () = assert!(MESSAGE_BYTES_MAX + MESSAGE_HEAD == u16::MAX as usize * LINE);
+    Message::head(topic, length)
+        .ok_or(Error::BadUnit { offset: 0, what: "a message has 4 MiB at most (65,535 lines of 64 bytes)" })
+}

@@ -1,0 +1,163 @@
+//! Subscribing: a reader that can have a name, and then a place that survives it.
+//!
+//! ```text
+//!   tape    … ■ ■ ■ ■ ■ ■ ■ ■ ■ 0 0 …
+//!                 ▲       ▲     ▲
+//!          acknowledged  read   committed end
+//!   run/cursors/NAME ┘
+//! ```
+//!
+//! What was read and not acknowledged is read again by the next subscription of the name: at least once. Who
+//! needs exactly once stores the position together with what it did.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use unitape_model::Position;
+use unitape_ring::{Wait, Waiter};
+
+use crate::error::{Error, Result};
+use crate::layout::Meta;
+use crate::reader::{Frame, Reader, Start};
+use crate::run::Cursor;
+
+/// The reading end of a tape.
+///
+/// It never slows the publisher and knows nothing of others. See [`crate::Publication`] for an example.
+#[derive(Debug)]
+pub struct Subscription {
+    reader: Reader,
+    cursor: Option<Cursor>,
+    wait: Wait,
+}
+
+impl Subscription {
+    /// Subscribes to the tape in `dir` from `start` on.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open(dir: &Path, start: Start) -> Result<Self> {
+        Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: Wait::default() })
+    }
+
+    /// Subscribes under a name: goes on where it was acknowledged last, or at `start` when it is new. A name is
+    /// for one subscriber at a time.
+    ///
+    /// # Errors
+    /// As [`Reader::open`] and [`Cursor::open`]; a place that retention has removed is [`Error::Retained`].
+    pub fn named(dir: &Path, name: &str, start: Start) -> Result<Self> {
+        let cursor = Cursor::open(dir, name)?;
+        let start = cursor.load()?.map_or(start, Start::At);
+        Ok(Self { reader: Reader::open(dir, start)?, cursor: Some(cursor), wait: Wait::default() })
+    }
+
+    /// Waits until a publisher has made the tape in `dir`, so that services may be started in any order. False
+    /// when `timeout` has passed without one.
+    ///
+    /// # Errors
+    /// A directory that holds something else, or the system's refusal.
+    pub fn await_tape(dir: &Path, timeout: Duration) -> Result<bool> {
+        let since = Instant::now();
+        loop {
+            match Meta::load(dir) {
+                Ok(_) => return Ok(true),
+                Err(Error::NotATape { .. }) if since.elapsed() < timeout => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(Error::NotATape { .. }) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// How [`Subscription::wait`] waits; by default [`Wait::Balanced`].
+    #[must_use]
+    pub fn with_wait(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// The next frame, in place, or none if nothing more is committed yet. [`Frame::message`] gives the message
+    /// in it.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // lends the mapping, which an Iterator cannot
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
+        self.reader.next()
+    }
+
+    /// Hands up to `limit` frames that are there to `take`, in order; gives how many.
+    ///
+    /// # Errors
+    /// As [`Reader::next`]; what came before the error was handed over.
+    #[inline]
+    pub fn poll(&mut self, limit: usize, mut take: impl FnMut(Frame<'_>)) -> Result<usize> {
+        for count in 0..limit {
+            match self.reader.next()? {
+                Some(frame) => take(frame),
+                None => return Ok(count),
+            }
+        }
+        Ok(limit)
+    }
+
+    /// Waits until a frame is there, as [`Subscription::with_wait`] says. False when `timeout` has passed
+    /// without one.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
+        self.reader.wait_as(self.wait, timeout)
+    }
+
+    /// Stores that everything read so far has been dealt with: the next subscription of the name goes on here.
+    /// One system call; survives the death of the process, and power loss once the system has written it.
+    ///
+    /// # Errors
+    /// A subscription without a name, or the system's refusal.
+    pub fn acknowledge(&mut self) -> Result<()> {
+        let position = self.reader.position();
+        match &mut self.cursor {
+            Some(cursor) => cursor.store(position),
+            None => Err(Error::Option("only a subscription with a name can acknowledge")),
+        }
+    }
+
+    /// Position behind the last frame read.
+    pub fn position(&self) -> Position {
+        self.reader.position()
+    }
+
+    /// The reader below, for runs, seeking and looking aside.
+    pub fn reader(&mut self) -> &mut Reader {
+        &mut self.reader
+    }
+}
+
+/// A waiter that knows when time is up.
+pub(crate) struct Patience {
+    waiter: Waiter,
+    timeout: Duration,
+    since: Option<Instant>,
+    rounds: u32,
+}
+
+impl Patience {
+    pub fn new(wait: Wait, timeout: Duration) -> Self {
+        Self { waiter: Waiter::new(wait), timeout, since: None, rounds: 0 }
+    }
+
+    /// Waits a little; false when time is up.
+    #[inline]
+    pub fn wait(&mut self) -> bool {
+        self.waiter.wait();
+        self.rounds = self.rounds.wrapping_add(1);
+        // Asking for the time takes longer than a spin.
+        if !self.rounds.is_multiple_of(64) && self.waiter.parks() == 0 {
+            return true;
+        }
+        self.since.get_or_insert_with(Instant::now).elapsed() < self.timeout
+    }
+}
