@@ -2,7 +2,7 @@
 
 use crate::books::{Books, Change, Options};
 use crate::error::Error;
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Position, Value};
+use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Message, Position, Value};
 
 /// [`Books`] that learn names from the definitions on the tape.
 pub struct TapeBooks {
@@ -28,7 +28,10 @@ impl TapeBooks {
     #[inline]
     pub fn on_frame(&mut self, position: Position, frame: &[u8]) -> Result<&[Change], Error> {
         let Some(event) = Event::new(frame) else {
-            return Err(Error::Frame { position, message: "not a frame of a kind we know" });
+            return match Message::of(frame) {
+                Some(_) => Ok(&[]),
+                None => Err(Error::Frame { position, message: "not a frame of a kind we know" }),
+            };
         };
         if !Header::read(frame).is_meta() {
             return Ok(self.books.on_event(&event));

@@ -6,7 +6,7 @@ use crate::feed_state::{Sort, SourceState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_model::{Dict, Dictionary, Event, Field, Kind, Value, flags, frames};
+use unitape_model::{Dict, Dictionary, Event, Field, Kind, Message, Value, flags, frames};
 use unitape_tape::{Reader, Start};
 
 /// The account of a tape.
@@ -149,7 +149,10 @@ impl Account {
     /// # Errors
     /// What about it does not fit what came before.
     pub fn add(&mut self, frame: &[u8]) -> Result<(), String> {
-        let event = Event::new(frame).ok_or("frame of an unknown kind")?;
+        let Some(event) = Event::new(frame) else {
+            // A user's message is of no source.
+            return Message::of(frame).map(drop).ok_or_else(|| "frame of an unknown kind".to_owned());
+        };
         match event.kind() {
             Kind::Define => self.define(&event),
             Kind::Source => self.define_source(&event),

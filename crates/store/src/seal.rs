@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use unitape_model::schema::at;
-use unitape_model::{Dict, Dictionary, Event, Field, Kind, Position, Value, frames};
+use unitape_model::{Dict, Dictionary, Event, Field, Kind, Message, Position, Value, frames};
 use unitape_tape::{Definitions, Reader, Standing, Start, TapeId};
 
 use crate::block::RAW_MAX;
@@ -252,6 +252,11 @@ impl<'a> Work<'a> {
                 }
                 (done.position, done.last_position) = (position + frame.len() as u64, position);
                 let bad = |what: String| Error::BadTape { position: Position(position), what };
+                if Message::of(frame).is_some() {
+                    // A user's bytes: no tick, and of no day.
+                    ordinal += 1;
+                    continue;
+                }
                 let event = Event::new(frame).ok_or_else(|| bad("a frame of no kind we know".to_owned()))?;
                 if header.is_meta() {
                     learn(&event, names, sources);

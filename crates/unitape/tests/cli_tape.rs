@@ -4,10 +4,11 @@
 mod common;
 
 use common::{cat, file, jse, order, run, unitape};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use unitape_tape::{Options, Publication};
 
 /// A tape of the real feed.
 fn real(dir: &Path) -> PathBuf {
@@ -278,4 +279,34 @@ fn completions_and_man_pages_are_generated() {
         pages.keys()
     );
     assert!(String::from_utf8_lossy(&pages["unitape-consolidate.1"]).contains("feeds.toml"));
+}
+
+/// Messages of users among the events of a feed once ended every command that met one: the kind was unknown.
+#[test]
+fn messages_of_users_are_printed_and_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = real(dir.path());
+    let mut publication = Publication::open(&tape, Options::default()).unwrap();
+    publication.offer(7, "limit erhöht".as_bytes()).unwrap();
+    publication.offer(8, &[0xff, 0]).unwrap();
+    publication.close().unwrap();
+    let all = cat(&tape, &[]);
+    assert_eq!(all.len(), 10_852);
+    let text = json!({ "seq": 10_851, "kind": "message", "topic": 7, "bytes": "limit erhöht" });
+    let raw = json!({ "seq": 10_852, "kind": "message", "topic": 8, "bytes": { "hex": "ff00" } });
+    assert_eq!(all[10_850..], [text.clone(), raw]);
+    assert_eq!(cat(&tape, &["--kind", "message", "--to", "10851"]), [text]);
+    assert_eq!(cat(&tape, &["--kind", "index"]).len() + cat(&tape, &["--kind", "message"]).len(), {
+        all.iter().filter(|e| e["kind"] == "index" || e["kind"] == "message").count()
+    });
+    let path = tape.to_str().unwrap();
+    let printed = run(["tape", "cat", path, "--from", "10851"]).code(0);
+    assert!(printed.text().contains("topic=7") && printed.text().contains("erhöht"), "{}", printed.text());
+    run(["tape", "info", path]).code(0);
+    run(["tape", "verify", path]).code(0);
+    assert!(run(["tape", "replay", path]).code(0).text().contains("10,850 events"));
+    run(["book", path]).code(0);
+    run(["watch", "replay", path]).code(0);
+    let store = dir.path().join("store");
+    run(["store", "seal", path, "--store", store.to_str().unwrap()]).code(0);
 }

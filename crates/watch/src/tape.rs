@@ -4,7 +4,7 @@ use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::Selection;
 use crate::watch::Watch;
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Position, Value};
+use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Message, Position, Value};
 
 /// A [`Watch`] that learns names from the definitions on the tape.
 pub struct TapeWatch {
@@ -31,6 +31,9 @@ impl TapeWatch {
         out: &mut Vec<Alert>,
     ) -> Result<(), Error> {
         let Some(event) = Event::new(frame) else {
+            if Message::of(frame).is_some() {
+                return Ok(());
+            }
             return Err(Error::Frame { position, message: "not a frame of a kind we know" });
         };
         if !Header::read(frame).is_meta() {

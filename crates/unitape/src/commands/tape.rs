@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{Form, Sources, write_event};
-use unitape_model::{Dict, Dictionary, Event, Field, Kind, Position, Value};
+use unitape_model::{Dict, Dictionary, Event, Field, Kind, Message, Position, Value};
 use unitape_tape::{Definitions, Reader, Start};
 
 /// Arguments.
@@ -190,10 +190,11 @@ fn cat(args: &Cat) -> output::Result {
     let from = args.from.as_deref().map(Bound::parse).transpose()?;
     let to = args.to.as_deref().map(Bound::parse).transpose()?;
     let mut kinds = Vec::new();
-    for name in &args.kind {
+    let messages = args.kind.iter().any(|name| name == "message");
+    for name in args.kind.iter().filter(|name| *name != "message") {
         let known = || Kind::EVENTS.map(Kind::name).join(", ");
         let kind = Kind::from_name(name)
-            .ok_or_else(|| Failure::Usage(format!("no kind `{name}`; kinds: {}", known())))?;
+            .ok_or_else(|| Failure::Usage(format!("no kind `{name}`; kinds: {}, message", known())))?;
         kinds.push(kind);
     }
     let stop = output::stop_flag()?;
@@ -212,45 +213,53 @@ fn cat(args: &Cat) -> output::Result {
             reader.wait(Duration::from_millis(200))?;
             continue;
         };
-        let Some(event) = Event::new(frame.bytes) else {
-            return Err(Failure::Error(format!(
-                "position {}: a frame of a kind we do not know",
-                frame.position
-            )));
-        };
-        let meta = frame.header.is_meta();
-        if meta {
-            tape.learn(&event);
-        }
-        if to.is_some_and(|b| b.is_after(seq, frame.position.0)) {
+        let position = frame.position;
+        if to.is_some_and(|b| b.is_after(seq, position.0)) {
             out.flush()?;
             return Ok(Done::Clean);
         }
-        let wanted = (!meta || args.all)
-            && from.is_none_or(|b| !b.is_before(seq, frame.position.0))
-            && (kinds.is_empty() || kinds.contains(&event.kind()));
-        if wanted {
-            line.clear();
-            write_line(&mut line, &event, seq, frame.position, &tape, args);
+        let within = from.is_none_or(|b| !b.is_before(seq, position.0));
+        line.clear();
+        if let Some(message) = frame.message() {
+            if within && (args.kind.is_empty() || messages) {
+                write_message(&mut line, &message, seq, args.full.then_some(position));
+            }
+        } else if let Some(event) = Event::new(frame.bytes) {
+            let meta = frame.header.is_meta();
+            if meta {
+                tape.learn(&event);
+            }
+            if within && (!meta || args.all) && (args.kind.is_empty() || kinds.contains(&event.kind())) {
+                let form = if args.full { Form::FullAt(position) } else { Form::Plain };
+                write_event(&mut line, &event, seq, &tape.names, &tape.sources, form);
+            }
+        } else {
+            return Err(Failure::Error(format!("position {position}: a frame of a kind we do not know")));
+        }
+        if !line.is_empty() {
+            if !args.json {
+                line = readable(&line);
+            }
+            line.push(b'\n');
             out.write_all(&line)?;
         }
     }
 }
 
-fn write_line(
-    line: &mut Vec<u8>,
-    event: &Event<'_>,
-    seq: u64,
-    position: Position,
-    tape: &TapeNames,
-    args: &Cat,
-) {
-    let form = if args.full { Form::FullAt(position) } else { Form::Plain };
-    write_event(line, event, seq, &tape.names, &tape.sources, form);
-    if !args.json {
-        *line = readable(line);
+/// A user's message: text where it is such, else hexadecimal.
+fn write_message(line: &mut Vec<u8>, message: &Message<'_>, seq: u64, position: Option<Position>) {
+    let mut object = serde_json::json!({ "seq": seq, "kind": "message", "topic": message.topic });
+    object["bytes"] = match std::str::from_utf8(message.bytes) {
+        Ok(text) => text.into(),
+        Err(_) => {
+            let hex: String = message.bytes.iter().map(|b| format!("{b:02x}")).collect();
+            serde_json::json!({ "hex": hex })
+        }
+    };
+    if let Some(position) = position {
+        object["position"] = position.0.into();
     }
-    line.push(b'\n');
+    line.extend_from_slice(object.to_string().as_bytes());
 }
 
 /// The same for eyes: time of day, kind, and the fields without their quotes.
@@ -258,7 +267,9 @@ pub fn readable(json: &[u8]) -> Vec<u8> {
     let Ok(serde_json::Value::Object(map)) = serde_json::from_slice(json) else { return json.to_vec() };
     let number = |key: &str| map.get(key).and_then(serde_json::Value::as_i64).unwrap_or(0);
     let kind = map.get("kind").and_then(serde_json::Value::as_str).unwrap_or("");
-    let mut out = format!("{:>9}  {}  {kind:12}", number("seq"), utc(number("ts")));
+    // A user's message has no time of its own.
+    let time = if map.contains_key("ts") { utc(number("ts")) } else { " ".repeat(29) };
+    let mut out = format!("{:>9}  {time}  {kind:12}", number("seq"));
     for (key, value) in map.iter().filter(|(k, _)| !matches!(k.as_str(), "seq" | "ts" | "kind")) {
         match value {
             serde_json::Value::String(s) => out.push_str(&format!(" {key}={s}")),
