@@ -220,7 +220,7 @@ impl Segment {
     pub fn stamp(&self, at: u64, header: Header) {
         assert!(self.writable);
         // Relaxed: not reachable before the first header of its batch, which `commit` releases.
-        self.word(at).store(header.stamped(Position(self.base + at)).0, Ordering::Relaxed);
+        self.word(at).store(header.stamped(unitape_model::Position(self.base + at)).0, Ordering::Relaxed);
     }
 
     /// First data offset at or after `at` that holds a byte other than zero. Nobody may be writing.
