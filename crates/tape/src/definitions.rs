@@ -131,6 +131,13 @@ impl DefinitionLog {
         Ok(Self { file, path, length, covered, pending: Vec::new() })
     }
 
+    /// Goes back to where everything below `covered` takes `length` bytes. What is behind that is written again,
+    /// the same bytes in the same place.
+    pub fn rewind(&mut self, length: u64, covered: u64) {
+        (self.length, self.covered) = (length.max(HEAD as u64), covered);
+        self.pending.clear();
+    }
+
     /// Takes a definition frame, unless the log has it already.
     pub fn push(&mut self, position: Position, frame: &[u8]) {
         if position.0 < self.covered {

@@ -102,6 +102,42 @@ pub enum Error {
         /// Segment that was wanted starts here.
         wanted: Position,
     },
+    /// It was asked for in time, and did not become durable in time.
+    #[error("not durable: position {wanted} was waited for, durable is up to {durable}")]
+    NotDurable {
+        /// Position waited for.
+        wanted: Position,
+        /// Durable up to here.
+        durable: Position,
+    },
+    /// A flush has failed; what is durable is no more than before.
+    #[error("durability failed: flush {}: {source}; durable is up to position {durable}, {what}", path.display())]
+    DurabilityFailed {
+        /// The file whose flush failed.
+        path: PathBuf,
+        /// Durable up to here.
+        durable: Position,
+        /// The system's reason.
+        source: io::Error,
+        /// What becomes of it, and what to do.
+        what: &'static str,
+    },
+    /// Nobody runs who could make anything durable.
+    #[error("no recorder: nobody records the tape {}, durable is up to position {durable}; start its recorder or its writer", path.display())]
+    NoRecorder {
+        /// The tape.
+        path: PathBuf,
+        /// Durable up to here.
+        durable: Position,
+    },
+    /// A position that the tape does not reach yet.
+    #[error("beyond the end: position {position} was asked for, the tape ends at {end}")]
+    BeyondEnd {
+        /// Position asked for.
+        position: Position,
+        /// The tape's end.
+        end: Position,
+    },
     /// The position was dropped by retention.
     #[error("retained away: position {position} is gone, the oldest on the tape is {oldest}")]
     Retained {

@@ -8,16 +8,15 @@
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
 use crate::definitions::DefinitionLog;
+use crate::durable::Flushed;
 use crate::error::{At, Error, Result};
-use crate::layout::{
-    FORMAT_VERSION, Meta, PLACE_MAX, Paths, SegmentHeader, list_segments, read_small, remove, segment_path,
-    sync_dir,
-};
+use crate::flush::{self, Flush};
+use crate::layout::{Meta, Paths, SegmentHeader, list_segments, remove, segment_path};
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::run::{Lock, State};
@@ -37,16 +36,21 @@ pub fn record(dir: &Path, sync: Sync, stop: &AtomicBool) -> Result<()> {
     loop {
         // Relaxed: a wish, nothing is read under it.
         let stopping = stop.load(Ordering::Relaxed);
-        let moved = follower.step()?;
-        follower.sync_if_due()?;
+        let moved = match follower.step().and_then(|moved| follower.sync_if_due().map(|()| moved)) {
+            Err(e) if follower.is_mending(&e) => {
+                std::thread::sleep(MENDING);
+                continue;
+            }
+            other => other?,
+        };
         quiet = if moved { 0 } else { quiet.saturating_add(1) };
         if !moved {
             if stopping {
-                return follower.sync();
+                return follower.sync_last();
             }
             // A writer that closes waits for this, whatever the policy.
-            if quiet == 32 && follower.position > follower.durable.position {
-                follower.sync()?;
+            if quiet == 32 && follower.position > follower.flush.durable.position {
+                follower.sync_last()?;
             }
             std::thread::sleep(IDLE);
         }
@@ -56,23 +60,27 @@ pub fn record(dir: &Path, sync: Sync, stop: &AtomicBool) -> Result<()> {
 /// Pause of a follower that has caught up; it looks rarely, so that the writer's lines stay with the writer.
 pub(crate) const IDLE: Duration = Duration::from_millis(1);
 
+/// Pause before what a flush has lost is written again.
+pub(crate) const MENDING: Duration = Duration::from_millis(50);
+
 /// Bytes handled in one step.
 const STEP_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Follower {
-    live: Live,
-    sync: Sync,
+    pub(crate) live: Live,
+    pub(crate) sync: Sync,
     keep_segments: u64,
     /// Followed up to here.
     pub position: u64,
     source: Option<Segment>,
     copy: Option<Copy>,
-    sums: Sums,
-    definitions: DefinitionLog,
-    state: State,
-    durable: Durable,
-    last_sync: Instant,
+    pub(crate) sums: Sums,
+    pub(crate) definitions: DefinitionLog,
+    pub(crate) state: State,
+    pub(crate) flush: Flush,
+    /// The last step ended where nothing more was committed.
+    pub(crate) caught_up: bool,
     idle: u32,
     _lock: Lock,
 }
@@ -91,10 +99,11 @@ impl Follower {
         lock.sign(&format!("pid {}\n", std::process::id()))?;
         sys::make_dir(&live.paths.segments()).at("make", &live.paths.segments())?;
         let size = live.meta.segment_bytes;
-        let durable = load_durable(&live.paths)?;
+        let mut flush = flush::begin(&live.paths)?;
+        let durable = flush.durable;
         // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
         let end = end_of(&live, durable.position)?;
-        let definitions = DefinitionLog::open(&live.paths, &live.meta, end)?;
+        let mut definitions = DefinitionLog::open(&live.paths, &live.meta, end)?;
         let mut from = durable.position / size;
         if definitions.length < durable.definitions_bytes {
             from = live.indices()?.first().copied().unwrap_or(0);
@@ -110,6 +119,9 @@ impl Follower {
         let state = State::open(&live.paths)?;
         // Before the first step, which may have nothing to do until a writer that waits for this goes on.
         state.set_recorded(durable.position);
+        if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
+            definitions.rewind(durable.definitions_bytes, durable.position);
+        }
         let sums = Sums::new(&live.meta);
         Ok(Self {
             position: from * size,
@@ -121,8 +133,8 @@ impl Follower {
             sums,
             definitions,
             state,
-            durable,
-            last_sync: Instant::now(),
+            flush,
+            caught_up: false,
             idle: 0,
             _lock: lock,
         })
@@ -142,6 +154,7 @@ impl Follower {
     }
 
     fn try_step(&mut self) -> Result<bool> {
+        self.caught_up = true;
         if self.source.is_none() && !self.enter()? {
             return Ok(false);
         }
@@ -184,6 +197,7 @@ impl Follower {
             return Ok(false);
         }
         self.idle = 0;
+        self.caught_up = !full && to - from < STEP_BYTES;
         // SAFETY: the loop above saw every frame of the range committed.
         let bytes = unsafe { source.bytes(from, (to - from) as usize) };
         if let Some(copy) = &mut self.copy {
@@ -212,37 +226,11 @@ impl Follower {
         Ok(true)
     }
 
-    pub fn sync_if_due(&mut self) -> Result<()> {
-        let Sync::Every { bytes, interval } = self.sync else { return Ok(()) };
-        let behind = self.position.saturating_sub(self.durable.position);
-        if behind >= bytes || (behind > 0 && self.last_sync.elapsed() >= interval) {
-            self.sync()?;
-        }
-        Ok(())
-    }
-
-    /// Flushes everything followed to the disk and advances the durable position.
-    pub fn sync(&mut self) -> Result<()> {
-        if self.position < self.durable.position {
-            return Ok(());
-        }
-        self.sums.store(true)?;
-        self.definitions.flush()?;
-        let size = self.live.meta.segment_bytes;
-        for index in self.durable.position / size..=self.position / size {
-            for path in [segment_path(&self.live.paths.segments(), index), self.live.paths.crc(index)] {
-                // Retention may have removed it, and the last one may not be there yet.
-                if path.exists() {
-                    File::open(&path).and_then(|f| sys::sync_data(&f)).at("flush", &path)?;
-                }
-            }
-        }
-        sync_dir(&self.live.paths.segments())?;
-        self.definitions.sync()?;
-        self.durable = Durable { position: self.position, definitions_bytes: self.definitions.length };
-        store_durable(&self.live.paths, &self.durable)?;
-        self.last_sync = Instant::now();
-        Ok(())
+    /// Begins again at the segment base `position`, because what was written from there on is not to be trusted.
+    pub fn go_back(&mut self, position: u64) {
+        self.source = None;
+        self.copy = None;
+        self.position = position;
     }
 
     /// Begins the segment of the position; false if it is not there yet.
@@ -252,7 +240,13 @@ impl Follower {
             self.live.explain_missing(index)?;
             return Ok(false);
         };
+        if self.flush.is_full() && !self.flush.is_lost() {
+            self.sync()?;
+        }
         self.sums.begin(&self.live.paths, index)?;
+        if let Some((file, path)) = &self.sums.file {
+            self.flush.hold(Flushed::Checksums(index), file, path)?;
+        }
         self.position = segment.base;
         let header = SegmentHeader { meta: self.live.meta, index, first_ordinal };
         self.take_source_with(segment, &header)?;
@@ -271,7 +265,12 @@ impl Follower {
         self.copy = if source.path == path {
             None
         } else {
-            let (segment, have) = match Segment::open(&path, &self.live.meta, header.index, true)? {
+            let found = match header.index * self.live.meta.segment_bytes < self.flush.suspect {
+                // What is in the file may not be what is on the disk. It gets a new one, on other blocks.
+                true => None,
+                false => Segment::open(&path, &self.live.meta, header.index, true)?,
+            };
+            let (segment, have) = match found {
                 Some((segment, _)) => {
                     segment.write_header(header);
                     let have = committed_bytes(&segment);
@@ -292,6 +291,8 @@ impl Follower {
             };
             Some(Copy { segment, have })
         };
+        let written = self.copy.as_ref().map_or(&source, |copy| &copy.segment);
+        self.flush.hold(Flushed::Segment(header.index), &written.file, &written.path)?;
         self.source = Some(source);
         Ok(())
     }
@@ -301,13 +302,24 @@ impl Follower {
         self.sums.fill();
         self.sums.store(true)?;
         self.source = None;
-        self.copy = None;
+        if let Some(copy) = self.copy.take() {
+            sys::begin_write_back(&copy.segment.file);
+        }
         self.position = (index + 1) * self.live.meta.segment_bytes;
         if let Some(hot) = self.live.paths.hot_place() {
-            for old in list_segments(&hot)? {
-                if old + self.keep_segments <= index + 1 {
-                    remove(&segment_path(&hot, old))?;
-                }
+            let old: Vec<u64> = list_segments(&hot)?
+                .into_iter()
+                .filter(|old| old + self.keep_segments <= index + 1)
+                .collect();
+            let size = self.live.meta.segment_bytes;
+            // What is not durable may have to be written again, and is so only from here.
+            if old.last().is_some_and(|last| (last + 1) * size > self.flush.durable.position)
+                && !self.flush.is_lost()
+            {
+                self.sync()?;
+            }
+            for old in old {
+                remove(&segment_path(&hot, old))?;
             }
         }
         if let Some(bytes) = self.state.retain_bytes() {
@@ -342,7 +354,7 @@ pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
 }
 
 /// Where the tape ends, walking from the segment of `from`.
-fn end_of(live: &Live, from: u64) -> Result<u64> {
+pub(crate) fn end_of(live: &Live, from: u64) -> Result<u64> {
     let mut index = from / live.meta.segment_bytes;
     let mut end = index * live.meta.segment_bytes;
     while let Some((segment, _)) = live.segment(index)? {
@@ -359,8 +371,8 @@ fn end_of(live: &Live, from: u64) -> Result<u64> {
 
 /// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.
 #[derive(Debug)]
-struct Sums {
-    file: Option<(File, std::path::PathBuf)>,
+pub(crate) struct Sums {
+    pub file: Option<(File, std::path::PathBuf)>,
     span: u64,
     size: u64,
     index: u64,
@@ -422,7 +434,7 @@ impl Sums {
     }
 
     /// Writes the sums of the spans that are full, and with `partial` that of the open one, padded with zeros.
-    fn store(&mut self, partial: bool) -> Result<()> {
+    pub fn store(&mut self, partial: bool) -> Result<()> {
         let Some((file, path)) = &self.file else { return Ok(()) };
         let open = self.added % self.span;
         let mut out = std::mem::take(&mut self.pending);
@@ -452,49 +464,3 @@ pub(crate) fn padded(mut crc: u32, mut zeros: u64) -> u32 {
 }
 
 static ZEROS: [u8; 4096] = [0; 4096];
-
-/// How far the tape survives power loss.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Durable {
-    pub position: u64,
-    pub definitions_bytes: u64,
-}
-
-const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
-
-/// Reads the durable position; zero where there is none yet.
-pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
-    let path = paths.durable();
-    let text = match read_small(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Durable::default()),
-        other => other.at("read", &path)?,
-    };
-    let sound = text.len() == 64
-        && text[..8] == *DURABLE_MAGIC
-        && text[60..] == crc32c::crc32c(&text[..60]).to_le_bytes();
-    if !sound {
-        return Err(Error::damage(&path, 0, "the durable position does not match its checksum"));
-    }
-    let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
-    if word(8) != FORMAT_VERSION {
-        return Err(Error::ForeignVersion { path, found: word(8), known: FORMAT_VERSION });
-    }
-    if word(16) > PLACE_MAX || !word(16).is_multiple_of(unitape_model::LINE as u64) {
-        return Err(Error::damage(&path, 16, "the durable position is none"));
-    }
-    Ok(Durable { position: word(16), definitions_bytes: word(24) })
-}
-
-fn store_durable(paths: &Paths, durable: &Durable) -> Result<()> {
-    let mut text = [0u8; 64];
-    text[..8].copy_from_slice(DURABLE_MAGIC);
-    text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-    text[16..24].copy_from_slice(&durable.position.to_le_bytes());
-    text[24..32].copy_from_slice(&durable.definitions_bytes.to_le_bytes());
-    let crc = crc32c::crc32c(&text[..60]);
-    text[60..].copy_from_slice(&crc.to_le_bytes());
-    let path = paths.durable();
-    // In place: 64 bytes lie in one sector, and the name must not move for it.
-    let file = sys::open_or_make(&path).at("open", &path)?;
-    sys::write_at(&file, &text, 0).and_then(|()| sys::sync_data(&file)).at("write", &path)
-}

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::follow::{Follower, IDLE};
+use crate::follow::{Follower, IDLE, MENDING};
 use crate::layout::{Meta, SegmentHeader, remove};
 use crate::map::Segment;
 use crate::writer::Core;
@@ -139,6 +139,13 @@ impl RecorderThread {
         Ok(Self { thread: Some(thread) })
     }
 
+    /// Ends the recorder's pause: somebody waits for it.
+    pub fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
     /// Waits for the thread, which drains the tape if the writer asked for it.
     pub fn join(&mut self) -> Result<()> {
         match self.thread.take().map(|t| (t.thread().unpark(), t.join())) {
@@ -160,15 +167,16 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
         let before = follower.position;
         let moved = follower.step().and_then(|moved| follower.sync_if_due().map(|()| moved));
         match moved {
+            Err(e) if follower.is_mending(&e) => std::thread::park_timeout(MENDING),
             Err(e) if drain => return Err(e),
             Err(e) => {
                 core.raise(e, false);
                 std::thread::park_timeout(Duration::from_millis(50));
             }
             Ok(false) if drain && follower.position >= core.end.load(Ordering::Relaxed) => {
-                return follower.sync();
+                return follower.sync_last();
             }
-            Ok(true) if drain || follower.position - before >= FAR_BEHIND => {}
+            Ok(true) if drain || follower.position.saturating_sub(before) >= FAR_BEHIND => {}
             Ok(_) => std::thread::park_timeout(IDLE),
         }
     }

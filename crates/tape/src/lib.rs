@@ -38,9 +38,11 @@
 
 mod claim;
 mod definitions;
+mod durable;
 mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod flush;
 mod follow;
 mod keeper;
 mod layout;
@@ -59,6 +61,7 @@ mod writer;
 
 pub use claim::Claim;
 pub use definitions::Definitions;
+pub use durable::{Durability, DurabilityFailure};
 pub use error::{Error, Result};
 pub use follow::record;
 pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId};

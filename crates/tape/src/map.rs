@@ -254,6 +254,19 @@ impl Segment {
         }
     }
 
+    /// Stores what stands in the header page and the first `bytes` of data once more, a word in each page, so that
+    /// all of them are written at the next flush; only the sole writer, before it appends.
+    pub fn write_again(&self, bytes: u64) {
+        assert!(self.writable && bytes <= self.size);
+        for page in (0..HEADER_PAGE + bytes).step_by(4096) {
+            // SAFETY: within the mapping (asserted), aligned; nobody writes there, readers see the same bytes.
+            unsafe {
+                let word = self.map.as_mut_ptr().add(page as usize).cast::<u64>();
+                word.write_volatile(word.read_volatile());
+            }
+        }
+    }
+
     /// Faults in the pages of `length` bytes from data offset `at` for writing, as a hint; in memory all from
     /// there on.
     pub fn prefault(&self, at: u64, length: u64) {

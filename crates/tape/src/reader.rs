@@ -6,8 +6,8 @@ use std::time::Duration;
 use unitape_model::{Header, Message, Position};
 use unitape_ring::Wait;
 
+use crate::durable::{Durability, load_durable};
 use crate::error::{Error, Result};
-use crate::follow::load_durable;
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::run::State;
@@ -66,6 +66,7 @@ pub struct Reader {
     /// Non-META frames before `position`.
     ordinal: u64,
     idle: u32,
+    durability: Option<Durability>,
 }
 
 impl Reader {
@@ -75,7 +76,9 @@ impl Reader {
     /// Not a tape, a foreign version, damage on the way to `start`, or a position that is gone or no frame's.
     pub fn open(dir: &Path, start: Start) -> Result<Self> {
         let live = Live::open(dir)?;
-        let mut reader = Self { live, segment: None, aside: None, at: 0, position: 0, ordinal: 0, idle: 0 };
+        let (at, position, ordinal, idle) = (0, 0, 0, 0);
+        let (segment, aside, durability) = (None, None, None);
+        let mut reader = Self { live, segment, aside, at, position, ordinal, idle, durability };
         match start {
             Start::Oldest => {
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
@@ -202,6 +205,35 @@ impl Reader {
     /// Non-META frames before [`Reader::position`]: the ordinal of the next event.
     pub fn ordinal(&self) -> u64 {
         self.ordinal
+    }
+
+    /// Everything before this position survives power loss.
+    ///
+    /// # Errors
+    /// Damage of the file that says so.
+    pub fn durable(&mut self) -> Result<Position> {
+        self.durability()?.position()
+    }
+
+    /// Asks for everything before `position` to be made durable, and waits for it; for a subscriber that must not
+    /// act on what a power loss could take back.
+    ///
+    /// # Errors
+    /// As [`Durability::wait`].
+    pub fn wait_durable(&mut self, position: Position, timeout: Duration) -> Result<()> {
+        let known = self.position();
+        self.durability()?.wait(position, known, timeout)
+    }
+
+    /// The tape's durability beyond the position: what failed, and how often.
+    ///
+    /// # Errors
+    /// As [`Durability::open`].
+    pub fn durability(&mut self) -> Result<&mut Durability> {
+        if self.durability.is_none() {
+            self.durability = Some(Durability::open(&self.live.paths.dir)?);
+        }
+        Ok(self.durability.as_mut().expect("made above"))
     }
 
     /// Identity of the tape.

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use unitape_model::Position;
 
 use crate::definitions::DefinitionLog;
+use crate::durable::load_durable;
 use crate::error::{At, Error, Result, committed};
-use crate::follow::{Follower, load_durable, padded};
+use crate::follow::{Follower, padded};
 use crate::layout::{
     HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, read_start, remove,
     remove_hot, remove_unfinished, segment_path,
@@ -84,7 +85,11 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     let rebooted = !clean && field(&before, "boot").unwrap_or_default() != boot;
     let epoch = field(&before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0u64) + 1;
     lock.sign(&format!("pid {}\nepoch {epoch}\nboot {boot}\n", std::process::id()))?;
-    State::open(&paths)?.set_retain_bytes(options.retain_bytes);
+    let state = State::open(&paths)?;
+    if rebooted {
+        state.reset();
+    }
+    state.set_retain_bytes(options.retain_bytes);
     remove_unfinished(&paths.run())?;
     if let Some(hot) = paths.hot_place() {
         remove_unfinished(&hot)?;
@@ -98,8 +103,13 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     }
 
     let live = Live { paths: paths.clone(), meta };
-    let end = find_end(&live, rebooted, options.truncate_damage)?;
+    let failed = state.failure(&paths).is_some();
+    let end = find_end(&live, rebooted, failed, options.truncate_damage)?;
     truncate(&live, &end)?;
+    if failed {
+        write_again(&live, &end)?;
+        state.mending();
+    }
     let (place, making) = settle_backing(&live, &end, options)?;
     let current = take_current(&place, &making, &meta, &end)?;
     let recovery = Recovery {
@@ -129,10 +139,18 @@ struct End {
 }
 
 /// Walks from the durable segment to the last complete unit.
-fn find_end(live: &Live, rebooted: bool, truncate_damage: bool) -> Result<End> {
+fn find_end(live: &Live, rebooted: bool, failed: bool, truncate_damage: bool) -> Result<End> {
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
-    let limit = if rebooted { trusted_end(live, durable)? } else { u64::MAX };
+    let mut lost = None;
+    let limit = if rebooted {
+        trusted_end(live, durable)?
+    } else if failed {
+        lost = first_lost(live, durable)?;
+        lost.as_ref().map_or(u64::MAX, |(position, _)| *position)
+    } else {
+        u64::MAX
+    };
     let all = live.indices()?;
     let mut index = durable / size;
     if !all.contains(&index) && index > 0 && durable.is_multiple_of(size) {
@@ -189,6 +207,9 @@ fn find_end(live: &Live, rebooted: bool, truncate_damage: bool) -> Result<End> {
         index += 1;
         at = index * size;
     }
+    if broken.is_none() {
+        broken = lost.map(|(_, error)| error);
+    }
     if end.position < durable {
         let path = segment_path(&live.paths.segments(), end.position / size);
         let offset = HEADER_PAGE + end.position % size;
@@ -233,6 +254,47 @@ fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
     Ok(trusted)
 }
 
+/// After a flush that failed: the first span beyond the durable position that is not what its checksum, made when
+/// it was written, says. The kernel may have dropped pages that it could not write.
+fn first_lost(live: &Live, durable: u64) -> Result<Option<(u64, Error)>> {
+    let (size, span) = (live.meta.segment_bytes, live.meta.span());
+    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable / size) {
+        let path = segment_path(&live.paths.segments(), index);
+        if live.paths.hot_place().is_some_and(|hot| segment_path(&hot, index).exists()) {
+            continue;
+        }
+        let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { continue };
+        let Some((segment, _)) = Segment::open(&path, &live.meta, index, false)? else { continue };
+        // The last one may be of a span that was filled further since.
+        let whole = sums.len() as u64 / 4;
+        let whole = if whole == size / span { whole } else { whole.saturating_sub(1) };
+        for (i, sum) in sums.chunks_exact(4).take(whole as usize).enumerate() {
+            let from = i as u64 * span;
+            // SAFETY: within the segment; the lock is ours and no writer lives.
+            let bytes = unsafe { segment.bytes(from, span as usize) };
+            if crc32c::crc32c(bytes).to_le_bytes() != *sum {
+                let what = format!("a flush has failed and the {span} bytes from here were lost");
+                let error = Error::damage(&path, HEADER_PAGE + from, what);
+                return Ok(Some((segment.base + from, error)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Writes what is not durable again, so that the next flush is one.
+fn write_again(live: &Live, end: &End) -> Result<()> {
+    let size = live.meta.segment_bytes;
+    let durable = load_durable(&live.paths)?.position;
+    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable / size) {
+        let path = segment_path(&live.paths.segments(), index);
+        if let Some((segment, _)) = Segment::open(&path, &live.meta, index, true)? {
+            segment.write_again(end.position.saturating_sub(segment.base).min(size));
+        }
+    }
+    Ok(())
+}
+
 /// Zeroes what lies behind the end and removes later segments, wherever they are.
 fn truncate(live: &Live, end: &End) -> Result<()> {
     let size = live.meta.segment_bytes;
@@ -271,7 +333,8 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
             let live = Live { paths: paths.clone(), meta: live.meta };
             let mut follower = Follower::open(live, Sync::OnClose, u64::MAX / 2)?;
             while follower.step()? || follower.position < end.position {}
-            follower.sync()?;
+            follower.sync_last()?;
+            drop(follower);
             remove(&paths.hot())?;
             remove_hot(&hot)?;
         }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::MmapRaw;
 use unitape_model::Position;
 
+use crate::durable::{DurabilityFailure, Flushed};
 use crate::error::{At, Error, Result};
 use crate::layout::{FORMAT_VERSION, Meta, Paths, TapeId, read_small, read_start, remove};
 use crate::sys;
@@ -102,6 +103,16 @@ pub(crate) struct State {
     map: MmapRaw,
 }
 
+// Words of the page; see `docs/formats-tape.md`.
+const DURABLE: usize = 2;
+const WANTED: usize = 3;
+const FAILED: usize = 8;
+const FAILED_FILE: usize = 13;
+const FAILURES: usize = 14;
+const RETIRED: usize = 15;
+/// In the word of the failed flush: nothing more becomes durable.
+const LASTING: u64 = 1 << 32;
+
 impl State {
     pub const NAME: &'static str = "state";
     const BYTES: u64 = 4096;
@@ -115,6 +126,21 @@ impl State {
         }
         let map = sys::map(&file).at("map", &path)?;
         Ok(Self { map })
+    }
+
+    /// The page of a tape in use, none where there is none.
+    pub fn attach(paths: &Paths) -> Result<Option<Self>> {
+        let path = paths.run().join(Self::NAME);
+        let file = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.at("open", &path)?,
+        };
+        // What is mapped and not in the file is a signal; whoever makes it writes it whole.
+        if file.metadata().at("look at", &path)?.len() < Self::BYTES {
+            return Ok(None);
+        }
+        let map = sys::map_part(&file, Self::BYTES as usize, true).at("map", &path)?;
+        Ok(Some(Self { map }))
     }
 
     /// Followed (and in a hot tape recorded) up to here, as the follower says.
@@ -131,6 +157,84 @@ impl State {
     /// Sets what is to be kept.
     pub fn set_retain_bytes(&self, bytes: Option<u64>) {
         self.word(1).store(bytes.map_or(0, |b| b.max(1)), Ordering::Relaxed);
+    }
+
+    /// Followed up to here, as a number.
+    pub fn recorded_now(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_recorded`.
+        self.recorded().load(Ordering::Acquire)
+    }
+
+    /// Everything before this survives power loss, as the follower says.
+    #[inline]
+    pub fn durable(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_durable`.
+        self.word(DURABLE).load(Ordering::Acquire)
+    }
+
+    /// Says what survives power loss.
+    pub fn set_durable(&self, position: u64) {
+        // Release: pairs with the Acquire in `durable`. Never backwards, and never raised by anybody else.
+        self.word(DURABLE).fetch_max(position, Ordering::Release);
+    }
+
+    /// Asks the follower to make everything before `position` durable.
+    pub fn ask(&self, position: u64) {
+        // Relaxed: a wish, nothing is read under it.
+        self.word(WANTED).fetch_max(position, Ordering::Relaxed);
+    }
+
+    /// The furthest position that was asked for.
+    #[inline]
+    pub fn wanted(&self) -> u64 {
+        self.word(WANTED).load(Ordering::Relaxed)
+    }
+
+    /// Tells that a flush has failed.
+    pub fn fail(&self, errno: i32, what: Flushed, lasting: bool) {
+        self.word(FAILED_FILE).store(what.word(), Ordering::Relaxed);
+        self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
+        let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
+        // Release: pairs with the Acquire in `failure`; the file is told before.
+        self.word(FAILED).store(word, Ordering::Release);
+    }
+
+    /// What failed is written again, or will be before anything more is called durable.
+    pub fn mending(&self) {
+        self.word(FAILED).fetch_and(!LASTING, Ordering::Release);
+    }
+
+    /// What failed was written again and flushed.
+    pub fn mended(&self) {
+        self.word(FAILED).store(0, Ordering::Release);
+    }
+
+    /// The flush that failed, if it was not made good.
+    pub fn failure(&self, paths: &Paths) -> Option<DurabilityFailure> {
+        // Acquire: pairs with the Release in `fail`.
+        let word = self.word(FAILED).load(Ordering::Acquire);
+        (word != 0).then(|| DurabilityFailure {
+            errno: (word & 0xffff) as i32,
+            path: Flushed::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
+            lasting: word & LASTING != 0,
+        })
+    }
+
+    /// Flushes that have failed.
+    pub fn failures(&self) -> u64 {
+        self.word(FAILURES).load(Ordering::Relaxed)
+    }
+
+    /// Forgets all: what it says is of before a restart of the machine.
+    pub fn reset(&self) {
+        for index in 0..16 {
+            self.word(index).store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the tape was closed since the page was mapped.
+    pub fn is_retired(&self) -> bool {
+        self.word(RETIRED).load(Ordering::Relaxed) != 0
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
@@ -161,6 +265,8 @@ impl State {
 pub(crate) fn tidy(paths: &Paths, writer: Lock) -> Result<()> {
     match Lock::take(&paths.recorder_lock()) {
         Ok(recorder) => {
+            // Relaxed: a word of its own, looked at now and then.
+            State::open(paths)?.word(RETIRED).store(1, Ordering::Relaxed);
             remove(&paths.run().join(State::NAME))?;
             recorder.remove()?;
         }

@@ -7,8 +7,9 @@ use unitape_model::{Header, Position};
 
 use crate::DEFINITION_KINDS;
 use crate::definitions::Definitions;
+use crate::durable::load_durable;
 use crate::error::{At, Error, Result};
-use crate::follow::{drop_segments, load_durable};
+use crate::follow::drop_segments;
 use crate::layout::{HEADER_PAGE, Meta, Paths, TapeId, list_segments, read_start, segment_path};
 use crate::live::Live;
 use crate::map::{Seen, Segment};

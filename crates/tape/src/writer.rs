@@ -9,7 +9,7 @@ use unitape_model::{Header, Position};
 
 use crate::claim::{Claim, Piece};
 use crate::error::{At, Error, Result, committed};
-use crate::follow::{Follower, IDLE};
+use crate::follow::Follower;
 use crate::keeper::{Keeper, RecorderThread, Task};
 use crate::layout::{
     Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
@@ -153,16 +153,16 @@ pub struct Writer {
     ordinal: u64,
     /// Bytes behind the end that a draft or a batch has begun to write; zero when none is open.
     pub(crate) open_bytes: u64,
-    meta: Meta,
-    options: Options,
-    paths: Paths,
+    pub(crate) meta: Meta,
+    pub(crate) options: Options,
+    pub(crate) paths: Paths,
     /// Directory of the segments being written, and where new ones are made.
     place: PathBuf,
     making: PathBuf,
     stash: Vec<Segment>,
     keeper: Keeper,
-    recorder: Option<RecorderThread>,
-    state: State,
+    pub(crate) recorder: Option<RecorderThread>,
+    pub(crate) state: State,
     lock: Option<Lock>,
 }
 
@@ -547,31 +547,6 @@ impl Writer {
     fn set_current(&mut self, segment: Arc<Segment>) {
         *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(segment.clone());
         self.current = Some(segment);
-    }
-
-    /// Waits for a recorder of its own process to record all, or does it when there is none.
-    fn drain_external(&self) -> Result<()> {
-        let since = Instant::now();
-        loop {
-            match Follower::open(Live { paths: self.paths.clone(), meta: self.meta }, self.options.sync, 1) {
-                Ok(mut follower) => {
-                    while follower.position < self.end || follower.step()? {
-                        follower.step()?;
-                    }
-                    return follower.sync();
-                }
-                Err(Error::Locked { .. })
-                    if crate::follow::load_durable(&self.paths)?.position >= self.end =>
-                {
-                    return Ok(());
-                }
-                Err(Error::Locked { .. }) if since.elapsed() >= self.options.recorder_wait => {
-                    return Err(Error::RecorderBehind { recorded: self.recorded(), wanted: self.end() });
-                }
-                Err(Error::Locked { .. }) => std::thread::sleep(IDLE),
-                Err(e) => return Err(e),
-            }
-        }
     }
 
     fn stop_keeper(&mut self) {

@@ -1,0 +1,303 @@
+//! What survives power loss: the file that says so, the words that tell it, and waiting for it.
+//!
+//! ```text
+//!  committed ── survives the death of any process ──▶ the header word is stored; a reader sees it
+//!  durable ──── survives power loss ────────────────▶ DIR/durable names a position behind it
+//!
+//!  waiter ──ask: word 3──▶ follower ── flush files ─▶ flush DIR/durable ─▶ word 2 ──▶ all waiters
+//! ```
+//!
+//! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait. What
+//! a flush that failed means is told in `docs/formats-tape.md`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use unitape_model::Position;
+use unitape_ring::{Wait, Waiter};
+
+use crate::error::{At, Error, Result};
+use crate::follow::end_of;
+use crate::layout::{FORMAT_VERSION, PLACE_MAX, Paths, read_small, segment_path};
+use crate::live::Live;
+use crate::run::{State, holder};
+use crate::sys;
+use crate::writer::Writer;
+
+/// Why the durable position stands still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurabilityFailure {
+    /// The system's number of the error.
+    pub errno: i32,
+    /// The file whose flush failed.
+    pub path: PathBuf,
+    /// Nothing more becomes durable until the tape is opened anew; otherwise the recorder is writing it again.
+    pub lasting: bool,
+}
+
+/// The durable position of a tape, as any process may ask for it and wait for it.
+#[derive(Debug)]
+pub struct Durability {
+    live: Live,
+    state: Option<State>,
+}
+
+impl Durability {
+    /// Of the tape in `dir`.
+    ///
+    /// # Errors
+    /// Not a tape, or a foreign version.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let live = Live::open(dir)?;
+        Ok(Self { live, state: None })
+    }
+
+    /// Everything before this position survives power loss. A look into shared memory while the tape is in use.
+    ///
+    /// # Errors
+    /// Damage of the file that says so.
+    pub fn position(&mut self) -> Result<Position> {
+        // A page that may not be written cannot be mapped; the file can be read.
+        let told = self.page().ok().flatten().map_or(0, State::durable);
+        // Of a tape in use nobody has told yet, or it is not in use.
+        let position = if told > 0 { told } else { load_durable(&self.live.paths)?.position };
+        Ok(Position(position))
+    }
+
+    /// Why it stands still, if a flush has failed and was not made good.
+    pub fn failure(&mut self) -> Result<Option<DurabilityFailure>> {
+        let paths = self.live.paths.clone();
+        Ok(self.page()?.and_then(|state| state.failure(&paths)))
+    }
+
+    /// Flushes that have failed since the tape was opened for writing after a clean close.
+    pub fn failures(&mut self) -> Result<u64> {
+        Ok(self.page()?.map_or(0, State::failures))
+    }
+
+    /// Asks for everything before `position` to be made durable, and waits for it.
+    ///
+    /// `known` is a position up to which the caller knows the tape to reach.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`] after `timeout`, [`Error::DurabilityFailed`], [`Error::BeyondEnd`],
+    /// [`Error::NoRecorder`], or damage met on the way to the tape's end.
+    pub fn wait(&mut self, position: Position, known: Position, timeout: Duration) -> Result<()> {
+        let since = Instant::now();
+        let mut known = known.0;
+        loop {
+            if self.position()? >= position {
+                return Ok(());
+            }
+            let paths = self.live.paths.clone();
+            known = known.max(self.page()?.map_or(0, |state| state.recorded_now()));
+            if position.0 > known {
+                known = end_of(&self.live, known.max(load_durable(&paths)?.position))?;
+                if position.0 > known {
+                    return Err(Error::BeyondEnd { position, end: Position(known) });
+                }
+            }
+            let Some(state) = self.page()? else {
+                return Err(Error::NoRecorder { path: paths.dir, durable: self.position()? });
+            };
+            let left = timeout.saturating_sub(since.elapsed());
+            if wait_on(&paths, state, position, left, &|| {})? {
+                return Ok(());
+            }
+            self.state = None;
+        }
+    }
+
+    fn page(&mut self) -> Result<Option<&State>> {
+        if self.state.as_ref().is_some_and(State::is_retired) {
+            self.state = None;
+        }
+        if self.state.is_none() {
+            self.state = State::attach(&self.live.paths)?.filter(|state| !state.is_retired());
+        }
+        Ok(self.state.as_ref())
+    }
+}
+
+impl Writer {
+    /// Everything before this position survives power loss.
+    pub fn durable(&self) -> Position {
+        Position(self.state.durable())
+    }
+
+    /// Why the durable position stands still, if a flush has failed and was not made good.
+    pub fn durability_failure(&self) -> Option<DurabilityFailure> {
+        self.state.failure(&self.paths)
+    }
+
+    /// Asks for everything before `position` to be made durable, and waits for it. All who wait share one flush.
+    ///
+    /// # Errors
+    /// As [`crate::Durability::wait`]; a claim that is still out keeps what is behind it from becoming durable.
+    pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<()> {
+        if position > self.end() {
+            return Err(Error::BeyondEnd { position, end: self.end() });
+        }
+        let nudge = || {
+            if let Some(recorder) = &self.recorder {
+                recorder.wake();
+            }
+        };
+        if wait_on(&self.paths, &self.state, position, timeout, &nudge)? {
+            return Ok(());
+        }
+        // The page goes with a clean close only, which takes the writer.
+        Err(Error::NoRecorder { path: self.paths.dir.clone(), durable: self.durable() })
+    }
+}
+
+/// Asks and waits on one page; false when the page is no longer used.
+pub(crate) fn wait_on(
+    paths: &Paths,
+    state: &State,
+    position: Position,
+    timeout: Duration,
+    nudge: &dyn Fn(),
+) -> Result<bool> {
+    let since = Instant::now();
+    let mut waiter = Waiter::new(Wait::Balanced);
+    let (mut look_next, mut absent) = (LOOK, 0);
+    if state.durable() < position.0 {
+        state.ask(position.0);
+        nudge();
+    }
+    loop {
+        if state.durable() >= position.0 {
+            return Ok(true);
+        }
+        if let Some(failure) = state.failure(paths).filter(|f| f.lasting) {
+            return Err(failure.error(state.durable()));
+        }
+        waiter.wait();
+        let waited = since.elapsed();
+        if waited >= timeout {
+            let durable = Position(state.durable());
+            return Err(match state.failure(paths) {
+                Some(failure) => failure.error(durable.0),
+                None => Error::NotDurable { wanted: position, durable },
+            });
+        }
+        if waited >= look_next {
+            look_next = waited + LOOK;
+            // Once more: who cleans up after a death forgets what was asked before.
+            state.ask(position.0);
+            nudge();
+            if state.is_retired() {
+                return Ok(false);
+            }
+            // One that dies is often started anew at once.
+            absent = if holder(&paths.recorder_lock()).is_some() { 0 } else { absent + 1 };
+            if absent >= 3 {
+                let durable = Position(state.durable());
+                return Err(Error::NoRecorder { path: paths.dir.clone(), durable });
+            }
+        }
+    }
+}
+
+/// Time between two looks whether there is still somebody who can flush.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl DurabilityFailure {
+    pub(crate) fn error(&self, durable: u64) -> Error {
+        Error::DurabilityFailed {
+            path: self.path.clone(),
+            durable: Position(durable),
+            source: std::io::Error::from_raw_os_error(self.errno),
+            what: if self.lasting {
+                "appending and reading go on; open the tape anew when the disk is mended, to have the rest checked \
+                 and written again"
+            } else {
+                "the recorder writes the rest again"
+            },
+        }
+    }
+}
+
+/// The file of a tape whose flush failed, as it is told in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    Segment(u64),
+    Checksums(u64),
+    Directory,
+    Definitions,
+    Durable,
+}
+
+impl Flushed {
+    pub fn word(self) -> u64 {
+        match self {
+            Self::Segment(index) => 1 << 56 | index,
+            Self::Checksums(index) => 2 << 56 | index,
+            Self::Directory => 3 << 56,
+            Self::Definitions => 4 << 56,
+            Self::Durable => 5 << 56,
+        }
+    }
+
+    /// The path of what a word names.
+    pub fn path_of(word: u64, paths: &Paths) -> PathBuf {
+        let index = word & ((1 << 56) - 1);
+        match word >> 56 {
+            1 => segment_path(&paths.segments(), index),
+            2 => paths.crc(index),
+            3 => paths.segments(),
+            4 => paths.definitions(),
+            _ => paths.durable(),
+        }
+    }
+}
+
+/// How far the tape survives power loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Durable {
+    pub position: u64,
+    pub definitions_bytes: u64,
+}
+
+const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
+
+/// Reads the durable position; zero where there is none yet.
+pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
+    let path = paths.durable();
+    let text = match read_small(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Durable::default()),
+        other => other.at("read", &path)?,
+    };
+    let sound = text.len() == 64
+        && text[..8] == *DURABLE_MAGIC
+        && text[60..] == crc32c::crc32c(&text[..60]).to_le_bytes();
+    if !sound {
+        return Err(Error::damage(&path, 0, "the durable position does not match its checksum"));
+    }
+    let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
+    if word(8) != FORMAT_VERSION {
+        return Err(Error::ForeignVersion { path, found: word(8), known: FORMAT_VERSION });
+    }
+    if word(16) > PLACE_MAX || !word(16).is_multiple_of(unitape_model::LINE as u64) {
+        return Err(Error::damage(&path, 16, "the durable position is none"));
+    }
+    Ok(Durable { position: word(16), definitions_bytes: word(24) })
+}
+
+/// Writes the durable position and flushes it. Written whole each time, so a flush after one that failed is no
+/// lie.
+pub(crate) fn store_durable(paths: &Paths, durable: &Durable) -> Result<()> {
+    let mut text = [0u8; 64];
+    text[..8].copy_from_slice(DURABLE_MAGIC);
+    text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    text[16..24].copy_from_slice(&durable.position.to_le_bytes());
+    text[24..32].copy_from_slice(&durable.definitions_bytes.to_le_bytes());
+    let crc = crc32c::crc32c(&text[..60]);
+    text[60..].copy_from_slice(&crc.to_le_bytes());
+    let path = paths.durable();
+    // In place: 64 bytes lie in one sector, and the name must not move for it.
+    let file = sys::open_or_make(&path).at("open", &path)?;
+    sys::write_at(&file, &text, 0).at("write", &path)?;
+    sys::sync_data(&file).at("flush", &path)
+}

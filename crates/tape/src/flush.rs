@@ -1,0 +1,260 @@
+//! The follower's flushes: which files are written and not yet on the disk, and what becomes of a flush that
+//! fails.
+//!
+//! ```text
+//!  durable                    position
+//!    ▼                           ▼
+//!  ──┤ files held open, oldest … ├──▶    all flushed: durable := position
+//!                                        one failed:  hot segments there? ─▶ go back, write them into new files
+//!                                                     else ─▶ lost, until the tape is opened anew
+//! ```
+//!
+//! After a flush that failed the kernel takes the pages for clean: the next flush of the same file would succeed
+//! and say nothing. So the durable position never goes over bytes whose flush failed, unless they were written
+//! again. Each file stays open from before the follower is done with it until it is flushed, because the kernel
+//! tells an error of its own write-back to open files only.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::Sync;
+use crate::durable::{DurabilityFailure, Durable, Flushed, load_durable, store_durable};
+use crate::error::{At, Error, Result};
+use crate::follow::{Follower, IDLE};
+use crate::layout::{Paths, list_segments, sync_dir};
+use crate::live::Live;
+use crate::run::State;
+use crate::sys;
+use crate::writer::Writer;
+
+/// Files that may be open and not flushed; more, and they are flushed sooner than they would be.
+const OPEN_MAX: usize = 128;
+
+/// Committed bytes that a follower which cannot catch up gathers before it flushes for those who wait.
+const GROUP_BYTES: u64 = 8 << 20;
+
+/// Flushes in a row that fail before the writer is told, while the recorder can still make it good.
+const PATIENCE: u32 = 3;
+
+/// What is to be flushed, and how that went.
+#[derive(Debug)]
+pub(crate) struct Flush {
+    pub durable: Durable,
+    last: Instant,
+    open: Vec<(Flushed, File)>,
+    /// Copies of segments before this position are made anew, because a flush of theirs has failed.
+    pub suspect: u64,
+    /// Nothing more becomes durable.
+    lost: Option<DurabilityFailure>,
+    in_a_row: u32,
+    /// The tape's directory has the names of all its files on the disk.
+    names: bool,
+}
+
+impl Flush {
+    pub fn new(durable: Durable) -> Self {
+        let last = Instant::now();
+        Self { durable, last, open: Vec::new(), suspect: 0, lost: None, in_a_row: 0, names: false }
+    }
+
+    /// Takes over what another recorder left behind: one that died, or whose flush had failed.
+    /// True if everything up to the tape's `end` is to be written again.
+    pub fn take_over(&mut self, paths: &Paths, state: &State, died: bool, end: u64) -> Result<bool> {
+        let failure = state.failure(paths);
+        let again = failure.as_ref().is_some_and(|f| !f.lasting);
+        if again {
+            self.suspect = end;
+        } else {
+            self.lost = failure;
+        }
+        if died || again {
+            // It may have died between writing and flushing it.
+            store_durable(paths, &self.durable)?;
+        }
+        state.set_durable(self.durable.position);
+        Ok(again)
+    }
+
+    /// Holds a file open until it is flushed.
+    pub fn hold(&mut self, what: Flushed, file: &File, path: &Path) -> Result<()> {
+        if self.is_lost() {
+            return Ok(());
+        }
+        let file = file.try_clone().at("hold open", path)?;
+        self.open.retain(|(held, _)| *held != what);
+        self.open.push((what, file));
+        Ok(())
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.open.len() >= OPEN_MAX
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    fn files(&self, paths: &Paths) -> std::result::Result<(), (Flushed, Error)> {
+        for (what, file) in &self.open {
+            let path = Flushed::path_of(what.word(), paths);
+            sys::sync_data(file).at("flush", &path).map_err(|e| (*what, e))?;
+        }
+        sync_dir(&paths.segments()).map_err(|e| (Flushed::Directory, e))
+    }
+}
+
+impl Follower {
+    /// Flushes if the policy says so, or somebody waits for it.
+    pub fn sync_if_due(&mut self) -> Result<()> {
+        let behind = self.position.saturating_sub(self.flush.durable.position);
+        if behind == 0 || self.flush.is_lost() {
+            return Ok(());
+        }
+        let due = match self.sync {
+            Sync::Every { bytes, interval } => behind >= bytes || self.flush.last.elapsed() >= interval,
+            Sync::OnClose => false,
+        };
+        let wanted = self.state.wanted();
+        let asked = wanted > self.flush.durable.position
+            && (self.position >= wanted || self.caught_up || behind >= GROUP_BYTES);
+        if due || asked { self.sync() } else { Ok(()) }
+    }
+
+    /// Flushes everything followed to the disk and advances the durable position.
+    ///
+    /// # Errors
+    /// A flush that failed: nothing more is durable than before, and the error says what becomes of it.
+    pub fn sync(&mut self) -> Result<()> {
+        if let Some(lost) = &self.flush.lost {
+            return Err(lost.error(self.flush.durable.position));
+        }
+        if self.position < self.flush.durable.position {
+            return Ok(());
+        }
+        self.sums.store(true)?;
+        self.definitions.flush()?;
+        let paths = self.live.paths.clone();
+        let flushed = self.flush.files(&paths);
+        let flushed = flushed.and_then(|()| self.definitions.sync().map_err(|e| (Flushed::Definitions, e)));
+        if let Err((what, error)) = flushed {
+            return Err(self.failed(what, error)?);
+        }
+        let durable = Durable { position: self.position, definitions_bytes: self.definitions.length };
+        let stored = store_durable(&paths, &durable).and_then(|()| match self.flush.names {
+            true => Ok(()),
+            // Once: it was made, or made by somebody who died before this.
+            false => sync_dir(&paths.dir),
+        });
+        if let Err(error) = stored {
+            // The files are on the disk; only the word that says so is written once more.
+            let errno = errno_of(&error);
+            self.state.fail(errno, Flushed::Durable, false);
+            return Err(error);
+        }
+        self.flush.names = true;
+        self.flush.durable = durable;
+        self.flush.in_a_row = 0;
+        if self.position >= self.flush.suspect {
+            self.flush.suspect = 0;
+            self.state.mended();
+        }
+        self.state.set_durable(self.position);
+        let size = self.live.meta.segment_bytes;
+        let live = self.position / size;
+        self.flush.open.retain(|(what, _)| match what {
+            Flushed::Segment(index) | Flushed::Checksums(index) => *index >= live,
+            _ => false,
+        });
+        self.flush.last = Instant::now();
+        Ok(())
+    }
+
+    /// Flushes at the end of all; tries again where the failed range can be written again.
+    pub fn sync_last(&mut self) -> Result<()> {
+        let end = self.position;
+        for _ in 0..PATIENCE {
+            match self.sync() {
+                Err(Error::DurabilityFailed { .. }) if !self.flush.is_lost() => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    while self.position < end && self.step()? {}
+                }
+                other => return other,
+            }
+        }
+        self.sync()
+    }
+
+    /// Whether an error is one that the recorder makes good by itself, for now.
+    pub fn is_mending(&self, error: &Error) -> bool {
+        matches!(error, Error::DurabilityFailed { .. })
+            && !self.flush.is_lost()
+            && !self.flush.in_a_row.is_multiple_of(PATIENCE)
+    }
+
+    /// Goes back to the durable position where the hot segments have all since, or gives durability up.
+    fn failed(&mut self, what: Flushed, error: Error) -> Result<Error> {
+        let errno = errno_of(&error);
+        let size = self.live.meta.segment_bytes;
+        let first = self.flush.durable.position / size;
+        let hot = match self.live.paths.hot_place() {
+            Some(place) => list_segments(&place)?,
+            None => Vec::new(),
+        };
+        let again = (first..self.position.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
+        let path = Flushed::path_of(what.word(), &self.live.paths);
+        let failure = DurabilityFailure { errno, path, lasting: !again };
+        self.flush.open.clear();
+        self.state.fail(errno, what, !again);
+        let error = failure.error(self.flush.durable.position);
+        if again {
+            self.flush.in_a_row += 1;
+            self.flush.suspect = self.flush.suspect.max(self.position);
+            self.definitions.rewind(self.flush.durable.definitions_bytes, self.flush.durable.position);
+            self.go_back(first * size);
+        } else {
+            self.flush.lost = Some(failure);
+        }
+        Ok(error)
+    }
+}
+
+impl Writer {
+    /// Waits for a recorder of its own process to record all, or does it when there is none.
+    pub(crate) fn drain_external(&self) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            match Follower::open(Live { paths: self.paths.clone(), meta: self.meta }, self.options.sync, 1) {
+                Ok(mut follower) => {
+                    while follower.position < self.end().0 || follower.step()? {
+                        follower.step()?;
+                    }
+                    return follower.sync_last();
+                }
+                Err(Error::Locked { .. }) if load_durable(&self.paths)?.position >= self.end().0 => {
+                    return Ok(());
+                }
+                Err(Error::Locked { .. }) if since.elapsed() >= self.options.recorder_wait => {
+                    if let Some(failure) = self.durability_failure() {
+                        return Err(failure.error(self.state.durable()));
+                    }
+                    return Err(Error::RecorderBehind { recorded: self.recorded(), wanted: self.end() });
+                }
+                Err(Error::Locked { .. }) => std::thread::sleep(IDLE),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+/// The durable position as its file has it, to begin with.
+pub(crate) fn begin(paths: &Paths) -> Result<Flush> {
+    Ok(Flush::new(load_durable(paths)?))
+}
+
+fn errno_of(error: &Error) -> i32 {
+    match error {
+        Error::Io { source, .. } | Error::DiskFull { source, .. } => source.raw_os_error().unwrap_or(0),
+        _ => 0,
+    }
+}
