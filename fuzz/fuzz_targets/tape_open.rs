@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use unitape_model::{Header, LINE, Position, flags};
-use unitape_tape::{Definitions, Options, Reader, Start, TapeId, Writer, info, retain, verify};
+use unitape_model::{Header, LINE, flags};
+use unitape_tape::{
+    Definitions, Options, Reader, Removal, Retention, Start, TapeId, Writer, info, keeping, retain, verify,
+};
 
 const ID: TapeId = TapeId(0xf022);
 const SEGMENT_BYTES: u64 = 4096;
@@ -39,7 +41,9 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(mut log) = Definitions::open(dir.path()) {
         while let Ok(Some(_)) = log.next() {}
     }
-    let _ = retain(dir.path(), Position(2 * SEGMENT_BYTES));
+    let limits = Retention { bytes: Some(2 * SEGMENT_BYTES), ..Retention::default() };
+    let _ = retain(dir.path(), &limits, &Removal::default(), false);
+    let _ = keeping(dir.path());
     // A changed size of segments is a wish for that much room on the disk, which is granted.
     let text = fs::read_to_string(dir.path().join("tape.toml")).unwrap_or_default();
     if text.contains("segment_bytes = 4096\n") {

@@ -180,7 +180,9 @@ fn what_retention_took_is_told_as_a_gap() {
     let dir = tempfile::tempdir().unwrap();
     let path = tape(dir.path(), "tape", 35, 1, 6_000);
     let whole = seen_on_tape(&path);
-    unitape_tape::retain(&path, Position(300 << 10)).unwrap();
+    let end = unitape_tape::info(&path).unwrap().end.0;
+    let limits = unitape_tape::Retention { bytes: Some(end - (300 << 10)), ..Default::default() };
+    unitape_tape::retain(&path, &limits, &unitape_tape::Removal::default(), false).unwrap();
     let store = dir.path().join("store");
     let Sealed { gap, rows, .. } = seal(&path, &store, &SealOptions::default()).unwrap();
     let first = Position(256 << 10);

@@ -139,12 +139,32 @@ pub enum Error {
         end: Position,
     },
     /// The position was dropped by retention.
-    #[error("retained away: position {position} is gone, the oldest on the tape is {oldest}")]
+    ///
+    /// A reader goes on with [`crate::Reader::skip_to_oldest`], which tells what was lost.
+    #[error(
+        "retained away: position {position} is gone, the oldest on the tape is {oldest}; read on from there"
+    )]
     Retained {
         /// Position asked for.
         position: Position,
         /// Oldest position there is.
         oldest: Position,
+    },
+    /// Retention could not remove what its limits say.
+    #[error("not removed: {}: {what}; nothing was removed", path.display())]
+    NotRemoved {
+        /// The tape.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+    /// The clock is behind what the tape knows.
+    #[error("clock: {} was finished {ahead_s} s from now; set the clock, or retain by bytes", path.display())]
+    Clock {
+        /// The file that says so.
+        path: PathBuf,
+        /// By so many seconds.
+        ahead_s: i64,
     },
     /// No committed frame starts at the position.
     #[error("no frame: nothing committed starts at position {0}")]

@@ -25,6 +25,7 @@ use crate::follow::{Follower, IDLE};
 use crate::layout::{Paths, list_segments, sync_dir};
 use crate::live::Live;
 use crate::run::State;
+use crate::seal::seal;
 use crate::sys;
 use crate::writer::Writer;
 
@@ -153,6 +154,7 @@ impl Follower {
             return Err(error);
         }
         self.flush.names = true;
+        let before = self.flush.durable.position;
         self.flush.durable = durable;
         self.flush.in_a_row = 0;
         if self.position >= self.flush.suspect {
@@ -162,6 +164,7 @@ impl Follower {
         self.state.set_durable(self.position);
         let size = self.live.meta.segment_bytes;
         let live = self.position / size;
+        seal(&paths, before / size, live)?;
         self.flush.open.retain(|(what, _)| match what {
             Flushed::Segment(index) | Flushed::Checksums(index) => *index >= live,
             _ => false,

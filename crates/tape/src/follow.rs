@@ -8,7 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
@@ -19,7 +19,10 @@ use crate::flush::{self, Flush};
 use crate::layout::{Meta, Paths, SegmentHeader, list_segments, remove, segment_path};
 use crate::live::Live;
 use crate::map::{Seen, Segment};
+use crate::retention::Removal;
+use crate::retire::Caretaker;
 use crate::run::{Lock, State};
+use crate::seal::{seal, unseal};
 use crate::{DEFINITION_KINDS, Sync, sys};
 
 /// Runs the recorder of a hot tape as a process of its own, until `stop` is set and all is recorded.
@@ -28,15 +31,16 @@ use crate::{DEFINITION_KINDS, Sync, sys};
 ///
 /// # Errors
 /// The lock, the disk, or damage. What is recorded stays.
-pub fn record(dir: &Path, sync: Sync, stop: &AtomicBool) -> Result<()> {
+pub fn record(dir: &Path, sync: Sync, removal: Removal, stop: &AtomicBool) -> Result<()> {
     let live = Live::open(dir)?;
     sys::make_dir(&live.paths.run()).at("make", &live.paths.run())?;
     let mut follower = Follower::open(live, sync, 2)?;
+    follower.removal(removal);
     let mut quiet = 0u32;
     loop {
         // Relaxed: a wish, nothing is read under it.
         let stopping = stop.load(Ordering::Relaxed);
-        let moved = match follower.step().and_then(|moved| follower.sync_if_due().map(|()| moved)) {
+        let moved = match follower.step().and_then(|moved| follower.housekeep().map(|()| moved)) {
             Err(e) if follower.is_mending(&e) => {
                 std::thread::sleep(MENDING);
                 continue;
@@ -46,7 +50,7 @@ pub fn record(dir: &Path, sync: Sync, stop: &AtomicBool) -> Result<()> {
         quiet = if moved { 0 } else { quiet.saturating_add(1) };
         if !moved {
             if stopping {
-                return follower.sync_last();
+                return follower.finish();
             }
             // A writer that closes waits for this, whatever the policy.
             if quiet == 32 && follower.position > follower.flush.durable.position {
@@ -81,6 +85,7 @@ pub(crate) struct Follower {
     pub(crate) flush: Flush,
     /// The last step ended where nothing more was committed.
     pub(crate) caught_up: bool,
+    caretaker: Caretaker,
     idle: u32,
     _lock: Lock,
 }
@@ -122,6 +127,10 @@ impl Follower {
         if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
             definitions.rewind(durable.definitions_bytes, durable.position);
         }
+        let oldest = live.indices()?.first().copied().unwrap_or(0).saturating_mul(size);
+        state.announce(oldest, oldest);
+        // Those of a recorder that died in between, or that did not seal.
+        seal(&live.paths, oldest / size, durable.position / size)?;
         let sums = Sums::new(&live.meta);
         Ok(Self {
             position: from * size,
@@ -135,6 +144,7 @@ impl Follower {
             state,
             flush,
             caught_up: false,
+            caretaker: Caretaker::default(),
             idle: 0,
             _lock: lock,
         })
@@ -226,6 +236,34 @@ impl Follower {
         Ok(true)
     }
 
+    /// Says by which clock segments are finished and removed, and who is told before.
+    pub fn removal(&mut self, removal: Removal) {
+        self.caretaker = Caretaker::new(removal);
+    }
+
+    /// What is to be done from time to time: flushes when that is due, removes what retention says.
+    pub fn housekeep(&mut self) -> Result<()> {
+        self.sync_if_due()?;
+        let Some(keep) = self.caretaker.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
+        // Recovery begins at the durable position, and the dictionary log must have what goes.
+        if self.flush.durable.position < keep * self.live.meta.segment_bytes {
+            if self.flush.is_lost() {
+                return Ok(());
+            }
+            self.sync()?;
+        }
+        self.caretaker.remove(&self.live, &self.state, keep);
+        Ok(())
+    }
+
+    /// The last flush and the last pass, when there is nothing more to follow.
+    pub fn finish(&mut self) -> Result<()> {
+        self.sync_last()?;
+        self.housekeep()?;
+        self.caretaker.end(&self.live);
+        Ok(())
+    }
+
     /// Begins again at the segment base `position`, because what was written from there on is not to be trusted.
     pub fn go_back(&mut self, position: u64) {
         self.source = None;
@@ -265,6 +303,7 @@ impl Follower {
         self.copy = if source.path == path {
             None
         } else {
+            unseal(&path)?;
             let found = match header.index * self.live.meta.segment_bytes < self.flush.suspect {
                 // What is in the file may not be what is on the disk. It gets a new one, on other blocks.
                 true => None,
@@ -301,6 +340,9 @@ impl Follower {
         let index = self.sums.index;
         self.sums.fill();
         self.sums.store(true)?;
+        let time = self.caretaker.time();
+        self.sums.date(time)?;
+        self.caretaker.finish(index, time);
         self.source = None;
         if let Some(copy) = self.copy.take() {
             sys::begin_write_back(&copy.segment.file);
@@ -322,24 +364,8 @@ impl Follower {
                 remove(&segment_path(&hot, old))?;
             }
         }
-        if let Some(bytes) = self.state.retain_bytes() {
-            let keep_from = self.position.saturating_sub(bytes) / self.live.meta.segment_bytes;
-            self.definitions.sync()?;
-            drop_segments(&self.live.paths, keep_from)?;
-        }
         Ok(())
     }
-}
-
-/// Removes the segments before `index` from the disk; the one file after the other, oldest first.
-pub(crate) fn drop_segments(paths: &Paths, index: u64) -> Result<u64> {
-    let mut removed = 0;
-    for old in list_segments(&paths.segments())?.into_iter().filter(|&i| i < index) {
-        remove(&segment_path(&paths.segments(), old))?;
-        remove(&paths.crc(old))?;
-        removed += 1;
-    }
-    Ok(removed)
 }
 
 /// Data offset up to which frames are committed in `segment`, without a pad at the end.
@@ -403,6 +429,7 @@ impl Sums {
 
     fn begin(&mut self, paths: &Paths, index: u64) -> Result<()> {
         let path = paths.crc(index);
+        unseal(&path)?;
         let file = sys::open(&path, OpenOptions::new().write(true).create(true).truncate(true));
         let file = file.at("create", &path)?;
         self.file = Some((file, path));
@@ -410,6 +437,12 @@ impl Sums {
         (self.added, self.running, self.written) = (0, 0, 0);
         self.pending.clear();
         Ok(())
+    }
+
+    /// Dates the file, which says when the segment was finished.
+    fn date(&self, time: SystemTime) -> Result<()> {
+        let Some((file, path)) = &self.file else { return Ok(()) };
+        sys::set_modified(file, time).at("date", path)
     }
 
     fn add(&mut self, mut bytes: &[u8]) {

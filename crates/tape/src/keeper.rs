@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::follow::{Follower, IDLE, MENDING};
 use crate::layout::{Meta, SegmentHeader, remove};
 use crate::map::Segment;
+use crate::run::State;
 use crate::writer::Core;
 
 /// Segments that wait for the writer, made ahead.
@@ -27,6 +28,8 @@ pub(crate) struct Keeper {
 /// What the keeper works with.
 pub(crate) struct Task {
     pub core: Arc<Core>,
+    /// Where the end is published for readers.
+    pub state: State,
     pub meta: Meta,
     /// Where prepared segments are made; on the file system they will stay on.
     pub place: PathBuf,
@@ -73,7 +76,7 @@ impl Task {
         let mut ahead = self.prefault_bytes;
         let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
         while !self.core.stop_keeper.load(Ordering::Relaxed) {
-            let end = self.core.end.load(Ordering::Relaxed);
+            let end = self.publish_end();
             next = next.max(end / self.meta.segment_bytes + 1);
             if waiting.is_none() {
                 let path = self.place.join(format!("prepared-{next:016x}"));
@@ -114,10 +117,19 @@ impl Task {
             }
             std::thread::park_timeout(Duration::from_micros(500));
         }
+        self.publish_end();
         if let Some(segment) = waiting {
             // Left behind it would be removed by the next open.
             let _ = remove(&segment.path);
         }
+    }
+
+    /// Tells readers where the tape ends, which so costs the writer nothing.
+    fn publish_end(&self) -> u64 {
+        let ordinal = self.core.ordinal.load(Ordering::Relaxed);
+        let end = self.core.end.load(Ordering::Relaxed);
+        self.state.set_end(end, ordinal);
+        end
     }
 }
 
@@ -165,7 +177,7 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
             return Ok(());
         }
         let before = follower.position;
-        let moved = follower.step().and_then(|moved| follower.sync_if_due().map(|()| moved));
+        let moved = follower.step().and_then(|moved| follower.housekeep().map(|()| moved));
         match moved {
             Err(e) if follower.is_mending(&e) => std::thread::park_timeout(MENDING),
             Err(e) if drain => return Err(e),
@@ -174,7 +186,7 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
                 std::thread::park_timeout(Duration::from_millis(50));
             }
             Ok(false) if drain && follower.position >= core.end.load(Ordering::Relaxed) => {
-                return follower.sync_last();
+                return follower.finish();
             }
             Ok(true) if drain || follower.position.saturating_sub(before) >= FAR_BEHIND => {}
             Ok(_) => std::thread::park_timeout(IDLE),

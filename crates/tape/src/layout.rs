@@ -159,6 +159,9 @@ impl Paths {
     pub fn writer_lock(&self) -> PathBuf {
         self.dir.join("run/writer.lock")
     }
+    pub fn retention(&self) -> PathBuf {
+        self.dir.join("run/retention")
+    }
     pub fn recorder_lock(&self) -> PathBuf {
         self.dir.join("run/recorder.lock")
     }

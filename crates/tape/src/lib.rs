@@ -37,6 +37,7 @@
 //! (`unitape-feed`), or carry the tape to another host (`unitape-link`). There is one writer per tape.
 
 mod claim;
+mod clock;
 mod definitions;
 mod durable;
 mod error;
@@ -45,33 +46,45 @@ pub mod faults;
 mod flush;
 mod follow;
 mod keeper;
+mod keeping;
+mod lag;
 mod layout;
 mod live;
 mod lockfree;
 mod map;
 pub mod measure;
+mod page;
 mod publish;
 mod reader;
 mod recover;
+mod retention;
+mod retire;
+mod ruler;
 mod run;
+mod seal;
 mod subscribe;
 mod sys;
 mod verify;
 mod writer;
 
 pub use claim::Claim;
+pub use clock::{Clock, Now};
 pub use definitions::Definitions;
 pub use durable::{Durability, DurabilityFailure};
 pub use error::{Error, Result};
 pub use follow::record;
+pub use keeping::{CursorStanding, Keeping, keeping};
+pub use lag::{Lag, Skipped};
 pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId};
 pub use publish::{Batch, Draft, Publication};
 pub use reader::{Frame, Reader, Run, Start};
 pub use recover::Recovery;
+pub use retention::{BeforeRemoval, Removal, Retention};
+pub use retire::{Removed, retain};
 pub use run::Cursor;
 pub use subscribe::Subscription;
 pub use unitape_ring::{Wait, Waiter};
-pub use verify::{Info, Problem, Report, Standing, info, retain, standing, verify};
+pub use verify::{Info, Problem, Report, Standing, info, standing, verify};
 pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
 
 /// The lock-free core, for the loom tests.

@@ -8,6 +8,7 @@ use unitape_ring::Wait;
 
 use crate::durable::{Durability, load_durable};
 use crate::error::{Error, Result};
+use crate::lag::Skipped;
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::run::State;
@@ -57,7 +58,7 @@ pub struct Run<'a> {
 /// A reader of a tape, in the writer's process or in another; never slows the writer.
 #[derive(Debug)]
 pub struct Reader {
-    live: Live,
+    pub(crate) live: Live,
     segment: Option<Segment>,
     aside: Option<Segment>,
     /// Data offset in `segment`.
@@ -67,6 +68,11 @@ pub struct Reader {
     ordinal: u64,
     idle: u32,
     durability: Option<Durability>,
+    /// The page on which the tape's end and what is about to go are told.
+    pub(crate) page: Option<State>,
+    /// End and ordinal of a tape that is closed.
+    pub(crate) ended: Option<(u64, u64)>,
+    pub(crate) skipped: Skipped,
 }
 
 impl Reader {
@@ -76,9 +82,19 @@ impl Reader {
     /// Not a tape, a foreign version, damage on the way to `start`, or a position that is gone or no frame's.
     pub fn open(dir: &Path, start: Start) -> Result<Self> {
         let live = Live::open(dir)?;
-        let (at, position, ordinal, idle) = (0, 0, 0, 0);
-        let (segment, aside, durability) = (None, None, None);
-        let mut reader = Self { live, segment, aside, at, position, ordinal, idle, durability };
+        let mut reader = Self {
+            live,
+            segment: None,
+            aside: None,
+            at: 0,
+            position: 0,
+            ordinal: 0,
+            idle: 0,
+            durability: None,
+            page: None,
+            ended: None,
+            skipped: Skipped::default(),
+        };
         match start {
             Start::Oldest => {
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
@@ -163,6 +179,10 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn wait_as(&mut self, wait: Wait, timeout: Duration) -> Result<bool> {
+        if self.ready()? {
+            return Ok(true);
+        }
+        self.look_for_page();
         let mut patience = Patience::new(wait, timeout);
         loop {
             if self.ready()? {
@@ -322,6 +342,7 @@ impl Reader {
                 self.at = self.position - segment.base;
                 self.segment = Some(segment);
                 self.idle = 0;
+                self.look_for_page();
                 Ok(true)
             }
             None => {
@@ -332,12 +353,13 @@ impl Reader {
     }
 
     /// Stands at the start of segment `index`, or at the position where it will be.
-    fn begin_at(&mut self, index: u64) -> Result<bool> {
+    pub(crate) fn begin_at(&mut self, index: u64) -> Result<bool> {
         self.position = index.saturating_mul(self.live.meta.segment_bytes);
         self.at = 0;
         self.idle = 0;
         let found = self.live.segment(index)?;
         let there = found.is_some();
+        self.look_for_page();
         self.segment = found.map(|(segment, first_ordinal)| {
             self.ordinal = first_ordinal;
             segment

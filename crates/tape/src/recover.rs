@@ -20,6 +20,7 @@ use crate::layout::{
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::run::{Lock, State, boot_id, field, write_whole};
+use crate::seal::unseal;
 use crate::sys;
 use crate::writer::{Backing, Options, Sync};
 
@@ -56,6 +57,7 @@ pub(crate) struct Opened {
 
 pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> {
     check_segment_bytes(options.segment_bytes)?;
+    options.retention.check()?;
     sys::make_dir(dir).at("make", dir)?;
     let paths = Paths { dir: dir.into() };
     let created = !dir.join("tape.toml").exists();
@@ -89,7 +91,7 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     if rebooted {
         state.reset();
     }
-    state.set_retain_bytes(options.retain_bytes);
+    state.set_retention(&options.retention);
     remove_unfinished(&paths.run())?;
     if let Some(hot) = paths.hot_place() {
         remove_unfinished(&hot)?;
@@ -306,7 +308,10 @@ fn truncate(live: &Live, end: &End) -> Result<()> {
             if index > last {
                 remove(&path)?;
                 remove(&live.paths.crc(index))?;
-            } else if let Some((segment, _)) = match Segment::open(&path, &live.meta, index, true) {
+                continue;
+            }
+            unseal(&path)?;
+            if let Some((segment, _)) = match Segment::open(&path, &live.meta, index, true) {
                 // Nothing of it is on the tape: one that is broken is made anew.
                 Err(Error::Damage { .. }) if end.position.is_multiple_of(size) => {
                     remove(&path)?;

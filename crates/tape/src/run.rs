@@ -100,7 +100,7 @@ pub(crate) fn boot_id() -> String {
 /// A page that the processes of a tape share: how far the recorder is, and what it is to keep.
 #[derive(Debug)]
 pub(crate) struct State {
-    map: MmapRaw,
+    pub(crate) map: MmapRaw,
 }
 
 // Words of the page; see `docs/formats-tape.md`.
@@ -114,8 +114,8 @@ const RETIRED: usize = 15;
 const LASTING: u64 = 1 << 32;
 
 impl State {
-    pub const NAME: &'static str = "state";
-    const BYTES: u64 = 4096;
+    pub(crate) const NAME: &'static str = "state";
+    pub(crate) const BYTES: u64 = 4096;
 
     pub fn open(paths: &Paths) -> Result<Self> {
         let path = paths.run().join(Self::NAME);
@@ -146,17 +146,6 @@ impl State {
     /// Followed (and in a hot tape recorded) up to here, as the follower says.
     pub fn recorded(&self) -> &AtomicU64 {
         self.word(0)
-    }
-
-    /// What the writer wants kept of the tape's end, for whoever records it; none keeps everything.
-    pub fn retain_bytes(&self) -> Option<u64> {
-        // Relaxed: a number of its own.
-        Some(self.word(1).load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
-    }
-
-    /// Sets what is to be kept.
-    pub fn set_retain_bytes(&self, bytes: Option<u64>) {
-        self.word(1).store(bytes.map_or(0, |b| b.max(1)), Ordering::Relaxed);
     }
 
     /// Followed up to here, as a number.
@@ -237,7 +226,7 @@ impl State {
         self.word(RETIRED).load(Ordering::Relaxed) != 0
     }
 
-    fn word(&self, index: usize) -> &AtomicU64 {
+    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < Self::BYTES as usize / 8);
         // SAFETY: in the mapping (its file has BYTES bytes, index asserted), aligned, atomics only.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(index)) }
@@ -356,6 +345,25 @@ impl Cursor {
         let crc = crc32c::crc32c(&text[..60]);
         text[60..].copy_from_slice(&crc.to_le_bytes());
         sys::write_at(&self.file, &text, 0).at("write", &self.path)
+    }
+
+    /// Names of the cursors of the tape in `dir`, in order.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn names(dir: &Path) -> Result<Vec<String>> {
+        let folder = dir.join("run/cursors");
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e).at("list", &folder),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            names.extend(entry.at("list", &folder)?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// Deletes the cursor.

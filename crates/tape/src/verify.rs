@@ -1,4 +1,4 @@
-//! Looking at a tape without changing it: what it is, and whether it is whole. And retention.
+//! Looking at a tape without changing it: what it is, and whether it is whole.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,7 @@ use crate::DEFINITION_KINDS;
 use crate::definitions::Definitions;
 use crate::durable::load_durable;
 use crate::error::{At, Error, Result};
-use crate::follow::drop_segments;
-use crate::layout::{HEADER_PAGE, Meta, Paths, TapeId, list_segments, read_start, segment_path};
+use crate::layout::{HEADER_PAGE, TapeId, read_start, segment_path};
 use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::reader::{Reader, Start};
@@ -415,22 +414,4 @@ impl Logged {
             self.read(log, report);
         }
     }
-}
-
-/// Removes whole segments before `keep_from` of a tape that nobody writes; gives how many.
-///
-/// The dictionary log must cover them, so only what is durable goes.
-///
-/// # Errors
-/// A writer that has the tape open (it retains for itself), or the system's refusal.
-pub fn retain(dir: &Path, keep_from: Position) -> Result<u64> {
-    let meta = Meta::load(dir)?;
-    let paths = Paths { dir: dir.into() };
-    if let Some(holder) = writer_of(&paths) {
-        return Err(Error::Locked { path: paths.writer_lock(), holder });
-    }
-    let durable = load_durable(&paths)?.position;
-    let last = list_segments(&paths.segments())?.last().copied().unwrap_or(0);
-    let index = (keep_from.0.min(durable) / meta.segment_bytes).min(last);
-    drop_segments(&paths, index)
 }

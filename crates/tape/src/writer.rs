@@ -17,6 +17,7 @@ use crate::layout::{
 use crate::live::Live;
 use crate::map::{Segment, check_frames};
 use crate::recover::{self, Recovery};
+use crate::retention::{Removal, Retention};
 use crate::run::{Lock, State, holder, tidy};
 use crate::sys;
 
@@ -71,8 +72,10 @@ pub struct Options {
     pub prefault_bytes: u64,
     /// When frames become durable.
     pub sync: Sync,
-    /// Keep about this much of the tape's end; older segments are removed. None keeps everything.
-    pub retain_bytes: Option<u64>,
+    /// How much of the tape is kept; everything by default.
+    pub retention: Retention,
+    /// What removal needs besides its limits.
+    pub removal: Removal,
     /// How long a writer waits for a recorder that is behind before it gives [`Error::RecorderBehind`].
     pub recorder_wait: Duration,
     /// Cut the tape at damage beyond the durable position, instead of refusing to open it.
@@ -87,7 +90,8 @@ impl Default for Options {
             recorder: RecorderPlace::Thread,
             prefault_bytes: 8 << 20,
             sync: Sync::OnClose,
-            retain_bytes: None,
+            retention: Retention::default(),
+            removal: Removal::default(),
             recorder_wait: Duration::from_secs(5),
             truncate_damage: false,
         }
@@ -99,6 +103,8 @@ impl Default for Options {
 pub(crate) struct Core {
     /// End of what has been given out; a hint to the helpers until all claims are published.
     pub end: AtomicU64,
+    /// Non-META frames before `end`, for whoever wants to know how far behind it is.
+    pub ordinal: AtomicU64,
     pub outstanding: AtomicU64,
     /// Segment that the keeper is making or about to hand over; a hint. 0: none, because it never makes that one.
     pub making: AtomicU64,
@@ -176,24 +182,28 @@ impl Writer {
         let opened = recover::open(dir, id, &options)?;
         let recover::Opened { paths, meta, lock, recovery, place, making, current } = opened;
         let (end, ordinal) = (recovery.end.0, recovery.ordinal);
-        let core = Arc::new(Core { end: AtomicU64::new(end), ..Core::default() });
+        let core = Core { end: AtomicU64::new(end), ordinal: AtomicU64::new(ordinal), ..Core::default() };
+        let core = Arc::new(core);
         let current = current.map(Arc::new);
         if let Some(segment) = &current {
             segment.prefault(end - segment.base, options.prefault_bytes);
         }
         *core.current.lock().unwrap_or_else(PoisonError::into_inner) = current.clone();
         let state = State::open(&paths)?;
+        state.set_end(end, ordinal);
         let hot = matches!(options.backing, Backing::Hot { .. });
         let recorder = if hot && options.recorder == RecorderPlace::External {
             None
         } else {
             let live = Live { paths: paths.clone(), meta };
             let keep = half_window(&options);
-            let follower = Follower::open(live, options.sync, keep)?;
+            let mut follower = Follower::open(live, options.sync, keep)?;
+            follower.removal(options.removal.clone());
             Some(RecorderThread::spawn(core.clone(), follower)?)
         };
         let keeper = Keeper::spawn(Task {
             core: core.clone(),
+            state: State::open(&paths)?,
             meta,
             place: making.clone(),
             prefault_bytes: options.prefault_bytes,
@@ -335,15 +345,6 @@ impl Writer {
         Ok(claim)
     }
 
-    /// Removes whole segments before `keep_from` that the recorder has dealt with; gives how many.
-    ///
-    /// # Errors
-    /// The system's refusal.
-    pub fn retain(&mut self, keep_from: Position) -> Result<u64> {
-        let known = keep_from.0.min(self.recorded().0).min(self.end.saturating_sub(1));
-        crate::follow::drop_segments(&self.paths, known / self.meta.segment_bytes)
-    }
-
     /// Flushes everything, completes checksums, makes the end durable and takes `run/` away.
     ///
     /// # Errors
@@ -390,7 +391,8 @@ impl Writer {
     pub(crate) fn advance(&mut self, bytes: u64, ordinals: u64) {
         self.end += bytes;
         self.ordinal += ordinals;
-        // Relaxed: a hint to the helpers.
+        // Relaxed: hints to the helpers.
+        self.core.ordinal.store(self.ordinal, Ordering::Relaxed);
         self.core.end.store(self.end, Ordering::Relaxed);
     }
 

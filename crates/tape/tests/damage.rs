@@ -6,9 +6,10 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use common::{Checker, ID, append, mix, options, unit};
+use common::{Checker, ID, append, mix, options, unit, writable};
 use unitape_tape::{
-    CHECKSUM_SPAN, Error, FORMAT_VERSION, HEADER_PAGE, Options, Reader, Start, TapeId, Writer, record, verify,
+    CHECKSUM_SPAN, Error, FORMAT_VERSION, HEADER_PAGE, Options, Reader, Removal, Start, TapeId, Writer,
+    record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 128 << 10;
@@ -27,7 +28,7 @@ fn segment(dir: &Path, index: u64) -> PathBuf {
 }
 
 fn flip(path: &Path, offset: u64, bit: u8) {
-    let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let file = writable(path);
     let mut byte = [0];
     file.read_exact_at(&mut byte, offset).unwrap();
     file.write_all_at(&[byte[0] ^ bit], offset).unwrap();
@@ -78,7 +79,7 @@ fn a_segment_cut_short_or_missing_is_damage_and_the_prefix_stays() {
         if missing {
             fs::remove_file(&path).unwrap();
         } else {
-            fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(HEADER_PAGE + 4000).unwrap();
+            writable(&path).set_len(HEADER_PAGE + 4000).unwrap();
         }
         let report = verify(dir.path()).unwrap();
         assert!(report.problems.iter().any(|p| p.file == path), "{:?}", report.problems);
@@ -101,7 +102,7 @@ fn the_writer_refuses_a_tape_that_ends_before_its_durable_position() {
     let (dir, end) = closed(3000);
     let last = segment(dir.path(), end / SEGMENT_BYTES);
     let before = fs::read(&last).unwrap();
-    let file = fs::OpenOptions::new().write(true).open(&last).unwrap();
+    let file = writable(&last);
     file.write_all_at(&[0; 64], HEADER_PAGE).unwrap();
     let error = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap_err();
     assert!(
@@ -149,7 +150,7 @@ fn after_a_reboot_unproven_spans_are_cut() {
     let text = fs::read_to_string(&lock).unwrap();
     fs::write(&lock, text.replace("boot ", "boot another-")).unwrap();
     // A page of the second span that never reached the disk.
-    let file = fs::OpenOptions::new().write(true).open(segment(dir.path(), 0)).unwrap();
+    let file = writable(&segment(dir.path(), 0));
     file.write_all_at(&[0; 4096], HEADER_PAGE + CHECKSUM_SPAN + 8192).unwrap();
     let (writer, recovery) = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
     assert!(
@@ -187,7 +188,7 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
         matches!(error, Error::Locked { holder, .. } if holder == u64::from(std::process::id())),
         "{error}"
     );
-    let busy = record(dir.path(), unitape_tape::Sync::OnClose, &true.into()).unwrap_err();
+    let busy = record(dir.path(), unitape_tape::Sync::OnClose, Removal::default(), &true.into()).unwrap_err();
     assert!(matches!(busy, Error::Locked { .. }), "{busy}");
 
     let strange = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{ID, append, directory, options};
 use unitape_model::Position;
 use unitape_tape::{
-    Backing, Durability, Error, Options, Reader, RecorderPlace, Start, Sync, Writer, info, record,
+    Backing, Durability, Error, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, info, record,
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -38,7 +38,7 @@ fn child() {
             reader.wait_durable(position, LONG).unwrap();
             assert!(reader.durable().unwrap() >= position);
         }
-        "recorder" => record(&dir, Sync::OnClose, &AtomicBool::new(false)).unwrap(),
+        "recorder" => record(&dir, Sync::OnClose, Removal::default(), &AtomicBool::new(false)).unwrap(),
         other => panic!("no role {other}"),
     }
 }
@@ -138,7 +138,7 @@ fn what_cannot_become_durable_is_an_error() {
     );
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
-        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, &stop));
+        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, Removal::default(), &stop));
         while reader.wait_durable(writer.end(), LONG).is_err() {}
         assert!(writer.durable() >= writer.end());
         // Relaxed: a wish, nothing is read under it.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{Checker, ID, append, content, cut, events, mix, options, unit};
 use memmap2::MmapRaw;
 use rustix::process::{Pid, Signal, kill_process};
-use unitape_tape::{Backing, Options, Reader, RecorderPlace, Start, Sync, Writer, record, verify};
+use unitape_tape::{Backing, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, record, verify};
 
 const SEGMENT_BYTES: u64 = 32 << 10;
 
@@ -43,7 +43,7 @@ fn child() {
         }
         "recorder" => {
             let sync = Sync::Every { bytes: 1 << 20, interval: Duration::from_millis(5) };
-            record(&dir, sync, &AtomicBool::new(false)).unwrap();
+            record(&dir, sync, Removal::default(), &AtomicBool::new(false)).unwrap();
         }
         other => panic!("no role {other}"),
     }

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use common::{Checker, ID, append, content, directory, options, unit};
 use unitape_tape::{
-    Backing, Definitions, Error, Options, Reader, RecorderPlace, Start, Sync, Writer, info, record, verify,
+    Backing, Definitions, Error, Options, Reader, RecorderPlace, Removal, Retention, Start, Sync, Writer,
+    info, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -46,7 +47,7 @@ fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
     assert_eq!(Checker::new(dir.path(), 3).catch_up(), next);
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
-        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, &stop));
+        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, Removal::default(), &stop));
         for i in next..next + 2000 {
             bytes.clear();
             unit(3, i, &mut bytes);
@@ -74,14 +75,15 @@ fn retention_by_option_holds_for_every_place_of_the_recorder() {
     for (hot, outside) in [(false, false), (true, false), (true, true)] {
         let (dir, other) = (directory(), directory());
         let place = other.path().join("hot");
-        let retain_bytes = Some(4 * SEGMENT_BYTES);
         let mut options =
             if outside { external(&place, 8) } else { options(SEGMENT_BYTES, hot.then_some(&place)) };
-        options.retain_bytes = retain_bytes;
+        options.retention =
+            Retention { bytes: Some(4 * SEGMENT_BYTES), notice: Duration::ZERO, ..Retention::default() };
         let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
         let stop = AtomicBool::new(false);
         let end = std::thread::scope(|s| {
-            let recorder = outside.then(|| s.spawn(|| record(dir.path(), Sync::OnClose, &stop)));
+            let recorder =
+                outside.then(|| s.spawn(|| record(dir.path(), Sync::OnClose, Removal::default(), &stop)));
             append(&mut writer, 5, 0, 2000);
             let end = writer.end();
             while writer.recorded() < end {

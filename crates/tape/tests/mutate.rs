@@ -10,7 +10,9 @@ use std::sync::OnceLock;
 
 use common::{ID, append, content, directory, options};
 use proptest::prelude::*;
-use unitape_tape::{Definitions, Options, Reader, Start, Writer, info, retain, verify};
+use unitape_tape::{
+    Definitions, Options, Reader, Removal, Retention, Start, Writer, info, keeping, retain, verify,
+};
 
 const SEGMENT_BYTES: u64 = 4096;
 
@@ -121,7 +123,12 @@ fn open_all(dir: &Path) {
     if let Ok(mut log) = Definitions::open(dir) {
         while let Ok(Some(_)) = log.next() {}
     }
-    let _ = retain(dir, unitape_model::Position(2 * SEGMENT_BYTES));
+    let limits = Retention { bytes: Some(2 * SEGMENT_BYTES), ..Retention::default() };
+    let _ = retain(dir, &limits, &Removal::default(), false);
+    let _ = keeping(dir);
+    if let Ok(mut reader) = Reader::open(dir, Start::Oldest) {
+        let _ = reader.lag();
+    }
     let small = fs::read_to_string(dir.join("tape.toml")).is_ok_and(|t| t.contains("segment_bytes = 4096\n"));
     if small {
         for truncate_damage in [false, true] {

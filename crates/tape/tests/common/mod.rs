@@ -112,6 +112,13 @@ impl Unstamp for Header {
     }
 }
 
+/// The file at `path` for damaging it: that of a sealed segment, too.
+pub fn writable(path: &Path) -> std::fs::File {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
+}
+
 /// All files below `dir` with their content.
 pub fn content(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut out = BTreeMap::new();

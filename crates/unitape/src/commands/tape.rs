@@ -105,7 +105,7 @@ pub fn run(args: Args) -> output::Result {
         Command::Record { dir } => {
             let stop = output::stop_flag()?;
             let sync = unitape_tape::Options::default().sync;
-            unitape_tape::record(&dir, sync, &stop)?;
+            unitape_tape::record(&dir, sync, unitape_tape::Removal::default(), &stop)?;
             Ok(Done::Clean)
         }
     }

@@ -1,0 +1,51 @@
+//! What the clocks say, asked for by retention alone; a test brings clocks of its own.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Two clocks at one moment: the one that people set, and the one that nobody can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Nanoseconds since 1970, as the machine's calendar has it; may jump.
+    pub wall_ns: i64,
+    /// Nanoseconds since the machine was started, sleep included; never jumps.
+    pub boot_ns: u64,
+}
+
+/// Where [`Now`] comes from.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Now + Send + Sync>);
+
+impl Clock {
+    /// A clock that asks `now`.
+    pub fn new(now: impl Fn() -> Now + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// What the clocks say now.
+    pub fn now(&self) -> Now {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new(|| Now { wall_ns: read(rustix::time::ClockId::Realtime), boot_ns: read(BOOT) as u64 })
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+#[cfg(target_os = "linux")]
+const BOOT: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const BOOT: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+fn read(clock: rustix::time::ClockId) -> i64 {
+    let t = rustix::time::clock_gettime(clock);
+    t.tv_sec.saturating_mul(1_000_000_000).saturating_add(t.tv_nsec)
+}

@@ -1,0 +1,103 @@
+//! What is kept of a tape and for whom: limits in force, sealed segments, named cursors and how far they are.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use unitape_model::Position;
+
+use crate::error::Result;
+use crate::layout::{list_segments, segment_path};
+use crate::live::Live;
+use crate::reader::{Reader, Start};
+use crate::retention::Retention;
+use crate::retire::kept_state;
+use crate::run::{Cursor, State};
+use crate::seal::is_sealed;
+
+/// What is kept of a tape, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keeping {
+    /// The limits of the writer that has it open, or that died; none of a closed one.
+    pub limits: Option<Retention>,
+    /// Oldest position there is.
+    pub oldest: Position,
+    /// Removal is announced up to here; the oldest position where none is.
+    pub announced: Position,
+    /// Segments that are finished, checksummed, durable and read-only.
+    pub sealed: u64,
+    /// Segments that are not.
+    pub open: u64,
+    /// By how many nanoseconds the clock has jumped, while retention by age and day is suspended for it.
+    pub clock_jump_ns: Option<i64>,
+    /// How often the clock has jumped.
+    pub clock_jumps: u64,
+    /// Why nothing could be removed at the last try.
+    pub trouble: Option<String>,
+    /// Named cursors, by name.
+    pub cursors: Vec<CursorStanding>,
+}
+
+/// Where a named cursor is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorStanding {
+    /// Its name.
+    pub name: String,
+    /// What it stored last; none when it is new.
+    pub position: Option<Position>,
+    /// Bytes of the tape behind it.
+    pub lag_bytes: u64,
+    /// Events behind it; none where its place is gone or no frame's.
+    pub lag_events: Option<u64>,
+    /// Seconds since it was stored.
+    pub age_s: u64,
+    /// Why it cannot be used.
+    pub error: Option<String>,
+}
+
+/// Reads what is kept of the tape in `dir`.
+///
+/// # Errors
+/// Not a tape, a foreign version, or damage on the way to its end.
+pub fn keeping(dir: &Path) -> Result<Keeping> {
+    let live = Live::open(dir)?;
+    let oldest = Position(live.indices()?.first().copied().unwrap_or(0) * live.meta.segment_bytes);
+    let state = State::look(&live.paths);
+    let on_disk = list_segments(&live.paths.segments())?;
+    let sealed = on_disk.iter().filter(|i| is_sealed(&segment_path(&live.paths.segments(), **i))).count();
+    let (clock_jump_ns, clock_jumps, trouble) = kept_state(&live.paths);
+    let end = Reader::open(dir, Start::End)?;
+    let mut cursors = Vec::new();
+    for name in Cursor::names(dir)? {
+        cursors.push(cursor(dir, name, &end)?);
+    }
+    Ok(Keeping {
+        limits: state.as_ref().map(State::retention),
+        oldest,
+        announced: oldest.max(Position(state.as_ref().map_or(0, State::announced))),
+        sealed: sealed as u64,
+        open: live.indices()?.len().saturating_sub(sealed) as u64,
+        clock_jump_ns,
+        clock_jumps,
+        trouble,
+        cursors,
+    })
+}
+
+fn cursor(dir: &Path, name: String, end: &Reader) -> Result<CursorStanding> {
+    let path = dir.join("run/cursors").join(&name);
+    let stored = std::fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let age_s = stored.elapsed().map_or(0, |d| d.as_secs());
+    let (position, mut error) = match Cursor::open(dir, &name).and_then(|c| c.load()) {
+        Ok(position) => (position, None),
+        Err(e) => (None, Some(e.to_string())),
+    };
+    let mut lag_events = None;
+    if let Some(position) = position {
+        match Reader::open(dir, Start::At(position)) {
+            Ok(reader) => lag_events = Some(end.ordinal().saturating_sub(reader.ordinal())),
+            Err(e) => error = Some(e.to_string()),
+        }
+    }
+    let lag_bytes = position.map_or(0, |p| end.position().0.saturating_sub(p.0));
+    Ok(CursorStanding { name, position, lag_bytes, lag_events, age_s, error })
+}

@@ -1,0 +1,115 @@
+//! How far a reader is behind, whether what it reads is about to go, and how it goes on when it is gone.
+//!
+//! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
+
+use crate::error::Result;
+use crate::reader::{Reader, Start};
+use crate::run::State;
+
+/// How far a reader is behind the tape's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Bytes of tape that are given out and not read.
+    pub bytes: u64,
+    /// Events (non-META frames) among them.
+    pub events: u64,
+    /// Bytes between the reader and what is gone or announced to go. Zero: what it reads next is about to go.
+    pub until_removal_bytes: u64,
+}
+
+/// What was lost on the way to the oldest position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Bytes of tape.
+    pub bytes: u64,
+    /// Events (non-META frames) among them.
+    pub events: u64,
+}
+
+impl Reader {
+    /// How far behind this reader is.
+    ///
+    /// Exact of a tape that is closed, or whose writer is at rest. While one writes, the end is the one that its
+    /// helper thread published last: about half a millisecond ago, or as long as it takes to make a segment; after
+    /// a kill it stays the last one published. Costs the writer nothing, and a reader of a live tape no system call.
+    ///
+    /// # Errors
+    /// Damage on the way to the end of a closed tape.
+    pub fn lag(&mut self) -> Result<Lag> {
+        self.look_for_page();
+        let (end, ordinal) = match (&self.page, self.ended) {
+            (Some(page), _) => page.end(),
+            (None, Some(ended)) => ended,
+            (None, None) => {
+                let reader = Self::open(&self.live.paths.dir, Start::End)?;
+                let ended = (reader.position().0, reader.ordinal());
+                self.ended = Some(ended);
+                ended
+            }
+        };
+        let gone = match &self.page {
+            Some(page) => page.announced(),
+            None => self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes,
+        };
+        let (position, next) = (self.position().0, self.ordinal());
+        Ok(Lag {
+            bytes: end.saturating_sub(position),
+            events: if end > position { ordinal.saturating_sub(next) } else { 0 },
+            until_removal_bytes: position.saturating_sub(gone),
+        })
+    }
+
+    /// Whether removal of what this reader reads next is announced, or done. A load, no system call; the page that
+    /// says it is looked for when a segment is entered, in [`Reader::wait`] and in [`Reader::lag`].
+    #[inline]
+    pub fn is_going(&self) -> bool {
+        self.page.as_ref().is_some_and(|page| self.position().0 < page.announced())
+    }
+
+    /// Goes on at the oldest position that retention has left, after [`crate::Error::Retained`] or before it; tells
+    /// what was lost on the way. Nothing, and nothing moves, where the reader is not before it.
+    ///
+    /// The tape may begin there with the rest of a unit whose start is gone.
+    ///
+    /// # Errors
+    /// Damage of the oldest segment, or the system's refusal.
+    pub fn skip_to_oldest(&mut self) -> Result<Skipped> {
+        let (position, ordinal) = (self.position().0, self.ordinal());
+        loop {
+            let oldest = self.live.indices()?.first().copied().unwrap_or(0);
+            if oldest.saturating_mul(self.live.meta.segment_bytes) <= position {
+                return Ok(Skipped::default());
+            }
+            // Retention may be faster than we are.
+            if self.begin_at(oldest)? {
+                break;
+            }
+        }
+        let skipped = Skipped {
+            bytes: self.position().0.saturating_sub(position),
+            events: self.ordinal().saturating_sub(ordinal),
+        };
+        self.skipped.bytes += skipped.bytes;
+        self.skipped.events += skipped.events;
+        Ok(skipped)
+    }
+
+    /// All that [`Reader::skip_to_oldest`] has skipped.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
+    }
+
+    /// Maps the state page where there is one, and lets go of one that has been removed.
+    pub(crate) fn look_for_page(&mut self) {
+        if self.page.as_ref().is_some_and(State::is_retired) {
+            self.page = None;
+            self.ended = None;
+        }
+        if self.page.is_none() {
+            self.page = State::look(&self.live.paths);
+            if self.page.is_some() {
+                self.ended = None;
+            }
+        }
+    }
+}

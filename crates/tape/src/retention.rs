@@ -1,0 +1,231 @@
+//! What is kept of a tape: limits, and which segments go by them. Pure; who removes them is in `retire`.
+//!
+//! ```text
+//!  gone │ announced │ kept ... kept │ the segment of the end
+//!       ▲           ▲
+//!  oldest kept   removal announced up to here: readers see it at least `notice` before the files go
+//! ```
+//!
+//! A segment goes, oldest first, when any limit says so. Never does one that holds the end or anything that is not
+//! recorded and durable. Age and day are those of when a segment was finished: the modification time of its
+//! checksum file, which is written last, and which, unlike a byte in it, does not make two tapes of the same
+//! frames differ.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use unitape_model::Position;
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+
+/// How much of a tape is kept. None of a limit is none; without any everything is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// About this much of its end, in whole segments.
+    pub bytes: Option<u64>,
+    /// What was finished so long ago or less.
+    pub age: Option<Duration>,
+    /// What was finished on the last so many days of UTC, of which today is one.
+    pub days: Option<u32>,
+    /// How long removal is announced before it happens.
+    pub notice: Duration,
+    /// Named cursors hold what they have not read, but no more than this many bytes of the tape's end.
+    pub hold_for_cursors: Option<u64>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { bytes: None, age: None, days: None, notice: Duration::from_secs(1), hold_for_cursors: None }
+    }
+}
+
+impl Retention {
+    /// Whether anything ever goes.
+    pub fn is_limited(&self) -> bool {
+        self.bytes.is_some() || self.is_timed()
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        self.age.is_some() || self.days.is_some()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.days {
+            Some(0) => Err(Error::Option("retention keeps at least 1 day")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What removal needs besides the limits.
+#[derive(Clone, Debug, Default)]
+pub struct Removal {
+    /// The clocks.
+    pub clock: Clock,
+    /// Is told before anything goes.
+    pub before: Option<BeforeRemoval>,
+}
+
+/// Called before segments are removed, while they are still there: with the tape's directory and the position
+/// that will be the oldest. When it fails nothing is removed, and it is asked again later.
+#[derive(Clone)]
+pub struct BeforeRemoval(Arc<Hook>);
+
+type Hook = dyn Fn(&Path, Position) -> std::result::Result<(), String> + Send + Sync;
+
+impl BeforeRemoval {
+    /// Calls `hook`.
+    pub fn new(
+        hook: impl Fn(&Path, Position) -> std::result::Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(hook))
+    }
+
+    /// Tells that everything before `oldest` goes.
+    ///
+    /// # Errors
+    /// Why it must not go yet.
+    pub fn call(&self, dir: &Path, oldest: Position) -> std::result::Result<(), String> {
+        (self.0)(dir, oldest)
+    }
+}
+
+impl fmt::Debug for BeforeRemoval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BeforeRemoval")
+    }
+}
+
+/// A finished segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub index: u64,
+    pub at_ns: i64,
+}
+
+/// What the limits are held against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach<'a> {
+    pub segment_bytes: u64,
+    /// Recorded up to here.
+    pub recorded: u64,
+    /// The time; none while it cannot be believed, and then nothing goes for its age.
+    pub now_ns: Option<i64>,
+    /// Where the named cursors are.
+    pub cursors: &'a [u64],
+}
+
+/// Index of the first segment that stays.
+///
+/// A segment was finished no sooner than those before it, whatever its own time says: a clock that was behind for
+/// a while makes nothing older. One from the future tells nothing, and goes with the next one that goes.
+pub(crate) fn first_kept<'a>(
+    limits: &Retention,
+    finished: impl IntoIterator<Item = &'a Finished>,
+    reach: &Reach<'_>,
+) -> u64 {
+    let size = reach.segment_bytes;
+    let mut keep = limits.bytes.map_or(0, |bytes| reach.recorded.saturating_sub(bytes) / size);
+    if let Some(now) = reach.now_ns.filter(|_| limits.is_timed()) {
+        let mut latest = i64::MIN;
+        for segment in finished {
+            if segment.at_ns > now {
+                continue;
+            }
+            latest = latest.max(segment.at_ns);
+            if !is_over(limits, latest, now) {
+                break;
+            }
+            keep = keep.max(segment.index + 1);
+        }
+    }
+    if let Some((bytes, slowest)) = limits.hold_for_cursors.zip(reach.cursors.iter().min()) {
+        keep = keep.min((*slowest).max(reach.recorded.saturating_sub(bytes)) / size);
+    }
+    keep.min(last_of(reach.recorded, size))
+}
+
+/// The segment of a tape's end: the one before, where the next has not begun.
+fn last_of(end: u64, size: u64) -> u64 {
+    end.saturating_sub(1) / size
+}
+
+fn is_over(limits: &Retention, at_ns: i64, now_ns: i64) -> bool {
+    let age = now_ns.saturating_sub(at_ns);
+    let days = now_ns.div_euclid(DAY_NS).saturating_sub(at_ns.div_euclid(DAY_NS));
+    limits.age.is_some_and(|max| i128::from(age) > max.as_nanos().min(i64::MAX as u128) as i128)
+        || limits.days.is_some_and(|max| days >= i64::from(max))
+}
+
+const DAY_NS: i64 = 86_400_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The rules one by one, for one segment, without a shortcut.
+    fn stays(limits: &Retention, all: &[Finished], reach: &Reach<'_>, index: u64) -> bool {
+        let size = reach.segment_bytes;
+        let end = (index + 1) * size;
+        if reach.recorded <= end && index * size < reach.recorded || index * size >= reach.recorded {
+            return true;
+        }
+        let held = limits.hold_for_cursors.is_some_and(|bytes| {
+            let near = end + bytes > reach.recorded;
+            near && reach.cursors.iter().any(|c| *c < end)
+        });
+        if held {
+            return true;
+        }
+        // It goes if it, or any later one, is over a limit: the rest goes before it.
+        let over = |segment: &Finished| {
+            let by_bytes = limits.bytes.is_some_and(|b| (segment.index + 1) * size + b <= reach.recorded);
+            let by_time = reach.now_ns.is_some_and(|now| {
+                let before = all.iter().filter(|f| f.index <= segment.index && f.at_ns <= now);
+                let at = before.map(|f| f.at_ns).max();
+                segment.at_ns <= now && at.is_some_and(|at| is_over(limits, at, now))
+            });
+            by_bytes || by_time
+        };
+        !all.iter().filter(|f| f.index >= index).any(over)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Against the slow twin, with clocks that went anywhere while the tape was written.
+        #[test]
+        fn the_first_kept_is_the_first_that_stays(
+            limits in (
+                proptest::option::of(0u64..4000), proptest::option::of(0u64..30),
+                proptest::option::of(1u32..4), proptest::option::of(0u64..4000),
+            ),
+            first in 0u64..5,
+            times in proptest::collection::vec(-2i64..40, 1..12),
+            beyond in 0u64..300,
+            now in proptest::option::of(0i64..40),
+            cursors in proptest::collection::vec(0u64..4000, 0..3),
+        ) {
+            const QUARTER: i64 = DAY_NS / 4;
+            let (bytes, age, days, hold) = limits;
+            let age = age.map(|n| Duration::from_nanos(n * QUARTER as u64));
+            let limits = Retention { bytes, age, days, hold_for_cursors: hold, ..Retention::default() };
+            let finished: Vec<_> = times
+                .iter()
+                .enumerate()
+                .map(|(i, t)| Finished { index: first + i as u64, at_ns: t * QUARTER })
+                .collect();
+            let segment_bytes = 256;
+            let recorded = (first + times.len() as u64) * segment_bytes + beyond.min(segment_bytes - 1);
+            let reach =
+                Reach { segment_bytes, recorded, now_ns: now.map(|n| n * QUARTER), cursors: &cursors };
+            let keep = first_kept(&limits, &finished, &reach).max(first);
+            let slow = (first..).find(|i| stays(&limits, &finished, &reach, *i)).unwrap();
+            prop_assert_eq!(keep, slow);
+        }
+    }
+}

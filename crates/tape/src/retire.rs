@@ -1,0 +1,344 @@
+//! Who applies retention: the recorder of a tape in passes, or a command to a tape that nobody writes.
+//!
+//! A pass decides (`retention`), announces on the state page, and when the notice has passed tells whoever wants
+//! to know, makes durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it
+//! to its end. What a pass must remember beyond a death is in `run/retention`: lines of `name value`.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use unitape_model::Position;
+
+use crate::clock::{Clock, Now};
+use crate::durable::load_durable;
+use crate::error::{At, Error, Result};
+use crate::layout::{Meta, Paths, list_segments, read_small, remove, segment_path};
+use crate::live::Live;
+use crate::retention::{Finished, Reach, Removal, Retention, first_kept};
+use crate::ruler::{Ruler, TOLERANCE_NS};
+use crate::run::{Cursor, Lock, State, boot_id, field, tidy, write_whole};
+use crate::sys;
+use crate::writer::writer_of;
+
+/// The side of retention that the recorder has.
+#[derive(Debug, Default)]
+pub(crate) struct Caretaker {
+    removal: Removal,
+    known: Option<Known>,
+    /// A segment was finished since the last pass.
+    due: bool,
+    next_boot_ns: u64,
+}
+
+/// What is known of the tape once anything of it may go.
+#[derive(Debug)]
+struct Known {
+    /// Oldest segment there is.
+    oldest: u64,
+    finished: VecDeque<Finished>,
+    ruler: Ruler,
+    /// Removals announced: the first segment that stays, and when it was said. At most [`ANNOUNCED_MAX`].
+    announced: VecDeque<(u64, u64)>,
+    /// Why nothing could be removed at the last try.
+    trouble: Option<String>,
+    kept_boot_ns: Option<u64>,
+}
+
+/// Announcements on their way; a further one goes with the last.
+const ANNOUNCED_MAX: usize = 64;
+/// Time between two passes when no segment is finished.
+const PASS_NS: u64 = 1_000_000_000;
+
+impl Caretaker {
+    pub fn new(removal: Removal) -> Self {
+        Self { removal, ..Self::default() }
+    }
+
+    /// When a segment that is finished now was finished.
+    pub fn time(&self) -> SystemTime {
+        let now = self.removal.clock.now();
+        let believed = self.known.as_ref().filter(|k| k.ruler.jump_ns().is_some());
+        let ns = believed.map_or(now.wall_ns, |k| k.ruler.clone().look(now).0);
+        SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(ns.max(0) as u64)
+    }
+
+    /// Takes a segment that was just finished.
+    pub fn finish(&mut self, index: u64, at: SystemTime) {
+        self.due = true;
+        let Some(known) = &mut self.known else { return };
+        let at_ns = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
+        // After an error a segment is followed again.
+        while known.finished.back().is_some_and(|f| f.index >= index) {
+            known.finished.pop_back();
+        }
+        known.finished.push_back(Finished { index, at_ns });
+    }
+
+    /// Decides and announces; gives the first segment that stays when any are to go now.
+    pub fn pass(&mut self, live: &Live, state: &State, recorded: u64) -> Result<Option<u64>> {
+        let limits = state.retention();
+        if !limits.is_limited() && self.known.is_none() {
+            return Ok(None);
+        }
+        let now = self.removal.clock.now();
+        if !self.due && now.boot_ns < self.next_boot_ns {
+            return Ok(None);
+        }
+        self.due = false;
+        self.next_boot_ns = now.boot_ns.saturating_add(PASS_NS);
+        if self.known.is_none() {
+            self.known = Some(Known::load(live, now, recorded)?);
+        }
+        let known = self.known.as_mut().expect("loaded above");
+        let (time, believed) = known.ruler.look(now);
+        let size = live.meta.segment_bytes;
+        let cursors = match limits.hold_for_cursors {
+            Some(_) => cursors(&live.paths.dir)?,
+            None => Vec::new(),
+        };
+        let reach =
+            Reach { segment_bytes: size, recorded, now_ns: believed.then_some(time), cursors: &cursors };
+        let keep = first_kept(&limits, &known.finished, &reach);
+        known.announce(keep, now);
+        let notice_ns = u64::try_from(limits.notice.as_nanos()).unwrap_or(u64::MAX);
+        let ripe = known.announced.iter().filter(|(_, at)| now.boot_ns.saturating_sub(*at) >= notice_ns);
+        let ripe = ripe.map(|(index, _)| *index).max();
+        if let Some((_, at)) = known.announced.front() {
+            self.next_boot_ns = self.next_boot_ns.min(at.saturating_add(notice_ns));
+        }
+        let announced = known.announced.back().map_or(known.oldest, |(index, _)| *index);
+        state.announce(known.oldest.saturating_mul(size), announced.saturating_mul(size));
+        known.keep(&live.paths, now, false);
+        Ok(ripe)
+    }
+
+    /// Removes everything before segment `keep`, which is announced, recorded and durable.
+    pub fn remove(&mut self, live: &Live, state: &State, keep: u64) {
+        let Some(known) = &mut self.known else { return };
+        let size = live.meta.segment_bytes;
+        match remove_before(&live.paths, &live.meta, &self.removal, keep) {
+            Ok(_) => {
+                known.trouble = None;
+                known.oldest = keep;
+                while known.announced.front().is_some_and(|(index, _)| *index <= keep) {
+                    known.announced.pop_front();
+                }
+                while known.finished.front().is_some_and(|f| f.index < keep) {
+                    known.finished.pop_front();
+                }
+                let announced = known.announced.back().map_or(keep, |(index, _)| *index);
+                state.announce(keep * size, announced * size);
+            }
+            // Nothing of the writer's: it goes on, and the next pass tries again.
+            Err(e) => known.trouble = Some(e.to_string().replace('\n', " ")),
+        }
+    }
+
+    /// Keeps what the next one must know, at the end of a recorder.
+    pub fn end(&mut self, live: &Live) {
+        if let Some(known) = &mut self.known {
+            known.keep(&live.paths, self.removal.clock.now(), true);
+        }
+    }
+}
+
+impl Known {
+    fn load(live: &Live, now: Now, recorded: u64) -> Result<Self> {
+        let size = live.meta.segment_bytes;
+        let oldest = live.indices()?.first().copied().unwrap_or(0);
+        if oldest > 0 {
+            // Left by one that died between the two files of a segment.
+            remove(&live.paths.crc(oldest - 1))?;
+        }
+        let finished = finished(&live.paths, recorded / size)?;
+        let text = String::from_utf8(read_small(&live.paths.retention()).unwrap_or_default());
+        let (text, boot) = (text.unwrap_or_default(), boot_id());
+        let newest = finished.iter().map(|f| f.at_ns).max().max(Ruler::time_in(&text));
+        let ruler = Ruler::resume(&text, &boot, now);
+        let mut announced = VecDeque::new();
+        if ruler.is_some() {
+            for line in text.lines().filter_map(|l| l.strip_prefix("announced ")).take(ANNOUNCED_MAX) {
+                let pair = line.split_once(' ').and_then(|(i, at)| Some((i.parse().ok()?, at.parse().ok()?)));
+                let last = announced.back().map_or(oldest, |(index, _)| *index);
+                announced.extend(pair.filter(|(index, _): &(u64, u64)| *index > last));
+            }
+        }
+        let ruler = ruler.unwrap_or_else(|| Ruler::begin(&boot, now, newest));
+        Ok(Self { oldest, finished, ruler, announced, trouble: None, kept_boot_ns: None })
+    }
+
+    fn announce(&mut self, keep: u64, now: Now) {
+        // What is kept after all, because a cursor came or the clock is not believed, is not announced any more.
+        while let Some((_, at)) = self.announced.back().copied().filter(|(last, _)| *last > keep) {
+            self.announced.pop_back();
+            if self.announced.back().map_or(self.oldest, |(index, _)| *index) < keep {
+                self.announced.push_back((keep, at));
+            }
+        }
+        let last = self.announced.back().map_or(self.oldest, |(index, _)| *index);
+        if keep > last {
+            if self.announced.len() == ANNOUNCED_MAX {
+                self.announced.pop_back();
+            }
+            self.announced.push_back((keep, now.boot_ns));
+        }
+    }
+
+    /// Writes what the next one must know, about once in a pass.
+    fn keep(&mut self, paths: &Paths, now: Now, at_once: bool) {
+        let fresh = self.kept_boot_ns.is_some_and(|at| now.boot_ns.saturating_sub(at) < PASS_NS);
+        if fresh && !at_once {
+            return;
+        }
+        self.kept_boot_ns = Some(now.boot_ns);
+        let mut text = self.ruler.keep();
+        for (index, at) in &self.announced {
+            text += &format!("announced {index} {at}\n");
+        }
+        if let Some(trouble) = &self.trouble {
+            text += &format!("trouble {}\n", trouble.chars().take(1000).collect::<String>());
+        }
+        // Without it the next one begins anew: with the notice, and with the clock as the tape knows it.
+        let _ = write_whole(&paths.retention(), text.as_bytes());
+    }
+}
+
+/// The segments before `index` that have checksums, with the times at which they were finished.
+fn finished(paths: &Paths, index: u64) -> Result<VecDeque<Finished>> {
+    let mut out = VecDeque::new();
+    for index in list_segments(&paths.segments())?.into_iter().filter(|&i| i < index) {
+        if let Ok(meta) = fs::metadata(paths.crc(index)) {
+            let at_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+            out.push_back(Finished { index, at_ns });
+        }
+    }
+    Ok(out)
+}
+
+/// Where the named cursors of the tape in `dir` are. One that is broken or has no place yet holds nothing.
+fn cursors(dir: &Path) -> Result<Vec<u64>> {
+    let mut out = Vec::new();
+    for name in Cursor::names(dir)? {
+        if let Ok(Some(position)) = Cursor::open(dir, &name).and_then(|c| c.load()) {
+            out.push(position.0);
+        }
+    }
+    Ok(out)
+}
+
+/// Tells who wants to know, and removes the segments before `keep`; the one file after the other, oldest first.
+/// Gives how many, and the bytes that their files occupied.
+fn remove_before(paths: &Paths, meta: &Meta, removal: &Removal, keep: u64) -> Result<(u64, u64)> {
+    let old: Vec<u64> = list_segments(&paths.segments())?.into_iter().filter(|&i| i < keep).collect();
+    if old.is_empty() {
+        return Ok((0, 0));
+    }
+    if let Some(before) = &removal.before {
+        let told = before.call(&paths.dir, Position(keep * meta.segment_bytes));
+        told.map_err(|what| Error::NotRemoved { path: paths.dir.clone(), what })?;
+    }
+    let mut freed = 0;
+    for &index in &old {
+        for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
+            freed += fs::metadata(&path).map_or(0, |m| m.blocks() * 512);
+            remove(&path)?;
+        }
+    }
+    Ok((old.len() as u64, freed))
+}
+
+/// What [`retain`] removed, or would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Segments.
+    pub segments: u64,
+    /// Bytes that their files occupied on the disk.
+    pub bytes: u64,
+    /// Oldest position that is kept.
+    pub oldest: Position,
+}
+
+/// Applies `limits` to the tape in `dir`, which nobody writes, at once and without notice; `dry` only tells.
+///
+/// The dictionary log must cover what goes, so only what is durable goes, and never the segment of the end.
+///
+/// # Errors
+/// A writer or recorder that has the tape open (it retains for itself), a clock that is behind the newest segment
+/// while a limit is one of time, `removal.before`'s refusal, or the system's.
+pub fn retain(dir: &Path, limits: &Retention, removal: &Removal, dry: bool) -> Result<Removed> {
+    limits.check()?;
+    let meta = Meta::load(dir)?;
+    let paths = Paths { dir: dir.into() };
+    sys::make_dir(&paths.run()).at("make", &paths.run())?;
+    let (writer, recorder) = locks(&paths)?;
+    let result = retain_locked(&paths, &meta, limits, removal, dry);
+    // A writer that died is told apart from one that closed by what its lock file says.
+    recorder.remove()?;
+    match writer.before.is_empty() {
+        true => tidy(&paths, writer)?,
+        false => drop(writer),
+    }
+    result
+}
+
+fn locks(paths: &Paths) -> Result<(Lock, Lock)> {
+    if let Some(holder) = writer_of(paths) {
+        return Err(Error::Locked { path: paths.writer_lock(), holder });
+    }
+    Ok((Lock::take(&paths.writer_lock())?, Lock::take(&paths.recorder_lock())?))
+}
+
+fn retain_locked(
+    paths: &Paths,
+    meta: &Meta,
+    limits: &Retention,
+    removal: &Removal,
+    dry: bool,
+) -> Result<Removed> {
+    let recorded = load_durable(paths)?.position;
+    let size = meta.segment_bytes;
+    let all = list_segments(&paths.segments())?;
+    let oldest = all.first().copied().unwrap_or(0);
+    let finished = finished(paths, recorded / size)?;
+    let now = removal.clock.now().wall_ns;
+    if let Some(newest) = finished.back().filter(|f| limits.is_timed() && f.at_ns > now + TOLERANCE_NS) {
+        return Err(Error::Clock {
+            path: paths.crc(newest.index),
+            ahead_s: (newest.at_ns - now) / 1_000_000_000,
+        });
+    }
+    let cursors = cursors(&paths.dir)?;
+    let reach = Reach { segment_bytes: size, recorded, now_ns: Some(now), cursors: &cursors };
+    let keep = first_kept(limits, &finished, &reach).max(oldest);
+    let keep = keep.min(all.last().copied().unwrap_or(0));
+    let mut removed = Removed { segments: 0, bytes: 0, oldest: Position(keep * size) };
+    if dry {
+        for index in all.into_iter().filter(|&i| i < keep) {
+            removed.segments += 1;
+            for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
+                removed.bytes += fs::metadata(&path).map_or(0, |m| m.blocks() * 512);
+            }
+        }
+    } else {
+        (removed.segments, removed.bytes) = remove_before(paths, meta, removal, keep)?;
+    }
+    Ok(removed)
+}
+
+/// What `run/retention` says, for people: by how much the clock has jumped while it is not believed, how often it
+/// jumped, and why nothing could be removed.
+pub(crate) fn kept_state(paths: &Paths) -> (Option<i64>, u64, Option<String>) {
+    let text = String::from_utf8(read_small(&paths.retention()).unwrap_or_default()).unwrap_or_default();
+    let number = |name| field(&text, name)?.parse::<i64>().ok();
+    (number("jump-ns"), number("jumps").unwrap_or(0) as u64, field(&text, "trouble").map(str::to_owned))
+}
+
+impl Removal {
+    /// Nobody is told, and the clocks are the machine's.
+    pub fn plain() -> Self {
+        Self { clock: Clock::default(), before: None }
+    }
+}

@@ -1,0 +1,59 @@
+//! Sealing: a segment that is finished, checksummed and durable loses its write permission.
+//!
+//! The mark is the file's mode and nothing in its bytes, so tapes with the same frames stay equal byte for byte.
+//! It keeps other hands off; who may remove a segment is the directory's business. A segment that is written again
+//! all the same (the dictionary log was lost, the tape is cut at damage) is unsealed first.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::error::{At, Result};
+use crate::layout::{Paths, segment_path};
+use crate::sys;
+
+const WRITE: u32 = 0o222;
+
+/// Seals the segments `from..to` on the disk, those that are there.
+pub(crate) fn seal(paths: &Paths, from: u64, to: u64) -> Result<()> {
+    for index in from..to {
+        for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
+            match mode(&path) {
+                Some(mode) if mode & WRITE != 0 => set_mode(&path, mode & !WRITE)?,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives the owner the right to write again, where the file is there and sealed.
+pub(crate) fn unseal(path: &Path) -> Result<()> {
+    match mode(path) {
+        Some(mode) if mode & WRITE == 0 => set_mode(path, mode | 0o200),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the file is there and nobody may write to it.
+pub(crate) fn is_sealed(path: &Path) -> bool {
+    mode(path).is_some_and(|mode| mode & WRITE == 0)
+}
+
+fn mode(path: &Path) -> Option<u32> {
+    fs::metadata(path).ok().map(|m| m.permissions().mode())
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    match sys::set_mode(path, mode) {
+        // Removed in between.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        // A file of another owner, or a file system without modes: it stays as it is, which harms nobody.
+        Err(e)
+            if matches!(e.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
+        }
+        other => other.at("change the mode of", path),
+    }
+}
