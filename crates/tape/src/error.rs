@@ -166,6 +166,36 @@ pub enum Error {
         /// By so many seconds.
         ahead_s: i64,
     },
+    /// The writer of a ring tape has overwritten what the reader had not read yet; the reader goes on.
+    #[error(
+        "overrun: lost {lost_bytes} bytes with {lost_events} events from position {position} on, going on at {resume_at}; read faster, or make the ring larger"
+    )]
+    Overrun {
+        /// First position that was lost.
+        position: Position,
+        /// Bytes of tape from there to where the reader goes on.
+        lost_bytes: u64,
+        /// Non-META frames among them.
+        lost_events: u64,
+        /// Where the reader goes on: the oldest unit that is left.
+        resume_at: Position,
+    },
+    /// The ring tape has another capacity than the one asked for.
+    #[error("ring capacity: {} has {found} bytes, not {wanted}; ask for {found}, or remove it to have it made anew", path.display())]
+    RingCapacity {
+        /// The ring's file.
+        path: PathBuf,
+        /// Its capacity.
+        found: u64,
+        /// The capacity asked for.
+        wanted: u64,
+    },
+    /// The file was removed while it was being read.
+    #[error("removed: {} was removed while it was being read; open it again", path.display())]
+    Removed {
+        /// The file's name.
+        path: PathBuf,
+    },
     /// No committed frame starts at the position.
     #[error("no frame: nothing committed starts at position {0}")]
     NoFrame(Position),

@@ -59,6 +59,7 @@ mod reader;
 mod recover;
 mod retention;
 mod retire;
+mod ring;
 mod ruler;
 mod run;
 mod seal;
@@ -81,6 +82,9 @@ pub use reader::{Frame, Reader, Run, Start};
 pub use recover::Recovery;
 pub use retention::{BeforeRemoval, Removal, Retention};
 pub use retire::{Removed, retain};
+pub use ring::{
+    Losses, RING_CAPACITY_MIN, RingDraft, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
+};
 pub use run::Cursor;
 pub use subscribe::Subscription;
 pub use unitape_ring::{Wait, Waiter};
@@ -91,7 +95,7 @@ pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_parts {
-    pub use crate::lockfree::{Memory, flaw, lines};
+    pub use crate::lockfree::{Memory, flaw, lines, ring};
 }
 
 /// Kinds of frames that are copied to the dictionary log.

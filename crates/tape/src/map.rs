@@ -218,9 +218,7 @@ impl Segment {
     /// Writes a frame's header word that is reached only through an earlier one, which is stored later.
     #[inline]
     pub fn stamp(&self, at: u64, header: Header) {
-        assert!(self.writable);
-        // Relaxed: not reachable before the first header of its batch, which `commit` releases.
-        self.word(at).store(header.stamped(unitape_model::Position(self.base + at)).0, Ordering::Relaxed);
+        lines::stamp(self, self.base, at, header);
     }
 
     /// First data offset at or after `at` that holds a byte other than zero. Nobody may be writing.

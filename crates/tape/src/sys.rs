@@ -115,6 +115,12 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to)
 }
 
+/// Gives a file a second name, unless there is a file of that name.
+pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
+    pass(Call::Rename)?;
+    fs::hard_link(from, to)
+}
+
 /// Removes a file's name.
 pub(crate) fn unlink(path: &Path) -> Result<()> {
     pass(Call::Unlink)?;

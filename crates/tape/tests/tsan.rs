@@ -3,7 +3,7 @@
 //! A program with its own `main` and plain threads, because the test harness is not instrumented. TSan tells
 //! places apart by their address, so a reader with a mapping of its own never meets the writer's in its eyes:
 //! `one_mapping` therefore runs the segment's own code, compiled in here, with writers and a reader on one
-//! mapping; `whole_tape` runs all of it with its helper threads.
+//! mapping; `whole_tape` runs all of it with its helper threads; `ring_on_one_memory` runs the ring tape's core.
 
 #[allow(dead_code, unused_imports)]
 #[path = "../src/error.rs"]
@@ -26,9 +26,12 @@ mod map;
 mod sys;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{JoinHandle, spawn};
 
 use layout::{Meta, SegmentHeader, TapeId};
+use lockfree::Memory;
+use lockfree::ring::{Got, Mark, RingReader, RingWriter, Shape};
 use map::{Seen, Segment};
 use unitape_model::{Header, LINE, Position, flags, frames};
 use unitape_tape::{Options, Reader, Start, Writer, verify};
@@ -42,7 +45,8 @@ fn main() {
     for threads in [2, 3, 4] {
         whole_tape(threads);
     }
-    println!("test result: ok. 6 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+    ring_on_one_memory();
+    println!("test result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
 }
 
 /// `Arc` frees with a fence, which TSan does not know, unless the standard library was built for it. Only what
@@ -162,6 +166,73 @@ fn whole_tape(threads: u64) {
     let report = verify(dir.path()).expect("a tape");
     assert!(report.is_intact(), "{:?}", report.problems);
     assert_eq!((report.units, Position(report.intact_to)), (CLAIMS, end.0));
+}
+
+/// What the threads of the ring share.
+#[derive(Clone)]
+struct Heap(Arc<Vec<AtomicU64>>);
+
+impl Memory for Heap {
+    fn load(&self, at: u64, order: Ordering) -> u64 {
+        self.0[at as usize / 8].load(order)
+    }
+
+    fn store(&self, at: u64, value: u64, order: Ordering) {
+        self.0[at as usize / 8].store(value, order);
+    }
+
+    unsafe fn fill(&self, _: u64, _: &[u8]) {
+        unreachable!("the ring fills nothing but by words");
+    }
+}
+
+/// A writer that goes round and round, and two readers that it overtakes: every word that both touch must be
+/// atomic, and every frame that a reader is given must be whole.
+fn ring_on_one_memory() {
+    const UNITS: u64 = 20_000;
+    let shape = Shape::new(4096, 16 << 10);
+    let heap = Heap(Arc::new((0..(4096 + shape.capacity) / 8).map(|_| AtomicU64::new(0)).collect()));
+    let begun = Mark { position: 0, ordinal: 0 };
+    let mut writer = RingWriter::<Heap>::begin(heap.clone(), shape, begun);
+    let readers: Vec<_> = (0..2)
+        .map(|slow| {
+            let heap = heap.clone();
+            spawn(move || {
+                let mut reader = RingReader::<Heap>::open(heap, shape).expect("a ring");
+                let (mut buffer, mut seen, mut lost, mut number) = (Vec::new(), reader.at().ordinal, 0, None);
+                while seen + lost < UNITS {
+                    buffer.clear();
+                    let at = reader.at();
+                    match reader.next(Some(&mut buffer)) {
+                        Got::Frame(_) => {
+                            assert!(buffer[1..].iter().all(|&word| word == at.ordinal), "{at:?} is torn");
+                            assert!(number.is_none_or(|n| n + 1 == buffer[1]));
+                            number = Some(buffer[1]);
+                            seen += 1;
+                        }
+                        Got::Nothing => std::thread::yield_now(),
+                        Got::Overrun => {
+                            let to = reader.oldest().expect("a ring");
+                            lost += to.ordinal - at.ordinal;
+                            number = None;
+                            reader.go(to);
+                        }
+                        Got::Damage(header) => panic!("{header:?} at {at:?}"),
+                    }
+                    if slow == 1 && seen.is_multiple_of(100) {
+                        std::thread::yield_now();
+                    }
+                }
+                seen + lost
+            })
+        })
+        .collect();
+    for number in 0..UNITS {
+        let mut unit = Vec::new();
+        fill(number, 1, &mut unit);
+        writer.append(&unit, 1);
+    }
+    readers.into_iter().for_each(|t| assert_eq!(t.join().expect("a reader"), UNITS));
 }
 
 fn cut(run: &[u8], limit: u64) -> (u64, u64) {

@@ -14,6 +14,7 @@
 //! What is not here: mapping, files, locks between processes, waiting.
 
 pub mod lines;
+pub mod ring;
 
 use std::sync::atomic::Ordering;
 
@@ -34,6 +35,12 @@ pub trait Memory {
     /// - The range lies in the memory; `at` and the length are multiples of eight.
     /// - Nobody else reads or writes the range until a word stored later with Release leads there.
     unsafe fn fill(&self, at: u64, bytes: &[u8]);
+
+    /// A fence of the memory model that `load` and `store` belong to.
+    #[inline(always)]
+    fn fence(order: Ordering) {
+        std::sync::atomic::fence(order);
+    }
 }
 
 /// Sound, or a copy with one mistake that loom must find.
@@ -46,4 +53,14 @@ pub mod flaw {
     pub const RELAXED_LOOK: u8 = 2;
     /// The first header of a claim is stored with the others, before the claim is full.
     pub const FIRST_WORD_FIRST: u8 = 3;
+    /// A ring's writer announces what it overwrites when it has done so.
+    pub const LATE_INTENT: u8 = 4;
+    /// A ring's writer announces without a fence behind it.
+    pub const NO_WRITE_FENCE: u8 = 5;
+    /// A ring's reader checks without a fence before it.
+    pub const NO_READ_FENCE: u8 = 6;
+    /// A ring's reader checks before it copies.
+    pub const EARLY_CHECK: u8 = 7;
+    /// A ring's writer leaves an old lap's bytes where the next header word will be.
+    pub const NO_ZERO: u8 = 8;
 }

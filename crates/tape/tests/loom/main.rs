@@ -14,6 +14,7 @@
 #![cfg(loom)]
 
 mod lines;
+mod ring;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +32,9 @@ pub fn model(f: impl Fn() + Send + Sync + 'static) -> usize {
         counter.fetch_add(1, Ordering::Relaxed);
         f();
     });
-    runs.load(Ordering::Relaxed)
+    let runs = runs.load(Ordering::Relaxed);
+    println!("{runs} interleavings");
+    runs
 }
 
 /// Whether loom rejects `f`.

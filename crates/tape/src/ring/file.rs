@@ -1,0 +1,277 @@
+//! The file of a ring tape: one page of control, then the frames. Drawn in `docs/formats-tape.md`.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use memmap2::MmapRaw;
+
+use super::writer::RingOptions;
+use crate::error::{At, Error, Result};
+use crate::layout::{FORMAT_VERSION, HEADER_PAGE, TapeId, read_start, remove};
+use crate::lockfree::Memory;
+use crate::lockfree::ring::{Mark, RingWriter, Shape, place};
+use crate::sys;
+
+/// Smallest ring; the greatest is 64 GiB.
+pub const RING_CAPACITY_MIN: u64 = 16 << 10;
+const RING_CAPACITY_MAX: u64 = 1 << 36;
+
+const MAGIC: &[u8; 8] = b"UNITRING";
+
+/// Offsets in the control page; those of the lock-free words are in `lockfree::ring::place`.
+pub(super) mod offset {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 8;
+    pub const TAPE: usize = 16;
+    pub const CAPACITY: usize = 32;
+    pub const CRC: usize = 60;
+    pub const END: usize = 64;
+    /// Openings by a writer.
+    pub const EPOCH: u64 = 384;
+    /// Process id of the writer.
+    pub const PID: u64 = 392;
+    /// Identity of the machine's boot in which the ring was last written, two words.
+    pub const BOOT: u64 = 400;
+    /// Whether the writer closed: 1, otherwise 0.
+    pub const CLOSED: u64 = 416;
+}
+
+const _: () = {
+    assert!(offset::MAGIC == 0 && offset::VERSION == 8 && offset::TAPE == 16 && offset::CAPACITY == 32);
+    assert!(offset::CRC == 60 && offset::END == 64 && offset::END as u64 <= place::INTENT);
+    assert!(place::INTENT == 128 && place::END == 256 && offset::EPOCH == 384 && offset::PID == 392);
+    assert!(offset::BOOT == 400 && offset::CLOSED == 416 && place::MARKS == 512);
+    assert!(place::MARKS + 2 * place::STEPS * 16 == 1024 && 1024 <= HEADER_PAGE);
+};
+
+/// A mapped ring.
+#[derive(Debug)]
+pub(super) struct RingFile {
+    map: MmapRaw,
+    pub file: File,
+    pub path: PathBuf,
+    pub id: TapeId,
+    pub shape: Shape,
+    writable: bool,
+}
+
+impl RingFile {
+    /// Maps the ring at `path` and checks its page. `None`: no such file.
+    pub fn open(path: &Path, writable: bool) -> Result<Option<Self>> {
+        let mut how = OpenOptions::new();
+        how.read(true).write(writable);
+        let opened = if writable { sys::open(path, &how) } else { how.open(path) };
+        let file = match opened {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.at("open", path)?,
+        };
+        let page = read_start(path, HEADER_PAGE).at("read", path)?;
+        let (id, capacity) = check_page(&page, path)?;
+        let shape = Shape::new(HEADER_PAGE, capacity);
+        let (length, wanted) = (file.metadata().at("look at", path)?.len(), HEADER_PAGE + capacity);
+        // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
+        if length != wanted {
+            let what = format!(
+                "the ring must have {wanted} bytes and has {length}; remove it and let its writer make it anew"
+            );
+            return Err(Error::damage(path, length.min(wanted), what));
+        }
+        let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
+        Ok(Some(Self { map, file, path: path.into(), id, shape, writable }))
+    }
+
+    /// Makes an empty ring at `path`, locked; `None` if somebody else has made one meanwhile.
+    pub fn create(path: &Path, id: TapeId, options: &RingOptions) -> Result<Option<Self>> {
+        let temp = path.with_added_extension("making");
+        let file = sys::open_or_make(&temp).at("create", &temp)?;
+        if !try_lock(&file, &temp)? || !is_at(&file, &temp) {
+            return Ok(None);
+        }
+        let made = Self::fill(&temp, file, id, options).and_then(|mut ring| {
+            let begun = Mark { position: 0, ordinal: 0 };
+            RingWriter::<_>::begin(&ring, ring.shape, begun);
+            // Its name last, and never in the place of another: who finds the file finds a whole ring.
+            match sys::link(&temp, path) {
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Ok(None),
+                other => other.at("name", path)?,
+            }
+            ring.path = path.into();
+            Ok(Some(ring))
+        });
+        remove(&temp)?;
+        made
+    }
+
+    fn fill(temp: &Path, file: File, id: TapeId, options: &RingOptions) -> Result<Self> {
+        let length = HEADER_PAGE + options.capacity_bytes;
+        // What an earlier attempt left is thrown away.
+        sys::set_len(&file, 0).at("empty", temp)?;
+        sys::set_len(&file, length).at("stretch", temp)?;
+        let map = sys::map_part(&file, length as usize, true).at("map", temp)?;
+        #[cfg(target_os = "linux")]
+        {
+            // Faulted in first, so that they may be huge pages; reserving takes them one by one.
+            sys::advise(&map, 0, length, rustix::mm::Advice::LinuxHugepage);
+            sys::advise(&map, 0, length, rustix::mm::Advice::LinuxPopulateWrite);
+        }
+        // Makes a full disk an error here, and never a signal in the middle of an append.
+        sys::allocate(&file, 0, length).at("reserve", temp)?;
+        sys::write_at(&file, &page(id, options.capacity_bytes), 0).at("write", temp)?;
+        let shape = Shape::new(HEADER_PAGE, options.capacity_bytes);
+        Ok(Self { map, file, path: temp.into(), id, shape, writable: true })
+    }
+
+    /// Locks the ring for writing; tries for a moment, because `writer` locks for a moment as well.
+    pub fn lock(&self) -> Result<()> {
+        for _ in 0..LOCK_TRIES {
+            if try_lock(&self.file, &self.path)? {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(Error::Locked { path: self.path.clone(), holder: self.word(offset::PID).load(Ordering::Relaxed) })
+    }
+
+    /// The process that has the ring open for writing.
+    pub fn writer(&self) -> Result<Option<u64>> {
+        // A descriptor of its own: locks belong to the open file.
+        let probe = File::open(&self.path).at("open", &self.path)?;
+        match probe.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Ok(Some(self.word(offset::PID).load(Ordering::Relaxed))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the file still has its name.
+    pub fn is_linked(&self) -> bool {
+        self.file.metadata().is_ok_and(|m| m.nlink() > 0)
+    }
+
+    /// Whether the file is still the one of that name.
+    pub fn is_in_place(&self) -> bool {
+        is_at(&self.file, &self.path)
+    }
+
+    /// Flushes everything to the disk.
+    pub fn flush(&self) -> Result<()> {
+        sys::sync_data(&self.file).at("sync", &self.path)
+    }
+
+    /// The word at byte offset `at`.
+    #[inline]
+    pub fn word(&self, at: u64) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at < HEADER_PAGE + self.shape.capacity);
+        // SAFETY: the word lies in the mapping, whose length is the page and a capacity (asserted); it is aligned,
+        // because the mapping is, lives as long as `self`, and is accessed atomically by everybody.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at as usize).cast()) }
+    }
+}
+
+impl Drop for RingFile {
+    fn drop(&mut self) {
+        if self.writable {
+            // Not left to closing the file: a process that is being started by another thread of ours has a copy
+            // of the descriptor for a moment, and would keep the lock.
+            let _ = self.file.unlock();
+        }
+    }
+}
+
+impl Memory for RingFile {
+    #[inline]
+    fn load(&self, at: u64, order: Ordering) -> u64 {
+        self.word(at).load(order)
+    }
+
+    #[inline]
+    fn store(&self, at: u64, value: u64, order: Ordering) {
+        assert!(self.writable);
+        self.word(at).store(value, order);
+    }
+
+    unsafe fn fill(&self, at: u64, bytes: &[u8]) {
+        for (i, word) in bytes.chunks_exact(8).enumerate() {
+            let value = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
+            // Relaxed: as plain memory would be.
+            self.store(at + i as u64 * 8, value, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Memory for &RingFile {
+    fn load(&self, at: u64, order: Ordering) -> u64 {
+        (**self).load(at, order)
+    }
+
+    fn store(&self, at: u64, value: u64, order: Ordering) {
+        (**self).store(at, value, order);
+    }
+
+    unsafe fn fill(&self, at: u64, bytes: &[u8]) {
+        // SAFETY: the caller's duties are the same.
+        unsafe { (**self).fill(at, bytes) };
+    }
+}
+
+/// Tries to lock a writer may need before it believes that another one has the ring.
+const LOCK_TRIES: u32 = 10;
+
+pub(super) fn check_capacity(bytes: u64) -> Result<()> {
+    if bytes.is_power_of_two() && (RING_CAPACITY_MIN..=RING_CAPACITY_MAX).contains(&bytes) {
+        Ok(())
+    } else {
+        Err(Error::Option("capacity_bytes of a ring must be a power of two from 16 KiB to 64 GiB"))
+    }
+}
+
+fn page(id: TapeId, capacity: u64) -> [u8; offset::END] {
+    let mut out = [0; offset::END];
+    let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+    put(offset::MAGIC, MAGIC);
+    put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+    put(offset::TAPE, &id.0.to_le_bytes());
+    put(offset::CAPACITY, &capacity.to_le_bytes());
+    let crc = crc32c::crc32c(&out[..offset::CRC]);
+    out[offset::CRC..].copy_from_slice(&crc.to_le_bytes());
+    out
+}
+
+/// What the control page says that never changes: the identity and the capacity.
+fn check_page(page: &[u8], path: &Path) -> Result<(TapeId, u64)> {
+    if page.len() < offset::END || page[..8] != *MAGIC {
+        return Err(Error::NotATape { path: path.into(), what: "it does not begin as a ring tape does" });
+    }
+    let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
+    let found = u64_at(offset::VERSION);
+    if found != FORMAT_VERSION {
+        return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
+    }
+    if page[offset::CRC..offset::END] != crc32c::crc32c(&page[..offset::CRC]).to_le_bytes() {
+        return Err(Error::damage(
+            path,
+            offset::CRC as u64,
+            "the checksum of the ring's page does not match",
+        ));
+    }
+    let capacity = u64_at(offset::CAPACITY);
+    check_capacity(capacity).map_err(|e| Error::damage(path, offset::CAPACITY as u64, e.to_string()))?;
+    let id = u128::from_le_bytes(page[offset::TAPE..offset::CAPACITY].try_into().expect("sixteen bytes"));
+    Ok((TapeId(id), capacity))
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(e)) => Err(e).at("lock", path),
+    }
+}
+
+/// Whether `file` is what `path` names.
+fn is_at(file: &File, path: &Path) -> bool {
+    let key = |m: fs::Metadata| (m.dev(), m.ino());
+    fs::metadata(path).is_ok_and(|there| file.metadata().is_ok_and(|ours| key(ours) == key(there)))
+}

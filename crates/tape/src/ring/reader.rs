@@ -1,0 +1,289 @@
+//! A reader of a ring tape.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use unitape_model::Position;
+use unitape_ring::Wait;
+
+use super::file::{RingFile, offset};
+use crate::error::{Error, Result};
+use crate::layout::TapeId;
+use crate::lockfree::ring::{Got, Mark, RingReader};
+use crate::reader::{Frame, Run, Start};
+use crate::subscribe::Patience;
+
+/// What a reader lost to the writer since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// How often it was overrun.
+    pub overruns: u64,
+    /// Bytes of tape that it did not get, pads included.
+    pub bytes: u64,
+    /// Non-META frames among them.
+    pub events: u64,
+}
+
+/// A reader of a ring tape, in the writer's process or in another; never slows the writer, and may be overrun.
+///
+/// What it gives are copies of its own, checked after copying, so they stay what they are while they are used.
+#[derive(Debug)]
+pub struct RingTapeReader {
+    core: RingReader<RingFile>,
+    buffer: Vec<u64>,
+    losses: Losses,
+    idle: u32,
+}
+
+impl RingTapeReader {
+    /// Opens the ring at `path`: [`Start::Oldest`] begins at the oldest unit that is not about to be overwritten.
+    ///
+    /// # Errors
+    /// No ring at that place, a foreign version, damage, or a position that was overwritten or is no frame's.
+    pub fn open(path: &Path, start: Start) -> Result<Self> {
+        let Some(file) = RingFile::open(path, false)? else {
+            let what = "there is no ring tape; its writer makes it";
+            return Err(Error::NotATape { path: path.into(), what });
+        };
+        let shape = file.shape;
+        let core = RingReader::open(file, shape).ok_or_else(|| no_mark(path))?;
+        let mut reader = Self { core, buffer: Vec::new(), losses: Losses::default(), idle: 0 };
+        match start {
+            Start::Oldest => {}
+            Start::End => {
+                // Again if the writer went round while this walked to its end.
+                while !reader.walk_to(reader.core.end())? {}
+            }
+            Start::At(position) => reader.seek(position)?,
+        }
+        Ok(reader)
+    }
+
+    /// Goes to the frame at `position` (or the end of the one before it).
+    ///
+    /// # Errors
+    /// A position that was overwritten, or at which no frame starts.
+    pub fn seek(&mut self, position: Position) -> Result<()> {
+        if position.0 > self.core.end() {
+            return Err(Error::NoFrame(position));
+        }
+        if self.walk_to(position.0)? {
+            return Ok(());
+        }
+        let oldest = Position(self.oldest()?.position);
+        if position < oldest {
+            Err(Error::Retained { position, oldest })
+        } else {
+            Err(Error::NoFrame(position))
+        }
+    }
+
+    /// The next frame, or none if nothing more is committed yet.
+    ///
+    /// # Errors
+    /// [`Error::Overrun`] once for each time the writer has overtaken the reader, which then stands at the oldest
+    /// unit that is left and goes on with the next call; what was given of a unit whose last frame has not come is
+    /// to be dropped then. Damage, or a file that was removed.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // lends the reader's copy, which an Iterator cannot
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
+        self.buffer.clear();
+        let header = match self.core.next(Some(&mut self.buffer)) {
+            Got::Frame(header) => header,
+            got => return self.otherwise(got).map(|()| None),
+        };
+        self.idle = 0;
+        let position = Position(self.core.at().position - header.len_bytes() as u64);
+        Ok(Some(Frame { position, header, bytes: bytes(&self.buffer) }))
+    }
+
+    /// Whole units that are there, copied together, up to about `bytes_max` (at least one unit); none if there is
+    /// nothing more yet. A run ends where frames do not lie together.
+    ///
+    /// # Errors
+    /// As [`RingTapeReader::next`]; a unit that was overrun in the middle is not given.
+    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<Run<'_>>> {
+        self.buffer.clear();
+        let mut position = None;
+        // Behind the last whole unit: words in the buffer, and the place.
+        let mut whole = (0, self.core.at());
+        let mut begun = whole.1;
+        let got = loop {
+            let before = self.core.at();
+            let words = self.buffer.len();
+            match self.core.next(Some(&mut self.buffer)) {
+                Got::Frame(header) => {
+                    let at = self.core.at().position - header.len_bytes() as u64;
+                    if words == 0 {
+                        (position, begun) = (Some(at), before);
+                    } else if at != before.position {
+                        // Behind a pad, which stands between units: it begins the next run.
+                        self.buffer.truncate(words);
+                        self.core.go(before);
+                        break Got::Nothing;
+                    }
+                    if header.is_last() {
+                        whole = (self.buffer.len(), self.core.at());
+                        if self.buffer.len() * 8 >= bytes_max {
+                            break Got::Nothing;
+                        }
+                    }
+                }
+                got => break got,
+            }
+        };
+        self.buffer.truncate(whole.0);
+        if let (Some(position), true) = (position, whole.0 > 0) {
+            // What came instead of the next frame is met again with the next call.
+            self.core.go(whole.1);
+            self.idle = 0;
+            let position = Position(position);
+            return Ok(Some(Run { position, ordinal: begun.ordinal, bytes: bytes(&self.buffer) }));
+        }
+        if got == Got::Overrun {
+            // Counted from where the unit that was not given began.
+            self.core.go(begun);
+        }
+        self.otherwise(got).map(|()| None)
+    }
+
+    /// Waits until a frame is there, or until the reader was overrun: spins, yields, then sleeps for at most 50 µs
+    /// at a time. False when `timeout` has passed without one.
+    ///
+    /// # Errors
+    /// As [`RingTapeReader::next`], but for being overrun, which the next call tells.
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
+        self.wait_as(Wait::Balanced, timeout)
+    }
+
+    /// The same in another way.
+    ///
+    /// # Errors
+    /// As [`RingTapeReader::wait`].
+    pub fn wait_as(&mut self, wait: Wait, timeout: Duration) -> Result<bool> {
+        let mut patience = Patience::new(wait, timeout);
+        loop {
+            let at = self.core.at();
+            match self.core.next(None) {
+                Got::Frame(_) | Got::Overrun => {
+                    self.core.go(at);
+                    return Ok(true);
+                }
+                got => self.otherwise(got)?,
+            }
+            if !patience.wait() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Bytes that the writer is ahead; at about fifteen sixteenths of [`RingTapeReader::capacity_bytes`] the
+    /// reader will be overrun.
+    pub fn lag_bytes(&self) -> u64 {
+        self.core.end().saturating_sub(self.core.at().position)
+    }
+
+    /// Position behind the last frame read.
+    pub fn position(&self) -> Position {
+        Position(self.core.at().position)
+    }
+
+    /// Non-META frames before [`RingTapeReader::position`], lost ones included.
+    pub fn ordinal(&self) -> u64 {
+        self.core.at().ordinal
+    }
+
+    /// What was lost since the reader was opened.
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// Identity of the tape.
+    pub fn id(&self) -> TapeId {
+        self.core.memory().id
+    }
+
+    /// Bytes of frames in the ring.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.core.shape().capacity
+    }
+
+    /// Openings of the ring by a writer so far: it has grown when a writer was replaced by another.
+    pub fn epoch(&self) -> u64 {
+        // Acquire: pairs with the Release in `RingTapeWriter::take_over`.
+        self.core.memory().word(offset::EPOCH).load(Ordering::Acquire)
+    }
+
+    /// Process id of the writer, none if no process has the ring open for writing.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn writer(&self) -> Result<Option<u64>> {
+        self.core.memory().writer()
+    }
+
+    /// What is to be done when there is no frame.
+    #[cold]
+    fn otherwise(&mut self, got: Got) -> Result<()> {
+        let file = self.core.memory();
+        match got {
+            Got::Frame(_) => Ok(()),
+            Got::Nothing => {
+                self.idle = self.idle.wrapping_add(1);
+                if self.idle.is_multiple_of(IDLE_LOOK) && !file.is_linked() {
+                    return Err(Error::Removed { path: file.path.clone() });
+                }
+                Ok(())
+            }
+            Got::Damage(header) => {
+                let position = self.core.at().position;
+                let at = crate::layout::HEADER_PAGE + position % self.core.shape().capacity;
+                Err(Error::damage(&file.path, at, format!("no frame can start with {header:?}")))
+            }
+            Got::Overrun => {
+                let (from, to) = (self.core.at(), self.oldest()?);
+                self.core.go(to);
+                let lost_bytes = to.position - from.position;
+                let lost_events = to.ordinal.saturating_sub(from.ordinal);
+                self.losses.overruns += 1;
+                self.losses.bytes += lost_bytes;
+                self.losses.events += lost_events;
+                let (position, resume_at) = (Position(from.position), Position(to.position));
+                Err(Error::Overrun { position, lost_bytes, lost_events, resume_at })
+            }
+        }
+    }
+
+    fn oldest(&self) -> Result<Mark> {
+        self.core.oldest().ok_or_else(|| no_mark(&self.core.memory().path))
+    }
+
+    /// Walks from the newest mark before it to `position`; false if that is not to be reached.
+    fn walk_to(&mut self, position: u64) -> Result<bool> {
+        let Some(mark) = self.core.mark_before(position) else { return Ok(false) };
+        self.core.go(mark);
+        while self.core.at().position < position {
+            match self.core.next(None) {
+                Got::Frame(_) => {}
+                Got::Damage(header) => return self.otherwise(Got::Damage(header)).map(|()| false),
+                Got::Nothing | Got::Overrun => break,
+            }
+        }
+        Ok(self.core.at().position == position)
+    }
+}
+
+fn no_mark(path: &Path) -> Error {
+    let what = "the ring's page is damaged; remove the ring and let its writer make it anew";
+    Error::damage(path, crate::lockfree::ring::place::INTENT, what)
+}
+
+/// Empty looks between two questions to the file system whether the file is still there.
+const IDLE_LOOK: u32 = 4096;
+
+/// The bytes of words.
+fn bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: the same memory, which has no padding and needs no alignment as bytes.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}

@@ -1,0 +1,306 @@
+//! The one writer of a ring tape.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
+
+use super::file::{RingFile, check_capacity, offset};
+use crate::error::{Error, Result};
+use crate::layout::{HEADER_PAGE, TapeId};
+use crate::lockfree::ring::{Mark, RingWriter};
+use crate::map::check_frames;
+use crate::run::boot_id;
+
+/// How a ring tape is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingOptions {
+    /// Bytes of frames, a power of two from 16 KiB to 64 GiB. A unit may have a quarter of it; up to a sixteenth
+    /// is given up ahead of the writer. An existing ring must have the same.
+    pub capacity_bytes: u64,
+}
+
+impl Default for RingOptions {
+    fn default() -> Self {
+        Self { capacity_bytes: 64 << 20 }
+    }
+}
+
+/// What opening a ring for writing found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingRecovery {
+    /// The ring was made just now.
+    pub created: bool,
+    /// The last writer closed the ring (also true for a new one).
+    pub clean: bool,
+    /// The machine was restarted since a writer that had not closed: what the ring held is not trusted, and it
+    /// begins anew, empty, at a later position.
+    pub emptied: bool,
+    /// Where the writer goes on.
+    pub end: Position,
+    /// Non-META frames before it.
+    pub ordinal: u64,
+    /// Openings of the ring by a writer, this one included.
+    pub epoch: u64,
+}
+
+/// The one writer of a ring tape: never waits for readers, and overwrites what is oldest.
+///
+/// ```
+/// use unitape_model::{Header, LINE, flags};
+/// use unitape_tape::{Error, RingOptions, RingTapeReader, RingTapeWriter, Start, TapeId};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("quotes"); // below /dev/shm for speed
+/// let options = RingOptions { capacity_bytes: 16 << 10 };
+/// let (mut writer, _) = RingTapeWriter::open(&path, TapeId(1), options)?;
+/// let mut reader = RingTapeReader::open(&path, Start::Oldest)?;
+///
+/// let mut frame = [7u8; LINE];
+/// Header::unstamped(20, flags::LAST, 1).write(&mut frame);
+/// writer.append(&frame)?;
+/// assert_eq!(reader.next()?.expect("a frame").bytes[8..], frame[8..]);
+///
+/// for _ in 0..1000 {
+///     writer.append(&frame)?; // almost four laps
+/// }
+/// let lost = match reader.next() {
+///     Err(Error::Overrun { lost_events, .. }) => lost_events,
+///     _ => unreachable!("the reader was overrun"),
+/// };
+/// let mut seen = 0;
+/// while reader.next()?.is_some() {
+///     seen += 1;
+/// }
+/// assert_eq!(lost + seen, 1000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RingTapeWriter {
+    core: RingWriter<RingFile>,
+    epoch: u64,
+}
+
+impl RingTapeWriter {
+    /// Opens the ring at `path`: makes it, or goes on where the last writer closed or died.
+    ///
+    /// Positions go on; the epoch grows by one. Readers need do nothing.
+    ///
+    /// # Errors
+    /// Another writer, another tape, another capacity, a file that is no ring or a damaged one, a foreign version,
+    /// or the system's refusal.
+    pub fn open(path: &Path, id: TapeId, options: RingOptions) -> Result<(Self, RingRecovery)> {
+        check_capacity(options.capacity_bytes)?;
+        for _ in 0..100 {
+            if let Some(ring) = RingFile::open(path, true)? {
+                check_same(&ring, id, &options)?;
+                ring.lock()?;
+                // Removed and made anew between opening and locking: that one is meant.
+                if ring.is_in_place() {
+                    return Self::take_over(ring, false);
+                }
+            } else if let Some(ring) = RingFile::create(path, id, &options)? {
+                return Self::take_over(ring, true);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Err(Error::Locked { path: path.into(), holder: 0 })
+    }
+
+    fn take_over(ring: RingFile, created: bool) -> Result<(Self, RingRecovery)> {
+        // Relaxed, all of it: only the holder of the lock writes these words, readers take them as hints.
+        let get = |at| ring.word(at).load(Ordering::Relaxed);
+        let set = |at, value| ring.word(at).store(value, Ordering::Relaxed);
+        let boot = u128::from_str_radix(&boot_id().replace('-', ""), 16).unwrap_or(0);
+        let boot = [(boot >> 64) as u64, boot as u64];
+        let clean = created || get(offset::CLOSED) == 1;
+        let emptied = !clean && boot != [get(offset::BOOT), get(offset::BOOT + 8)];
+        let epoch = get(offset::EPOCH) + 1;
+        set(offset::PID, u64::from(std::process::id()));
+        set(offset::BOOT, boot[0]);
+        set(offset::BOOT + 8, boot[1]);
+        set(offset::CLOSED, 0);
+        let (path, shape) = (ring.path.clone(), ring.shape);
+        let core = if emptied {
+            // Positions do not come back, as far as the page on the disk tells: beyond all that it speaks of.
+            let intent = get(crate::lockfree::ring::place::INTENT).min(1 << 61);
+            let position = (intent + 2 * shape.capacity).next_multiple_of(shape.capacity);
+            RingWriter::begin(ring, shape, Mark { position, ordinal: 0 })
+        } else {
+            RingWriter::recover(ring, shape).map_err(|(at, what)| {
+                Error::damage(&path, at, format!("{what}; remove the ring and let its writer make it anew"))
+            })?
+        };
+        // Release: pairs with the Acquire in `RingTapeReader::epoch`.
+        core.memory().word(offset::EPOCH).store(epoch, Ordering::Release);
+        let recovery = RingRecovery {
+            created,
+            clean,
+            emptied,
+            end: Position(core.end()),
+            ordinal: core.ordinal(),
+            epoch,
+        };
+        Ok((Self { core, epoch }, recovery))
+    }
+
+    /// Appends one unit of whole unstamped frames, the last with the flag `LAST`; gives the position of the first.
+    /// Without system call or allocation, and without waiting for anybody.
+    ///
+    /// # Errors
+    /// Bytes that are not such a unit, or more than a quarter of the ring; nothing was appended then.
+    #[inline]
+    pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
+        let unit_max = self.core.shape().unit_max;
+        if unit.len() as u64 > unit_max {
+            return Err(Error::BadUnit { offset: 0, what: TOO_LONG });
+        }
+        let (ordinals, last) = check_frames(unit, unit_max)?;
+        if !last {
+            return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
+        }
+        Ok(Position(self.core.append(unit, ordinals)))
+    }
+
+    /// Begins a unit of one frame that is written in place, from front to back, and then committed. `header` is
+    /// unstamped and has the flag `LAST`.
+    ///
+    /// # Errors
+    /// A header that no such frame can have.
+    #[inline]
+    pub fn draft(&mut self, header: Header) -> Result<RingDraft<'_>> {
+        if !header.is_last() || header.lines() == 0 || header.kind() <= KIND_PAD {
+            return Err(Error::BadUnit { offset: 0, what: "no frame of a whole unit has such a header" });
+        }
+        let bytes = header.len_bytes() as u64;
+        if bytes > self.core.shape().unit_max {
+            return Err(Error::BadUnit { offset: 0, what: TOO_LONG });
+        }
+        let start = self.core.open(bytes);
+        Ok(RingDraft { writer: self, header, start, written: 8, pending: [0; 8] })
+    }
+
+    /// Position behind the last unit.
+    pub fn end(&self) -> Position {
+        Position(self.core.end())
+    }
+
+    /// Non-META frames before [`RingTapeWriter::end`].
+    pub fn ordinal(&self) -> u64 {
+        self.core.ordinal()
+    }
+
+    /// Identity of the tape.
+    pub fn id(&self) -> TapeId {
+        self.core.memory().id
+    }
+
+    /// Bytes of frames in the ring.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.core.shape().capacity
+    }
+
+    /// Openings of the ring by a writer, this one included.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Flushes the ring and says that it was closed: the next writer trusts it, even after a restart of the
+    /// machine. The file stays, and readers may go on.
+    ///
+    /// # Errors
+    /// The system's refusal; the ring is then as after a kill.
+    pub fn close(self) -> Result<()> {
+        let ring = self.core.memory();
+        ring.flush()?;
+        // Relaxed: read by the next holder of the lock.
+        ring.word(offset::CLOSED).store(1, Ordering::Relaxed);
+        ring.flush()
+    }
+}
+
+const TOO_LONG: &str = "the unit is longer than a quarter of the ring";
+const _: () = assert!(HEADER_PAGE.is_multiple_of(LINE as u64));
+
+/// A frame that is being written in place. Dropped without [`RingDraft::commit`] it was never there.
+///
+/// There is no slice to write to: a reader of the lap before may be copying from here, and then throws away what
+/// it got, but only words that are stored atomically may be copied meanwhile.
+#[derive(Debug)]
+pub struct RingDraft<'w> {
+    writer: &'w mut RingTapeWriter,
+    header: Header,
+    start: u64,
+    /// Bytes of the frame that are written, or wait in `pending`.
+    written: usize,
+    /// The word that is not full yet.
+    pending: [u8; 8],
+}
+
+impl RingDraft<'_> {
+    /// Bytes that still fit.
+    pub fn room(&self) -> usize {
+        self.header.len_bytes() - self.written
+    }
+
+    /// Writes `bytes` behind what was written before.
+    ///
+    /// # Errors
+    /// More than [`RingDraft::room`]; nothing was written then.
+    #[inline]
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if bytes.len() > self.room() {
+            return Err(Error::BadUnit {
+                offset: self.written as u64,
+                what: "more than the frame has room for",
+            });
+        }
+        let begun = self.written % 8;
+        if begun > 0 {
+            let part = bytes.len().min(8 - begun);
+            self.pending[begun..begun + part].copy_from_slice(&bytes[..part]);
+            self.written += part;
+            bytes = &bytes[part..];
+            if self.written.is_multiple_of(8) {
+                self.writer.core.write(self.start + self.written as u64 - 8, &self.pending);
+            }
+        }
+        let whole = bytes.len() & !7;
+        self.writer.core.write(self.start + self.written as u64, &bytes[..whole]);
+        let rest = &bytes[whole..];
+        if !rest.is_empty() {
+            self.pending[..rest.len()].copy_from_slice(rest);
+        }
+        self.written += bytes.len();
+        Ok(())
+    }
+
+    /// Fills the rest of the frame with zeros and publishes it; gives its position.
+    #[inline]
+    pub fn commit(mut self) -> Position {
+        let begun = self.written % 8;
+        if begun > 0 {
+            self.pending[begun..].fill(0);
+            self.written += 8 - begun;
+            self.writer.core.write(self.start + self.written as u64 - 8, &self.pending);
+        }
+        while self.written < self.header.len_bytes() {
+            self.writer.core.write(self.start + self.written as u64, &[0; 8]);
+            self.written += 8;
+        }
+        let ordinals = u64::from(!self.header.is_meta());
+        self.writer.core.publish(self.start, self.header.len_bytes() as u64, self.header, ordinals);
+        Position(self.start)
+    }
+}
+
+fn check_same(ring: &RingFile, id: TapeId, options: &RingOptions) -> Result<()> {
+    if ring.id != id {
+        return Err(Error::ForeignTape { path: ring.path.clone(), found: ring.id, wanted: id });
+    }
+    let (found, wanted) = (ring.shape.capacity, options.capacity_bytes);
+    if found != wanted {
+        return Err(Error::RingCapacity { path: ring.path.clone(), found, wanted });
+    }
+    Ok(())
+}
