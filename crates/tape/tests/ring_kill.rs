@@ -2,7 +2,7 @@
 //! given is exactly one that was written, order is kept, and what was lost is counted to the event.
 //!
 //! The test binary starts itself again as the other process; `child` is that process. Rounds by
-//! `UNITAPE_KILL_ROUNDS` (60), seed by `UNITAPE_KILL_SEED`; a failure names both.
+//! `UNITAPE_KILL_ROUNDS` (200), seed by `UNITAPE_KILL_SEED`; a failure names both.
 
 mod common;
 
@@ -60,7 +60,7 @@ fn child() {
 /// unit behind a pad that was never committed, a mark whose unit was not, an ordinal that jumps.
 #[test]
 fn killed_writers_leave_whole_units_and_the_next_one_goes_on() {
-    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(60, |r| r.parse().unwrap());
+    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap());
     let seed: u64 = std::env::var("UNITAPE_KILL_SEED").map_or(20_261_121, |s| s.parse().unwrap());
     let (dir, other) = (directory(), directory());
     let path = dir.path().join("ring");
@@ -110,7 +110,7 @@ fn killed_writers_leave_whole_units_and_the_next_one_goes_on() {
 /// A reader that stands still while the writer goes round once found a later lap's frame at its place.
 #[test]
 fn stopped_readers_go_on_and_count_what_they_lost() {
-    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(60, |r| r.parse().unwrap()) / 2;
+    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap()) / 2;
     let seed: u64 = std::env::var("UNITAPE_KILL_SEED").map_or(20_261_121, |s| s.parse().unwrap());
     let (dir, other) = (directory(), directory());
     let path = dir.path().join("ring");
