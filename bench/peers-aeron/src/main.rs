@@ -10,7 +10,7 @@ use rusteron_media_driver::{
     AeronIdleStrategyKind, AeronSubscription, Handlers, IntoCString,
 };
 use std::time::{Duration, Instant};
-use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Seen, TEMPLATE, Task};
+use unitape_bench_side::{Case, Link, Messages, Seen, Task};
 
 /// Messages between two times of doing the driver's and the client's work.
 const DUTY: u64 = 4096;
@@ -33,7 +33,7 @@ struct Ipc {
     subscription: Option<AeronSubscription>,
     aeron: Aeron,
     driver: Option<AeronDriver>,
-    message: [u8; MESSAGE_BYTES],
+    messages: Messages,
     idle: u32,
 }
 
@@ -83,7 +83,7 @@ impl Ipc {
             subscription: None,
             aeron,
             driver,
-            message: TEMPLATE,
+            messages: Messages::new(),
             idle: 0,
         };
         // The first process can only ask for its own part when it does the driver's work at the same time.
@@ -154,9 +154,8 @@ impl Link for Ipc {
     #[inline]
     fn send(&mut self, number: u64) -> Result<(), String> {
         let Some(publication) = &self.publication else { return Err("no publication".to_owned()) };
-        self.message[..8].copy_from_slice(&number.to_le_bytes());
         loop {
-            match publication.offer(&self.message) {
+            match publication.offer(self.messages.next(number)) {
                 Ok(_) => break,
                 Err(e) if e.is_retryable() => self.work()?,
                 Err(e) => return Err(format!("offer: {e}")),

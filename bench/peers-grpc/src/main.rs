@@ -25,7 +25,7 @@ use tonic::transport::{Endpoint, Server};
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower_service::Service;
-use unitape_bench_side::{Link, Seen, TEMPLATE, Task};
+use unitape_bench_side::{Link, Messages, Seen, Task};
 
 /// Messages that may wait for the connection; then the sender does.
 const QUEUE: usize = 1024;
@@ -54,6 +54,7 @@ struct Talk {
     task: Task,
     out: Option<Out>,
     notes: Option<Streaming<Note>>,
+    messages: Messages,
     calls: mpsc::UnboundedReceiver<Call>,
     runtime: Runtime,
 }
@@ -75,7 +76,7 @@ impl Talk {
             runtime.spawn(server);
             std::fs::write(task.dir.join("port"), port.to_string()).map_err(|e| format!("port: {e}"))?;
         }
-        Ok(Self { task: task.clone(), out: None, notes: None, calls, runtime })
+        Ok(Self { task: task.clone(), out: None, notes: None, messages: Messages::new(), calls, runtime })
     }
 }
 
@@ -110,9 +111,7 @@ impl Link for Talk {
     }
 
     fn send(&mut self, number: u64) -> Result<(), String> {
-        let mut message = TEMPLATE;
-        message[..8].copy_from_slice(&number.to_le_bytes());
-        let note = Note { payload: Bytes::copy_from_slice(&message) };
+        let note = Note { payload: Bytes::copy_from_slice(self.messages.next(number)) };
         let sent = match &self.out {
             Some(Out::Requests(out)) => self.runtime.block_on(out.send(note)).is_ok(),
             Some(Out::Answers(out)) => self.runtime.block_on(out.send(Ok(note))).is_ok(),

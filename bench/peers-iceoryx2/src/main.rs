@@ -6,7 +6,7 @@ use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::*;
 use std::time::{Duration, Instant};
-use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Seen, TEMPLATE, Task};
+use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Messages, Seen, Task};
 
 type Message = [u8; MESSAGE_BYTES];
 
@@ -25,7 +25,7 @@ struct PubSub {
     subscriber: Option<Subscriber<ipc::Service, Message, ()>>,
     /// Also keeps the services alive.
     _node: Node<ipc::Service>,
-    message: Message,
+    messages: Messages,
 }
 
 impl PubSub {
@@ -64,7 +64,7 @@ impl PubSub {
         }
         let publisher = publisher.filter(|_| both || task.first);
         let subscriber = subscriber.filter(|_| both || !task.first);
-        Ok(Self { task: task.clone(), publisher, subscriber, _node: node, message: TEMPLATE })
+        Ok(Self { task: task.clone(), publisher, subscriber, _node: node, messages: Messages::new() })
     }
 }
 
@@ -83,9 +83,8 @@ impl Link for PubSub {
     #[inline]
     fn send(&mut self, number: u64) -> Result<(), String> {
         let Some(publisher) = &self.publisher else { return Err("no publisher".to_owned()) };
-        self.message[..8].copy_from_slice(&number.to_le_bytes());
         let sample = publisher.loan_uninit().map_err(|e| format!("loan: {e:?}"))?;
-        match sample.write_payload(self.message).send().map_err(|e| format!("send: {e:?}"))? {
+        match sample.write_payload(*self.messages.next(number)).send().map_err(|e| format!("send: {e:?}"))? {
             1 => Ok(()),
             n => Err(format!("message {number} reached {n} subscribers instead of one")),
         }

@@ -311,6 +311,43 @@ fn cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// Numbered messages, each made a little before it is sent, as one that stands ready in its sender's buffer is: the
+/// store of a number is done when the message is copied, for all peers alike.
+#[derive(Clone, Debug)]
+pub struct Messages(Box<[[u8; MESSAGE_BYTES]; AHEAD]>);
+
+/// Messages made ahead.
+const AHEAD: usize = 32;
+
+impl Messages {
+    /// Messages from number 0 on.
+    pub fn new() -> Self {
+        let mut messages = Self(Box::new([TEMPLATE; AHEAD]));
+        (0..AHEAD as u64).for_each(|number| messages.make(number));
+        messages
+    }
+
+    /// The message of this number; to be asked for in order.
+    #[inline]
+    pub fn next(&mut self, number: u64) -> &[u8; MESSAGE_BYTES] {
+        if let Some(last) = number.checked_sub(1) {
+            self.make(last + AHEAD as u64);
+        }
+        &self.0[number as usize % AHEAD]
+    }
+
+    #[inline]
+    fn make(&mut self, number: u64) {
+        self.0[number as usize % AHEAD][..8].copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// What came in so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
@@ -389,9 +426,9 @@ mod tests {
     /// A check that does not look at the last bytes, or takes any order, would let a broken peer pass.
     #[test]
     fn what_came_is_checked_whole_and_in_order() {
-        let mut seen = Seen::default();
-        (0..5).for_each(|n| seen.take(&message(n)));
-        assert_eq!((seen.sum, seen.check()), (expected_sum(5, true), Ok(())));
+        let (mut seen, mut messages) = (Seen::default(), Messages::new());
+        (0..100).for_each(|n| seen.take(messages.next(n)));
+        assert_eq!((seen.sum, seen.check()), (expected_sum(100, true), Ok(())));
         for at in 8..MESSAGE_BYTES {
             let mut broken = Seen::default();
             let mut bytes = message(0);

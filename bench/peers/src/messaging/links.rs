@@ -2,9 +2,10 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Seen, TEMPLATE, Task, Words};
-use unitape_model::{Header, LINE, flags};
-use unitape_tape::{Backing, Backoff, Options, Reader, Start, TapeId, Writer};
+use std::path::PathBuf;
+use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Messages, Seen, Task, Words, expected_sum};
+use unitape_ring::{Wait, Waiter};
+use unitape_tape::{Backing, Options, Publication, Start, Subscription};
 
 /// Runs one process of `subject`.
 pub fn side(subject: &str, arguments: &[String]) -> Result<(), String> {
@@ -49,91 +50,91 @@ impl Link for Raw {
     }
 }
 
-/// Ours: a hot tape each way with its recorder running, a message in a frame of two lines.
+/// Ours: a hot tape each way with its recorder running; a message takes a frame of two lines.
 struct Tape {
     task: Task,
-    writer: Option<Writer>,
-    reader: Option<Reader>,
-    unit: [u8; 2 * LINE],
+    publication: Option<Publication>,
+    subscription: Option<Subscription>,
+    messages: Messages,
     /// For the reader of a stream: the threads that make its pages and record it share its core.
-    backoff: Option<Backoff>,
+    waiter: Option<Waiter>,
 }
+
+const TOPIC: u32 = 1;
 
 impl Tape {
     fn open(task: &Task) -> Result<Self, String> {
-        let mut unit = [0; 2 * LINE];
-        Header::unstamped(20, flags::LAST, 2).write(&mut unit);
-        unit[8..8 + MESSAGE_BYTES].copy_from_slice(&TEMPLATE);
-        let backoff = (task.case == Case::OneWay && !task.first).then(Backoff::default);
-        let mut tape = Self { task: task.clone(), writer: None, reader: None, unit, backoff };
-        let name = if task.first { "there" } else { "back" };
+        let waiter = (task.case == Case::OneWay && !task.first).then(|| Waiter::new(Wait::Balanced));
+        let messages = Messages::new();
+        let mut tape = Self { task: task.clone(), publication: None, subscription: None, messages, waiter };
         if task.first || task.case == Case::RoundTrip {
             let backing = Backing::Hot { dir: None, window_segments: 64 };
             let options = Options { backing, ..Options::default() };
-            let id = TapeId(1 + u128::from(!task.first));
-            let (writer, _) = Writer::open(&task.dir.join(name), id, options).map_err(|e| e.to_string())?;
-            tape.writer = Some(writer);
+            let publication = Publication::open(&tape.dir(task.first), options).map_err(|e| e.to_string())?;
+            tape.publication = Some(publication);
         }
         if !task.first {
-            tape.reader = Some(tape.reader_of("there")?);
+            tape.subscription = Some(tape.subscribe(true)?);
         }
         Ok(tape)
     }
 
-    fn reader_of(&self, name: &str) -> Result<Reader, String> {
-        Reader::open(&self.task.dir.join(name), Start::Oldest).map_err(|e| e.to_string())
+    /// Of the tape that the first process writes, or the second.
+    fn dir(&self, first: bool) -> PathBuf {
+        self.task.dir.join(if first { "there" } else { "back" })
+    }
+
+    fn subscribe(&self, first: bool) -> Result<Subscription, String> {
+        Subscription::open(&self.dir(first), Start::Oldest).map_err(|e| e.to_string())
     }
 }
 
 impl Link for Tape {
     fn connect(&mut self) -> Result<(), String> {
         if self.task.first && self.task.case == Case::RoundTrip {
-            self.reader = Some(self.reader_of("back")?);
+            self.subscription = Some(self.subscribe(false)?);
         }
         Ok(())
     }
 
     #[inline]
     fn send(&mut self, number: u64) -> Result<(), String> {
-        let Some(writer) = &mut self.writer else { return Err("nothing to write to".to_owned()) };
-        self.unit[8..16].copy_from_slice(&number.to_le_bytes());
-        writer.append(&self.unit).map(|_| ()).map_err(|e| e.to_string())
+        let Some(publication) = &mut self.publication else { return Err("no publication".to_owned()) };
+        publication.offer(TOPIC, self.messages.next(number)).map(|_| ()).map_err(|e| e.to_string())
     }
 
     #[inline]
     fn poll(&mut self, seen: &mut Seen) -> Result<bool, String> {
-        let Some(reader) = &mut self.reader else { return Err("nothing to read from".to_owned()) };
-        let Some(frame) = reader.next().map_err(|e| e.to_string())? else { return Ok(false) };
-        seen.take(&frame.bytes[8..8 + MESSAGE_BYTES]);
-        if let Some(backoff) = &mut self.backoff {
-            backoff.reset();
+        let Some(subscription) = &mut self.subscription else { return Err("no subscription".to_owned()) };
+        let Some(frame) = subscription.next().map_err(|e| e.to_string())? else { return Ok(false) };
+        let Some(message) = frame.message() else { return Err("a frame that is no message".to_owned()) };
+        seen.take(message.bytes);
+        if let Some(waiter) = &mut self.waiter {
+            waiter.reset();
         }
         Ok(true)
     }
 
     #[inline]
     fn idle(&mut self) -> Result<(), String> {
-        match &mut self.backoff {
-            Some(backoff) => _ = backoff.step(),
+        match &mut self.waiter {
+            Some(waiter) => waiter.wait(),
             None => std::hint::spin_loop(),
         }
         Ok(())
     }
 
     fn close(mut self) -> Result<(), String> {
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        let end = writer.end();
-        writer.close().map_err(|e| e.to_string())?;
+        let Some(publication) = self.publication.take() else { return Ok(()) };
+        publication.close().map_err(|e| e.to_string())?;
         // What was recorded is what was sent: the tape is read again from its directory.
-        let mut reader = self.reader_of(if self.task.first { "there" } else { "back" })?;
-        let (mut seen, mut expected) = (Seen::default(), 0);
-        while let Some(frame) = reader.next().map_err(|e| e.to_string())? {
-            seen.take(&frame.bytes[8..8 + MESSAGE_BYTES]);
-            expected += frame.bytes.len() as u64;
+        let mut recorded = self.subscribe(self.task.first)?;
+        let mut seen = Seen::default();
+        while let Some(frame) = recorded.next().map_err(|e| e.to_string())? {
+            frame.message().into_iter().for_each(|message| seen.take(message.bytes));
         }
         let all = self.task.warm + self.task.count;
-        if seen.count == all && expected == end.0 && seen.sum() == unitape_bench_side::expected_sum(all, true)
-        {
+        if seen.count == all && seen.sum() == expected_sum(all, true) {
             return Ok(());
         }
         Err(format!("the recorded tape has {} messages of {all}, or other ones", seen.count))
@@ -145,7 +146,7 @@ struct Tcp {
     task: Task,
     listener: Option<TcpListener>,
     stream: Option<TcpStream>,
-    message: [u8; MESSAGE_BYTES],
+    messages: Messages,
     buffer: Vec<u8>,
     filled: usize,
 }
@@ -159,8 +160,8 @@ impl Tcp {
             std::fs::write(task.dir.join("port"), port.to_string()).map_err(|e| format!("port: {e}"))?;
             listener = Some(bound);
         }
-        let (message, buffer) = (TEMPLATE, vec![0; 64 << 10]);
-        Ok(Self { task: task.clone(), listener, stream: None, message, buffer, filled: 0 })
+        let (messages, buffer) = (Messages::new(), vec![0; 64 << 10]);
+        Ok(Self { task: task.clone(), listener, stream: None, messages, buffer, filled: 0 })
     }
 }
 
@@ -182,8 +183,7 @@ impl Link for Tcp {
 
     fn send(&mut self, number: u64) -> Result<(), String> {
         let Some(stream) = &mut self.stream else { return Err("not connected".to_owned()) };
-        self.message[..8].copy_from_slice(&number.to_le_bytes());
-        let mut rest = &self.message[..];
+        let mut rest = &self.messages.next(number)[..];
         while !rest.is_empty() {
             match stream.write(rest) {
                 Ok(written) => rest = &rest[written..],
