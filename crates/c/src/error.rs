@@ -1,0 +1,139 @@
+//! Codes for C, and the message of a thread's last error.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+
+use unitape_tape::Error as Tape;
+
+/// What a function of the header can meet.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A pointer that must point somewhere does not.
+    #[error("null: {0} must not be null")]
+    Null(&'static str),
+    /// A value that the header does not allow.
+    #[error("argument: {0}")]
+    Argument(String),
+    /// A call that does not fit what is going on.
+    #[error("misuse: {0}")]
+    Misuse(&'static str),
+    /// A mistake of ours, caught.
+    #[error("panic: {0}; this handle can only be closed")]
+    Panic(String),
+    /// The tape's own.
+    #[error(transparent)]
+    Tape(#[from] Tape),
+}
+
+impl Error {
+    /// Keeps the message for `unitape_last_error` and gives the code.
+    pub fn tell(&self) -> i32 {
+        // Text of the outside (a path) may hold a zero, at which a C string would end.
+        let text = self.to_string().replace('\0', "?");
+        LAST.with_borrow_mut(|last| *last = CString::new(text).unwrap_or_default());
+        self.code()
+    }
+
+    fn code(&self) -> i32 {
+        match self {
+            Self::Null(_) => code::NULL,
+            Self::Argument(_) => code::ARGUMENT,
+            Self::Misuse(_) => code::MISUSE,
+            Self::Panic(_) => code::PANIC,
+            Self::Tape(error) => match error {
+                Tape::Io { .. } => code::IO,
+                Tape::DiskFull { .. } => code::DISK_FULL,
+                Tape::Damage { .. } => code::DAMAGE,
+                Tape::NotATape { .. } => code::NOT_A_TAPE,
+                Tape::ForeignVersion { .. } => code::FOREIGN_VERSION,
+                Tape::ForeignTape { .. } => code::FOREIGN_TAPE,
+                Tape::Locked { .. } => code::LOCKED,
+                Tape::Option(_) => code::OPTION,
+                Tape::BadUnit { .. } => code::BAD_UNIT,
+                Tape::ClaimAbandoned(_) => code::CLAIM_ABANDONED,
+                Tape::ClaimsOutstanding(_) => code::CLAIMS_OUTSTANDING,
+                Tape::RecorderBehind { .. } => code::RECORDER_BEHIND,
+                Tape::Retained { .. } => code::RETAINED,
+                Tape::NoFrame(_) => code::NO_FRAME,
+                _ => code::OTHER,
+            },
+        }
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// The thread's last message; empty before the first.
+pub(crate) fn last() -> *const c_char {
+    // While a thread ends its message is gone already.
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// The codes of the header, `UNITAPE_E_…`. They are not given out again once they have a meaning.
+pub mod code {
+    use std::ffi::CStr;
+
+    macro_rules! codes {
+        ($($(#[$doc:meta])* $name:ident = $value:literal),* $(,)?) => {
+            $($(#[$doc])* pub const $name: i32 = $value;)*
+
+            /// All of them by name.
+            pub const ALL: &[(&CStr, i32)] = &[$(
+                (match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("a name holds no zero"),
+                }, $value)
+            ),*];
+        };
+    }
+
+    codes! {
+        /// Done.
+        OK = 0,
+        /// A pointer that must point somewhere is null.
+        NULL = -1,
+        /// A value that the header does not allow.
+        ARGUMENT = -2,
+        /// A call that does not fit what is going on.
+        MISUSE = -3,
+        /// A mistake of ours.
+        PANIC = -4,
+        /// An error that this version of the header has no code for.
+        OTHER = -5,
+        /// The system refused.
+        IO = -10,
+        /// No room on the disk or in shared memory.
+        DISK_FULL = -11,
+        /// A file is not what it must be.
+        DAMAGE = -12,
+        /// No tape is there.
+        NOT_A_TAPE = -13,
+        /// A tape of another version.
+        FOREIGN_VERSION = -14,
+        /// Another tape than the one asked for.
+        FOREIGN_TAPE = -15,
+        /// Somebody else has it open.
+        LOCKED = -16,
+        /// An option cannot be used.
+        OPTION = -17,
+        /// Too long, or not whole frames.
+        BAD_UNIT = -18,
+        /// A claim was given up; the publication must be opened anew.
+        CLAIM_ABANDONED = -19,
+        /// Claims are out.
+        CLAIMS_OUTSTANDING = -20,
+        /// The window of hot segments is full.
+        RECORDER_BEHIND = -21,
+        /// Removed by retention.
+        RETAINED = -22,
+        /// No frame starts there.
+        NO_FRAME = -23,
+    }
+
+    /// The name of a code, or `?`.
+    pub(crate) fn name(value: i32) -> &'static CStr {
+        ALL.iter().find(|(_, code)| *code == value).map_or(c"?", |(name, _)| name)
+    }
+}

@@ -1,0 +1,68 @@
+//! The tape for C: publications and subscriptions behind opaque handles, as `include/unitape.h` declares them.
+//!
+//! ```text
+//!   C caller                 this crate                              unitape-tape
+//!  ┌────────────┐ handle  ┌────────────────────────────────┐   ┌──────────────────────┐
+//!  │ offer,     ├────────▶│ null? busy? ─▶ catch_unwind ─▶ ├──▶│ Publication, Draft,  │
+//!  │ claim, next│◀────────┤ code, thread's last error      │◀──┤ Batch, Subscription  │
+//!  └────────────┘  code   └────────────────────────────────┘   └──────────────────────┘
+//! ```
+//!
+//! The header is the contract and tells what each function does; it is written by hand, and `tests/header.rs`
+//! compiles it against what stands here. From Rust, use `unitape-tape` itself.
+//!
+//! Invariant: no panic leaves a function of this crate ([`call::run`]), and what a panic may have left half done is
+//! not used again. Invariant: at most one `&mut` to what is behind a handle, because a handle that is in use is
+//! refused ([`call::Handle`]).
+//!
+//! What it does not do: make a handle safe to share between threads at once, or check that a pointer that is not
+//! null is a live handle. The header says so.
+
+mod call;
+mod error;
+mod options;
+mod publication;
+mod subscription;
+mod text;
+
+pub use call::Handle;
+pub use error::code;
+pub use options::Options;
+pub use publication::Publishing;
+pub use subscription::{Callback, Frame, Subscribing};
+
+use std::ffi::c_char;
+
+/// Version of the functions and structs of the header; a program made for another does not fit.
+pub const ABI: u32 = 1;
+
+/// `unitape_abi` of the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn unitape_abi() -> u32 {
+    ABI
+}
+
+/// `unitape_version` of the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn unitape_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// `unitape_last_error` of the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn unitape_last_error() -> *const c_char {
+    error::last()
+}
+
+/// `unitape_code_name` of the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn unitape_code_name(value: i32) -> *const c_char {
+    code::name(value).as_ptr()
+}
+
+/// `unitape_frame_header` of the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn unitape_frame_header(kind: u8, flags: u8, lines: u16) -> u64 {
+    // As the eight bytes stand in memory, which on a big-endian machine is another number.
+    unitape_model::Header::unstamped(kind, flags, lines).0.to_le()
+}

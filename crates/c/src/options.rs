@@ -1,0 +1,217 @@
+//! How a publication opens a tape, as C says it.
+
+use std::ffi::c_char;
+use std::mem::{offset_of, size_of};
+use std::time::Duration;
+
+use unitape_tape::{Backing, RecorderPlace, Sync};
+
+use crate::call::run;
+use crate::error::{Error, code};
+use crate::text;
+
+/// `unitape_options` of the header. Zero in each field means the default, so that a caller of an older header, whose
+/// struct is shorter, and one of a newer, whose struct is longer, are understood.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)] // the header tells
+pub struct Options {
+    pub size: u32,
+    pub backing: u32,
+    pub segment_bytes: u64,
+    pub hot_dir: *const c_char,
+    pub window_segments: u32,
+    pub recorder: u32,
+    pub sync_bytes: u64,
+    pub sync_interval_ns: u64,
+    pub retain_bytes: u64,
+    pub prefault_bytes: u64,
+    pub recorder_wait_ns: u64,
+    pub flags: u64,
+}
+
+const BACKING_FILE: u32 = 0;
+const BACKING_HOT: u32 = 1;
+const RECORDER_THREAD: u32 = 0;
+const RECORDER_EXTERNAL: u32 = 1;
+const TRUNCATE_DAMAGE: u64 = 1 << 0;
+const NO_PREFAULT: u64 = 1 << 1;
+
+const EMPTY: Options = Options {
+    size: size_of::<Options>() as u32,
+    backing: BACKING_FILE,
+    segment_bytes: 0,
+    hot_dir: std::ptr::null(),
+    window_segments: 0,
+    recorder: RECORDER_THREAD,
+    sync_bytes: 0,
+    sync_interval_ns: 0,
+    retain_bytes: 0,
+    prefault_bytes: 0,
+    recorder_wait_ns: 0,
+    flags: 0,
+};
+
+/// `unitape_options_init` of the header.
+///
+/// # Safety
+/// `options` is null or points to `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        let place = unsafe { text::must(options, "the options") }?;
+        let stated = u32::try_from(size).ok().filter(|&size| size as usize >= size_of::<u32>());
+        let Some(stated) = stated else {
+            return Err(Error::Argument(format!("options of {size} bytes are none")));
+        };
+        // SAFETY: `size` bytes are there, as the caller vouches, and they hold the first field.
+        unsafe {
+            place.cast::<u8>().write_bytes(0, size);
+            place.cast::<u32>().write(stated);
+        }
+        Ok(code::OK)
+    })
+}
+
+/// What the options say; null: all defaults.
+///
+/// # Safety
+/// `options` is null or points to as many bytes as its first field says, and its pointers are null or end with a
+/// zero.
+pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Options, Error> {
+    // SAFETY: the caller's duty.
+    let given = unsafe { whole(options) }?;
+    let mut options = unitape_tape::Options::default();
+    if given.segment_bytes > 0 {
+        options.segment_bytes = given.segment_bytes;
+    }
+    options.backing = match given.backing {
+        BACKING_FILE if given.hot_dir.is_null() && given.window_segments == 0 => Backing::File,
+        BACKING_FILE => {
+            let what = "hot_dir and window_segments are for a hot backing";
+            return Err(Error::Argument(what.to_owned()));
+        }
+        BACKING_HOT => {
+            let dir = match given.hot_dir.is_null() {
+                true => None,
+                // SAFETY: not null; the rest is the caller's duty.
+                false => Some(unsafe { text::path(given.hot_dir, "hot_dir") }?.to_owned()),
+            };
+            let window_segments = if given.window_segments == 0 { WINDOW_SEGMENTS } else { given.window_segments };
+            Backing::Hot { dir, window_segments }
+        }
+        other => return Err(Error::Argument(format!("a backing {other} is unknown"))),
+    };
+    options.recorder = match given.recorder {
+        RECORDER_THREAD => RecorderPlace::Thread,
+        RECORDER_EXTERNAL => RecorderPlace::External,
+        other => return Err(Error::Argument(format!("a recorder {other} is unknown"))),
+    };
+    if given.sync_bytes > 0 || given.sync_interval_ns > 0 {
+        let or_never = |value: u64| if value == 0 { u64::MAX } else { value };
+        options.sync = Sync::Every {
+            bytes: or_never(given.sync_bytes),
+            interval: Duration::from_nanos(or_never(given.sync_interval_ns)),
+        };
+    }
+    options.retain_bytes = Some(given.retain_bytes).filter(|&bytes| bytes > 0);
+    if given.flags & !(TRUNCATE_DAMAGE | NO_PREFAULT) != 0 {
+        return Err(Error::Argument(format!("flags {:#x} are unknown", given.flags)));
+    }
+    if given.flags & NO_PREFAULT != 0 {
+        options.prefault_bytes = 0;
+    } else if given.prefault_bytes > 0 {
+        options.prefault_bytes = given.prefault_bytes;
+    }
+    options.truncate_damage = given.flags & TRUNCATE_DAMAGE != 0;
+    if given.recorder_wait_ns > 0 {
+        options.recorder_wait = Duration::from_nanos(given.recorder_wait_ns);
+    }
+    Ok(options)
+}
+
+/// The options in the form that we know: what a shorter struct lacks is zero, what a longer one has more must be.
+unsafe fn whole(options: *const Options) -> Result<Options, Error> {
+    let mut given = EMPTY;
+    if options.is_null() {
+        return Ok(given);
+    }
+    // SAFETY: not null, and its first field is there, as the caller vouches.
+    let size = unsafe { options.cast::<u32>().read() } as usize;
+    if !(offset_of!(Options, segment_bytes)..=SIZE_MAX).contains(&size) || !size.is_multiple_of(8) {
+        let what = format!("options of {size} bytes are none; set them with unitape_options_init");
+        return Err(Error::Argument(what));
+    }
+    // SAFETY: the first field says that so many bytes are there.
+    let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
+    let (known, more) = bytes.split_at(size.min(size_of::<Options>()));
+    if more.iter().any(|&b| b != 0) {
+        let what = "the options say what this library is too old to know";
+        return Err(Error::Argument(what.to_owned()));
+    }
+    // SAFETY: `known` is not longer than the struct, all of whose bytes are valid in any combination: numbers, and
+    // pointers that are looked at only as the caller allows.
+    unsafe { std::ptr::from_mut(&mut given).cast::<u8>().copy_from(known.as_ptr(), known.len()) };
+    Ok(given)
+}
+
+/// Segments of a hot tape unless the caller says otherwise.
+const WINDOW_SEGMENTS: u32 = 8;
+
+/// No header has options longer than this: a size beyond it is one that was never set.
+const SIZE_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_bytes(bytes: &mut [u64], size: u32) -> Result<unitape_tape::Options, Error> {
+        bytes[0] = bytes[0] & !0xffff_ffff | u64::from(size);
+        assert!(size as usize <= bytes.len() * 8);
+        // SAFETY: as many bytes are there, aligned, and the pointer in them is null.
+        unsafe { read(bytes.as_ptr().cast()) }
+    }
+
+    /// A program that was built with an older or a newer header must get what it asked for, or be told.
+    #[test]
+    fn shorter_and_longer_structs_are_understood() {
+        let mut bytes = [0u64; 64];
+        bytes[1] = 1 << 20;
+        assert_eq!(read_bytes(&mut bytes, 16).unwrap().segment_bytes, 1 << 20);
+        assert_eq!(read_bytes(&mut bytes, 512).unwrap().segment_bytes, 1 << 20);
+        assert_eq!(offset_of!(Options, recorder_wait_ns), 64);
+        bytes[8] = 7;
+        let wait = |size| read_bytes(&mut bytes.clone(), size).unwrap().recorder_wait;
+        assert_eq!(wait(72), Duration::from_nanos(7));
+        assert_eq!(wait(64), unitape_tape::Options::default().recorder_wait);
+        bytes[63] = 1;
+        assert!(matches!(read_bytes(&mut bytes, 512), Err(Error::Argument(_))));
+        for size in [0, 1, 4, 15, 5000] {
+            assert!(matches!(read_bytes(&mut [0; 1024], size), Err(Error::Argument(_))), "{size}");
+        }
+    }
+
+    /// A value of a newer header would otherwise be taken for something else.
+    #[test]
+    fn unknown_values_are_refused() {
+        let mut good = EMPTY;
+        (good.backing, good.window_segments, good.sync_bytes) = (BACKING_HOT, 4, 1 << 20);
+        // SAFETY: whole options, with a null pointer.
+        let read = |options: Options| unsafe { read(&raw const options) };
+        let options = read(good).unwrap();
+        assert_eq!(options.backing, Backing::Hot { dir: None, window_segments: 4 });
+        assert_eq!(
+            options.sync,
+            Sync::Every { bytes: 1 << 20, interval: Duration::from_nanos(u64::MAX) }
+        );
+        for bad in [
+            Options { backing: 2, ..good },
+            Options { backing: BACKING_FILE, ..good },
+            Options { recorder: 2, ..good },
+            Options { flags: 4, ..good },
+        ] {
+            assert!(matches!(read(bad), Err(Error::Argument(_))), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Publications for C.
+//!
+//! Invariant: while a draft or a batch is open it owns the publication below it; every other function that would
+//! touch it is refused until then.
+
+use std::ffi::{c_char, c_void};
+use std::ptr::NonNull;
+
+use unitape_model::Position;
+use unitape_tape::{Batch, Draft, Publication};
+
+use crate::call::{Handle, run};
+use crate::error::{Error, code};
+use crate::options::{self, Options};
+use crate::text;
+
+/// A publication and what is open on it.
+#[derive(Debug)]
+pub struct Publishing {
+    open: Open,
+    /// From a box of ours. Not a box, because what is open borrows from it while this value moves.
+    publication: NonNull<Publication>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Nothing,
+    Draft(Draft<'static>),
+    Batch(Batch<'static>),
+}
+
+// SAFETY: it owns its publication, which may be sent (asserted), and what is open borrows from nothing else.
+unsafe impl Send for Publishing {}
+
+const _: () = {
+    const fn may_be_sent<T: Send>() {}
+    may_be_sent::<Publication>();
+};
+
+impl Publishing {
+    fn new(publication: Publication) -> Self {
+        let publication = NonNull::from(Box::leak(Box::new(publication)));
+        Self { open: Open::Nothing, publication }
+    }
+
+    /// The publication, when nothing is open on it.
+    #[inline]
+    fn free(&mut self) -> Result<&'static mut Publication, Error> {
+        match self.open {
+            // SAFETY: it is alive until this value is dropped, which drops what is open first; nothing else borrows
+            // it, since nothing is open and every caller either keeps the borrow in `open` or lets it go.
+            Open::Nothing => Ok(unsafe { self.publication.as_mut() }),
+            Open::Draft(_) => Err(Error::Misuse("a claim is open: commit or abort it first")),
+            Open::Batch(_) => Err(Error::Misuse("a batch is open: commit or abort it first")),
+        }
+    }
+
+    /// Gives up what is open, and the publication.
+    fn into_inner(mut self) -> Publication {
+        self.open = Open::Nothing;
+        let publication = self.publication;
+        std::mem::forget(self);
+        // SAFETY: from a box (`new`), nothing borrows it, and `self` does not drop it any more.
+        *unsafe { Box::from_raw(publication.as_ptr()) }
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.open = Open::Nothing;
+        // SAFETY: from a box (`new`), nothing borrows it, and this is the last of it.
+        drop(unsafe { Box::from_raw(self.publication.as_ptr()) });
+    }
+}
+
+type Publications = Handle<Publishing>;
+
+/// `unitape_publication_open` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_open(
+    dir: *const c_char,
+    options: *const Options,
+    publication: *mut *mut Publications,
+) -> i32 {
+    run(|| {
+        // SAFETY: all three as the header asks.
+        let (place, dir, options) = unsafe {
+            (text::must(publication, "publication")?, text::path(dir, "dir")?, options::read(options)?)
+        };
+        let opened = Publication::open(dir, options)?;
+        // SAFETY: as above.
+        unsafe { text::put(place, Handle::give(Publishing::new(opened))) };
+        Ok(code::OK)
+    })
+}
+
+/// `unitape_publication_close` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_close(publication: *mut Publications) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        match unsafe { Handle::take(publication) }? {
+            None => Ok(code::OK),
+            Some((publishing, false)) => {
+                publishing.into_inner().close()?;
+                Ok(code::OK)
+            }
+            Some((_, true)) => Err(Error::Panic("closed as if its process had died".to_owned())),
+        }
+    })
+}
+
+/// `unitape_publication_offer` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_offer(
+    publication: *mut Publications,
+    topic: u32,
+    bytes: *const c_void,
+    length: usize,
+    position: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let at = p.free()?.offer(topic, text::bytes(bytes, length)?)?;
+                text::put(position, at.0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_append` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_append(
+    publication: *mut Publications,
+    unit: *const c_void,
+    length: usize,
+    position: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let at = p.free()?.writer().append(text::bytes(unit, length)?)?;
+                text::put(position, at.0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_claim` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_claim(
+    publication: *mut Publications,
+    topic: u32,
+    length: usize,
+    bytes: *mut *mut c_void,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let place = text::must(bytes, "bytes")?;
+                p.open = Open::Draft(p.free()?.claim(topic, length)?);
+                let Open::Draft(draft) = &mut p.open else { unreachable!("set above") };
+                text::put(place, draft.as_mut_ptr().cast());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_commit` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_commit(publication: *mut Publications, position: *mut u64) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let at: Position = match std::mem::replace(&mut p.open, Open::Nothing) {
+                    Open::Draft(draft) => draft.commit()?,
+                    Open::Batch(batch) => batch.commit()?,
+                    Open::Nothing => return Err(Error::Misuse("neither a claim nor a batch is open")),
+                };
+                text::put(position, at.0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_abort` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_abort(publication: *mut Publications) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                p.open = Open::Nothing;
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_batch` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_batch(publication: *mut Publications) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                p.open = Open::Batch(p.free()?.batch());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_push` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_push(
+    publication: *mut Publications,
+    topic: u32,
+    bytes: *const c_void,
+    length: usize,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let Open::Batch(batch) = &mut p.open else { return Err(Error::Misuse("no batch is open")) };
+                batch.push(topic, text::bytes(bytes, length)?)?;
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_end` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_end(
+    publication: *mut Publications,
+    position: *mut u64,
+    ordinal: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let publication = p.free()?;
+                text::put(position, publication.end().0);
+                text::put(ordinal, publication.writer().ordinal());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_recorded` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_recorded(publication: *mut Publications, position: *mut u64) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let place = text::must(position, "position")?;
+                text::put(place, p.free()?.writer().recorded().0);
+                Ok(code::OK)
+            })
+        }
+    })
+}

@@ -1,0 +1,287 @@
+//! Subscriptions for C.
+
+use std::ffi::{c_char, c_void};
+use std::time::Duration;
+
+use unitape_model::Position;
+use unitape_tape::{Start, Subscription, Wait};
+
+use crate::call::{Handle, run};
+use crate::error::{Error, code};
+use crate::text;
+
+/// A subscription behind a handle.
+#[derive(Debug)]
+pub struct Subscribing {
+    subscription: Subscription,
+}
+
+const _: () = {
+    const fn may_be_sent<T: Send>() {}
+    may_be_sent::<Subscribing>();
+};
+
+/// `unitape_frame` of the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)] // the header tells
+pub struct Frame {
+    pub position: u64,
+    pub bytes: *const c_void,
+    pub length: usize,
+    pub frame: *const c_void,
+    pub frame_length: usize,
+    pub topic: u32,
+    pub kind: u8,
+    pub flags: u8,
+    pub reserved: u16,
+}
+
+impl From<unitape_tape::Frame<'_>> for Frame {
+    #[inline]
+    fn from(frame: unitape_tape::Frame<'_>) -> Self {
+        let (topic, bytes) = match frame.message() {
+            Some(message) => (message.topic, message.bytes),
+            None => (0, frame.bytes),
+        };
+        Self {
+            position: frame.position.0,
+            bytes: bytes.as_ptr().cast(),
+            length: bytes.len(),
+            frame: frame.bytes.as_ptr().cast(),
+            frame_length: frame.bytes.len(),
+            topic,
+            kind: frame.header.kind(),
+            flags: frame.header.flags(),
+            reserved: 0,
+        }
+    }
+}
+
+/// `unitape_callback` of the header.
+pub type Callback = Option<unsafe extern "C" fn(context: *mut c_void, frame: *const Frame) -> i32>;
+
+const START_OLDEST: u32 = 0;
+const START_END: u32 = 1;
+const START_AT: u32 = 2;
+
+const WAIT_BALANCED: u32 = 0;
+const WAIT_SPIN: u32 = 1;
+const WAIT_PARK: u32 = 2;
+
+type Subscriptions = Handle<Subscribing>;
+
+/// `unitape_await_tape` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_await_tape(dir: *const c_char, timeout_ns: u64) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        let dir = unsafe { text::path(dir, "dir") }?;
+        Ok(i32::from(Subscription::await_tape(dir, Duration::from_nanos(timeout_ns))?))
+    })
+}
+
+/// `unitape_subscription_open` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_open(
+    dir: *const c_char,
+    name: *const c_char,
+    start: u32,
+    position: u64,
+    subscription: *mut *mut Subscriptions,
+) -> i32 {
+    run(|| {
+        // SAFETY: all as the header asks.
+        let (place, dir) =
+            unsafe { (text::must(subscription, "subscription")?, text::path(dir, "dir")?) };
+        let start = match start {
+            START_OLDEST => Start::Oldest,
+            START_END => Start::End,
+            START_AT => Start::At(Position(position)),
+            other => return Err(Error::Argument(format!("a start {other} is unknown"))),
+        };
+        let subscription = if name.is_null() {
+            Subscription::open(dir, start)?
+        } else {
+            // SAFETY: not null; the rest is the caller's duty.
+            Subscription::named(dir, unsafe { text::word(name, "name") }?, start)?
+        };
+        // SAFETY: as above.
+        unsafe { text::put(place, Handle::give(Subscribing { subscription })) };
+        Ok(code::OK)
+    })
+}
+
+/// `unitape_subscription_close` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_close(subscription: *mut Subscriptions) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        drop(unsafe { Handle::take(subscription) }?);
+        Ok(code::OK)
+    })
+}
+
+/// `unitape_subscription_next` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_next(subscription: *mut Subscriptions, frame: *mut Frame) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let place = text::must(frame, "frame")?;
+                let Some(found) = s.subscription.next()? else { return Ok(0) };
+                text::put(place, found.into());
+                Ok(1)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_poll` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_poll(
+    subscription: *mut Subscriptions,
+    limit: u64,
+    callback: Callback,
+    context: *mut c_void,
+) -> i64 {
+    run(|| {
+        let callback = callback.ok_or(Error::Null("the callback"))?;
+        // What fits the answer.
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                for count in 0..limit {
+                    let Some(found) = s.subscription.next()? else { return Ok(count) };
+                    let frame = Frame::from(found);
+                    if callback(context, &raw const frame) != 0 {
+                        return Ok(count + 1);
+                    }
+                }
+                Ok(limit)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_wait` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_wait(
+    subscription: *mut Subscriptions,
+    strategy: u32,
+    timeout_ns: u64,
+) -> i32 {
+    run(|| {
+        let wait = match strategy {
+            WAIT_BALANCED => Wait::Balanced,
+            WAIT_SPIN => Wait::Spin,
+            WAIT_PARK => Wait::Park,
+            other => return Err(Error::Argument(format!("a strategy {other} is unknown"))),
+        };
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let timeout = Duration::from_nanos(timeout_ns);
+                Ok(i32::from(s.subscription.reader().wait_as(wait, timeout)?))
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_acknowledge` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_acknowledge(subscription: *mut Subscriptions) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                s.subscription.acknowledge()?;
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_position` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_position(
+    subscription: *mut Subscriptions,
+    position: *mut u64,
+    ordinal: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                text::put(position, s.subscription.position().0);
+                text::put(ordinal, s.subscription.reader().ordinal());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_seek` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_seek(subscription: *mut Subscriptions, position: u64) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                s.subscription.reader().seek(Position(position))?;
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_at` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_at(
+    subscription: *mut Subscriptions,
+    position: u64,
+    frame: *mut Frame,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let place = text::must(frame, "frame")?;
+                text::put(place, s.subscription.reader().at(Position(position))?.into());
+                Ok(code::OK)
+            })
+        }
+    })
+}
