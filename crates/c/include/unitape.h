@@ -68,7 +68,11 @@ enum {
     UNITAPE_E_CLAIMS_OUTSTANDING = -20,
     UNITAPE_E_RECORDER_BEHIND = -21,   /* the window of hot segments is full: the disk is too slow; try again */
     UNITAPE_E_RETAINED = -22,          /* retention has removed that place */
-    UNITAPE_E_NO_FRAME = -23           /* no committed frame starts at that position */
+    UNITAPE_E_NO_FRAME = -23,          /* no committed frame starts at that position */
+    UNITAPE_E_NOT_DURABLE = -24,       /* it did not become durable in time */
+    UNITAPE_E_DURABILITY_FAILED = -25, /* a flush has failed; the message says what becomes of it */
+    UNITAPE_E_NO_RECORDER = -26,       /* nobody runs who could make it durable */
+    UNITAPE_E_BEYOND_END = -27         /* the tape does not reach that position yet */
 };
 
 /*
@@ -188,6 +192,17 @@ int32_t unitape_publication_end(unitape_publication *publication, uint64_t *posi
  * open. */
 int32_t unitape_publication_recorded(unitape_publication *publication, uint64_t *position);
 
+/*
+ * Waits until everything before `position` is durable: it survives power loss, not the death of this process alone,
+ * which everything published does. The recorder flushes at once; all who wait share one flush. For the end of the
+ * tape ask unitape_publication_end. UNITAPE_E_NOT_DURABLE when `timeout_ns` has passed. Not while a claim or a
+ * batch is open.
+ */
+int32_t unitape_publication_wait_durable(unitape_publication *publication, uint64_t position, uint64_t timeout_ns);
+
+/* What is before this position is durable. Not while a claim or a batch is open. */
+int32_t unitape_publication_durable(unitape_publication *publication, uint64_t *position);
+
 /* ------------------------------------------------------------------------------------------------- subscription */
 
 /* A reading end of a tape. */
@@ -284,6 +299,16 @@ int32_t unitape_subscription_wait(unitape_subscription *subscription, uint32_t s
  * and not acknowledged comes again, so every frame is dealt with at least once.
  */
 int32_t unitape_subscription_acknowledge(unitape_subscription *subscription);
+
+/*
+ * Waits until everything before `position` survives power loss, as unitape_publication_wait_durable does: for a
+ * subscriber that must not act on what a power loss could take back. After unitape_subscription_next the position
+ * of unitape_subscription_position covers the frame.
+ */
+int32_t unitape_subscription_wait_durable(unitape_subscription *subscription, uint64_t position, uint64_t timeout_ns);
+
+/* What is before this position is durable. */
+int32_t unitape_subscription_durable(unitape_subscription *subscription, uint64_t *position);
 
 /* Behind the last frame read, and how many frames that are not bookkeeping stand before that. Each may be null. */
 int32_t unitape_subscription_position(unitape_subscription *subscription, uint64_t *position, uint64_t *ordinal);

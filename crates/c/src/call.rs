@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_code_and_breaks_its_handle() {
         let handle = Handle::give(7);
-        // SAFETY: the handle is alive, and this is the only thread.
         let call = |panics: bool| {
+            // SAFETY: the handle is alive, and this is the only thread.
             run(|| unsafe {
                 Handle::with(handle, |n| {
                     assert!(!panics, "number {n}");

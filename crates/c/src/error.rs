@@ -55,6 +55,10 @@ impl Error {
                 Tape::RecorderBehind { .. } => code::RECORDER_BEHIND,
                 Tape::Retained { .. } => code::RETAINED,
                 Tape::NoFrame(_) => code::NO_FRAME,
+                Tape::NotDurable { .. } => code::NOT_DURABLE,
+                Tape::DurabilityFailed { .. } => code::DURABILITY_FAILED,
+                Tape::NoRecorder { .. } => code::NO_RECORDER,
+                Tape::BeyondEnd { .. } => code::BEYOND_END,
                 _ => code::OTHER,
             },
         }
@@ -130,6 +134,14 @@ pub mod code {
         RETAINED = -22,
         /// No frame starts there.
         NO_FRAME = -23,
+        /// Not durable in time.
+        NOT_DURABLE = -24,
+        /// A flush has failed.
+        DURABILITY_FAILED = -25,
+        /// Nobody runs who could make it durable.
+        NO_RECORDER = -26,
+        /// The tape does not reach that position yet.
+        BEYOND_END = -27,
     }
 
     /// The name of a code, or `?`.

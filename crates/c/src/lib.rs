@@ -27,9 +27,9 @@ mod text;
 
 pub use call::Handle;
 pub use error::code;
-pub use options::Options;
-pub use publication::Publishing;
-pub use subscription::{Callback, Frame, Subscribing};
+pub use options::*;
+pub use publication::*;
+pub use subscription::*;
 
 use std::ffi::c_char;
 

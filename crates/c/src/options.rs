@@ -98,7 +98,8 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Optio
                 // SAFETY: not null; the rest is the caller's duty.
                 false => Some(unsafe { text::path(given.hot_dir, "hot_dir") }?.to_owned()),
             };
-            let window_segments = if given.window_segments == 0 { WINDOW_SEGMENTS } else { given.window_segments };
+            let window_segments =
+                if given.window_segments == 0 { WINDOW_SEGMENTS } else { given.window_segments };
             Backing::Hot { dir, window_segments }
         }
         other => return Err(Error::Argument(format!("a backing {other} is unknown"))),
@@ -201,10 +202,7 @@ mod tests {
         let read = |options: Options| unsafe { read(&raw const options) };
         let options = read(good).unwrap();
         assert_eq!(options.backing, Backing::Hot { dir: None, window_segments: 4 });
-        assert_eq!(
-            options.sync,
-            Sync::Every { bytes: 1 << 20, interval: Duration::from_nanos(u64::MAX) }
-        );
+        assert_eq!(options.sync, Sync::Every { bytes: 1 << 20, interval: Duration::from_nanos(u64::MAX) });
         for bad in [
             Options { backing: 2, ..good },
             Options { backing: BACKING_FILE, ..good },

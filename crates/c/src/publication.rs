@@ -5,6 +5,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use unitape_model::Position;
 use unitape_tape::{Batch, Draft, Publication};
@@ -193,7 +194,10 @@ pub unsafe extern "C" fn unitape_publication_claim(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_commit(publication: *mut Publications, position: *mut u64) -> i32 {
+pub unsafe extern "C" fn unitape_publication_commit(
+    publication: *mut Publications,
+    position: *mut u64,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
@@ -295,13 +299,58 @@ pub unsafe extern "C" fn unitape_publication_end(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_recorded(publication: *mut Publications, position: *mut u64) -> i32 {
+pub unsafe extern "C" fn unitape_publication_recorded(
+    publication: *mut Publications,
+    position: *mut u64,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
                 let place = text::must(position, "position")?;
                 text::put(place, p.free()?.writer().recorded().0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_wait_durable` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_wait_durable(
+    publication: *mut Publications,
+    position: u64,
+    timeout_ns: u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                p.free()?.writer().wait_durable(Position(position), Duration::from_nanos(timeout_ns))?;
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_durable` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_durable(
+    publication: *mut Publications,
+    position: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let place = text::must(position, "position")?;
+                text::put(place, p.free()?.writer().durable().0);
                 Ok(code::OK)
             })
         }

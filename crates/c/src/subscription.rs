@@ -98,8 +98,7 @@ pub unsafe extern "C" fn unitape_subscription_open(
 ) -> i32 {
     run(|| {
         // SAFETY: all as the header asks.
-        let (place, dir) =
-            unsafe { (text::must(subscription, "subscription")?, text::path(dir, "dir")?) };
+        let (place, dir) = unsafe { (text::must(subscription, "subscription")?, text::path(dir, "dir")?) };
         let start = match start {
             START_OLDEST => Start::Oldest,
             START_END => Start::End,
@@ -136,7 +135,10 @@ pub unsafe extern "C" fn unitape_subscription_close(subscription: *mut Subscript
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_next(subscription: *mut Subscriptions, frame: *mut Frame) -> i32 {
+pub unsafe extern "C" fn unitape_subscription_next(
+    subscription: *mut Subscriptions,
+    frame: *mut Frame,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
@@ -280,6 +282,49 @@ pub unsafe extern "C" fn unitape_subscription_at(
             Handle::with(subscription, |s| {
                 let place = text::must(frame, "frame")?;
                 text::put(place, s.subscription.reader().at(Position(position))?.into());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_wait_durable` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_wait_durable(
+    subscription: *mut Subscriptions,
+    position: u64,
+    timeout_ns: u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let timeout = Duration::from_nanos(timeout_ns);
+                s.subscription.reader().wait_durable(Position(position), timeout)?;
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_durable` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_durable(
+    subscription: *mut Subscriptions,
+    position: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let place = text::must(position, "position")?;
+                text::put(place, s.subscription.reader().durable()?.0);
                 Ok(code::OK)
             })
         }

@@ -1,0 +1,200 @@
+//! The header is written by hand; here it is held against the code: every function with its types, every struct with
+//! its layout, every number.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::mem::{align_of, offset_of, size_of};
+use std::process::Command;
+
+use common::{C99, CXX, LIBS, compiler, include, library, must};
+use unitape_c::{Frame, Options, code};
+
+const HEADER: &str = include_str!("../include/unitape.h");
+const SOURCES: [&str; 4] = [
+    include_str!("../src/lib.rs"),
+    include_str!("../src/options.rs"),
+    include_str!("../src/publication.rs"),
+    include_str!("../src/subscription.rs"),
+];
+
+/// The types of the functions' arguments and results, as C says them.
+const TYPES: [(&str, &str); 23] = [
+    ("()", "void"),
+    ("*const c_char", "const char *"),
+    ("*const c_void", "const void *"),
+    ("*mut c_void", "void *"),
+    ("*mut *mut c_void", "void **"),
+    ("*const Options", "const unitape_options *"),
+    ("*mut Options", "unitape_options *"),
+    ("*mut Publications", "unitape_publication *"),
+    ("*mut *mut Publications", "unitape_publication **"),
+    ("*mut Subscriptions", "unitape_subscription *"),
+    ("*mut *mut Subscriptions", "unitape_subscription **"),
+    ("*mut Frame", "unitape_frame *"),
+    ("*const Frame", "const unitape_frame *"),
+    ("*mut u64", "uint64_t *"),
+    ("Callback", "unitape_callback"),
+    ("u8", "uint8_t"),
+    ("u16", "uint16_t"),
+    ("u32", "uint32_t"),
+    ("u64", "uint64_t"),
+    ("i32", "int32_t"),
+    ("i64", "int64_t"),
+    ("usize", "size_t"),
+    ("", "void"),
+];
+
+/// Every function of the code, by name: its prototype in C.
+fn functions() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for source in SOURCES {
+        for part in source.split("#[unsafe(no_mangle)]").skip(1) {
+            let (_, rest) = part.split_once("extern \"C\" fn ").expect("a function");
+            let (name, rest) = rest.split_once('(').expect("arguments");
+            let (arguments, rest) = rest.split_once(") -> ").expect("a result");
+            let (result, _) = rest.split_once(" {").expect("a body");
+            let mut c = String::new();
+            for argument in arguments.split(',').map(str::trim).filter(|a| !a.is_empty()) {
+                let (_, of) = argument.split_once(": ").expect("a type");
+                let comma = if c.is_empty() { "" } else { ", " };
+                write!(c, "{comma}{}", c_type(of)).unwrap();
+            }
+            let c = if c.is_empty() { "void" } else { &c };
+            found.insert(name.to_owned(), format!("{} {name}({c})", c_type(result.trim())));
+        }
+    }
+    found
+}
+
+fn c_type(rust: &str) -> &'static str {
+    let found = TYPES.iter().find(|(name, _)| *name == rust);
+    found.unwrap_or_else(|| panic!("how C says `{rust}` is unknown here")).1
+}
+
+/// Names of the functions that the header declares.
+fn declared() -> Vec<String> {
+    let mut names = Vec::new();
+    let mut comment = false;
+    for line in HEADER.lines() {
+        comment |= line.trim_start().starts_with("/*");
+        let ends = line.contains("*/");
+        let first = line.split('(').next().unwrap_or("");
+        let name = first.rsplit([' ', '*']).next().unwrap_or("");
+        let declares = line.contains('(') && !line.starts_with([' ', '#']) && !line.starts_with("typedef");
+        if !comment && declares && name.starts_with("unitape_") {
+            names.push(name.to_owned());
+        }
+        comment &= !ends;
+    }
+    names.sort();
+    names
+}
+
+macro_rules! layout {
+    ($out:ident, $rust:ty, $c:literal: $($field:ident),* $(,)?) => {
+        writeln!($out, "STATIC(sizeof({}) == {});", $c, size_of::<$rust>()).unwrap();
+        let mut fields = 0;
+        $(
+            writeln!($out, "STATIC(offsetof({}, {}) == {});", $c, stringify!($field), offset_of!($rust, $field))
+                .unwrap();
+            let value: Option<$rust> = None;
+            let size = size_of_field(value, |v| &v.$field);
+            writeln!($out, "STATIC(sizeof((({} *)0)->{}) == {size});", $c, stringify!($field)).unwrap();
+            fields += size;
+        )*
+        // A field that is not named here would leave a gap.
+        assert_eq!(fields, size_of::<$rust>(), "{}: all fields, no padding", $c);
+        assert_eq!(align_of::<$rust>(), 8);
+    };
+}
+
+fn size_of_field<T, F>(_: Option<T>, _: impl Fn(&T) -> &F) -> usize {
+    size_of::<F>()
+}
+
+/// A C file that does not compile unless the header says what the code does.
+fn check() -> String {
+    let mut c = String::from("#include \"unitape.h\"\n");
+    // Without C11 an array of negative size is what stops the compiler.
+    c.push_str("#define JOIN(a, b) a##b\n#define NAME(line) JOIN(check_, line)\n");
+    c.push_str("#define STATIC(truth) extern char NAME(__LINE__)[(truth) ? 1 : -1]\n");
+    for prototype in functions().values() {
+        // Twice declared, the types must be the same.
+        writeln!(c, "extern {prototype};").unwrap();
+    }
+    layout!(c, Options, "unitape_options": size, backing, segment_bytes, hot_dir, window_segments, recorder,
+        sync_bytes, sync_interval_ns, retain_bytes, prefault_bytes, recorder_wait_ns, flags);
+    layout!(c, Frame, "unitape_frame": position, bytes, length, frame, frame_length, topic, kind, flags, reserved);
+    for (name, value) in code::ALL {
+        let name = name.to_str().unwrap();
+        let name = if *value == 0 { name.to_owned() } else { format!("E_{name}") };
+        writeln!(c, "STATIC(UNITAPE_{name} == ({value}));").unwrap();
+    }
+    writeln!(c, "STATIC(UNITAPE_ABI == {});", unitape_c::ABI).unwrap();
+    use unitape_model::flags;
+    for (name, value) in [
+        ("KIND_MESSAGE", unitape_model::message::KIND_MESSAGE),
+        ("FRAME_LAST", flags::LAST),
+        ("FRAME_LATE", flags::LATE),
+        ("FRAME_META", flags::META),
+        ("FRAME_SNAPSHOT", flags::SNAPSHOT),
+        ("FRAME_EXT", flags::EXT),
+    ] {
+        writeln!(c, "STATIC(UNITAPE_{name} == {value});").unwrap();
+    }
+    // Where the code has them private, both say them in words.
+    for source in SOURCES {
+        for line in source.lines().filter_map(|line| line.strip_prefix("const ")) {
+            let Some((name, value)) = line.split_once(": u32 = ").or_else(|| line.split_once(": u64 = "))
+            else {
+                continue;
+            };
+            let known = ["BACKING_", "RECORDER_", "START_", "WAIT_", "TRUNCATE_", "NO_"];
+            if known.iter().any(|start| name.starts_with(start)) {
+                let value = value.trim_end_matches(';');
+                writeln!(c, "STATIC(UNITAPE_{name} == {value});").unwrap();
+            }
+        }
+    }
+    c.push_str("typedef void (*function)(void);\nint main(void) {\n    function all[] = {\n");
+    for name in functions().keys() {
+        writeln!(c, "        (function){name},").unwrap();
+    }
+    c.push_str("    };\n    size_t i;\n    for (i = 0; i < sizeof all / sizeof *all; ++i)\n");
+    c.push_str("        if (!all[i]) return 1;\n    return unitape_abi() != UNITAPE_ABI;\n}\n");
+    c
+}
+
+/// Once a function had another argument in the header than in the code; the caller's stack paid for it.
+#[test]
+fn the_header_says_what_the_code_does() {
+    let names: Vec<String> = functions().into_keys().collect();
+    assert_eq!(declared(), names, "the header declares the functions that there are");
+    assert!(names.len() > 20);
+    let codes = HEADER.matches("\n    UNITAPE_E_").count() + HEADER.matches("\n    UNITAPE_OK").count();
+    assert_eq!(codes, code::ALL.len(), "the header lists the codes that there are");
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("check.c");
+    std::fs::write(&file, check()).unwrap();
+    // A cast of a function pointer to another is what the list of all functions is made of.
+    for (variable, usual, flags) in [("CC", "cc", &C99[..]), ("CXX", "c++", &CXX[..])] {
+        let Some(compiler) = compiler(variable, usual) else { continue };
+        let program = dir.path().join(usual);
+        must(
+            Command::new(compiler)
+                .args(flags)
+                .args(["-Wno-cast-function-type", "-I"])
+                .arg(include())
+                .arg(&file)
+                .args(["-x", "none"])
+                .arg(library("libunitape_c.a"))
+                .args(LIBS)
+                .arg("-o")
+                .arg(&program),
+        );
+        must(&mut Command::new(program));
+    }
+}
