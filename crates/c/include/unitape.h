@@ -72,7 +72,9 @@ enum {
     UNITAPE_E_NOT_DURABLE = -24,       /* it did not become durable in time */
     UNITAPE_E_DURABILITY_FAILED = -25, /* a flush has failed; the message says what becomes of it */
     UNITAPE_E_NO_RECORDER = -26,       /* nobody runs who could make it durable */
-    UNITAPE_E_BEYOND_END = -27         /* the tape does not reach that position yet */
+    UNITAPE_E_BEYOND_END = -27,        /* the tape does not reach that position yet */
+    UNITAPE_E_NOT_REMOVED = -28,       /* retention could not remove what its limits say; nothing was removed */
+    UNITAPE_E_CLOCK = -29              /* the clock is behind what the tape knows */
 };
 
 /*
@@ -122,7 +124,11 @@ typedef struct unitape_options {
     uint32_t recorder;          /* of a hot tape: UNITAPE_RECORDER_... */
     uint64_t sync_bytes;        /* become durable after so many bytes; 0 in both: when the publication closes */
     uint64_t sync_interval_ns;  /* ... or after so much time, whichever comes first */
-    uint64_t retain_bytes;      /* keep about so much of the tape's end; 0: all */
+    uint64_t retain_bytes;      /* keep about so much of the tape's end; 0: all. Whole segments go, oldest first, */
+    uint64_t retain_age_ns;     /* ... or what was finished so long ago or less; 0: all */
+    uint64_t retain_days;       /* ... or on the last so many days of UTC, today included; 0: all */
+    uint64_t retain_notice_ns;  /* announced so long before, 1 s; see unitape_subscription_lag */
+    uint64_t retain_cursor_bytes; /* named subscriptions hold what they have not read, up to so much; 0: they do not */
     uint64_t prefault_bytes;    /* how far ahead pages of a file are touched, 8 MiB */
     uint64_t recorder_wait_ns;  /* wait so long for a recorder that is behind, 5 s, then UNITAPE_E_RECORDER_BEHIND */
     uint64_t flags;             /* UNITAPE_TRUNCATE_DAMAGE, UNITAPE_NO_PREFAULT */
@@ -270,7 +276,7 @@ int32_t unitape_subscription_close(unitape_subscription *subscription);
 
 /*
  * The next frame: 1, or 0 when nothing more is committed yet. UNITAPE_E_RETAINED: retention was faster than this
- * subscription; unitape_subscription_open or _seek again, at a later place.
+ * subscription; unitape_subscription_skip_to_oldest goes on and tells what was lost.
  */
 int32_t unitape_subscription_next(unitape_subscription *subscription, unitape_frame *frame);
 
@@ -312,6 +318,25 @@ int32_t unitape_subscription_durable(unitape_subscription *subscription, uint64_
 
 /* Behind the last frame read, and how many frames that are not bookkeeping stand before that. Each may be null. */
 int32_t unitape_subscription_position(unitape_subscription *subscription, uint64_t *position, uint64_t *ordinal);
+
+/* How far a subscription is behind. */
+typedef struct unitape_lag {
+    uint64_t bytes;               /* of tape that are published and not read */
+    uint64_t events;              /* frames that are not bookkeeping among them */
+    uint64_t until_removal_bytes; /* from here back to what is gone or announced to go; 0: read on quickly */
+} unitape_lag;
+
+/*
+ * How far the subscription is behind the tape's end, as its publisher's helper thread has told it last: within about
+ * a millisecond. Costs the publisher nothing.
+ */
+int32_t unitape_subscription_lag(unitape_subscription *subscription, unitape_lag *lag);
+
+/*
+ * After UNITAPE_E_RETAINED: goes on at the oldest frame that is there, and tells what was lost on the way: bytes of
+ * tape, and frames that are not bookkeeping. Each may be null. Nothing moves if nothing of it is gone.
+ */
+int32_t unitape_subscription_skip_to_oldest(unitape_subscription *subscription, uint64_t *bytes, uint64_t *events);
 
 /* Goes to the frame at `position`, or to the end of the one before it. */
 int32_t unitape_subscription_seek(unitape_subscription *subscription, uint64_t position);

@@ -59,6 +59,8 @@ impl Error {
                 Tape::DurabilityFailed { .. } => code::DURABILITY_FAILED,
                 Tape::NoRecorder { .. } => code::NO_RECORDER,
                 Tape::BeyondEnd { .. } => code::BEYOND_END,
+                Tape::NotRemoved { .. } => code::NOT_REMOVED,
+                Tape::Clock { .. } => code::CLOCK,
                 _ => code::OTHER,
             },
         }
@@ -142,6 +144,10 @@ pub mod code {
         NO_RECORDER = -26,
         /// The tape does not reach that position yet.
         BEYOND_END = -27,
+        /// Retention could not remove what its limits say.
+        NOT_REMOVED = -28,
+        /// The clock is behind what the tape knows.
+        CLOCK = -29,
     }
 
     /// The name of a code, or `?`.

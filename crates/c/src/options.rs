@@ -25,6 +25,10 @@ pub struct Options {
     pub sync_bytes: u64,
     pub sync_interval_ns: u64,
     pub retain_bytes: u64,
+    pub retain_age_ns: u64,
+    pub retain_days: u64,
+    pub retain_notice_ns: u64,
+    pub retain_cursor_bytes: u64,
     pub prefault_bytes: u64,
     pub recorder_wait_ns: u64,
     pub flags: u64,
@@ -47,6 +51,10 @@ const EMPTY: Options = Options {
     sync_bytes: 0,
     sync_interval_ns: 0,
     retain_bytes: 0,
+    retain_age_ns: 0,
+    retain_days: 0,
+    retain_notice_ns: 0,
+    retain_cursor_bytes: 0,
     prefault_bytes: 0,
     recorder_wait_ns: 0,
     flags: 0,
@@ -116,7 +124,16 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Optio
             interval: Duration::from_nanos(or_never(given.sync_interval_ns)),
         };
     }
-    options.retain_bytes = Some(given.retain_bytes).filter(|&bytes| bytes > 0);
+    let set = |value: u64| Some(value).filter(|&value| value > 0);
+    let days =
+        |value| u32::try_from(value).map_err(|_| Error::Argument(format!("{value} days are too many")));
+    options.retention.bytes = set(given.retain_bytes);
+    options.retention.age = set(given.retain_age_ns).map(Duration::from_nanos);
+    options.retention.days = set(given.retain_days).map(days).transpose()?;
+    options.retention.hold_for_cursors = set(given.retain_cursor_bytes);
+    if let Some(notice) = set(given.retain_notice_ns) {
+        options.retention.notice = Duration::from_nanos(notice);
+    }
     if given.flags & !(TRUNCATE_DAMAGE | NO_PREFAULT) != 0 {
         return Err(Error::Argument(format!("flags {:#x} are unknown", given.flags)));
     }
@@ -181,11 +198,11 @@ mod tests {
         bytes[1] = 1 << 20;
         assert_eq!(read_bytes(&mut bytes, 16).unwrap().segment_bytes, 1 << 20);
         assert_eq!(read_bytes(&mut bytes, 512).unwrap().segment_bytes, 1 << 20);
-        assert_eq!(offset_of!(Options, recorder_wait_ns), 64);
-        bytes[8] = 7;
+        assert_eq!(offset_of!(Options, recorder_wait_ns), 96);
+        bytes[12] = 7;
         let wait = |size| read_bytes(&mut bytes.clone(), size).unwrap().recorder_wait;
-        assert_eq!(wait(72), Duration::from_nanos(7));
-        assert_eq!(wait(64), unitape_tape::Options::default().recorder_wait);
+        assert_eq!(wait(104), Duration::from_nanos(7));
+        assert_eq!(wait(96), unitape_tape::Options::default().recorder_wait);
         bytes[63] = 1;
         assert!(matches!(read_bytes(&mut bytes, 512), Err(Error::Argument(_))));
         for size in [0, 1, 4, 15, 5000] {

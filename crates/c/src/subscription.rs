@@ -58,6 +58,16 @@ impl From<unitape_tape::Frame<'_>> for Frame {
     }
 }
 
+/// `unitape_lag` of the header.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+#[allow(missing_docs)] // the header tells
+pub struct Lag {
+    pub bytes: u64,
+    pub events: u64,
+    pub until_removal_bytes: u64,
+}
+
 /// `unitape_callback` of the header.
 pub type Callback = Option<unsafe extern "C" fn(context: *mut c_void, frame: *const Frame) -> i32>;
 
@@ -325,6 +335,49 @@ pub unsafe extern "C" fn unitape_subscription_durable(
             Handle::with(subscription, |s| {
                 let place = text::must(position, "position")?;
                 text::put(place, s.subscription.reader().durable()?.0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_lag` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_lag(subscription: *mut Subscriptions, lag: *mut Lag) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let place = text::must(lag, "lag")?;
+                let unitape_tape::Lag { bytes, events, until_removal_bytes } =
+                    s.subscription.reader().lag()?;
+                text::put(place, Lag { bytes, events, until_removal_bytes });
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_skip_to_oldest` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_skip_to_oldest(
+    subscription: *mut Subscriptions,
+    bytes: *mut u64,
+    events: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let skipped = s.subscription.reader().skip_to_oldest()?;
+                text::put(bytes, skipped.bytes);
+                text::put(events, skipped.events);
                 Ok(code::OK)
             })
         }

@@ -232,6 +232,9 @@ fn null_is_refused_and_not_followed() {
             unitape_subscription_at(subscription, 0, null_mut()),
             unitape_subscription_durable(nothing, null_mut()),
             unitape_subscription_wait_durable(nothing, 0, 0),
+            unitape_subscription_lag(nothing, null_mut()),
+            unitape_subscription_lag(subscription, null_mut()),
+            unitape_subscription_skip_to_oldest(nothing, null_mut(), null_mut()),
         ] {
             assert_eq!(given, code::NULL, "{}", last());
             assert!(last().starts_with("null: "), "{}", last());
@@ -370,6 +373,48 @@ fn durability_is_waited_for() {
         ok(unitape_publication_recorded(publication, &raw mut durable));
         assert!(durable >= end);
         ok(unitape_publication_close(publication));
+        ok(unitape_subscription_close(subscription));
+    }
+}
+
+/// Who reads too slowly for what is kept must be told so, before and after.
+#[test]
+fn a_reader_that_retention_outran_goes_on() {
+    let (_dir, tape) = directory();
+    let mut options = small(0, None);
+    options.retain_bytes = 8192;
+    options.retain_notice_ns = 1;
+    let publication = open(&tape, &options);
+    let subscription = subscribe(&tape, None);
+    let mut lag = Lag::default();
+    let (mut bytes, mut events) = (0, 0);
+    // SAFETY: alive.
+    unsafe {
+        ok(unitape_subscription_skip_to_oldest(subscription, &raw mut bytes, &raw mut events));
+        assert_eq!((bytes, events), (0, 0));
+        for topic in 0..1000 {
+            ok(unitape_publication_offer(publication, topic, null(), 0, null_mut()));
+        }
+        ok(unitape_publication_close(publication));
+        ok(unitape_subscription_lag(subscription, &raw mut lag));
+        assert_eq!((lag.bytes, lag.events, lag.until_removal_bytes), (64_000, 1000, 0));
+        let mut frame = empty();
+        let mut read = 0;
+        let code = loop {
+            match unitape_subscription_next(subscription, &raw mut frame) {
+                1 => read += 1,
+                other => break other,
+            }
+        };
+        assert_eq!(code, code::RETAINED, "{}", last());
+        ok(unitape_subscription_skip_to_oldest(subscription, &raw mut bytes, &raw mut events));
+        assert_eq!(bytes, events * 64);
+        let mut next = u64::from(frame.topic) + u64::from(read > 0) + events;
+        while unitape_subscription_next(subscription, &raw mut frame) == 1 {
+            assert_eq!(u64::from(frame.topic), next);
+            next += 1;
+        }
+        assert_eq!(next, 1000);
         ok(unitape_subscription_close(subscription));
     }
 }

@@ -97,9 +97,7 @@ fn c_publishes_and_rust_reads() {
     assert!(Subscription::await_tape(&tape, PATIENCE).unwrap());
     let mut subscription = Subscription::open(&tape, Start::Oldest).unwrap();
     for number in 0..COUNT {
-        while !subscription.wait(PATIENCE).unwrap() {
-            panic!("price {number} does not come");
-        }
+        assert!(subscription.wait(PATIENCE).unwrap(), "price {number} does not come");
         let message = subscription.next().unwrap().unwrap().message().unwrap();
         assert_eq!((message.topic, message.bytes), (1, &price(number)[..]), "{number}");
     }

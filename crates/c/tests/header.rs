@@ -9,7 +9,7 @@ use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
 use common::{C99, CXX, LIBS, compiler, include, library, must};
-use unitape_c::{Frame, Options, code};
+use unitape_c::{Frame, Lag, Options, code};
 
 const HEADER: &str = include_str!("../include/unitape.h");
 const SOURCES: [&str; 4] = [
@@ -20,7 +20,7 @@ const SOURCES: [&str; 4] = [
 ];
 
 /// The types of the functions' arguments and results, as C says them.
-const TYPES: [(&str, &str); 23] = [
+const TYPES: [(&str, &str); 24] = [
     ("()", "void"),
     ("*const c_char", "const char *"),
     ("*const c_void", "const void *"),
@@ -33,6 +33,7 @@ const TYPES: [(&str, &str); 23] = [
     ("*mut Subscriptions", "unitape_subscription *"),
     ("*mut *mut Subscriptions", "unitape_subscription **"),
     ("*mut Frame", "unitape_frame *"),
+    ("*mut Lag", "unitape_lag *"),
     ("*const Frame", "const unitape_frame *"),
     ("*mut u64", "uint64_t *"),
     ("Callback", "unitape_callback"),
@@ -125,8 +126,9 @@ fn check() -> String {
         writeln!(c, "extern {prototype};").unwrap();
     }
     layout!(c, Options, "unitape_options": size, backing, segment_bytes, hot_dir, window_segments, recorder,
-        sync_bytes, sync_interval_ns, retain_bytes, prefault_bytes, recorder_wait_ns, flags);
+        sync_bytes, sync_interval_ns, retain_bytes, retain_age_ns, retain_days, retain_notice_ns, retain_cursor_bytes, prefault_bytes, recorder_wait_ns, flags);
     layout!(c, Frame, "unitape_frame": position, bytes, length, frame, frame_length, topic, kind, flags, reserved);
+    layout!(c, Lag, "unitape_lag": bytes, events, until_removal_bytes);
     for (name, value) in code::ALL {
         let name = name.to_str().unwrap();
         let name = if *value == 0 { name.to_owned() } else { format!("E_{name}") };

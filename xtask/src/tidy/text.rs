@@ -10,9 +10,8 @@ const LINES_MAX: usize = 600;
 const LOCKFILES: [&str; 4] = ["Cargo.lock", "package-lock.json", "uv.lock", "poetry.lock"];
 
 /// Ending of the files that people write here; others (data, vectors) are not read for words.
-const WRITTEN: [&str; 15] = [
-    "rs", "md", "toml", "sh", "py", "pyi", "js", "ts", "svelte", "css", "html", "yml", "yaml", "c", "h",
-];
+const WRITTEN: [&str; 15] =
+    ["rs", "md", "toml", "sh", "py", "pyi", "js", "ts", "svelte", "css", "html", "yml", "yaml", "c", "h"];
 
 pub(crate) fn check(file: &File) -> Vec<Problem> {
     let Some(text) = file.text() else { return Vec::new() };
