@@ -308,7 +308,29 @@ impl Memory for Segment {
         debug_assert!(self.writable && at + bytes.len() as u64 <= self.size);
         // SAFETY: the range lies in the mapping and is the caller's alone by its duties; the mapping is never
         // handed out mutably, so it cannot overlap `bytes`.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data(at), bytes.len()) };
+        unsafe { copy(bytes.as_ptr(), self.data(at), bytes.len()) };
+    }
+}
+
+/// Copies `length` bytes; what follows the header word in a frame of few lines without a call.
+///
+/// # Safety
+/// As `copy_nonoverlapping`.
+#[inline]
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    const HEAD: usize = LINE - 8;
+    if length % LINE != HEAD || length > 4 * LINE {
+        // SAFETY: the caller's duty.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, length) };
+    }
+    // SAFETY: the caller's duty; the parts follow one another and end with `length`.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, HEAD);
+        let mut at = HEAD;
+        while at < length {
+            std::ptr::copy_nonoverlapping(from.add(at), to.add(at), LINE);
+            at += LINE;
+        }
     }
 }
 

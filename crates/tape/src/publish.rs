@@ -20,6 +20,7 @@ use unitape_model::{Header, LINE, Message, Position};
 
 use crate::error::{Error, Result};
 use crate::layout::Meta;
+use crate::map::Segment;
 use crate::recover::Recovery;
 use crate::{Options, TapeId, Writer};
 
@@ -96,22 +97,30 @@ impl Publication {
     /// then, and the publication can go on.
     #[inline]
     pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
-        let mut draft = self.claim(topic, bytes.len())?;
-        draft.copy_from_slice(bytes);
-        draft.commit()
+        let (header, word) = head(topic, bytes.len())?;
+        self.writer.settle();
+        let Some(at) = self.writer.room(header.len_bytes() as u64)? else {
+            let mut draft = self.claim(topic, bytes.len())?;
+            draft.copy_from_slice(bytes);
+            return draft.commit();
+        };
+        // SAFETY: `room` found the frame's bytes in the segment; they lie behind the committed end, and the writer
+        // is borrowed here alone.
+        unsafe { fill(self.writer.writing(), at, header, word, bytes) };
+        Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1))
     }
 
     /// Gives out the place of a message of `length` bytes, zeroed, to be written and then committed.
     ///
     /// # Errors
     /// As [`Publication::offer`].
-    #[inline]
+    #[inline(always)] // a draft that is moved costs more than all of this
     pub fn claim(&mut self, topic: u32, length: usize) -> Result<Draft<'_>> {
         let (header, word) = head(topic, length)?;
         let mut draft = self.writer.draft(header)?;
-        draft.frame_mut()[..8].copy_from_slice(&word.to_le_bytes());
-        draft.end = MESSAGE_HEAD + length;
-        draft.start = MESSAGE_HEAD;
+        draft[..8].copy_from_slice(&word.to_le_bytes());
+        draft.start = MESSAGE_HEAD as u32;
+        draft.end = (MESSAGE_HEAD + length) as u32;
         Ok(draft)
     }
 
@@ -119,7 +128,7 @@ impl Publication {
     /// publisher's heels meanwhile.
     pub fn batch(&mut self) -> Batch<'_> {
         self.writer.settle();
-        Batch { writer: &mut self.writer, first: None, bytes: 0, count: 0, aside: Vec::new() }
+        Batch { writer: &mut self.writer, first: None, bytes: 0, count: 0, is_aside: false }
     }
 
     /// Position behind the last message.
@@ -147,21 +156,15 @@ impl From<Writer> for Publication {
 pub struct Draft<'w> {
     writer: &'w mut Writer,
     header: Header,
-    place: Place,
+    /// Data offset in the segment that is being written, or [`ASIDE`].
+    at: u64,
     /// The user's part of the frame.
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
 }
 
-#[derive(Debug)]
-enum Place {
-    /// At this data offset of the segment that is being written.
-    Segment(u64),
-    /// The segment has no room left: beside the tape, copied there when it is committed.
-    Aside(Vec<u8>),
-    /// Committed or given up.
-    Done,
-}
+/// The segment has no room left: the frame is made in the writer's `aside`, and copied when it is committed.
+const ASIDE: u64 = u64::MAX;
 
 impl Draft<'_> {
     /// Publishes the frame; gives its position.
@@ -169,34 +172,15 @@ impl Draft<'_> {
     /// # Errors
     /// At the end of a segment: as [`Writer::append`], and nothing was published. Otherwise none.
     #[inline]
-    pub fn commit(mut self) -> Result<Position> {
-        match std::mem::replace(&mut self.place, Place::Done) {
-            Place::Segment(at) => {
-                let position = self.writer.end();
-                self.writer.open_bytes = 0;
-                self.writer.writing().commit(at, self.header);
-                self.writer.advance(self.header.len_bytes() as u64, u64::from(!self.header.is_meta()));
-                Ok(position)
-            }
-            Place::Aside(mut frame) => {
-                self.header.write(&mut frame);
-                self.writer.append(&frame)
-            }
-            Place::Done => unreachable!("a draft is committed once: this takes it"),
+    pub fn commit(self) -> Result<Position> {
+        // Committed, it is not given up.
+        let mut this = std::mem::ManuallyDrop::new(self);
+        let (header, at) = (this.header, this.at);
+        if at == ASIDE {
+            return this.writer.append_aside(header);
         }
-    }
-
-    /// Everything in the frame behind its header word.
-    #[inline]
-    fn frame_mut(&mut self) -> &mut [u8] {
-        let length = self.header.len_bytes() - 8;
-        match &mut self.place {
-            // SAFETY: `Writer::draft` found the room; the range begins behind the header word of the first frame
-            // after the committed end, and the writer is borrowed by this draft alone.
-            Place::Segment(at) => unsafe { self.writer.writing().draft(*at + 8, length) },
-            Place::Aside(frame) => &mut frame[8..],
-            Place::Done => &mut [],
-        }
+        let ordinals = u64::from(!header.is_meta());
+        Ok(this.writer.publish(at, header, header.len_bytes() as u64, ordinals))
     }
 }
 
@@ -205,36 +189,31 @@ impl Deref for Draft<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        match &self.place {
-            // SAFETY: as in `frame_mut`; `end` lies in the frame.
-            Place::Segment(at) => unsafe {
-                self.writer.writing().draft(*at + self.start as u64, self.end - self.start)
-            },
-            Place::Aside(frame) => &frame[self.start..self.end],
-            Place::Done => &[],
+        let (start, end) = (self.start as usize, self.end as usize);
+        if self.at == ASIDE {
+            return &self.writer.aside[start..end];
         }
+        // SAFETY: `Writer::draft` found the frame's room, `start..end` lies in the frame behind its header word,
+        // and the writer is borrowed by this draft alone.
+        unsafe { self.writer.writing().draft(self.at + start as u64, end - start) }
     }
 }
 
 impl DerefMut for Draft<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        match &mut self.place {
-            // SAFETY: as in `frame_mut`; `end` lies in the frame.
-            Place::Segment(at) => unsafe {
-                self.writer.writing().draft(*at + self.start as u64, self.end - self.start)
-            },
-            Place::Aside(frame) => &mut frame[self.start..self.end],
-            Place::Done => &mut [],
+        let (start, end) = (self.start as usize, self.end as usize);
+        if self.at == ASIDE {
+            return &mut self.writer.aside[start..end];
         }
+        // SAFETY: as in `deref`.
+        unsafe { self.writer.writing().draft(self.at + start as u64, end - start) }
     }
 }
 
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
-        if let Place::Segment(_) = self.place {
-            self.writer.give_up();
-        }
+        self.writer.give_up();
     }
 }
 
@@ -247,8 +226,8 @@ pub struct Batch<'w> {
     /// Bytes of frames behind the committed end.
     bytes: u64,
     count: u64,
-    /// The frames of a batch that the segment has no room for, copied there when it is committed.
-    aside: Vec<u8>,
+    /// The segment has no room for the batch: its frames are in the writer's `aside`.
+    is_aside: bool,
 }
 
 impl Batch<'_> {
@@ -260,16 +239,14 @@ impl Batch<'_> {
     pub fn push(&mut self, topic: u32, bytes: &[u8]) -> Result<()> {
         let (header, word) = head(topic, bytes.len())?;
         let length = header.len_bytes();
-        let start = if self.aside.is_empty() { self.writer.room(self.bytes + length as u64)? } else { None };
+        let start = if self.is_aside { None } else { self.writer.room(self.bytes + length as u64)? };
         let Some(start) = start else { return self.push_aside(header, word, bytes) };
         self.writer.open_bytes = self.bytes + length as u64;
         let at = start + self.bytes;
         let segment = self.writer.writing();
-        // SAFETY: `room` found the batch's bytes and these in the segment; they lie behind the committed end, the
-        // range begins behind a header word, and the writer is borrowed by this batch alone.
-        let frame = unsafe { segment.draft(at + 8, length - 8) };
-        frame[..8].copy_from_slice(&word.to_le_bytes());
-        frame[8..8 + bytes.len()].copy_from_slice(bytes);
+        // SAFETY: `room` found the batch's bytes and these in the segment; they lie behind the committed end, and
+        // the writer is borrowed by this batch alone.
+        unsafe { fill(segment, at, header, word, bytes) };
         match self.first {
             None => self.first = Some(header),
             Some(_) => segment.stamp(at, header),
@@ -295,17 +272,12 @@ impl Batch<'_> {
     /// At the end of a segment: as [`Writer::append`], and nothing was published. Otherwise none.
     #[inline]
     pub fn commit(mut self) -> Result<Position> {
-        let position = self.writer.end();
-        if !self.aside.is_empty() {
-            return self.writer.append(&self.aside);
+        if std::mem::take(&mut self.is_aside) {
+            return self.writer.append_all_aside();
         }
-        if let Some(first) = self.first.take() {
-            let segment = self.writer.writing();
-            segment.commit(position.0 - segment.base, first);
-            self.writer.open_bytes = 0;
-            self.writer.advance(self.bytes, self.count);
-        }
-        Ok(position)
+        let Some(first) = self.first.take() else { return Ok(self.writer.end()) };
+        let at = self.writer.end().0 - self.writer.writing().base;
+        Ok(self.writer.publish(at, first, self.bytes, self.count))
     }
 
     #[cold]
@@ -317,14 +289,16 @@ impl Batch<'_> {
             let segment = self.writer.writing();
             let at = self.writer.end().0 - segment.base;
             // SAFETY: the batch wrote this range, and the writer is borrowed by it alone.
-            let frames = unsafe { segment.draft(at + 8, self.bytes as usize - 8) };
-            self.aside.extend_from_slice(&first.0.to_le_bytes());
-            self.aside.extend_from_slice(frames);
+            let frames = unsafe { segment.draft(at + 8, self.bytes as usize - 8) }.to_vec();
             self.writer.give_up();
+            self.writer.aside.extend_from_slice(&first.0.to_le_bytes());
+            self.writer.aside.extend_from_slice(&frames);
         }
-        let from = self.aside.len();
-        self.aside.resize(from + header.len_bytes(), 0);
-        let frame = &mut self.aside[from..];
+        self.is_aside = true;
+        let aside = &mut self.writer.aside;
+        let from = aside.len();
+        aside.resize(from + header.len_bytes(), 0);
+        let frame = &mut aside[from..];
         header.write(frame);
         frame[8..16].copy_from_slice(&word.to_le_bytes());
         frame[16..16 + bytes.len()].copy_from_slice(bytes);
@@ -335,7 +309,7 @@ impl Batch<'_> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        if self.first.is_some() {
+        if self.first.is_some() || self.is_aside {
             self.writer.give_up();
         }
     }
@@ -347,25 +321,65 @@ impl Writer {
     ///
     /// # Errors
     /// A header that no such frame can have, and as [`Writer::append`].
-    #[inline]
+    #[inline(always)] // a draft that is moved costs more than all of this
     pub fn draft(&mut self, header: Header) -> Result<Draft<'_>> {
         if !header.is_last() || header.lines() == 0 || header.kind() <= unitape_model::frame::KIND_PAD {
             return Err(Error::BadUnit { offset: 0, what: "no frame of a whole unit has such a header" });
         }
         self.settle();
         let bytes = header.len_bytes() as u64;
-        let place = match self.room(bytes)? {
+        let at = match self.room(bytes)? {
             Some(at) => {
                 self.open_bytes = bytes;
-                Place::Segment(at)
+                at
             }
-            None if bytes > self.meta().segment_bytes => {
-                return Err(TOO_LONG);
-            }
-            None => Place::Aside(vec![0; bytes as usize]),
+            None => self.make_aside(bytes)?,
         };
-        Ok(Draft { writer: self, header, place, start: 8, end: header.len_bytes() })
+        Ok(Draft { writer: self, header, at, start: 8, end: header.len_bytes() as u32 })
     }
+
+    /// Commits the frames of `bytes` bytes at data offset `at`, which is the end, by the header word of the first.
+    #[inline]
+    fn publish(&mut self, at: u64, first: Header, bytes: u64, ordinals: u64) -> Position {
+        let position = self.end();
+        self.open_bytes = 0;
+        self.writing().commit(at, first);
+        self.advance(bytes, ordinals);
+        position
+    }
+
+    #[cold]
+    fn make_aside(&mut self, bytes: u64) -> Result<u64> {
+        if bytes > self.meta().segment_bytes {
+            return Err(TOO_LONG);
+        }
+        self.aside.resize(bytes as usize, 0);
+        Ok(ASIDE)
+    }
+
+    #[cold]
+    fn append_aside(&mut self, header: Header) -> Result<Position> {
+        header.write(&mut self.aside);
+        self.append_all_aside()
+    }
+
+    #[cold]
+    fn append_all_aside(&mut self) -> Result<Position> {
+        let frames = std::mem::take(&mut self.aside);
+        self.append(&frames)
+    }
+}
+
+/// Writes the message's frame at data offset `at`, all but its header word.
+///
+/// # Safety
+/// The frame lies in the segment behind the committed end, and nobody else writes there.
+#[inline]
+unsafe fn fill(segment: &Segment, at: u64, header: Header, word: u64, bytes: &[u8]) {
+    // SAFETY: the caller's duty; the range begins behind the header word.
+    let frame = unsafe { segment.draft(at + 8, header.len_bytes() - 8) };
+    frame[..8].copy_from_slice(&word.to_le_bytes());
+    frame[8..8 + bytes.len()].copy_from_slice(bytes);
 }
 
 const TOO_LONG: Error = Error::BadUnit { offset: 0, what: "the frame is longer than a segment" };

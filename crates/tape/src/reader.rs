@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use unitape_model::{Header, Message, Position};
+use unitape_model::{Header, LINE, Message, Position};
 use unitape_ring::Wait;
 
 use crate::durable::{Durability, load_durable};
@@ -201,7 +201,7 @@ impl Reader {
     pub fn at(&mut self, position: Position) -> Result<Frame<'_>> {
         let size = self.live.meta.segment_bytes;
         let (index, at) = (position.0 / size, position.0 % size);
-        if !at.is_multiple_of(unitape_model::LINE as u64) {
+        if !at.is_multiple_of(LINE as u64) {
             return Err(Error::NoFrame(position));
         }
         if self.aside.as_ref().is_none_or(|s| s.index != index || !s.is_linked()) {
@@ -274,8 +274,39 @@ impl Reader {
     }
 
     /// Steps over the next frame; gives its data offset and header.
-    #[inline]
+    #[inline(always)] // the loop of whoever waits for a frame: what it takes to notice one is in every round trip
     fn advance(&mut self) -> Result<Option<(u64, Header)>> {
+        if let Some(segment) = &self.segment
+            && self.at < segment.size
+        {
+            match segment.look(self.at) {
+                Seen::Frame(header) => {
+                    let (at, length) = (self.at, header.len_bytes() as u64);
+                    segment.prefetch(at + length);
+                    self.at += length;
+                    self.position += length;
+                    self.ordinal += u64::from(!header.is_meta());
+                    self.idle = 0;
+                    return Ok(Some((at, header)));
+                }
+                Seen::Nothing => {
+                    // The second line of the frame to come, so that it comes over together with the first: measured
+                    // 180 ns instead of 230 for a round trip of two lines each.
+                    segment.prefetch(self.at + LINE as u64);
+                    self.idle = self.idle.wrapping_add(1);
+                    if !self.idle.is_multiple_of(IDLE_LOOK) {
+                        return Ok(None);
+                    }
+                }
+                Seen::Pad | Seen::Damage(_) => {}
+            }
+        }
+        self.advance_slowly()
+    }
+
+    /// The same at the end of a segment, without one, and when it is time to ask whether it has moved.
+    #[cold]
+    fn advance_slowly(&mut self) -> Result<Option<(u64, Header)>> {
         loop {
             let Some(segment) = &self.segment else {
                 if !self.enter()? {
@@ -288,25 +319,11 @@ impl Reader {
                 continue;
             }
             match segment.look(self.at) {
-                Seen::Frame(header) => {
-                    let (at, length) = (self.at, header.len_bytes() as u64);
-                    segment.prefetch(at + length);
-                    self.at += length;
-                    self.position += length;
-                    self.ordinal += u64::from(!header.is_meta());
-                    self.idle = 0;
-                    return Ok(Some((at, header)));
-                }
-                Seen::Nothing => {
-                    self.idle = self.idle.wrapping_add(1);
-                    if !self.idle.is_multiple_of(IDLE_LOOK) {
-                        return Ok(None);
-                    }
-                    match self.live.moved(segment)? {
-                        Some(other) => self.segment = Some(other),
-                        None => return Ok(None),
-                    }
-                }
+                Seen::Frame(_) => return self.advance(),
+                Seen::Nothing => match self.live.moved(segment)? {
+                    Some(other) => self.segment = Some(other),
+                    None => return Ok(None),
+                },
                 Seen::Pad => self.leave(),
                 Seen::Damage(header) => {
                     return Err(Error::damage(

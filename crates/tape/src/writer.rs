@@ -159,6 +159,8 @@ pub struct Writer {
     ordinal: u64,
     /// Bytes behind the end that a draft or a batch has begun to write; zero when none is open.
     pub(crate) open_bytes: u64,
+    /// Frames of a draft or a batch that found no room in the segment; empty when none is open.
+    pub(crate) aside: Vec<u8>,
     pub(crate) meta: Meta,
     pub(crate) options: Options,
     pub(crate) paths: Paths,
@@ -216,6 +218,7 @@ impl Writer {
             end,
             ordinal,
             open_bytes: 0,
+            aside: Vec::new(),
             meta,
             options,
             paths,
@@ -296,7 +299,7 @@ impl Writer {
     /// A draft or batch that was forgotten instead of dropped is given up now.
     #[inline]
     pub(crate) fn settle(&mut self) {
-        if self.open_bytes > 0 {
+        if self.open_bytes > 0 || !self.aside.is_empty() {
             self.give_up();
         }
     }
@@ -305,6 +308,7 @@ impl Writer {
     #[cold]
     pub(crate) fn give_up(&mut self) {
         let length = std::mem::take(&mut self.open_bytes);
+        self.aside.clear();
         if let Some(segment) = &self.current
             && length > 0
         {
