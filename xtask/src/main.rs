@@ -13,6 +13,7 @@
 mod cargo;
 mod demo;
 mod report;
+mod rounds;
 mod steps;
 mod test;
 mod tidy;
@@ -26,6 +27,8 @@ usage: cargo xtask COMMAND
   demo [ARGS…]                  build, then run `unitape demo ARGS…` on sample data
   test [--quick] [--only NAME]  run every check and test; --quick leaves out the slow ones,
                                 --only (repeatable) runs the named steps, --list names them
+  rounds [--rounds N] [--seed S]
+                                kill, stall and fault tests of the tape for long, a record of each on stdout
   tidy                          check layers, file sizes, links and the other rules of the house
 ";
 
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let result = match command.as_deref() {
         Some("demo") => demo::run(&rest),
         Some("test") => test::run(&rest),
+        Some("rounds") => rounds::run(&rest),
         Some("tidy") => tidy::run(),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");

@@ -51,6 +51,12 @@ pub(crate) const STEPS: &[Step] = &[
         quick: true,
         run: test,
     },
+    Step {
+        name: "faults",
+        about: "every system call of a tape fails at some moment",
+        quick: true,
+        run: faults,
+    },
     Step { name: "doc", about: "the documentation builds and its links resolve", quick: false, run: doc },
     Step {
         name: "loom",
@@ -98,6 +104,11 @@ fn clippy(context: &Context, count: &mut Count) -> Outcome {
 
 fn test(context: &Context, count: &mut Count) -> Outcome {
     report::run(cargo().args(["test", "--workspace", "--no-fail-fast", context.locked]), count).into()
+}
+
+fn faults(context: &Context, count: &mut Count) -> Outcome {
+    let args = ["test", "--package", "unitape-tape", "--features", "faults", "--lib", "--test", "faults"];
+    report::run(cargo().args(args).arg(context.locked), count).into()
 }
 
 fn doc(context: &Context, count: &mut Count) -> Outcome {

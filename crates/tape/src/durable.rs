@@ -10,6 +10,7 @@
 //! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait. What
 //! a flush that failed means is told in `docs/formats-tape.md`.
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -264,6 +265,17 @@ const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
 
 /// Reads the durable position; zero where there is none yet.
 pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
+    // Whoever reads while it is written may see half of it.
+    for _ in 0..5 {
+        match load_once(paths) {
+            Err(Error::Damage { .. }) => std::thread::sleep(Duration::from_millis(1)),
+            other => return other,
+        }
+    }
+    load_once(paths)
+}
+
+fn load_once(paths: &Paths) -> Result<Durable> {
     let path = paths.durable();
     let text = match read_small(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Durable::default()),
@@ -296,8 +308,21 @@ pub(crate) fn store_durable(paths: &Paths, durable: &Durable) -> Result<()> {
     let crc = crc32c::crc32c(&text[..60]);
     text[60..].copy_from_slice(&crc.to_le_bytes());
     let path = paths.durable();
-    // In place: 64 bytes lie in one sector, and the name must not move for it.
-    let file = sys::open_or_make(&path).at("open", &path)?;
-    sys::write_at(&file, &text, 0).at("write", &path)?;
-    sys::sync_data(&file).at("flush", &path)
+    match sys::open(&path, OpenOptions::new().write(true)) {
+        // In place: 64 bytes lie in one sector, and the name must not move for it.
+        Ok(file) => {
+            sys::overwrite_at(&file, &text, 0).at("write", &path)?;
+            sys::sync_data(&file).at("flush", &path)
+        }
+        // Made whole or not at all: without it the disk may be full, or the process killed, in the middle.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let temp = paths.run().join("durable");
+            let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
+            let file = sys::open(&temp, &how).at("create", &temp)?;
+            sys::write_at(&file, &text, 0).at("write", &temp)?;
+            sys::sync_data(&file).at("flush", &temp)?;
+            sys::rename(&temp, &path).at("rename", &path)
+        }
+        Err(e) => Err(e).at("open", &path),
+    }
 }

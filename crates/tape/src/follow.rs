@@ -110,6 +110,9 @@ impl Follower {
         let end = end_of(&live, durable.position)?;
         let mut definitions = DefinitionLog::open(&live.paths, &live.meta, end)?;
         let mut from = durable.position / size;
+        if durable.position == 0 {
+            from = live.indices()?.first().copied().unwrap_or(0);
+        }
         if definitions.length < durable.definitions_bytes {
             from = live.indices()?.first().copied().unwrap_or(0);
             if from > 0 {

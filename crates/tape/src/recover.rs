@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use unitape_model::Position;
+use unitape_model::{LINE, Position};
 
 use crate::definitions::DefinitionLog;
 use crate::durable::load_durable;
@@ -105,6 +105,10 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     }
 
     let live = Live { paths: paths.clone(), meta };
+    match load_durable(&paths) {
+        Err(Error::Damage { .. }) if options.truncate_damage => remove(&paths.durable())?,
+        other => drop(other?),
+    }
     let failed = state.failure(&paths).is_some();
     let end = find_end(&live, rebooted, failed, options.truncate_damage)?;
     truncate(&live, &end)?;
@@ -267,14 +271,13 @@ fn first_lost(live: &Live, durable: u64) -> Result<Option<(u64, Error)>> {
         }
         let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { continue };
         let Some((segment, _)) = Segment::open(&path, &live.meta, index, false)? else { continue };
-        // The last one may be of a span that was filled further since.
-        let whole = sums.len() as u64 / 4;
-        let whole = if whole == size / span { whole } else { whole.saturating_sub(1) };
-        for (i, sum) in sums.chunks_exact(4).take(whole as usize).enumerate() {
+        for (i, sum) in sums.chunks_exact(4).take((size / span) as usize).enumerate() {
             let from = i as u64 * span;
             // SAFETY: within the segment; the lock is ours and no writer lives.
             let bytes = unsafe { segment.bytes(from, span as usize) };
-            if crc32c::crc32c(bytes).to_le_bytes() != *sum {
+            let last = (i + 1) * 4 + 4 > sums.len();
+            let same = crc32c::crc32c(bytes).to_le_bytes() == *sum;
+            if !(same || last && is_of_a_start(bytes, sum)) {
                 let what = format!("a flush has failed and the {span} bytes from here were lost");
                 let error = Error::damage(&path, HEADER_PAGE + from, what);
                 return Ok(Some((segment.base + from, error)));
@@ -282,6 +285,17 @@ fn first_lost(live: &Live, durable: u64) -> Result<Option<(u64, Error)>> {
         }
     }
     Ok(None)
+}
+
+/// Whether a checksum is that of the first lines of a span that was filled further since.
+fn is_of_a_start(span: &[u8], sum: &[u8]) -> bool {
+    let mut running = 0;
+    let mut rest = span.len() as u64;
+    span.chunks(LINE).any(|line| {
+        running = crc32c::crc32c_append(running, line);
+        rest -= line.len() as u64;
+        padded(running, rest).to_le_bytes() == sum
+    })
 }
 
 /// Writes what is not durable again, so that the next flush is one.

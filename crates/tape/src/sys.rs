@@ -109,6 +109,12 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
     file.write_all_at(bytes, offset)
 }
 
+/// Writes bytes over others, few enough to be taken whole or not at all.
+pub(crate) fn overwrite_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
+    pass(Call::Write)?;
+    file.write_all_at(bytes, offset)
+}
+
 /// Gives a file another name.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     pass(Call::Rename)?;

@@ -1,17 +1,17 @@
 //! Processes die: writers, readers, recorders. Everything reported committed stays, nothing else appears.
 //!
 //! The test binary starts itself again as the process to be killed; `child` is that process. Rounds by
-//! `UNITAPE_KILL_ROUNDS` (200), seed by `UNITAPE_KILL_SEED`; a failure names both.
+//! `UNITAPE_KILL_ROUNDS` (200), seed by `UNITAPE_SEED`; a failure names both.
 
 mod common;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::process::{Account, Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, append, content, cut, events, mix, options, unit};
-use memmap2::MmapRaw;
 use rustix::process::{Pid, Signal, kill_process};
 use unitape_tape::{Backing, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, record, verify};
 
@@ -37,7 +37,7 @@ fn child() {
             // Reads until it has all, then says so; a reader that errs or hangs fails the test.
             loop {
                 let count = reader.catch_up();
-                counter.seen().store(count, Ordering::Release); // pairs with the Acquire in the tests
+                counter.seen(0).store(count, Ordering::Release); // pairs with the Acquire in the tests
                 std::thread::sleep(Duration::from_micros(300));
             }
         }
@@ -103,8 +103,8 @@ fn next_index(dir: &Path) -> u64 {
 /// Kills a writer again and again. Once recovery left a claim behind a hole, which the next writer's frames
 /// made reachable; once a segment file without a name was taken for the live one.
 fn kill_rounds(hot: bool) {
-    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap());
-    let seed: u64 = std::env::var("UNITAPE_KILL_SEED").map_or(20_261_121, |s| s.parse().unwrap());
+    let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 200), number("UNITAPE_SEED", SEED));
+    let mut account = Account::begin("kill-writer", if hot { "hot" } else { "file" }, seed, rounds);
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let place = other.path().join("hot");
     let counter_path = other.path().join("counter");
@@ -142,10 +142,11 @@ fn kill_rounds(hot: bool) {
             assert!(report.is_intact(), "{at}: {:?}", report.problems);
         }
         assert!(bystander.is_running(), "{at}: the reader stopped");
+        account.round();
     }
     let (writer, _) = Writer::open(dir.path(), ID, options).unwrap();
     let total = catch_up_to(&mut reader, writer.end().0);
-    wait_for(|| counter.seen().load(Ordering::Acquire) == total, "the reader to see all");
+    wait_for(|| counter.seen(0).load(Ordering::Acquire) == total, "the reader to see all");
     writer.close().unwrap();
     bystander.kill();
     equal_to_one_go(dir.path(), seed, total, SEGMENT_BYTES);
@@ -171,13 +172,13 @@ fn stopped_and_killed_readers_do_not_disturb_the_writer() {
     let mut victims: Vec<Victim> =
         (0..4).map(|_| Victim(again("reader", dir.path(), 4, &counter_path).spawn().unwrap())).collect();
     append(&mut writer, 4, 0, 1000);
-    wait_for(|| counter.seen().load(Ordering::Acquire) == 1000, "a reader to read");
+    wait_for(|| counter.seen(0).load(Ordering::Acquire) == 1000, "a reader to read");
     victims[0].kill();
     for victim in &victims[1..3] {
         kill_process(Pid::from_child(&victim.0), Signal::STOP).unwrap();
     }
     append(&mut writer, 4, 1000, 20_000);
-    wait_for(|| counter.seen().load(Ordering::Acquire) == 20_000, "the last reader to read all");
+    wait_for(|| counter.seen(0).load(Ordering::Acquire) == 20_000, "the last reader to read all");
     let end = writer.end();
     writer.close().unwrap();
     assert_eq!(Reader::open(dir.path(), Start::End).unwrap().position(), end);
@@ -193,7 +194,8 @@ fn killed_recorders_leave_no_hole() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let counter_path = other.path().join("counter");
     Counter::create(&counter_path);
-    let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap()) / 4;
+    let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 200) / 4, number("UNITAPE_SEED", SEED));
+    let mut account = Account::begin("kill-recorder", "hot", seed, rounds);
     let options = Options {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 8 },
         recorder: RecorderPlace::External,
@@ -215,9 +217,10 @@ fn killed_recorders_leave_no_hole() {
             next
         });
         for round in 0..rounds {
-            std::thread::sleep(Duration::from_micros(mix(6, round) % 30_000));
+            std::thread::sleep(Duration::from_micros(mix(seed, round) % 30_000));
             recorder.kill();
             recorder = Victim(again("recorder", dir.path(), 6, &counter_path).spawn().unwrap());
+            account.round();
         }
         stop.store(true, Ordering::Relaxed);
         appender.join().unwrap()
@@ -295,70 +298,4 @@ fn catch_up_to(reader: &mut Checker, position: u64) -> u64 {
         "the reader to reach the end",
     );
     reader.next
-}
-
-fn wait_for(mut done: impl FnMut() -> bool, what: &str) {
-    for turn in 0..2_000_000u32 {
-        if done() {
-            return;
-        }
-        if turn > 100_000 {
-            std::thread::sleep(Duration::from_micros(100));
-        }
-    }
-    panic!("waited in vain for {what}");
-}
-
-fn again(role: &str, dir: &Path, seed: u64, counter: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture", "--test-threads", "1"]);
-    command.env("UNITAPE_CHILD", role).env("DIR", dir).env("SEED", seed.to_string()).env("COUNTER", counter);
-    command.stdout(Stdio::null());
-    command
-}
-
-/// A child that does not outlive the test.
-struct Victim(Child);
-
-impl Victim {
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    fn is_running(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
-    }
-}
-
-impl Drop for Victim {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What the processes tell each other: how many units are committed, how many a reader has seen.
-struct Counter(MmapRaw);
-
-impl Counter {
-    fn create(path: &Path) -> Self {
-        std::fs::write(path, [0; 4096]).unwrap();
-        Self::open(path)
-    }
-
-    fn open(path: &Path) -> Self {
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-        Self(MmapRaw::map_raw(&file).unwrap())
-    }
-
-    fn committed(&self) -> &AtomicU64 {
-        // SAFETY: the page has 4096 bytes and is aligned; all processes use atomics.
-        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast()) }
-    }
-
-    fn seen(&self) -> &AtomicU64 {
-        // SAFETY: the page has 4096 bytes and is aligned; all processes use atomics.
-        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast::<u64>().add(64)) }
-    }
 }

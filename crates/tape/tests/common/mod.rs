@@ -1,6 +1,8 @@
 //! Units whose content follows from a seed and an index, so that any reader can check them.
 #![allow(dead_code)] // each test target uses its part
 
+pub mod process;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

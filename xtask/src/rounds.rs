@@ -1,0 +1,119 @@
+//! `cargo xtask rounds`: the kill, stall and fault tests of the tape for long, in release, with a record of each.
+//!
+//! ```text
+//! --rounds N ─▶ so many of each kind ─▶ cargo test --release … ─▶ progress on stderr
+//!                                                              └▶ one line of JSON a test on stdout
+//! ```
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::Failure;
+use crate::cargo::{Metadata, cargo};
+
+/// Rounds where none are asked for.
+const ROUNDS: u64 = 10_000;
+
+/// Runs them and prints the record; exit code 1 if a test failed or rounds are missing.
+pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
+    let (rounds, seed) = choose(args).map_err(Failure::Usage)?;
+    let out = Metadata::load(None)?.target_dir()?.join("rounds.jsonl");
+    match std::fs::remove_file(&out) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Failure::Other(format!("{}: {e}", out.display())));
+        }
+        _ => {}
+    }
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--release",
+        "--no-fail-fast",
+        "--package",
+        "unitape-tape",
+        "--features",
+        "faults",
+    ]);
+    command.args(["--test", "kill", "--test", "stall", "--test", "faults", "--"]);
+    command.args(["--nocapture", "killed_writers", "killed_recorders", "stalled", "may_fail"]);
+    for (name, share) in shares(rounds) {
+        command.env(name, share.to_string());
+    }
+    command.env("UNITAPE_SEED", seed.to_string()).env("UNITAPE_ROUNDS_OUT", &out);
+    let passed = to_stderr(&mut command)?;
+    let text = std::fs::read_to_string(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let mut total = 0;
+    for line in text.lines() {
+        let record: Value = serde_json::from_str(line).map_err(|e| format!("{line:?}: {e}"))?;
+        total += record["rounds"].as_u64().unwrap_or(0);
+        println!("{line}");
+    }
+    eprintln!("{total} rounds, seed {seed}");
+    if total < rounds {
+        eprintln!("xtask: {rounds} rounds were asked for");
+    }
+    Ok(u8::from(!passed || total < rounds))
+}
+
+/// How many rounds each kind of test makes. Each test of a kind makes so many: two kill the writer and one the
+/// recorder (a quarter), two stall, three make calls fail.
+fn shares(rounds: u64) -> [(&'static str, u64); 3] {
+    let share = |tenths: u64| (rounds * tenths).div_ceil(10).max(4);
+    [
+        ("UNITAPE_KILL_ROUNDS", share(3)),
+        ("UNITAPE_STALL_ROUNDS", share(1)),
+        ("UNITAPE_FAULT_ROUNDS", share(1)),
+    ]
+}
+
+/// Runs a command whose output is for people.
+fn to_stderr(command: &mut Command) -> Result<bool, String> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(std::io::stderr()))
+        .spawn()
+        .map_err(|e| format!("cargo does not start: {e}"))?;
+    Ok(child.wait().map_err(|e| format!("cargo: {e}"))?.success())
+}
+
+/// Rounds and seed; a new seed each time where none is given.
+fn choose(args: &[String]) -> Result<(u64, u64), String> {
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let (mut rounds, mut seed) = (ROUNDS, nanos.map_or(0, |n| n.as_secs()));
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let place = match arg.as_str() {
+            "--rounds" => &mut rounds,
+            "--seed" => &mut seed,
+            other => return Err(format!("unknown argument `{other}`; see cargo xtask help")),
+        };
+        let value = args.next().ok_or_else(|| format!("{arg} wants a number"))?;
+        *place = value.parse().map_err(|_| format!("{arg} wants a number, not `{value}`"))?;
+    }
+    Ok((rounds, seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that made fewer rounds than it was asked for would be recorded as more than it was.
+    #[test]
+    fn all_tests_together_make_the_rounds_asked_for() {
+        for rounds in [1, 10, 999, 10_000, 123_457] {
+            let [(_, kill), (_, stall), (_, fault)] = shares(rounds);
+            assert!(2 * kill + kill / 4 + 2 * stall + 3 * fault >= rounds);
+        }
+    }
+
+    #[test]
+    fn arguments_are_numbers_with_names() {
+        let args = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(choose(&args("--rounds 5 --seed 7")), Ok((5, 7)));
+        assert_eq!(choose(&[]).unwrap().0, ROUNDS);
+        for bad in ["--rounds", "--rounds x", "5", "--seed -1"] {
+            assert!(choose(&args(bad)).is_err(), "{bad}");
+        }
+    }
+}
