@@ -304,6 +304,7 @@ fn write_again(live: &Live, end: &End) -> Result<()> {
     let durable = load_durable(&live.paths)?.position;
     for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable / size) {
         let path = segment_path(&live.paths.segments(), index);
+        unseal(&path)?;
         if let Some((segment, _)) = Segment::open(&path, &live.meta, index, true)? {
             segment.write_again(end.position.saturating_sub(segment.base).min(size));
         }

@@ -191,7 +191,7 @@ impl Writer {
             segment.prefault(end - segment.base, options.prefault_bytes);
         }
         *core.current.lock().unwrap_or_else(PoisonError::into_inner) = current.clone();
-        let state = State::open(&paths)?;
+        let (state, keepers) = (State::open(&paths)?, State::open(&paths)?);
         state.set_end(end, ordinal);
         let hot = matches!(options.backing, Backing::Hot { .. });
         let recorder = if hot && options.recorder == RecorderPlace::External {
@@ -205,12 +205,14 @@ impl Writer {
         };
         let keeper = Keeper::spawn(Task {
             core: core.clone(),
-            state: State::open(&paths)?,
+            state: keepers,
             meta,
             place: making.clone(),
             prefault_bytes: options.prefault_bytes,
             first: end / meta.segment_bytes + 1,
-        })?;
+        });
+        // Without a writer nobody would end the recorder, and its lock would stay.
+        let keeper = keeper.inspect_err(|_| core.abandon.store(true, Ordering::Relaxed))?;
         let stash = Vec::new();
         let writer = Self {
             core,

@@ -17,7 +17,7 @@ use common::{Checker, ID, append, directory, mix, options, unit};
 use unitape_model::Position;
 use unitape_tape::faults::{Call, Fault, arm, disarm, fired};
 use unitape_tape::{
-    Backing, Durability, Error, Options, Reader, RecorderPlace, Start, Sync, Writer, record, verify,
+    Backing, Durability, Error, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 4096;
@@ -139,7 +139,7 @@ fn round(kind: Kind, call: Call, nth: u64, fault: Fault, seed: u64) -> u64 {
             s.spawn(|| {
                 // Relaxed: a wish, nothing is read under it.
                 while !stop.load(Ordering::Relaxed) {
-                    if record(dir.path(), Sync::OnClose, &stop).is_err() {
+                    if record(dir.path(), Sync::OnClose, Removal::default(), &stop).is_err() {
                         std::thread::sleep(Duration::from_millis(2));
                     }
                 }
@@ -223,9 +223,14 @@ fn sweep(kind: Kind) {
         Kind::Hot => "hot",
         Kind::Outside => "hot, recorder outside",
     };
+    let step = match (wanted, kind) {
+        (1, Kind::Outside) => 60,
+        (1, _) => 25,
+        _ => 2,
+    };
     let mut account = Account::begin("fault", backing, seed, wanted);
     while account.rounds() < wanted {
-        once_through(kind, seed, if wanted > 1 { 2 } else { 9 }, &mut account);
+        once_through(kind, seed, step, &mut account);
         seed += 1;
     }
 }

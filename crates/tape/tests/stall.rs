@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::process::{Account, Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, mix, options, unit};
 use rustix::process::{Pid, Signal, kill_process};
-use unitape_tape::{Backing, Error, Options, RecorderPlace, Sync, Writer, record, verify};
+use unitape_tape::{Backing, Error, Options, RecorderPlace, Removal, Sync, Writer, record, verify};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 const READERS: usize = 2;
@@ -32,7 +32,7 @@ fn child() {
         "recorder" => {
             let sync = Sync::Every { bytes: 1 << 20, interval: Duration::from_millis(5) };
             // The test ends it; until then it records.
-            record(&dir, sync, &AtomicBool::new(false)).unwrap();
+            record(&dir, sync, Removal::default(), &AtomicBool::new(false)).unwrap();
         }
         "reader" => {
             let mut reader = Checker::new(&dir, seed);
