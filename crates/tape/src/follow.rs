@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
+use crate::copy::Copy;
 use crate::definitions::DefinitionLog;
 use crate::durable::Flushed;
 use crate::error::{At, Error, Result};
@@ -68,7 +69,7 @@ pub(crate) const IDLE: Duration = Duration::from_millis(1);
 pub(crate) const MENDING: Duration = Duration::from_millis(50);
 
 /// Bytes handled in one step.
-const STEP_BYTES: u64 = 1 << 20;
+const STEP_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Follower {
@@ -88,14 +89,6 @@ pub(crate) struct Follower {
     caretaker: Caretaker,
     idle: u32,
     _lock: Lock,
-}
-
-/// The disk's copy of a hot segment.
-#[derive(Debug)]
-struct Copy {
-    segment: Segment,
-    /// Data offset up to which it is there already.
-    have: u64,
 }
 
 impl Follower {
@@ -214,12 +207,7 @@ impl Follower {
         // SAFETY: the loop above saw every frame of the range committed.
         let bytes = unsafe { source.bytes(from, (to - from) as usize) };
         if let Some(copy) = &mut self.copy {
-            let start = from.max(copy.have);
-            if start < to {
-                // SAFETY: the range is beyond what the copy has committed, and only the holder of the
-                // recorder's lock writes to it.
-                unsafe { copy.segment.copy_in(start, &bytes[(start - from) as usize..]) };
-            }
+            copy.extend(source, from, to)?;
             if let Some(pad) = pad {
                 copy.segment.commit(to, pad);
             }
@@ -331,7 +319,7 @@ impl Follower {
                     (made, 0)
                 }
             };
-            Some(Copy { segment, have })
+            Some(Copy::new(segment, have))
         };
         let written = self.copy.as_ref().map_or(&source, |copy| &copy.segment);
         self.flush.hold(Flushed::Segment(header.index), &written.file, &written.path)?;

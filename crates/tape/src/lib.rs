@@ -38,6 +38,7 @@
 
 mod claim;
 mod clock;
+mod copy;
 mod definitions;
 mod durable;
 mod error;

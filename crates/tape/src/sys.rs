@@ -51,6 +51,21 @@ pub(crate) fn open_or_make(path: &Path) -> Result<File> {
     open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
+/// Opens a file for writing around the page cache; its offsets, lengths and memory are then whole pages.
+pub(crate) fn open_direct(path: &Path) -> Result<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+        open(path, OpenOptions::new().write(true).custom_flags(direct))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = path;
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// Makes a directory and those above it.
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
     pass(Call::MakeDir)?;

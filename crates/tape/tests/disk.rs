@@ -96,3 +96,31 @@ fn a_hot_tape_closed_at_a_segments_end_goes_on() {
     }
     assert!(verify(dir.path()).unwrap().is_intact());
 }
+
+/// What goes around the page cache and what goes through it must come out the same, wherever steps begin and end,
+/// and a reader of the disk's copy must never meet the part of it that is not whole.
+#[test]
+fn a_recorder_far_behind_writes_the_same_tape() {
+    const SEGMENT_BYTES: u64 = 4 << 20;
+    let (dir, other, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), common::directory());
+    let place = other.path().join("hot");
+    let (mut writer, _) = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, Some(&place))).unwrap();
+    let mut next = 0;
+    for step in 0..60 {
+        // Bursts of a few frames and of megabytes, and pauses in which the recorder catches up.
+        let burst = if step % 3 == 0 { common::mix(9, step) % 6000 } else { common::mix(9, step) % 40 };
+        append(&mut writer, 9, next, next + burst);
+        next += burst;
+        if step % 4 == 1 {
+            std::thread::sleep(std::time::Duration::from_millis(common::mix(10, step) % 8));
+        }
+    }
+    writer.close().unwrap();
+    assert!(verify(dir.path()).unwrap().is_intact());
+    let (mut writer, _) = Writer::open(one.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
+    append(&mut writer, 9, 0, next);
+    writer.close().unwrap();
+    let (a, b) = (content(one.path()), content(dir.path()));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    assert!(a.iter().all(|(name, bytes)| *bytes == b[name]));
+}

@@ -191,16 +191,27 @@ fn stopped_and_killed_readers_do_not_disturb_the_writer() {
 /// A recorder that dies in the middle of a copy must leave no hole, whoever goes on.
 #[test]
 fn killed_recorders_leave_no_hole() {
+    killed_recorders(SEGMENT_BYTES, 20, 4);
+}
+
+/// The same where it is far behind and writes around the page cache, page by page.
+#[test]
+fn killed_recorders_that_write_much_leave_no_hole() {
+    killed_recorders(2 << 20, 800, 16);
+}
+
+fn killed_recorders(segment_bytes: u64, burst: u64, part: u64) {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let counter_path = other.path().join("counter");
     Counter::create(&counter_path);
-    let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 200) / 4, number("UNITAPE_SEED", SEED));
-    let mut account = Account::begin("kill-recorder", "hot", seed, rounds);
+    let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 200) / part, number("UNITAPE_SEED", SEED));
+    let name = if burst > 100 { "kill-recorder-far-behind" } else { "kill-recorder" };
+    let mut account = Account::begin(name, "hot", seed, rounds);
     let options = Options {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 8 },
         recorder: RecorderPlace::External,
         recorder_wait: Duration::from_secs(60),
-        ..options(SEGMENT_BYTES, None)
+        ..options(segment_bytes, None)
     };
     let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
     let mut recorder = Victim(again("recorder", dir.path(), 6, &counter_path).spawn().unwrap());
@@ -210,8 +221,8 @@ fn killed_recorders_leave_no_hole() {
             let mut next = 0;
             // Relaxed: a wish, nothing is read under it.
             while !stop.load(Ordering::Relaxed) {
-                append(&mut writer, 6, next, next + 20);
-                next += 20;
+                append(&mut writer, 6, next, next + burst);
+                next += burst;
                 std::thread::sleep(Duration::from_micros(500));
             }
             next
@@ -228,8 +239,8 @@ fn killed_recorders_leave_no_hole() {
     writer.close().unwrap();
     recorder.kill();
     // What the killed recorder left under `run/` goes with the next close.
-    Writer::open(dir.path(), ID, common::options(SEGMENT_BYTES, None)).unwrap().0.close().unwrap();
-    equal_to_one_go(dir.path(), 6, total, SEGMENT_BYTES);
+    Writer::open(dir.path(), ID, common::options(segment_bytes, None)).unwrap().0.close().unwrap();
+    equal_to_one_go(dir.path(), 6, total, segment_bytes);
 }
 
 /// The figures of the docs come from here; a measurement that hangs or miscounts would be worse than none.

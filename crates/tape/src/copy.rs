@@ -1,0 +1,98 @@
+//! The disk's copy of a hot segment, and how bytes get into it.
+//!
+//! ```text
+//!   hot      ■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■□□□   committed, and not yet
+//!            │    from                                       to│
+//!   pages  ──┴─┬───────┬──────────────────────────────────┬────┴──┬──
+//!   copy       │ 3rd   │ 1st: all whole pages, directly   │ 2nd   │
+//!              └───────┴──────────────────────────────────┴───────┘
+//! ```
+//!
+//! Little is stored through a mapping. Much goes around the page cache, from the hot segment's own memory: through
+//! the cache this kind of machine writes a third of what its disk takes.
+//!
+//! Invariant: the page with the first new word is written last, so that what is not whole cannot be reached,
+//! whenever the process dies; behind the last new frame there are zeros.
+
+use std::fs::File;
+
+use crate::error::{At, Result};
+use crate::layout::HEADER_PAGE;
+use crate::map::Segment;
+use crate::sys;
+
+/// Bytes from which going around the page cache is worth its three calls.
+const DIRECT_MIN: u64 = 256 << 10;
+
+/// What direct writes are aligned to, in the file and in memory.
+const PAGE: u64 = 4096;
+
+/// The disk's copy of a hot segment.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    pub segment: Segment,
+    /// Data offset up to which it is there already.
+    have: u64,
+    /// The same file, around the page cache; none where the file system offers no such way.
+    direct: Option<File>,
+    tail: Tail,
+}
+
+/// The last page of a direct write.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+struct Page([u8; PAGE as usize]);
+
+type Tail = Box<Page>;
+
+impl Copy {
+    /// A copy that has everything up to data offset `have`.
+    pub fn new(segment: Segment, have: u64) -> Self {
+        let direct = sys::open_direct(&segment.path).ok();
+        Self { segment, have, direct, tail: Box::new(Page([0; PAGE as usize])) }
+    }
+
+    /// Copies what is committed in `source` from data offset `from`, a frame's start, to `to`, a frame's end.
+    pub fn extend(&mut self, source: &Segment, from: u64, to: u64) -> Result<()> {
+        let from = from.max(self.have);
+        if from >= to {
+            return Ok(());
+        }
+        if to - from >= DIRECT_MIN && self.direct.is_some() {
+            match self.extend_directly(source, from, to) {
+                // A file system that opens a file for this and then will not have it.
+                Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                    self.direct = None;
+                }
+                other => return other.at("write", &self.segment.path),
+            }
+        }
+        // SAFETY: the caller's word is that the range is committed in `source`. It is beyond what this copy has
+        // committed, and only the holder of the recorder's lock writes to it.
+        unsafe { self.segment.copy_in(from, source.bytes(from, (to - from) as usize)) };
+        Ok(())
+    }
+
+    fn extend_directly(&mut self, source: &Segment, from: u64, to: u64) -> std::io::Result<()> {
+        let Some(file) = &self.direct else { return Ok(()) };
+        let first = from - from % PAGE;
+        let last = to - to % PAGE;
+        let write = |from: u64, to: u64| {
+            // SAFETY: committed by the caller's word: the range ends at `to` at most, and what is before `from` in
+            // the first page was committed before.
+            let bytes = unsafe { source.bytes(from, (to - from) as usize) };
+            sys::write_at(file, bytes, HEADER_PAGE + from)
+        };
+        write(first + PAGE, last)?;
+        if last < to {
+            let length = (to - last) as usize;
+            // SAFETY: as above.
+            self.tail.0[..length].copy_from_slice(unsafe { source.bytes(last, length) });
+            self.tail.0[length..].fill(0);
+            sys::write_at(file, &self.tail.0, HEADER_PAGE + last)?;
+        }
+        write(first, first + PAGE)
+    }
+}
+
+const _: () = assert!(HEADER_PAGE.is_multiple_of(PAGE) && DIRECT_MIN >= 4 * PAGE);
