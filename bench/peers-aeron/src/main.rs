@@ -18,6 +18,9 @@ const DUTY: u64 = 4096;
 /// Messages taken in one look.
 const FRAGMENTS: usize = 64;
 
+/// How long one may hear nothing of another before it is taken for dead: longer than anybody stops a process here.
+const PATIENCE: Duration = Duration::from_secs(180);
+
 const THERE: i32 = 1001;
 const BACK: i32 = 1002;
 
@@ -53,6 +56,9 @@ impl Ipc {
             context.set_dir_delete_on_start(true).map_err(failed("driver dir"))?;
             context.set_dir_delete_on_shutdown(true).map_err(failed("driver dir"))?;
             context.set_term_buffer_sparse_file(false).map_err(failed("term buffers"))?;
+            context.set_client_liveness_timeout_ns(PATIENCE.as_nanos() as u64).map_err(failed("liveness"))?;
+            let unblock = 2 * PATIENCE.as_nanos() as u64;
+            context.set_publication_unblock_timeout_ns(unblock).map_err(failed("unblock timeout"))?;
             let mode = match invoked {
                 true => Mode::AERON_THREADING_MODE_INVOKER,
                 false => Mode::AERON_THREADING_MODE_SHARED,
@@ -66,6 +72,7 @@ impl Ipc {
         }
         let context = AeronContext::new().map_err(failed("client context"))?;
         context.set_dir(&dir).map_err(failed("client dir"))?;
+        context.set_driver_timeout_ms(PATIENCE.as_millis() as u64).map_err(failed("driver timeout"))?;
         context.set_use_conductor_agent_invoker(true).map_err(failed("invoker"))?;
         context.set_pre_touch_mapped_memory(true).map_err(failed("touch memory"))?;
         let handler = Some(|code: i32, text: &str| eprintln!("aeron: {code}: {text}"));

@@ -21,6 +21,10 @@ import org.agrona.concurrent.UnsafeBuffer;
 final class AeronLink implements Link {
     private static final long DUTY = 4096;
     private static final int FRAGMENTS = 64;
+
+    /** How long one may hear nothing of another: longer than anybody stops a process here. */
+    private static final long PATIENCE_NS = 180_000_000_000L;
+
     private static final int THERE = 1001;
     private static final int BACK = 1002;
 
@@ -49,12 +53,15 @@ final class AeronLink implements Link {
                     .aeronDirectoryName(dir)
                     .dirDeleteOnStart(true)
                     .dirDeleteOnShutdown(true)
+                    .clientLivenessTimeoutNs(PATIENCE_NS)
+                    .publicationUnblockTimeoutNs(2 * PATIENCE_NS)
                     .termBufferSparseFile(false)
                     .threadingMode(invoked ? ThreadingMode.INVOKER : ThreadingMode.SHARED)
                     .sharedIdleStrategy(new SleepingIdleStrategy()));
         }
         Aeron.Context context = new Aeron.Context()
                 .aeronDirectoryName(dir)
+                .driverTimeoutMs(PATIENCE_NS / 1_000_000)
                 .useConductorAgentInvoker(true)
                 .preTouchMappedMemory(true);
         if (driver != null && invoked) {
