@@ -1,7 +1,7 @@
 //! Aeron IPC between two processes, by the C client and the C media driver, which lives in the first process.
 //!
-//! Flavours: `invoker`, where the first process does the driver's and its client's work itself, whenever it is
-//! pushed back and every 4096 messages; `thread`, the usual embedded driver, one thread of its own that sleeps
+//! Flavours: `invoker:N`, where the first process does the driver's and its client's work itself, whenever it is
+//! pushed back and every N messages; `thread`, the usual embedded driver, one thread of its own that sleeps
 //! when there is nothing to do (there is no third core to give it).
 
 use rusteron_media_driver::bindings::aeron_threading_mode_enum as Mode;
@@ -12,7 +12,7 @@ use rusteron_media_driver::{
 use std::time::{Duration, Instant};
 use unitape_bench_side::{Case, Link, Messages, Seen, Task};
 
-/// Messages between two times of doing the driver's and the client's work.
+/// Messages between two times of doing the client's work where the driver has a thread.
 const DUTY: u64 = 4096;
 
 /// Messages taken in one look.
@@ -37,15 +37,18 @@ struct Ipc {
     aeron: Aeron,
     driver: Option<AeronDriver>,
     messages: Messages,
+    /// Whether the driver's work is ours to do, and every how many messages.
+    invoked: bool,
+    duty: u64,
     idle: u32,
 }
 
 impl Ipc {
     fn open(task: &Task) -> Result<Self, String> {
-        let invoked = match task.flavour.as_str() {
-            "invoker" => true,
-            "thread" => false,
-            other => return Err(format!("{other} is neither invoker nor thread")),
+        let (invoked, duty) = match task.flavour.split_once(':') {
+            Some(("invoker", every)) => (true, every.parse().map_err(|e| format!("invoker: {every}: {e}"))?),
+            None if task.flavour == "thread" => (false, DUTY),
+            _ => return Err(format!("{} is neither invoker:N nor thread", task.flavour)),
         };
         let dir = task.shared.join("aeron").display().to_string().into_c_string();
         let failed = |what: &'static str| move |e| format!("{what}: {e}");
@@ -83,7 +86,6 @@ impl Ipc {
         }
         let aeron = Aeron::new(&context).map_err(failed("client"))?;
         aeron.start().map_err(failed("start the client"))?;
-        let driver = driver.filter(|_| invoked || task.first);
         let mut ipc = Self {
             task: task.clone(),
             publication: None,
@@ -91,6 +93,8 @@ impl Ipc {
             aeron,
             driver,
             messages: Messages::new(),
+            invoked,
+            duty,
             idle: 0,
         };
         // The first process can only ask for its own part when it does the driver's work at the same time.
@@ -138,7 +142,7 @@ impl Ipc {
     /// A turn of the client's work, and of the driver's where that is ours to do.
     #[cold]
     fn work(&self) -> Result<(), String> {
-        if let (Some(driver), "invoker") = (&self.driver, self.task.flavour.as_str()) {
+        if let (Some(driver), true) = (&self.driver, self.invoked) {
             driver.main_do_work().map_err(|e| format!("driver: {e}"))?;
         }
         self.aeron.main_do_work().map_err(|e| format!("client: {e}"))?;
@@ -168,7 +172,7 @@ impl Link for Ipc {
                 Err(e) => return Err(format!("offer: {e}")),
             }
         }
-        if number.is_multiple_of(DUTY) {
+        if number.is_multiple_of(self.duty) {
             self.work()?;
         }
         Ok(())

@@ -48,7 +48,7 @@ pub const RAW: Subject = Subject {
 };
 
 /// All others, ours first. JVMs warm up for longer.
-pub const SUBJECTS: [Subject; 9] = [
+pub const SUBJECTS: [Subject; 10] = [
     Subject {
         id: "unitape",
         title: "unitape",
@@ -63,9 +63,20 @@ pub const SUBJECTS: [Subject; 9] = [
     Subject {
         id: "aeron",
         title: "Aeron IPC C 1.54 (rusteron 0.2.16), invoker",
-        flavour: "invoker",
+        flavour: "invoker:4096",
         method: "exclusive publications; the first process does the media driver's work itself, when pushed back and \
                  every 4096 messages; term buffers of 64 MiB, all touched before",
+        whole: true,
+        program: Program::Package("unitape-bench-aeron"),
+        rtt: (200_000, 20_000),
+        one_way: (500_000, 500_000),
+    },
+    Subject {
+        id: "aeron-turn",
+        title: "Aeron IPC C 1.54 (rusteron 0.2.16), invoker each turn",
+        flavour: "invoker:1",
+        method: "exclusive publications; the first process does the media driver's work itself, after each message, as the \
+                 duty cycle of an Aeron program does; term buffers of 64 MiB, all touched before",
         whole: true,
         program: Program::Package("unitape-bench-aeron"),
         rtt: (200_000, 20_000),
@@ -161,7 +172,7 @@ impl Subject {
 
     /// Whether it is one of those of Aeron's that the others are compared with.
     pub fn is_aeron(&self) -> bool {
-        ["aeron", "aeron-thread"].contains(&self.id)
+        ["aeron", "aeron-turn", "aeron-thread"].contains(&self.id)
     }
 }
 
