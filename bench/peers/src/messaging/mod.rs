@@ -45,8 +45,8 @@ pub struct Line {
     raw_p50_ns: u64,
     /// Its 99th percentile.
     raw_p99_ns: u64,
-    /// For latencies p50 over that of Aeron's C client with the invoker, on the same pair in the same run; for rates how
-    /// many times as many.
+    /// For latencies p50 over that of Aeron's C client, on the same pair in the same run; for rates how many times as
+    /// many. Of its flavours the one that is best in this figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio_to_aeron: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
