@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::follow::{Follower, IDLE, MENDING};
 use crate::layout::{Meta, SegmentHeader, remove};
 use crate::map::Segment;
+use crate::place::Helpers;
 use crate::run::State;
 use crate::writer::Core;
 
@@ -35,6 +36,7 @@ pub(crate) struct Task {
     pub place: PathBuf,
     pub prefault_bytes: u64,
     pub first: u64,
+    pub helpers: Helpers,
 }
 
 impl Keeper {
@@ -69,6 +71,7 @@ impl Keeper {
 
 impl Task {
     fn run(self, sender: &SyncSender<Segment>) {
+        self.helpers.apply();
         let mut next = self.first;
         let mut waiting: Option<Segment> = None;
         let (mut faulted_index, mut faulted) = (u64::MAX, 0);
@@ -143,8 +146,11 @@ pub(crate) struct RecorderThread {
 }
 
 impl RecorderThread {
-    pub fn spawn(core: Arc<Core>, mut follower: Follower) -> Result<Self> {
-        let body = move || follow(&core, &mut follower);
+    pub fn spawn(core: Arc<Core>, mut follower: Follower, helpers: Helpers) -> Result<Self> {
+        let body = move || {
+            helpers.apply();
+            follow(&core, &mut follower)
+        };
         let thread = std::thread::Builder::new().name("tape-recorder".into()).spawn(body);
         let thread =
             thread.map_err(|source| Error::Io { doing: "start", path: "tape-recorder".into(), source })?;

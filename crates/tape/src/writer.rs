@@ -16,6 +16,7 @@ use crate::layout::{
 };
 use crate::live::Live;
 use crate::map::{Segment, check_frames};
+use crate::place::Helpers;
 use crate::recover::{self, Recovery};
 use crate::retention::{Removal, Retention};
 use crate::run::{Lock, State, holder, tidy};
@@ -78,6 +79,8 @@ pub struct Options {
     pub removal: Removal,
     /// How long a writer waits for a recorder that is behind before it gives [`Error::RecorderBehind`].
     pub recorder_wait: Duration,
+    /// Where keeper and recorder run, and how urgently.
+    pub helpers: Helpers,
     /// Cut the tape at damage beyond the durable position, instead of refusing to open it.
     pub truncate_damage: bool,
 }
@@ -93,6 +96,7 @@ impl Default for Options {
             retention: Retention::default(),
             removal: Removal::default(),
             recorder_wait: Duration::from_secs(5),
+            helpers: Helpers::default(),
             truncate_damage: false,
         }
     }
@@ -181,6 +185,7 @@ impl Writer {
     /// Another writer, another tape, a foreign version, a directory of something else, damage, or the system's
     /// refusal.
     pub fn open(dir: &Path, id: TapeId, options: Options) -> Result<(Self, Recovery)> {
+        options.helpers.check()?;
         let opened = recover::open(dir, id, &options)?;
         let recover::Opened { paths, meta, lock, recovery, place, making, current } = opened;
         let (end, ordinal) = (recovery.end.0, recovery.ordinal);
@@ -201,7 +206,7 @@ impl Writer {
             let keep = half_window(&options);
             let mut follower = Follower::open(live, options.sync, keep)?;
             follower.removal(options.removal.clone());
-            Some(RecorderThread::spawn(core.clone(), follower)?)
+            Some(RecorderThread::spawn(core.clone(), follower, options.helpers.clone())?)
         };
         let keeper = Keeper::spawn(Task {
             core: core.clone(),
@@ -210,6 +215,7 @@ impl Writer {
             place: making.clone(),
             prefault_bytes: options.prefault_bytes,
             first: end / meta.segment_bytes + 1,
+            helpers: options.helpers.clone(),
         });
         // Without a writer nobody would end the recorder, and its lock would stay.
         let keeper = keeper.inspect_err(|_| core.abandon.store(true, Ordering::Relaxed))?;

@@ -17,15 +17,13 @@ mod tape;
 mod typed;
 mod watch;
 
-pub use tape::peer;
-
 use crate::output::{self, Done, Failure};
 use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
 const BENCHES: [(&str, &[&str], Bench); 9] = [
-    ("tape", &["raw", "rtt", "rtt-load", "one-way", "sustained", "readers20"], tape::run),
+    ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
     ("fixed", &["taq", "taq-to-tape"], fixed::run),
@@ -43,9 +41,12 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
 #[command(after_help = "Examples:
   unitape bench
   unitape bench fix/orders tape/rtt --json > figures.jsonl
+  unitape bench tape/sustained --seconds 60 --dir DISK
+  unitape bench tape/rtt --tune helper_cpus=1 --tune segment_bytes=16MiB
   unitape bench --render figures.jsonl
 
-Benches: tape (raw rtt rtt-load one-way sustained readers20), farm (empty), fix (orders jse orders-to-tape),
+Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20
+isolation), farm (empty), fix (orders jse orders-to-tape),
 fixed (taq taq-to-tape), swift (typed to-tape), store (ingest scan size),
 watch (otr wash spoofing three), book (flow deep), sim (events frames).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
@@ -62,14 +63,24 @@ pub struct Args {
     /// Directory for files and tapes [default: one in shared memory, so that no disk is measured]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// How long the tape is written at full rate in tape/sustained [default: 60, with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: Option<u64>,
+    /// Change how the tapes of `tape` are opened: segment_bytes, window_segments, prefault_bytes, helper_cpus,
+    /// helper_nice, pin (repeatable; see docs/tuning.md)
+    #[arg(long, value_name = "NAME=VALUE")]
+    tune: Vec<String>,
     /// Measure nothing; print a recorded run (`-` is stdin) as a Markdown table
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "quick", "dir"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "quick", "dir", "seconds", "tune"])]
     render: Option<PathBuf>,
 }
 
 /// Arguments of the second process of a measurement.
 #[derive(Debug, clap::Args)]
 pub struct PeerArgs {
+    /// Leave the threads where the system puts them
+    #[arg(long)]
+    unpinned: bool,
     #[arg(required = true)]
     arguments: Vec<String>,
 }
@@ -84,6 +95,9 @@ struct Context {
     dir: PathBuf,
     /// `tmpfs` or `disk`, of `dir`.
     place: String,
+    /// For how long `sustained` writes.
+    seconds: u64,
+    tune: tape::Tune,
 }
 
 /// Runs the command.
@@ -98,7 +112,9 @@ pub fn run(args: Args) -> output::Result {
     });
     std::fs::create_dir_all(&dir).map_err(|e| Failure::Error(format!("{}: {e}", dir.display())))?;
     let place = place_of(&dir);
-    let context = Context { wanted, quick: args.quick, dir, place };
+    let seconds = args.seconds.unwrap_or(if args.quick { 1 } else { 60 });
+    let tune = tape::Tune::parse(&args.tune)?;
+    let context = Context { wanted, quick: args.quick, dir, place, seconds, tune };
     let mut records = Vec::new();
     for (bench, _, measure) in BENCHES {
         if !context.wants_any_of(bench) {
@@ -121,7 +137,7 @@ pub fn run(args: Args) -> output::Result {
 
 /// Runs the second process of a measurement.
 pub fn run_peer(args: PeerArgs) -> output::Result {
-    peer(&args.arguments)
+    tape::peer(args.unpinned, &args.arguments)
 }
 
 fn wanted(name: &str) -> Result<(String, Option<String>), Failure> {

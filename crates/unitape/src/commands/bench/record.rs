@@ -1,5 +1,6 @@
 //! One measurement, as `--json` prints it, and the arithmetic behind its fields.
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -39,12 +40,45 @@ pub struct Record {
     /// Latencies over all repeats together; only for latencies.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// Median round trip over the median of the raw control beside it.
+    /// `near` or `far`: the pair of cores, told by the raw control around the repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<String>,
+    /// Which of several ways of the case this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// Bytes of payload in a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_bytes: Option<u64>,
+    /// Messages that were due in a second, where that was fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<u64>,
+    /// Median of the control around the repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_p50_ns: Option<u64>,
+    /// 99.99th percentile of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_p9999_ns: Option<u64>,
+    /// Median latency over the median of the control around it; median of the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_raw: Option<f64>,
-    /// Median over the same without the readers.
+    /// The same of the 99.99th percentiles, over all repeats together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_p9999_to_raw: Option<f64>,
+    /// Median (of latencies, otherwise of the time) over that of the same alone: without readers, unloaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_alone: Option<f64>,
+    /// The same of the 99.99th percentiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_p9999_to_alone: Option<f64>,
+    /// Megabytes (10^6) a second that the disk took in the same run, written and flushed in the plainest way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_mb_per_s: Option<f64>,
+    /// Ours over that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_to_disk: Option<f64>,
+    /// What `--tune` changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<String>,
     /// Bytes that a row takes; only for sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_row: Option<f64>,
@@ -69,19 +103,35 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Of an ascending list.
-    pub fn of(sorted: &[u64]) -> Self {
-        let at = |share| unitape_tape::measure::percentile(sorted, share);
+    /// Of what was noted.
+    pub fn of(times: &Hist) -> Self {
+        let at = |share| times.value_at_quantile(share);
         Self {
             p50_ns: at(0.5),
             p90_ns: at(0.9),
             p99_ns: at(0.99),
             p999_ns: at(0.999),
             p9999_ns: at(0.9999),
-            max_ns: at(1.0),
+            max_ns: times.max(),
         }
     }
 }
+
+/// Latencies in nanoseconds, to three digits, however many there are.
+pub type Hist = Histogram<u64>;
+
+/// An empty one, for up to a minute.
+pub fn histogram() -> Hist {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("bounds in order")
+}
+
+/// Notes a latency; what is below or beyond the bounds is noted as the bound.
+#[inline]
+pub fn note(times: &mut Hist, ns: u64) {
+    times.saturating_record(ns.max(1));
+}
+
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// The repeats of one measurement.
 #[derive(Debug, Default)]
@@ -100,6 +150,22 @@ impl Repeats {
         result
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.wall_ns.is_empty()
+    }
+
+    /// Median time of a repeat.
+    pub fn median_ns(&self) -> f64 {
+        let mut sorted = self.wall_ns.clone();
+        sorted.sort_unstable();
+        let n = sorted.len();
+        match (sorted.get(n / 2), sorted.get(n.saturating_sub(1) / 2)) {
+            (Some(a), Some(b)) => (a + b) as f64 / 2.0,
+            _ => 0.0,
+        }
+    }
+
     /// Adds a repeat that was timed elsewhere.
     pub fn add(&mut self, wall_ns: u64, cpu_ns: u64) {
         self.wall_ns.push(wall_ns);
@@ -108,13 +174,8 @@ impl Repeats {
 
     /// The record of these repeats of `count` operations over `bytes` bytes, one thread, by `unitape`.
     pub fn record(&self, bench: &str, case: &str, count: u64, bytes: u64, method: String) -> Record {
-        let mut sorted = self.wall_ns.clone();
-        sorted.sort_unstable();
-        let n = sorted.len().max(1);
-        let median = match (sorted.get(n / 2), sorted.get((n - 1) / 2)) {
-            (Some(a), Some(b)) => (a + b) as f64 / 2.0,
-            _ => 0.0,
-        };
+        let n = self.wall_ns.len().max(1);
+        let median = self.median_ns();
         let ops = count.max(1) as f64;
         let per_second = |amount: f64| if median > 0.0 { amount * 1e9 / median } else { 0.0 };
         Record {
@@ -127,14 +188,25 @@ impl Repeats {
             count,
             repeats: self.wall_ns.len() as u32,
             ns_per_op: rounded(median / ops),
-            min: rounded(sorted.first().copied().unwrap_or(0) as f64 / ops),
-            max: rounded(sorted.last().copied().unwrap_or(0) as f64 / ops),
+            min: rounded(self.wall_ns.iter().min().copied().unwrap_or(0) as f64 / ops),
+            max: rounded(self.wall_ns.iter().max().copied().unwrap_or(0) as f64 / ops),
             cpu_ns_per_op: rounded(self.cpu_ns as f64 / n as f64 / ops),
             ops_per_s: per_second(ops).round(),
             mb_per_s: rounded(per_second(bytes as f64 / 1e6)),
             latency: None,
+            pair: None,
+            condition: None,
+            payload_bytes: None,
+            rate_per_s: None,
+            raw_p50_ns: None,
+            raw_p9999_ns: None,
             ratio_to_raw: None,
+            ratio_p9999_to_raw: None,
             ratio_to_alone: None,
+            ratio_p9999_to_alone: None,
+            disk_mb_per_s: None,
+            ratio_to_disk: None,
+            tuned: None,
             bytes_per_row: None,
             input_sha256: None,
             output_sha256: None,
@@ -197,13 +269,25 @@ mod tests {
     #[test]
     fn a_record_comes_back_from_its_json() {
         let mut r = Repeats::default().record("tape", "rtt", 1, 1, "m".to_owned());
-        for latency in [None, Some(Latency::of(&[1, 2, 3]))] {
+        let mut times = histogram();
+        (1..4).for_each(|ns| note(&mut times, ns));
+        for latency in [None, Some(Latency::of(&times))] {
             r.latency = latency;
             let text = serde_json::to_string(&r).unwrap();
             let back: Record = serde_json::from_str(&text).unwrap();
             assert_eq!(serde_json::to_string(&back).unwrap(), text);
             assert_eq!(text.contains("p9999_ns"), latency.is_some());
         }
+    }
+
+    /// A latency beyond the bounds of the histogram must not be lost, it is the one that matters most.
+    #[test]
+    fn latencies_beyond_the_bounds_stay_the_greatest() {
+        let mut times = histogram();
+        [0, 5, u64::MAX].into_iter().for_each(|ns| note(&mut times, ns));
+        let found = Latency::of(&times);
+        assert_eq!((times.len(), found.p50_ns), (3, 5));
+        assert!(found.max_ns >= LATENCY_NS_MAX);
     }
 
     /// The published vector of FIPS 180-2 for three bytes.

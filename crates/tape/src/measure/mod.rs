@@ -1,0 +1,64 @@
+//! Measuring the tape between two pinned processes: round trips, streams, and a raw control beside them.
+//!
+//! ```text
+//!   core 0                                   core 1
+//!   measuring process ──── tape `there` ───▶ second process ([`peer`])
+//!          ▲   └── tape `batch` ───────────▶   │   (only under load)
+//!          └─────────────── tape `back` ───────┘
+//! ```
+//!
+//! The second half runs in a process of its own: the caller gives a function that makes the command for it, and
+//! the program started so calls [`peer`] with the arguments it was given. All numbers are those of one run; how
+//! often to repeat, and what to take of the repeats, is the caller's business. Messages carry their number, and
+//! both sides check it: what was lost, doubled or overtaken is an error and no figure.
+
+mod message;
+mod process;
+mod stream;
+mod trips;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+pub use message::{Messages, payload_of};
+pub use stream::{OneWay, one_way, sustained};
+pub use trips::{Pace, raw_round_trips, round_trips, round_trips_at};
+
+/// Makes the command that runs [`peer`] with these arguments in a process of its own.
+pub type Spawn<'a> = &'a dyn Fn(&[String]) -> Command;
+
+/// Pins the calling thread to processor `cpu`; false where that cannot be done, or is switched off.
+pub fn pin(cpu: usize) -> bool {
+    // Relaxed: set once, before anything is measured.
+    PINNING.load(Ordering::Relaxed) && crate::place::pin_to(&[cpu])
+}
+
+/// Switches [`pin`] off or on in this process: to see what pinning gives.
+pub fn set_pinning(on: bool) {
+    PINNING.store(on, Ordering::Relaxed);
+}
+
+static PINNING: AtomicBool = AtomicBool::new(true);
+
+/// Value at the given share (0 to 1) of an ascending list; zero of an empty one.
+pub fn percentile(sorted: &[u64], share: f64) -> u64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get(((last as f64) * share) as usize).copied().unwrap_or(0)
+}
+
+/// The second process: call it with the arguments that [`Spawn`] was given.
+///
+/// # Errors
+/// Arguments that are none of ours, or the tape.
+pub fn peer(arguments: &[String]) -> Result<()> {
+    let arguments = process::Arguments(arguments);
+    match arguments.text(0)? {
+        "raw" => trips::answer_raw(Path::new(arguments.text(1)?), arguments.number(2)?),
+        "echo" => trips::echo(&arguments),
+        "drain" => stream::drain(&arguments),
+        _ => Err(Error::Option("the peer does not know this measurement")),
+    }
+}

@@ -1,0 +1,232 @@
+//! Round trips: back to back, and at a fixed rate from the time at which each was due.
+
+use std::hint::spin_loop;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::message::Messages;
+use super::process::{Arguments, Second, Words, at_place, tell, text};
+use super::{Spawn, pin};
+use crate::error::{Error, Result};
+use crate::{Options, Reader, Start, TapeId, Writer};
+
+/// Round trips of one `u64` each way in shared memory, in ns, ascending: the control to all other figures.
+///
+/// `dir` is where the shared file is made (shared memory for a fair control).
+///
+/// # Errors
+/// The file, or the second process.
+pub fn raw_round_trips(dir: &Path, count: u64, spawn: Spawn<'_>) -> Result<Vec<u64>> {
+    let path = dir.join(format!("unitape-raw-{}", std::process::id()));
+    let words = Words::create(&path)?;
+    let mut child = Second::start(spawn, &["raw".into(), text(&path)?, count.to_string()])?;
+    pin(0);
+    child.until(|| words.at(2).load(Ordering::Acquire) == 1)?; // pairs with the Release in `answer_raw`
+    crate::layout::remove(&path)?;
+    let mut times = Vec::with_capacity(count as usize);
+    for i in 1..=count {
+        let since = Instant::now();
+        words.at(0).store(i, Ordering::Release); // pairs with the Acquire in `answer_raw`
+        // Acquire: pairs with the Release in `answer_raw`.
+        child.until(|| words.at(1).load(Ordering::Acquire) == i)?;
+        times.push(since.elapsed().as_nanos() as u64);
+    }
+    child.finish()?;
+    times.sort_unstable();
+    Ok(times)
+}
+
+/// The other side of [`raw_round_trips`].
+pub(super) fn answer_raw(path: &Path, count: u64) -> Result<()> {
+    pin(1);
+    let words = Words::open(path)?;
+    words.at(2).store(1, Ordering::Release); // pairs with the Acquire in `raw_round_trips`
+    for i in 1..=count {
+        // Acquire and Release: pair with those in `raw_round_trips`.
+        while words.at(0).load(Ordering::Acquire) != i {
+            spin_loop();
+        }
+        words.at(1).store(i, Ordering::Release);
+    }
+    Ok(())
+}
+
+/// Round trips of frames of `lines` lines over two tapes below `dir`, back to back, in ns, ascending.
+///
+/// `options` are those of the tape from here to there; the one back has the same, so a hot directory given
+/// there gets `-there` and `-back` appended.
+///
+/// # Errors
+/// The tapes, or the second process.
+pub fn round_trips(
+    dir: &Path,
+    options: &Options,
+    lines: u16,
+    count: u64,
+    spawn: Spawn<'_>,
+) -> Result<Vec<u64>> {
+    let mut ends = Ends::open(dir, options, lines, count, false, spawn)?;
+    let Ends { writer, reader, child, .. } = &mut ends;
+    let mut messages = Messages::new(lines);
+    let mut times = Vec::with_capacity(count as usize);
+    for i in 0..count {
+        let unit = messages.next();
+        let since = Instant::now();
+        writer.append(unit)?;
+        child.until_some(|| arrived(reader, i + 1))?;
+        times.push(since.elapsed().as_nanos() as u64);
+    }
+    ends.close()?;
+    times.sort_unstable();
+    Ok(times)
+}
+
+/// How [`round_trips_at`] sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Messages that go there and back.
+    pub count: u64,
+    /// Time from one to the next.
+    pub every: Duration,
+    /// Messages of the same size that are put on a second tape, read by the same process, in each of these times.
+    pub batch: u64,
+}
+
+/// Round trips of frames of `lines` lines, each sent when it is due, also while earlier ones are still out; `out`
+/// gets the time from when each was due until it was back, in ns.
+///
+/// The batch of a period is sent in small parts when nothing else is to be done: the sender prefers messages that
+/// are due or back, the second process those that are to be sent back. Gives how much time all took, in ns.
+///
+/// # Errors
+/// The tapes, or the second process.
+pub fn round_trips_at(
+    dir: &Path,
+    options: &Options,
+    lines: u16,
+    pace: Pace,
+    spawn: Spawn<'_>,
+    mut out: impl FnMut(u64),
+) -> Result<u64> {
+    let mut ends = Ends::open(dir, options, lines, pace.count, pace.batch > 0, spawn)?;
+    let Ends { writer, reader, batch, child } = &mut ends;
+    let (mut messages, mut load) = (Messages::new(lines), Messages::new(lines));
+    let every = pace.every.as_nanos() as u64;
+    let (mut sent, mut back, mut loaded, mut turns) = (0, 0, 0, 0u32);
+    let since = Instant::now();
+    while back < pace.count {
+        let now = since.elapsed().as_nanos() as u64;
+        if sent < pace.count && now >= sent * every {
+            writer.append(messages.next())?;
+            sent += 1;
+        }
+        if arrived(reader, back + 1)? {
+            out((since.elapsed().as_nanos() as u64).saturating_sub(back * every));
+            back += 1;
+        } else if let Some(batch) = batch
+            && sent == back
+            && loaded < sent * pace.batch
+        {
+            for _ in 0..PART.min(sent * pace.batch - loaded) {
+                batch.append(load.next())?;
+                loaded += 1;
+            }
+        }
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(1 << 22) {
+            child.check()?;
+        }
+    }
+    let took = since.elapsed().as_nanos() as u64;
+    ends.close()?;
+    Ok(took)
+}
+
+/// Messages of a batch between two looks at what is more urgent.
+const PART: u64 = 4;
+
+/// This side of the tapes of a round trip.
+struct Ends {
+    writer: Writer,
+    reader: Reader,
+    batch: Option<Writer>,
+    child: Second,
+}
+
+impl Ends {
+    fn open(
+        dir: &Path,
+        options: &Options,
+        lines: u16,
+        count: u64,
+        with_batch: bool,
+        spawn: Spawn<'_>,
+    ) -> Result<Self> {
+        let (there, back, batch) = (dir.join("there"), dir.join("back"), dir.join("batch"));
+        let (writer, _) = Writer::open(&there, TapeId(1), at_place(options, "-there"))?;
+        let (load, batch) = if with_batch {
+            (Some(Writer::open(&batch, TapeId(3), at_place(options, "-batch"))?.0), text(&batch)?)
+        } else {
+            (None, String::new())
+        };
+        let mut arguments = vec!["echo".into(), text(&there)?, text(&back)?, batch];
+        arguments.extend([count.to_string(), lines.to_string()]);
+        arguments.extend(tell(&at_place(options, "-back"))?);
+        let mut child = Second::start(spawn, &arguments)?;
+        pin(0);
+        let mut reader = None;
+        // The second process makes the tape back; until then there is nothing to open.
+        child.until(|| {
+            reader = reader.take().or_else(|| Reader::open(&back, Start::Oldest).ok());
+            reader.is_some()
+        })?;
+        let mut reader = reader.expect("opened above");
+        child.until_some(|| arrived(&mut reader, 0))?;
+        Ok(Self { writer, reader, batch: load, child })
+    }
+
+    fn close(mut self) -> Result<()> {
+        self.child.finish()?;
+        self.writer.close()?;
+        self.batch.map_or(Ok(()), Writer::close)
+    }
+}
+
+/// Whether the next frame is there; it must carry this number.
+#[inline]
+fn arrived(reader: &mut Reader, number: u64) -> Result<bool> {
+    match reader.next()? {
+        None => Ok(false),
+        Some(frame) if Messages::number(frame.bytes) == number => Ok(true),
+        Some(_) => Err(Error::Option("a message of the measurement was lost, doubled or overtaken")),
+    }
+}
+
+/// The other side of round trips: `echo THERE BACK BATCH COUNT LINES` and the options of the tape back.
+pub(super) fn echo(arguments: &Arguments<'_>) -> Result<()> {
+    let (there, back) = (Path::new(arguments.text(1)?), Path::new(arguments.text(2)?));
+    let (count, lines) = (arguments.number(4)?, arguments.number(5)? as u16);
+    // Before pinning: the helper threads run where they would in a program of its own.
+    let (mut writer, _) = Writer::open(back, TapeId(2), arguments.options(6)?)?;
+    pin(1);
+    let mut reader = Reader::open(there, Start::Oldest)?;
+    let mut batch = match arguments.text(3)? {
+        "" => None,
+        tape => Some(Reader::open(Path::new(tape), Start::Oldest)?),
+    };
+    let mut messages = Messages::new(lines);
+    let mut loaded = 0;
+    // The first one says that we are there, so those that come back are numbered from 1.
+    writer.append(messages.next())?;
+    for i in 0..count {
+        while !arrived(&mut reader, i)? {
+            match &mut batch {
+                Some(batch) => loaded += u64::from(arrived(batch, loaded)?),
+                None => spin_loop(),
+            }
+        }
+        writer.append(messages.next())?;
+    }
+    writer.close()
+}
