@@ -12,6 +12,21 @@ fn lines(output: &Output) -> Vec<Map<String, Value>> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+const TAPE_CASES: [&str; 12] = [
+    "raw",
+    "rtt",
+    "rtt-64",
+    "rtt-rate",
+    "rtt-load",
+    "one-way",
+    "sustained",
+    "recorder-behind",
+    "readers1",
+    "readers4",
+    "readers20",
+    "isolation",
+];
+
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
@@ -37,13 +52,24 @@ fn every_measurement_has_the_fields_of_the_contract() {
             assert!(record[name].is_null() || record[name].as_str().is_some_and(hash), "{name}: {shown}");
         }
         let case = record["case"].as_str().unwrap();
-        if case == "raw" || case.starts_with("rtt") {
+        let latencies = ["recorder-behind", "isolation"].contains(&case) || case.starts_with("rtt");
+        if case == "raw" || latencies {
             let names = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
             let points: Vec<u64> = names.map(|name| record[name].as_u64().unwrap()).to_vec();
             assert!(points.is_sorted() && points[0] > 0, "{shown}");
         }
-        if case.starts_with("rtt") {
-            assert!(record["ratio_to_raw"].as_f64().is_some_and(|r| r > 0.0), "{shown}");
+        if latencies {
+            for name in ["ratio_to_raw", "ratio_p9999_to_raw"] {
+                assert!(record[name].as_f64().is_some_and(|r| r > 0.0), "{name}: {shown}");
+            }
+        }
+        if record["bench"] == "tape" {
+            assert!(record["pair"] == "near" || record["pair"] == "far", "{shown}");
+            if case != "raw" {
+                assert_eq!(record["payload_bytes"], if case == "rtt-64" { 56 } else { 100 }, "{shown}");
+                assert_eq!(record["input_sha256"], record["output_sha256"], "{shown}");
+                assert!(record["raw_p50_ns"].as_u64().is_some_and(|ns| ns > 0), "{shown}");
+            }
         }
     }
     let has = |bench: &str, case: &str, backing: Option<&str>, threads: u64| {
@@ -55,9 +81,23 @@ fn every_measurement_has_the_fields_of_the_contract() {
         })
     };
     for backing in ["hot", "file"] {
-        for case in ["raw", "rtt", "one-way", "sustained", "rtt-load", "readers20"] {
-            assert!(has("tape", case, Some(backing), 2), "tape {case} {backing}");
+        for case in TAPE_CASES {
+            let wanted = case != "recorder-behind" || backing == "hot";
+            assert!(!wanted || has("tape", case, Some(backing), 2), "tape {case} {backing}");
         }
+    }
+    // What is compared stands beside what it is compared with.
+    let with = |case: &str, condition: &str| {
+        let found =
+            |r: &&Map<String, Value>| r["case"] == case && r.get("condition").is_some_and(|c| c == condition);
+        assert!(records.iter().any(|r| found(&r)), "{case} {condition}");
+    };
+    ["unloaded", "beside 1 M/s", "beside 4 M/s"].into_iter().for_each(|c| with("rtt-load", c));
+    ["undisturbed", "stopped"].into_iter().for_each(|c| with("recorder-behind", c));
+    ["alone", "tail", "stall", "crash", "scan"].into_iter().for_each(|c| with("isolation", c));
+    ["memory ready", "made on the way", "helpers anywhere"].into_iter().for_each(|c| with("readers20", c));
+    for rate in [100_000, 500_000, 1_000_000] {
+        assert!(records.iter().any(|r| r["case"] == "rtt-rate" && r["rate_per_s"] == rate), "{rate}");
     }
     for threads in [1, 2] {
         assert!(has("farm", "empty", None, threads) && has("fix", "orders-to-tape", None, threads));
@@ -84,6 +124,24 @@ fn the_frozen_orders_are_those_of_the_record() {
     assert_eq!(records.len(), 1);
     let frozen = "0cefe823a6e7870f2ef839d10b385f91bbbfaad3673fffcdde3ccf09f5878388";
     assert_eq!(records[0]["input_sha256"], frozen);
+}
+
+/// A tuning table whose rows were all measured with the defaults would look like a finding; and a pinned process
+/// that was to be free like another.
+#[test]
+fn what_is_tuned_stands_in_the_record_and_what_cannot_be_is_a_usage_error() {
+    let tuned = ["--tune", "segment_bytes=4MiB", "--tune", "pin=off"];
+    let output = unitape(&[&["bench", "tape/one-way", "--quick", "--json"], &tuned[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let records = lines(&output);
+    assert!(!records.is_empty() && records.iter().all(|r| r["tuned"] == "segment_bytes=4MiB pin=off"));
+    for wrong in ["segment_bytes=many", "helper_cpus=100000", "speed=high"] {
+        let output = unitape(&["bench", "tape/one-way", "--quick", "--tune", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
+    // Not a power of two: the tape refuses it, and no figure comes of it.
+    let output = unitape(&["bench", "tape/rtt", "--quick", "--tune", "segment_bytes=3MiB"]);
+    assert_eq!(output.status.code(), Some(1));
 }
 
 /// A misspelt name that measured nothing would end well.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::message::Messages;
 use super::process::{Arguments, Second, Words, at_place, text};
-use super::{Spawn, pin};
+use super::{Spawn, pin, settle};
 use crate::error::{Error, Result};
 use crate::{Options, Reader, Start, TapeId, Writer};
 
@@ -27,8 +27,7 @@ pub struct OneWay {
 
 /// Writes `count` frames of `lines` lines to the tape `one-way` in `dir` while another process reads them.
 ///
-/// Begins when the helper threads have made what they make ahead, as they have in a tape that has been open for a
-/// moment; what fits into that is measured without page faults of the writer.
+/// Begins when the tape has settled ([`settle`]); what fits into that is measured without page faults of the writer.
 ///
 /// # Errors
 /// The tape, or the second process.
@@ -69,7 +68,7 @@ fn stream(dir: &Path, options: &Options, lines: u16, until: Until, spawn: Spawn<
     let mut child = Second::start(spawn, &["drain".into(), text(&tape)?, text(&shared)?])?;
     pin(0);
     child.until(|| words.at(READY).load(Ordering::Acquire) == 1)?; // pairs with the Release in `drain`
-    std::thread::sleep(Duration::from_millis(300 + (options.segment_bytes >> 20)));
+    settle(options);
     let mut messages = Messages::new(lines);
     let mut frames = 0;
     let since = Instant::now();

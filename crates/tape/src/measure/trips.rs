@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::message::Messages;
 use super::process::{Arguments, Second, Words, at_place, tell, text};
-use super::{Spawn, pin};
+use super::{Spawn, pin, settle};
 use crate::error::{Error, Result};
 use crate::{Options, Reader, Start, TapeId, Writer};
 
@@ -183,6 +183,7 @@ impl Ends {
         })?;
         let mut reader = reader.expect("opened above");
         child.until_some(|| arrived(&mut reader, 0))?;
+        settle(options);
         Ok(Self { writer, reader, batch: load, child })
     }
 

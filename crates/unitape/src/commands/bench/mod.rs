@@ -17,6 +17,8 @@ mod tape;
 mod typed;
 mod watch;
 
+pub use tape::disk::mb_per_s as disk_mb_per_s;
+
 use crate::output::{self, Done, Failure};
 use record::Record;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,7 @@ const HEAD: [&str; 11] = [
     "spread",
     "CPU ns",
     "per s",
-    "p50 / p99 / p99.9",
+    "p50 / p99 / p99.9 / p99.99 / max",
     "ratio",
 ];
 
@@ -54,16 +54,16 @@ fn at(file: &Path, line: usize, error: &dyn std::fmt::Display) -> Failure {
 }
 
 fn cells(r: &Record) -> [String; 11] {
-    let on = [r.backing.as_deref(), r.place.as_deref()];
-    let latency = r.latency.map_or(String::new(), |l| format!("{} / {} / {}", l.p50_ns, l.p99_ns, l.p999_ns));
-    let ratio = match (r.ratio_to_raw, r.ratio_to_alone) {
-        (Some(raw), _) => format!("{raw:.2} × raw"),
-        (None, Some(alone)) => format!("{alone:.2} × alone"),
-        (None, None) => r.bytes_per_row.map_or(String::new(), |b| format!("{b:.1} B a row")),
-    };
+    let on = [r.backing.as_deref(), r.place.as_deref(), r.pair.as_deref()];
+    let rate = r.rate_per_s.map(|rate| format!("{} k/s", grouped(rate / 1000)));
+    let case = [Some(r.case.as_str()), rate.as_deref(), r.condition.as_deref(), r.tuned.as_deref()];
+    let latency = r.latency.map_or(String::new(), |l| {
+        let points = [l.p50_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns];
+        points.map(|ns| ns.to_string()).join(" / ")
+    });
     [
         r.bench.clone(),
-        r.case.clone(),
+        case.into_iter().flatten().collect::<Vec<_>>().join(", "),
         r.subject.clone(),
         on.into_iter().flatten().collect::<Vec<_>>().join(", "),
         r.threads.to_string(),
@@ -72,8 +72,20 @@ fn cells(r: &Record) -> [String; 11] {
         figure(r.cpu_ns_per_op),
         grouped(r.ops_per_s as u64),
         latency,
-        ratio,
+        ratios(r),
     ]
+}
+
+/// All ratios that a record has; in brackets that of the 99.99th percentiles.
+fn ratios(r: &Record) -> String {
+    let tail = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!(" ({ratio:.2})"));
+    let found = [
+        r.ratio_to_raw.map(|raw| format!("{raw:.2}{} × raw", tail(r.ratio_p9999_to_raw))),
+        r.ratio_to_alone.map(|alone| format!("{alone:.2}{} × alone", tail(r.ratio_p9999_to_alone))),
+        r.ratio_to_disk.map(|disk| format!("{disk:.2} × disk")),
+        r.bytes_per_row.map(|bytes| format!("{bytes:.1} B a row")),
+    ];
+    found.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Three digits that mean something.
@@ -101,6 +113,16 @@ mod tests {
         let expected =
             ["tape", "rtt", "unitape", "hot", "1", "123", "123–123", "1.00", "8,100,052", "", "1.46 × raw"];
         assert_eq!(cells(&record), expected);
-        assert_eq!(table(&[record]).row_iter().count(), 1);
+        assert_eq!(table(&[record.clone()]).row_iter().count(), 1);
+
+        record.ratio_p9999_to_raw = Some(20.0);
+        record.ratio_to_alone = Some(1.02);
+        record.ratio_to_disk = Some(0.85);
+        (record.pair, record.rate_per_s) = (Some("far".to_owned()), Some(1_000_000));
+        record.condition = Some("unloaded".to_owned());
+        let cells = cells(&record);
+        assert_eq!(cells[1], "rtt, 1,000 k/s, unloaded");
+        assert_eq!(cells[3], "hot, far");
+        assert_eq!(cells[10], "1.46 (20.00) × raw, 1.02 × alone, 0.85 × disk");
     }
 }

@@ -8,7 +8,7 @@ use super::{Bench, LINES, Out, frame_bytes, moved};
 use crate::output::Failure;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
-use unitape_tape::measure::{Messages, payload_of, pin};
+use unitape_tape::measure::{Messages, payload_of, pin, settle};
 use unitape_tape::{Helpers, Options, RecorderPlace, TapeId, Writer};
 
 /// Messages a second.
@@ -38,6 +38,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
                 let name = tape.to_str().ok_or_else(|| Failure::Error("--dir: not UTF-8".to_owned()))?;
                 let (mut writer, _) = Writer::open(&tape, TapeId(1), options.clone())?;
                 let recorder = Second::start(context, &["record", name])?;
+                settle(&options);
                 let cpu = cpu_ns();
                 let (wall_ns, times) = appends(&mut writer, count, stop.then_some(&recorder))?;
                 let cpu_ns = cpu_ns() - cpu;

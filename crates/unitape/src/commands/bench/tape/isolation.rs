@@ -9,7 +9,7 @@ use super::second::Second;
 use super::{Bench, LINES, Out, frame_bytes, moved};
 use crate::output::Failure;
 use std::time::Instant;
-use unitape_tape::measure::{Messages, payload_of, pin};
+use unitape_tape::measure::{Messages, payload_of, pin, settle};
 use unitape_tape::{Options, Reader, Start, TapeId, Writer};
 
 /// Messages a second on the trading path.
@@ -47,6 +47,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
                 let name = tape.to_str().ok_or_else(|| Failure::Error("--dir: not UTF-8".to_owned()))?;
                 let mut trading = Trading::open(&tape, &options, day)?;
                 let reports = reports(context, condition, name)?;
+                settle(&options);
                 pin(0);
                 let cpu = cpu_ns();
                 let (wall_ns, times) = trading.run(count)?;

@@ -6,7 +6,7 @@
 mod behind;
 mod check;
 mod control;
-mod disk;
+pub mod disk;
 mod isolation;
 mod readers;
 mod second;

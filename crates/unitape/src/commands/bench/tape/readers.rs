@@ -12,8 +12,8 @@ use super::second::Second;
 use super::{Bench, LINES, Out, frame_bytes, moved};
 use crate::output::Failure;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use unitape_tape::measure::{Messages, payload_of, pin};
+use std::time::Instant;
+use unitape_tape::measure::{Messages, payload_of, pin, settle};
 use unitape_tape::{Options, TapeId, Writer};
 
 const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "readers20")];
@@ -24,7 +24,7 @@ struct Way {
     told: &'static str,
     count: u64,
     options: Options,
-    wait: Duration,
+    settled: bool,
 }
 
 /// Runs the cases that are wanted.
@@ -54,14 +54,14 @@ fn ways(bench: &Bench<'_>) -> Vec<Way> {
             told: "memory faulted in before, helper threads on the readers' core",
             count: context.pick(20_000, 1_800_000),
             options: ready,
-            wait: Duration::from_millis(context.pick(50, 700)),
+            settled: true,
         },
         Way {
             condition: "made on the way",
             told: "segments made on the way, helper threads on the readers' core",
             count: context.pick(20_000, 3_000_000),
             options: pinned,
-            wait: Duration::from_millis(50),
+            settled: false,
         },
     ];
     if bench.options.helpers.cpus.is_empty() {
@@ -70,7 +70,7 @@ fn ways(bench: &Bench<'_>) -> Vec<Way> {
             told: "segments made on the way, helper threads wherever the system puts them",
             count: context.pick(20_000, 3_000_000),
             options: bench.options.clone(),
-            wait: Duration::from_millis(50),
+            settled: false,
         });
     }
     ways
@@ -94,7 +94,9 @@ fn measure(
                 let tape = place.path().join("tape");
                 let (mut writer, _) = Writer::open(&tape, TapeId(1), way.options.clone())?;
                 let second = start(bench.context, &tape, readers, way.count)?;
-                std::thread::sleep(way.wait);
+                if way.settled {
+                    settle(&way.options);
+                }
                 pin(0);
                 let mut messages = Messages::new(LINES);
                 let (cpu, since) = (cpu_ns(), Instant::now());

@@ -1,0 +1,180 @@
+//! The directory of the tapes: room, locks, flushes, speed; and how many files and mappings there may be.
+
+use super::super::bench::disk_mb_per_s;
+use super::{Cure, Finding, GIB, bad, ok, warn};
+use crate::output::bytes;
+use rustix::process::{Resource, getrlimit};
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const FLUSHES: usize = 9;
+const SPEED_TIME: Duration = Duration::from_secs(2);
+
+pub fn maps() -> Finding {
+    let text = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
+    let Ok(most) = text.trim().parse::<u64>() else {
+        return ok("maps", "the bound is not told here");
+    };
+    let what = format!("{most} mappings a process");
+    if most >= 65_530 {
+        return ok("maps", what);
+    }
+    let mend = "sysctl vm.max_map_count=65530";
+    warn("maps", what, Cure("65530", "each segment that a process uses is a mapping", mend))
+}
+
+pub fn files() -> Finding {
+    let limit = getrlimit(Resource::Nofile).current;
+    let what = limit.map_or("no bound".to_owned(), |l| format!("{l} open files a process"));
+    match limit {
+        Some(l) if l < 1024 => warn(
+            "files",
+            what,
+            Cure(
+                "1024 or more",
+                "each reader has a segment open, each socket of a run another file",
+                "ulimit -n 4096",
+            ),
+        ),
+        _ => ok("files", what),
+    }
+}
+
+pub fn disk(dir: &Path) -> Finding {
+    let shown = dir.display();
+    let cure = || {
+        Cure(
+            "a directory that this user can write to",
+            "tapes are written there",
+            "mkdir -p DIR && chown $USER DIR, or say --dir with another directory",
+        )
+    };
+    let fs = match rustix::fs::statvfs(dir) {
+        Ok(fs) => fs,
+        Err(e) => return bad("disk", format!("{shown}: {e}"), cure()),
+    };
+    let free = fs.f_bavail * fs.f_frsize;
+    let (median, worst) = match try_file(dir).and_then(|()| flush_times(dir)) {
+        Err(e) => return bad("disk", format!("{shown}: {e}"), cure()),
+        Ok(times) => times,
+    };
+    let what = format!(
+        "{shown}: {} free, fdatasync {:.1} ms, at worst {:.1} ms",
+        bytes(free),
+        median.as_secs_f64() * 1e3,
+        worst.as_secs_f64() * 1e3
+    );
+    if free < 2 * GIB {
+        let mend = "free some space, or keep less of the tape (retention)";
+        return warn("disk", what, Cure("2 GiB free", "a tape grows by segments of 64 MiB", mend));
+    }
+    if median > Duration::from_millis(20) {
+        let mend = "another disk for the tape, or a longer time between flushes (Options::sync)";
+        return warn("disk", what, Cure("fdatasync in 20 ms or less", "frames are durable sooner", mend));
+    }
+    ok("disk", what)
+}
+
+/// Whether a lock of one open file keeps another one out there.
+pub fn locks(dir: &Path) -> Finding {
+    let cure = || {
+        Cure(
+            "a local file system with flock",
+            "two writers on one tape are kept apart by it",
+            "mount a local disk (ext4, xfs, tmpfs) and say --dir",
+        )
+    };
+    let probe = Probe(dir.join(format!(".unitape-doctor-lock-{}", std::process::id())));
+    let tried = || -> std::io::Result<bool> {
+        let first = File::create(&probe.0)?;
+        first.try_lock().map_err(|e| match e {
+            TryLockError::Error(e) => e,
+            TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
+        })?;
+        let kept_out = matches!(File::open(&probe.0)?.try_lock(), Err(TryLockError::WouldBlock));
+        drop(first);
+        Ok(kept_out && File::open(&probe.0)?.try_lock().is_ok())
+    };
+    match tried() {
+        Ok(true) => ok("locks", "a lock of one open file keeps another out"),
+        Ok(false) => bad("locks", "locks are granted twice, or not given back, in this directory", cure()),
+        Err(e) => bad("locks", format!("{}: {e}", dir.display()), cure()),
+    }
+}
+
+/// How fast the disk is written, flushed as a tape is.
+pub fn speed(dir: &Path) -> Finding {
+    let measured = Measured::make(dir).and_then(|place| disk_mb_per_s(&place.0, 256 << 20, SPEED_TIME));
+    match measured {
+        Err(e) => bad(
+            "disk_speed",
+            format!("{}: {e}", dir.display()),
+            Cure("320 MiB free, and writable", "the speed can be measured", "say --dir with another directory"),
+        ),
+        Ok(mb) => {
+            let what = format!(
+                "{mb:.0} MB/s, written in files of 64 MiB with a flush of each: {:.1} M messages of 100 bytes a second",
+                mb / 128.0
+            );
+            if mb >= 200.0 {
+                return ok("disk_speed", what);
+            }
+            let mend = "another disk for the tape";
+            warn(
+                "disk_speed",
+                what,
+                Cure("200 MB/s", "what a recorder takes for long; bursts go to the window", mend),
+            )
+        }
+    }
+}
+
+/// Makes and removes a small file.
+pub fn try_file(dir: &Path) -> std::io::Result<()> {
+    let probe = Probe(dir.join(format!(".unitape-doctor-{}", std::process::id())));
+    fs::write(&probe.0, b"can this be written?")
+}
+
+/// Median and worst time of a few writes of 64 KiB that are flushed.
+fn flush_times(dir: &Path) -> std::io::Result<(Duration, Duration)> {
+    let probe = Probe(dir.join(format!(".unitape-doctor-sync-{}", std::process::id())));
+    let mut file = File::create(&probe.0)?;
+    let mut times = Vec::with_capacity(FLUSHES);
+    for _ in 0..FLUSHES {
+        file.write_all(&[0x5a; 64 << 10])?;
+        let since = Instant::now();
+        file.sync_data()?;
+        times.push(since.elapsed());
+    }
+    times.sort_unstable();
+    Ok((times[FLUSHES / 2], times[FLUSHES - 1]))
+}
+
+/// A file that goes with its owner.
+struct Probe(PathBuf);
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        // It was only a trial; what cannot be removed was most likely never made.
+        _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A directory that goes with its owner.
+struct Measured(PathBuf);
+
+impl Measured {
+    fn make(dir: &Path) -> std::io::Result<Self> {
+        let place = dir.join(format!(".unitape-doctor-speed-{}", std::process::id()));
+        fs::create_dir(&place).map(|()| Self(place))
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        // As a probe.
+        _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,273 @@
+//! Processors, clock and kernel.
+
+use super::{Cure, Finding, bad, ok, warn};
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use unitape_tape::Helpers;
+use unitape_tape::measure::{percentile, pin};
+
+/// Writer, trading reader, and the writer's helpers: keeper and recorder.
+const THREADS: usize = 4;
+
+fn usable() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+pub fn cores() -> Finding {
+    let usable = usable();
+    let what = format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, keeper, recorder");
+    if usable >= THREADS {
+        return ok("cores", what);
+    }
+    let mend = match usable {
+        1 => "give the process a second core",
+        _ => "give the process more cores, or keep the helpers off the writer's: Options::helpers",
+    };
+    warn(
+        "cores",
+        what,
+        Cure("4 or more", "helper threads then do not take the cores of writer and reader", mend),
+    )
+}
+
+pub fn kernel() -> Finding {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy().into_owned();
+    let what =
+        format!("{} {release} on {}", uname.sysname().to_string_lossy(), uname.machine().to_string_lossy());
+    let cure = |gives| Cure("Linux 5.14 or newer", gives, "install a newer kernel");
+    if uname.sysname().to_bytes() != b"Linux" {
+        return warn("kernel", what, cure("hot tapes and pinning are made for Linux"));
+    }
+    // Locks that belong to the open file came with 3.15, claiming pages ahead of the writer with 5.14.
+    match version(&release) {
+        Some(v) if v < (3, 15) => bad("kernel", what, cure("tapes are locked by open file, since 3.15")),
+        Some(v) if v >= (5, 14) => ok("kernel", what),
+        _ => warn("kernel", what, cure("memory is faulted in ahead of the writer in one call")),
+    }
+}
+
+/// Major and minor number of `6.12.9-cloud`.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(target_arch = "x86_64")]
+pub fn cpu() -> Finding {
+    let have = |names: &[(&'static str, bool)]| {
+        let found: Vec<&str> = names.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
+        if found.is_empty() { "none of the wide instructions".to_owned() } else { found.join(", ") }
+    };
+    let avx2 = is_x86_feature_detected!("avx2");
+    let what = have(&[
+        ("AVX2", avx2),
+        ("AVX-512 BW", is_x86_feature_detected!("avx512bw")),
+        ("AVX-512 VBMI2", is_x86_feature_detected!("avx512vbmi2")),
+        ("BMI2", is_x86_feature_detected!("bmi2")),
+        ("SSE 4.2", is_x86_feature_detected!("sse4.2")),
+        ("AES", is_x86_feature_detected!("aes")),
+    ]);
+    if avx2 {
+        return ok("cpu", what);
+    }
+    let mend = "choose a processor (or a type of virtual machine) with AVX2";
+    warn("cpu", what, Cure("AVX2", "decoding need not take the portable way", mend))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn cpu() -> Finding {
+    ok("cpu", std::env::consts::ARCH)
+}
+
+pub fn governor() -> Finding {
+    let path = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    match fs::read_to_string(path).as_deref().map(str::trim) {
+        Err(_) => ok("governor", "the clock rate is not ours to choose here (virtual machine)"),
+        Ok("performance") => ok("governor", "performance"),
+        Ok(other) => warn(
+            "governor",
+            other,
+            Cure(
+                "performance",
+                "a core that was idle answers at once and not after its clock has gone up",
+                "cpupower frequency-set -g performance",
+            ),
+        ),
+    }
+}
+
+pub fn isolation() -> Finding {
+    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
+    let isolated = isolated.trim();
+    let (nohz, rcu) = (parameter(&line, "nohz_full"), parameter(&line, "rcu_nocbs"));
+    let shown = |cpus: &str| if cpus.is_empty() { "none".to_owned() } else { cpus.to_owned() };
+    let what =
+        format!("isolated cores: {}, nohz_full: {}, rcu_nocbs: {}", shown(isolated), shown(nohz), shown(rcu));
+    let spare = usable() > 2 || !isolated.is_empty();
+    if !spare {
+        return ok("isolation", format!("{what}; with {} cores there is none to spare", usable()));
+    }
+    if !isolated.is_empty() && !nohz.is_empty() && !rcu.is_empty() {
+        return ok("isolation", what);
+    }
+    warn(
+        "isolation",
+        what,
+        Cure(
+            "the cores of writer and trading reader named in all three",
+            "no other thread, no timer tick and no RCU work comes between",
+            "boot with isolcpus=2,3 nohz_full=2,3 rcu_nocbs=2,3 and run the two under taskset",
+        ),
+    )
+}
+
+/// Value of a parameter of the kernel's command line; empty where it is not given.
+fn parameter<'a>(line: &'a str, name: &str) -> &'a str {
+    line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
+}
+
+pub fn clock() -> Finding {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let Ok(text) = fs::read_to_string(path) else {
+        return ok("clock", "the source is not told here");
+    };
+    let source = text.trim().to_owned();
+    match source.as_str() {
+        "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => ok("clock", source),
+        _ => warn(
+            "clock",
+            source,
+            Cure(
+                "tsc",
+                "a look at the clock takes 20 ns and no system call; it only matters for live feeds",
+                "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+            ),
+        ),
+    }
+}
+
+pub fn priority() -> Finding {
+    match (Helpers { nice: Some(-1), ..Helpers::default() }).check() {
+        Ok(()) => ok("priority", "threads may be raised above others (nice below 0)"),
+        Err(_) => warn(
+            "priority",
+            "threads may not be raised above others",
+            Cure(
+                "nice below 0 allowed",
+                "Options::helpers can put the keeper before other programs on a busy machine",
+                "ulimit -e 40 (or LimitNICE=-20, or the capability CAP_SYS_NICE)",
+            ),
+        ),
+    }
+}
+
+pub fn pinning() -> Finding {
+    let usable = usable();
+    // In a thread of its own, which ends with its pinning.
+    let try_pin = || (0..usable).all(pin);
+    let works = std::thread::scope(|scope| scope.spawn(try_pin).join().unwrap_or(false));
+    if works {
+        return ok("pinning", format!("threads can be pinned to each of the {usable} cores"));
+    }
+    warn(
+        "pinning",
+        "threads cannot be pinned to cores 0 and up",
+        Cure(
+            "sched_setaffinity allowed, cores numbered from 0",
+            "threads in a hurry stay where their cache is; only latencies depend on it",
+            "docker run --cpuset-cpus=0-1 (the cpuset of the container)",
+        ),
+    )
+}
+
+/// How far apart cores 0 and 1 are: a word there and back between two threads.
+pub fn pair() -> Finding {
+    if usable() < 2 {
+        return ok("pair", "one core, so there is no pair");
+    }
+    let p50 = percentile(&round_trips(20_000), 0.5);
+    let what = format!("cores 0 and 1: {p50} ns there and back");
+    if p50 <= 250 {
+        return ok("pair", format!("{what}, a near pair"));
+    }
+    warn(
+        "pair",
+        format!("{what}, a far pair"),
+        Cure(
+            "100 to 200 ns",
+            "every latency between the two is a multiple of this",
+            "pin writer and reader to cores that share a cache (see lscpu -e); virtual cores may move by themselves",
+        ),
+    )
+}
+
+fn round_trips(count: u64) -> Vec<u64> {
+    let (there, back) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
+    let mut times = Vec::with_capacity(count as usize);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(1);
+            for i in 1..=count {
+                // Acquire and Release: pair with those of the other thread.
+                while there.0.load(Ordering::Acquire) != i {
+                    std::hint::spin_loop();
+                }
+                back.0.store(i, Ordering::Release);
+            }
+        });
+        let asked = scope.spawn(|| {
+            pin(0);
+            for i in 1..=count {
+                let since = Instant::now();
+                there.0.store(i, Ordering::Release);
+                while back.0.load(Ordering::Acquire) != i {
+                    std::hint::spin_loop();
+                }
+                times.push(since.elapsed().as_nanos() as u64);
+            }
+        });
+        // A panic of a loop of loads and stores is none to be told; there are no times then.
+        _ = asked.join();
+    });
+    times.sort_unstable();
+    times
+}
+
+/// Alone on its cache lines.
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Distributions append what they like to a version.
+    #[test]
+    fn kernel_versions_are_read_whatever_follows() {
+        for (release, expected) in [
+            ("6.12.9-cloud-amd64", Some((6, 12))),
+            ("5.4.0", Some((5, 4))),
+            ("6.1+deb", Some((6, 1))),
+            ("custom", None),
+        ] {
+            assert_eq!(version(release), expected, "{release}");
+        }
+    }
+
+    /// `nohz_full_something=` is another parameter, and one without a value is as good as none.
+    #[test]
+    fn parameters_of_the_kernel_are_found_by_their_whole_name() {
+        let line = "quiet isolcpus=2,3 nohz_fully=9 nohz_full=2-3 rcu_nocbs\n";
+        assert_eq!((parameter(line, "nohz_full"), parameter(line, "rcu_nocbs")), ("2-3", ""));
+    }
+
+    /// Two threads on one core would take turns of milliseconds and call it a far pair.
+    #[test]
+    fn a_word_comes_back_as_often_as_it_was_sent() {
+        let times = round_trips(100);
+        assert!(times.len() == 100 && times.is_sorted());
+    }
+}

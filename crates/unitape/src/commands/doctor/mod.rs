@@ -1,0 +1,132 @@
+//! `unitape doctor`: what is missing or misconfigured here, what that costs, and how to mend it.
+
+mod disk;
+mod machine;
+mod memory;
+
+use crate::output::{self, Done, Failure};
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape doctor
+  unitape doctor --dir tape --measure
+  unitape doctor --dir tape --json
+
+What each setting gives is told, with figures, in docs/tuning.md.
+Exit code 1 when something is bad, 0 when all is well or only slower than it could be.")]
+pub struct Args {
+    /// Where tapes will be written [default: the current directory]
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    dir: PathBuf,
+    /// Also measure, for a few seconds: how fast the disk is written, how far apart two cores are
+    #[arg(long)]
+    measure: bool,
+    /// Print as JSON, one object a finding
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    /// Works, but slower or with less room than it could.
+    Warn,
+    /// Something will not work.
+    Bad,
+}
+
+/// What was looked at, and what to do about it.
+#[derive(Debug, Serialize)]
+struct Finding {
+    name: &'static str,
+    state: State,
+    /// What is.
+    what: String,
+    /// What it should be; empty when all is well, as the others below.
+    should: &'static str,
+    /// What that gives.
+    gives: &'static str,
+    /// The command that mends it, or what to do where there is none.
+    mend: &'static str,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    let mut findings = vec![
+        machine::cores(),
+        memory::memory(),
+        machine::kernel(),
+        memory::shared_memory(),
+        memory::huge_pages(),
+        memory::reserved_huge_pages(),
+        machine::cpu(),
+        machine::governor(),
+        machine::isolation(),
+        machine::clock(),
+        memory::swap(),
+        memory::dirty(),
+        disk::maps(),
+        disk::files(),
+        memory::locked_memory(),
+        machine::priority(),
+        disk::disk(&args.dir),
+        disk::locks(&args.dir),
+        machine::pinning(),
+    ];
+    if args.measure {
+        findings.push(disk::speed(&args.dir));
+        findings.push(machine::pair());
+    }
+    let mut out = output::stdout();
+    for finding in &findings {
+        if args.json {
+            serde_json::to_writer(&mut out, finding).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            print(&mut out, finding)?;
+        }
+    }
+    out.flush()?;
+    let bad = findings.iter().filter(|f| f.state == State::Bad).count();
+    match bad {
+        0 => Ok(Done::Clean),
+        n => Err(Failure::Error(format!("{n} of {} findings are bad", findings.len()))),
+    }
+}
+
+fn print(out: &mut impl Write, finding: &Finding) -> std::io::Result<()> {
+    let mark = match finding.state {
+        State::Ok => "ok  ",
+        State::Warn => "warn",
+        State::Bad => "BAD ",
+    };
+    writeln!(out, "{mark} {:<14} {}", finding.name, finding.what)?;
+    if finding.state != State::Ok {
+        writeln!(out, "     {:<14} should be: {}; {}", "", finding.should, finding.gives)?;
+        writeln!(out, "     {:<14} → {}", "", finding.mend)?;
+    }
+    Ok(())
+}
+
+fn ok(name: &'static str, what: impl Into<String>) -> Finding {
+    Finding { name, state: State::Ok, what: what.into(), should: "", gives: "", mend: "" }
+}
+
+/// What it should be, what that gives, and how it is mended.
+struct Cure(&'static str, &'static str, &'static str);
+
+fn warn(name: &'static str, what: impl Into<String>, cure: Cure) -> Finding {
+    let Cure(should, gives, mend) = cure;
+    Finding { name, state: State::Warn, what: what.into(), should, gives, mend }
+}
+
+fn bad(name: &'static str, what: impl Into<String>, cure: Cure) -> Finding {
+    Finding { state: State::Bad, ..warn(name, what, cure) }
+}
+
+const GIB: u64 = 1 << 30;
