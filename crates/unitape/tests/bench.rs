@@ -181,7 +181,7 @@ fn a_recorded_run_becomes_a_table_and_a_broken_one_an_error_with_its_line() {
 #[test]
 fn the_doctor_names_a_state_and_a_cure() {
     let dir = tempfile::tempdir().unwrap();
-    let output = unitape(&["doctor", "--json", "--dir", dir.path().to_str().unwrap()]);
+    let output = unitape(&["doctor", "--json", "--measure", "--dir", dir.path().to_str().unwrap()]);
     let findings = lines(&output);
     let bad = findings.iter().any(|f| f["state"] == "bad");
     assert_eq!(output.status.code(), Some(i32::from(bad)), "{}", String::from_utf8_lossy(&output.stderr));
@@ -195,16 +195,29 @@ fn the_doctor_names_a_state_and_a_cure() {
         "cpu",
         "clock",
         "maps",
+        "hugetlb",
+        "governor",
+        "isolation",
+        "swap",
+        "dirty_pages",
+        "files",
+        "priority",
         "disk",
+        "locks",
         "pinning",
+        "disk_speed",
+        "pair",
     ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     for f in &findings {
         assert!(["ok", "warn", "bad"].contains(&f["state"].as_str().unwrap()), "{f:?}");
         assert!(!f["what"].as_str().unwrap().is_empty(), "{f:?}");
-        assert_eq!(f["state"] == "ok", f["mend"].as_str().unwrap().is_empty(), "{f:?}");
+        for name in ["should", "gives", "mend"] {
+            assert_eq!(f["state"] == "ok", f[name].as_str().unwrap().is_empty(), "{f:?}");
+        }
     }
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "something was left behind");
 }
 
 /// A directory that cannot be written to is the most common reason that nothing works.

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use unitape_ring::{Wait, Waiter};
+
 use super::message::Messages;
 use super::process::{Arguments, Second, Words, at_place, text};
 use super::{Spawn, pin, settle};
@@ -32,21 +34,23 @@ pub struct OneWay {
 /// # Errors
 /// The tape, or the second process.
 pub fn one_way(dir: &Path, options: &Options, lines: u16, count: u64, spawn: Spawn<'_>) -> Result<OneWay> {
-    stream(dir, options, lines, Until::Count(count), spawn)
+    stream(dir, options, lines, Until::Count(count), u64::MAX, spawn)
 }
 
-/// As [`one_way`], at full rate for a time.
+/// As [`one_way`], at full rate for a time; the sender waits while the reader is `lag_bytes_max` behind, so that
+/// retention takes nothing away that was not read.
 ///
 /// # Errors
-/// The tape, or the second process, which also fails when retention takes a segment away before it has read it.
+/// The tape, or the second process.
 pub fn sustained(
     dir: &Path,
     options: &Options,
     lines: u16,
     time: Duration,
+    lag_bytes_max: u64,
     spawn: Spawn<'_>,
 ) -> Result<OneWay> {
-    stream(dir, options, lines, Until::Time(time), spawn)
+    stream(dir, options, lines, Until::Time(time), lag_bytes_max, spawn)
 }
 
 #[derive(Clone, Copy)]
@@ -60,8 +64,19 @@ const READY: usize = 0;
 const READ: usize = 1;
 /// Frames in all and one more, once that is known.
 const TOTAL: usize = 2;
+/// Frames read so far, now and then.
+const SEEN: usize = 3;
 
-fn stream(dir: &Path, options: &Options, lines: u16, until: Until, spawn: Spawn<'_>) -> Result<OneWay> {
+fn stream(
+    dir: &Path,
+    options: &Options,
+    lines: u16,
+    until: Until,
+    lag_bytes_max: u64,
+    spawn: Spawn<'_>,
+) -> Result<OneWay> {
+    let frame_bytes = u64::from(lines.max(1)) * unitape_model::LINE as u64;
+    let lag_max = (lag_bytes_max / frame_bytes).max(PART);
     let (tape, shared) = (dir.join("one-way"), dir.join("done"));
     let words = Words::create(&shared)?;
     let (mut writer, _) = Writer::open(&tape, TapeId(1), at_place(options, "-one-way"))?;
@@ -85,6 +100,8 @@ fn stream(dir: &Path, options: &Options, lines: u16, until: Until, spawn: Spawn<
             writer.append(messages.next())?;
         }
         frames += part;
+        // Relaxed: how far the reader is, nothing is read under it.
+        child.until(|| frames - words.at(SEEN).load(Ordering::Relaxed) <= lag_max)?;
     }
     let written_ns = since.elapsed().as_nanos() as u64;
     words.at(TOTAL).store(frames + 1, Ordering::Release); // pairs with the Acquire in `drain`
@@ -93,8 +110,7 @@ fn stream(dir: &Path, options: &Options, lines: u16, until: Until, spawn: Spawn<
     child.finish()?;
     writer.close()?;
     let closed_ns = since.elapsed().as_nanos() as u64;
-    let bytes = frames * u64::from(lines.max(1)) * unitape_model::LINE as u64;
-    Ok(OneWay { frames, bytes, written_ns, read_ns, closed_ns })
+    Ok(OneWay { frames, bytes: frames * frame_bytes, written_ns, read_ns, closed_ns })
 }
 
 /// Messages between two looks at the clock.
@@ -108,17 +124,24 @@ pub(super) fn drain(arguments: &Arguments<'_>) -> Result<()> {
     words.at(READY).store(1, Ordering::Release); // pairs with the Acquire in `stream`
     let mut seen = 0;
     // Waits as readers do: one that only spins takes a processor from the threads that make its pages.
-    let mut backoff = crate::Backoff::default();
+    let mut waiter = Waiter::new(Wait::Balanced);
     loop {
         match reader.next()? {
             Some(frame) if Messages::number(frame.bytes) == seen => {
                 seen += 1;
-                backoff.reset();
+                if seen % PART == 0 {
+                    // Relaxed: a number of its own.
+                    words.at(SEEN).store(seen, Ordering::Relaxed);
+                }
+                waiter.reset();
             }
             Some(_) => return Err(Error::Option("a message of the measurement was lost or doubled")),
             // Acquire: pairs with the Release in `stream`.
             None if words.at(TOTAL).load(Ordering::Acquire) == seen + 1 => break,
-            None => _ = backoff.step(),
+            None => {
+                words.at(SEEN).store(seen, Ordering::Relaxed);
+                waiter.wait();
+            }
         }
     }
     words.at(READ).store(seen + 1, Ordering::Release); // pairs with the Acquire in `stream`

@@ -111,7 +111,11 @@ pub fn speed(dir: &Path) -> Finding {
         Err(e) => bad(
             "disk_speed",
             format!("{}: {e}", dir.display()),
-            Cure("320 MiB free, and writable", "the speed can be measured", "say --dir with another directory"),
+            Cure(
+                "320 MiB free, and writable",
+                "the speed can be measured",
+                "say --dir with another directory",
+            ),
         ),
         Ok(mb) => {
             let what = format!(

@@ -16,7 +16,8 @@ fn usable() -> usize {
 
 pub fn cores() -> Finding {
     let usable = usable();
-    let what = format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, keeper, recorder");
+    let what =
+        format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, keeper, recorder");
     if usable >= THREADS {
         return ok("cores", what);
     }

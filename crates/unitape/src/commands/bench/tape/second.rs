@@ -12,8 +12,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use unitape_ring::{Wait, Waiter};
 use unitape_tape::measure::{Messages, pin};
-use unitape_tape::{Backoff, Reader, Start, Sync};
+use unitape_tape::{Reader, Start, Sync};
 
 /// A second process; ends with us.
 pub struct Second {
@@ -97,7 +98,7 @@ fn read(tape: &Path, readers: &str, count: &str) -> output::Result {
         .map(|_| Ok((Reader::open(tape, Start::Oldest)?, 0)))
         .collect::<Result<Vec<(Reader, u64)>, Failure>>()?;
     say("ready")?;
-    let mut backoff = Backoff::default();
+    let mut waiter = Waiter::new(Wait::Balanced);
     while readers.iter().any(|(_, seen)| *seen < count) {
         let mut idle = true;
         for (reader, seen) in &mut readers {
@@ -113,9 +114,9 @@ fn read(tape: &Path, readers: &str, count: &str) -> output::Result {
         }
         // Waits as readers do, and so leaves the core to the tape's helper threads when there is nothing.
         if idle {
-            backoff.step();
+            waiter.wait();
         } else {
-            backoff.reset();
+            waiter.reset();
         }
     }
     say(&format!("read {count}"))?;
@@ -218,13 +219,13 @@ fn report(mode: &str, tape: &Path) -> output::Result {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut reader = Reader::open(tape, Start::Oldest)?;
     say("ready")?;
-    let mut backoff = Backoff::default();
+    let mut waiter = Waiter::new(Wait::Balanced);
     let mut seen = 0;
     loop {
         match reader.next()? {
             Some(frame) if Messages::number(frame.bytes) == seen => {
                 seen += 1;
-                backoff.reset();
+                waiter.reset();
             }
             Some(_) => return Err(Failure::Error(format!("a report did not find message {seen}"))),
             None if mode == "scan" => {
@@ -232,7 +233,7 @@ fn report(mode: &str, tape: &Path) -> output::Result {
                 reader = Reader::open(tape, Start::Oldest)?;
                 seen = 0;
             }
-            None => _ = backoff.step(),
+            None => waiter.wait(),
         }
     }
 }

@@ -83,7 +83,7 @@ fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
         disk_rates.clear();
         disk_rates.push(disk::mb_per_s(place.path(), retain, part)?);
         let cpu = cpu_ns();
-        let way = sustained(place.path(), &options, LINES, time, &spawn(context))?;
+        let way = sustained(place.path(), &options, LINES, time, retain / 2, &spawn(context))?;
         let cpu_ns = cpu_ns() - cpu;
         let hashes = read_back(&place.path().join("one-way"), LINES, way.frames, true)?;
         disk_rates.push(disk::mb_per_s(place.path(), retain, part)?);
@@ -108,6 +108,7 @@ fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
     let method = format!(
         "{} s at full rate: messages of {} bytes in frames of {}, one append each, on a {} tape to one reader in \
          another pinned process that reads every word; segments made on the way, {} GiB of the tape's end kept, \
+         the sender waits if the reader is half of that behind, \
          made durable every {} MiB or 100 ms; until all is read and durable; {against}",
         time.as_secs(),
         payload_of(LINES),
