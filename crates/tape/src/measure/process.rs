@@ -86,11 +86,11 @@ impl Arguments<'_> {
         };
         let window = self.number(i + 2)?;
         if window > 0 {
-            let dir = Some(self.text(i + 3)?).filter(|dir| !dir.is_empty()).map(Into::into);
+            let dir = Some(self.text(i + 3)?).filter(|&dir| dir != NONE).map(Into::into);
             options.backing = Backing::Hot { dir, window_segments: window as u32 };
         }
         let mut cpus = Vec::new();
-        for cpu in self.text(i + 4)?.split(',').filter(|cpu| !cpu.is_empty()) {
+        for cpu in self.text(i + 4)?.split(',').filter(|&cpu| cpu != NONE) {
             cpus.push(cpu.parse().map_err(|_| Error::Option("a processor is a number"))?);
         }
         let nice = self.text(i + 5)?.parse().ok();
@@ -99,12 +99,15 @@ impl Arguments<'_> {
     }
 }
 
+/// An argument that says nothing; an empty one could get lost on the way.
+pub(super) const NONE: &str = "-";
+
 /// Options as arguments.
 pub(super) fn tell(options: &Options) -> Result<Vec<String>> {
     let (window, dir) = match &options.backing {
-        Backing::File => (0, String::new()),
+        Backing::File => (0, NONE.to_owned()),
         Backing::Hot { dir, window_segments } => {
-            (*window_segments, dir.as_deref().map_or(Ok(String::new()), text)?)
+            (*window_segments, dir.as_deref().map_or(Ok(NONE.to_owned()), text)?)
         }
     };
     let cpus: Vec<String> = options.helpers.cpus.iter().map(usize::to_string).collect();
@@ -113,8 +116,8 @@ pub(super) fn tell(options: &Options) -> Result<Vec<String>> {
         options.prefault_bytes.to_string(),
         window.to_string(),
         dir,
-        cpus.join(","),
-        options.helpers.nice.map_or_else(String::new, |n| n.to_string()),
+        if cpus.is_empty() { NONE.to_owned() } else { cpus.join(",") },
+        options.helpers.nice.map_or_else(|| NONE.to_owned(), |n| n.to_string()),
     ])
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::message::Messages;
-use super::process::{Arguments, Second, Words, at_place, tell, text};
+use super::process::{Arguments, NONE, Second, Words, at_place, tell, text};
 use super::{Spawn, pin, settle};
 use crate::error::{Error, Result};
 use crate::{Options, Reader, Start, TapeId, Writer};
@@ -168,7 +168,7 @@ impl Ends {
         let (load, batch) = if with_batch {
             (Some(Writer::open(&batch, TapeId(3), at_place(options, "-batch"))?.0), text(&batch)?)
         } else {
-            (None, String::new())
+            (None, NONE.to_owned())
         };
         let mut arguments = vec!["echo".into(), text(&there)?, text(&back)?, batch];
         arguments.extend([count.to_string(), lines.to_string()]);
@@ -213,7 +213,7 @@ pub(super) fn echo(arguments: &Arguments<'_>) -> Result<()> {
     pin(1);
     let mut reader = Reader::open(there, Start::Oldest)?;
     let mut batch = match arguments.text(3)? {
-        "" => None,
+        NONE => None,
         tape => Some(Reader::open(Path::new(tape), Start::Oldest)?),
     };
     let mut messages = Messages::new(lines);

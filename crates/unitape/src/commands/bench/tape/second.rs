@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use unitape_ring::{Wait, Waiter};
 use unitape_tape::measure::{Messages, pin};
-use unitape_tape::{Reader, Start, Sync};
+use unitape_tape::{Reader, Removal, Start, Sync};
 
 /// A second process; ends with us.
 pub struct Second {
@@ -140,7 +140,7 @@ fn record(tape: &Path) -> output::Result {
     pin(1);
     let stop = told_to_end();
     say("ready")?;
-    unitape_tape::record(tape, Sync::OnClose, &stop)?;
+    unitape_tape::record(tape, Sync::OnClose, Removal::default(), &stop)?;
     say("recorded")?;
     Ok(Done::Clean)
 }

@@ -7,7 +7,7 @@ use super::{Bench, LINES, Out, disk, frame_bytes, moved, spawn};
 use crate::output::Failure;
 use std::time::Duration;
 use unitape_tape::measure::{OneWay, one_way, payload_of, sustained};
-use unitape_tape::{Backing, Options, Sync};
+use unitape_tape::{Backing, Options, Retention, Sync};
 
 /// What of the tape's end `sustained` keeps, so that the disk does not fill.
 const RETAIN_BYTES: u64 = 2 << 30;
@@ -74,7 +74,7 @@ fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
             *window_segments = 8;
         }
     }
-    options.retain_bytes = Some(retain);
+    options.retention = Retention { bytes: Some(retain), ..Retention::default() };
     let part = if context.quick { Duration::from_millis(200) } else { time / 6 };
     let mut disk_rates = Vec::new();
     let mut ways: Option<(OneWay, Hashes)> = None;
