@@ -203,8 +203,7 @@ impl Writer {
             None
         } else {
             let live = Live { paths: paths.clone(), meta };
-            let keep = half_window(&options);
-            let mut follower = Follower::open(live, options.sync, keep)?;
+            let mut follower = Follower::open(live, options.sync, half_window(&options))?;
             follower.removal(options.removal.clone());
             Some(RecorderThread::spawn(core.clone(), follower, options.helpers.clone())?)
         };
@@ -219,7 +218,6 @@ impl Writer {
         });
         // Without a writer nobody would end the recorder, and its lock would stay.
         let keeper = keeper.inspect_err(|_| core.abandon.store(true, Ordering::Relaxed))?;
-        let stash = Vec::new();
         let writer = Self {
             core,
             current,
@@ -232,7 +230,7 @@ impl Writer {
             paths,
             place,
             making,
-            stash,
+            stash: Vec::new(),
             keeper,
             recorder,
             state,
