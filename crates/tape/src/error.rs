@@ -180,6 +180,34 @@ pub enum Error {
         /// Where the reader goes on: the oldest unit that is left.
         resume_at: Position,
     },
+    /// A reader that the writer waits for has not come far enough in time; nothing was appended.
+    #[error("gated: reader {reader} ({}) has dealt with the tape up to position {position} only; nothing was appended", if *.alive { "alive" } else { "not there" })]
+    Gated {
+        /// The reader's name.
+        reader: String,
+        /// It has dealt with everything before this.
+        position: Position,
+        /// Whether it is there.
+        alive: bool,
+    },
+    /// A reader is too far behind, and the gate says to drop; the unit was not appended, for nobody.
+    #[error(
+        "dropped: reader {reader} is too far behind; the unit at position {position} was not appended, {dropped} so far"
+    )]
+    Dropped {
+        /// The reader's name.
+        reader: String,
+        /// Where the unit would have stood.
+        position: Position,
+        /// How many were dropped at this gate, this one included.
+        dropped: u64,
+    },
+    /// The tape has no gate of that name.
+    #[error("no gate: {} is not there; the tape's writer makes it when it is opened with a gate of that name", path.display())]
+    NoGate {
+        /// The file that would be the gate.
+        path: PathBuf,
+    },
     /// The ring tape has another capacity than the one asked for.
     #[error("ring capacity: {} has {found} bytes, not {wanted}; ask for {found}, or remove it to have it made anew", path.display())]
     RingCapacity {

@@ -46,6 +46,7 @@ mod error;
 pub mod faults;
 mod flush;
 mod follow;
+mod gate;
 mod keeper;
 mod keeping;
 mod lag;
@@ -76,6 +77,7 @@ pub use definitions::Definitions;
 pub use durable::{Durability, DurabilityFailure};
 pub use error::{Error, Result};
 pub use follow::record;
+pub use gate::{Dropped, Gate, GateHandle, GatePolicy, GateStanding};
 pub use keeping::{CursorStanding, Keeping, keeping};
 pub use lag::{Lag, Skipped};
 pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId};
@@ -98,7 +100,7 @@ pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_parts {
-    pub use crate::lockfree::{Memory, flaw, lines, ring};
+    pub use crate::lockfree::{Memory, flaw, gate, lines, ring};
 }
 
 /// Kinds of frames that are copied to the dictionary log.

@@ -19,9 +19,8 @@ use crate::layout::{Meta, Paths, list_segments, read_small, remove, segment_path
 use crate::live::Live;
 use crate::retention::{Finished, Reach, Removal, Retention, first_kept};
 use crate::ruler::{Ruler, TOLERANCE_NS};
-use crate::run::{Cursor, Lock, State, boot_id, field, tidy, write_whole};
+use crate::run::{Cursor, Lock, State, boot_id, field, tidy, write_whole, writer_of};
 use crate::sys;
-use crate::writer::writer_of;
 
 /// The side of retention that the recorder has.
 #[derive(Debug, Default)]

@@ -73,6 +73,11 @@ impl Drop for Lock {
     }
 }
 
+/// The process that has the tape open for writing.
+pub(crate) fn writer_of(paths: &Paths) -> Option<u64> {
+    holder(&paths.writer_lock())
+}
+
 /// The process that holds the lock at `path`, if one does.
 pub(crate) fn holder(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;

@@ -14,8 +14,7 @@ use crate::live::Live;
 use crate::map::{Seen, Segment};
 use crate::reader::{Reader, Start};
 use crate::recover::span_sum;
-use crate::run::State;
-use crate::writer::writer_of;
+use crate::run::{State, writer_of};
 
 /// What is known about a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]

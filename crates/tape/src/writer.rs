@@ -10,6 +10,7 @@ use unitape_model::{Header, Position};
 use crate::claim::{Claim, Piece};
 use crate::error::{At, Error, Result, committed};
 use crate::follow::Follower;
+use crate::gate::{Gate, Gates};
 use crate::keeper::{Keeper, RecorderThread, Task};
 use crate::layout::{
     Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
@@ -19,7 +20,7 @@ use crate::map::{Segment, check_frames};
 use crate::place::Helpers;
 use crate::recover::{self, Recovery};
 use crate::retention::{Removal, Retention};
-use crate::run::{Lock, State, holder, tidy};
+use crate::run::{Lock, State, tidy};
 use crate::sys;
 
 /// Where the segments that are being written live.
@@ -77,6 +78,8 @@ pub struct Options {
     pub retention: Retention,
     /// What removal needs besides its limits.
     pub removal: Removal,
+    /// Readers that the writer must not leave behind; none by default.
+    pub gates: Vec<Gate>,
     /// How long a writer waits for a recorder that is behind before it gives [`Error::RecorderBehind`].
     pub recorder_wait: Duration,
     /// Where keeper and recorder run, and how urgently.
@@ -95,6 +98,7 @@ impl Default for Options {
             sync: Sync::OnClose,
             retention: Retention::default(),
             removal: Removal::default(),
+            gates: Vec::new(),
             recorder_wait: Duration::from_secs(5),
             helpers: Helpers::default(),
             truncate_damage: false,
@@ -165,6 +169,7 @@ pub struct Writer {
     pub(crate) open_bytes: u64,
     /// Frames of a draft or a batch that found no room in the segment; empty when none is open.
     pub(crate) aside: Vec<u8>,
+    pub(crate) gates: Gates,
     pub(crate) meta: Meta,
     pub(crate) options: Options,
     pub(crate) paths: Paths,
@@ -196,6 +201,7 @@ impl Writer {
             segment.prefault(end - segment.base, options.prefault_bytes);
         }
         *core.current.lock().unwrap_or_else(PoisonError::into_inner) = current.clone();
+        let gates = Gates::open(&paths, meta.id, end, &options.gates)?;
         let (state, keepers) = (State::open(&paths)?, State::open(&paths)?);
         state.set_end(end, ordinal);
         let hot = matches!(options.backing, Backing::Hot { .. });
@@ -225,6 +231,7 @@ impl Writer {
             ordinal,
             open_bytes: 0,
             aside: Vec::new(),
+            gates,
             meta,
             options,
             paths,
@@ -264,8 +271,8 @@ impl Writer {
     /// first. Without system call or allocation while the unit fits the segment.
     ///
     /// # Errors
-    /// Bytes that are not such a unit, no room for a new segment, or trouble of a helper since the last call;
-    /// nothing was appended then, and the writer can go on.
+    /// Bytes that are not such a unit, no room for a new segment, a gate, or trouble of a helper since the last
+    /// call; nothing was appended then, and the writer can go on.
     #[inline]
     pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
         let (ordinals, last) = check_frames(unit, self.meta.segment_bytes)?;
@@ -287,10 +294,11 @@ impl Writer {
     /// Where `bytes` behind the end lie in the segment that is being written; none if it has no such room.
     ///
     /// # Errors
-    /// Trouble of a helper since the last call.
+    /// Trouble of a helper since the last call, or a gate.
     #[inline]
     pub(crate) fn room(&mut self, bytes: u64) -> Result<Option<u64>> {
         self.core.check(self.end)?;
+        self.gates.pass(self.end, bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
         let at = self.end - segment.base;
         Ok((bytes <= segment.size - at).then_some(at))
@@ -343,6 +351,7 @@ impl Writer {
         if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
             return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
         }
+        self.gates.pass(self.end, bytes, 0)?;
         let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
         // Relaxed: only this thread adds; `close` pairs with the subtraction.
         self.core.outstanding.fetch_add(1, Ordering::Relaxed);
@@ -393,6 +402,7 @@ impl Writer {
             remove(&self.paths.hot())?;
             remove_hot(&self.place)?;
         }
+        self.gates.close(&self.paths, self.meta.id)?;
         tidy(&self.paths, self.lock.take().expect("locked until closed"))?;
         sync_dir(&self.paths.dir)
     }
@@ -592,9 +602,4 @@ fn half_window(options: &Options) -> u64 {
         Backing::Hot { window_segments, .. } => (u64::from(window_segments) / 2).max(1),
         Backing::File => 1,
     }
-}
-
-/// The process that has the tape open for writing.
-pub(crate) fn writer_of(paths: &Paths) -> Option<u64> {
-    holder(&paths.writer_lock())
 }

@@ -13,6 +13,7 @@
 //!
 //! What is not here: mapping, files, locks between processes, waiting.
 
+pub mod gate;
 pub mod lines;
 pub mod ring;
 
@@ -63,4 +64,8 @@ pub mod flaw {
     pub const EARLY_CHECK: u8 = 7;
     /// A ring's writer leaves an old lap's bytes where the next header word will be.
     pub const NO_ZERO: u8 = 8;
+    /// A gate's reader tells its position, or that it came, with Relaxed.
+    pub const RELAXED_POSITION: u8 = 9;
+    /// A gate's writer counts what it dropped with Relaxed.
+    pub const RELAXED_COUNT: u8 = 10;
 }

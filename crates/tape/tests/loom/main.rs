@@ -13,6 +13,7 @@
 //! death of a process is not an interleaving; the kill tests are for those.
 #![cfg(loom)]
 
+mod gate;
 mod lines;
 mod ring;
 

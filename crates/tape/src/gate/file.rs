@@ -1,0 +1,140 @@
+//! The file of a gate: one page. Drawn in `docs/formats-tape.md`.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::MmapRaw;
+use unitape_model::Position;
+
+use super::Dropped;
+use crate::error::{At, Error, Result};
+use crate::layout::{FORMAT_VERSION, Paths, TapeId, read_start};
+use crate::lockfree::{Memory, gate};
+use crate::run::write_whole;
+use crate::sys;
+
+const MAGIC: &[u8; 8] = b"UNITGATE";
+const BYTES: u64 = 4096;
+
+mod offset {
+    pub const VERSION: usize = 8;
+    pub const TAPE: usize = 16;
+    pub const CRC: usize = 60;
+    pub const END: usize = 64;
+}
+
+const _: () = {
+    use gate::place;
+    assert!(offset::VERSION == 8 && offset::TAPE == 16 && offset::CRC == 60 && offset::END == 64);
+    assert!(place::POSITION == 128 && place::CAME == 136 && place::PID == 144);
+    assert!(place::HEEDED == 256 && place::DROPS == 264 && place::DROPPED_BYTES == 272);
+    assert!(place::DROPPED_FIRST == 280 && place::DROPPED_LAST == 288 && place::WAITS == 296);
+};
+
+/// A mapped gate.
+#[derive(Debug)]
+pub(super) struct GateFile {
+    map: MmapRaw,
+    pub file: File,
+    pub path: PathBuf,
+}
+
+impl GateFile {
+    /// Opens the gate at `path` and checks that it belongs to the tape. `None`: no such file.
+    pub fn open(path: &Path, tape: TapeId) -> Result<Option<Self>> {
+        let file = match sys::open(path, OpenOptions::new().read(true).write(true)) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.at("open", path)?,
+        };
+        let page = read_start(path, BYTES).at("read", path)?;
+        let damage = |at: usize, what: &str| {
+            Err(Error::damage(path, at as u64, format!("{what}; remove it while nobody uses the tape")))
+        };
+        let length = file.metadata().at("look at", path)?.len();
+        if page.len() < BYTES as usize || length < BYTES || page[..8] != *MAGIC {
+            return damage(0, "the file is no gate");
+        }
+        let found = u64::from_le_bytes(page[offset::VERSION..][..8].try_into().expect("eight bytes"));
+        if found != FORMAT_VERSION {
+            return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
+        }
+        if page[offset::CRC..offset::END] != crc32c::crc32c(&page[..offset::CRC]).to_le_bytes() {
+            return damage(offset::CRC, "the gate's checksum does not match");
+        }
+        let id = u128::from_le_bytes(page[offset::TAPE..][..16].try_into().expect("sixteen bytes"));
+        if id != tape.0 {
+            return Err(Error::ForeignTape { path: path.into(), found: TapeId(id), wanted: tape });
+        }
+        let map = sys::map_part(&file, BYTES as usize, true).at("map", path)?;
+        Ok(Some(Self { map, file, path: path.into() }))
+    }
+
+    /// Makes a gate whose reader is taken to be at `position`; only the writer does.
+    pub fn create(path: &Path, tape: TapeId, position: u64) -> Result<()> {
+        let mut page = vec![0; BYTES as usize];
+        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, MAGIC);
+        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(offset::TAPE, &tape.0.to_le_bytes());
+        put(gate::place::POSITION as usize, &position.to_le_bytes());
+        let crc = crc32c::crc32c(&page[..offset::CRC]);
+        page[offset::CRC..offset::END].copy_from_slice(&crc.to_le_bytes());
+        write_whole(path, &page)
+    }
+
+    /// Whether a reader holds the gate. Locks it for a moment to see, so a reader that attaches tries again.
+    pub fn is_alive(&self) -> bool {
+        match self.file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => true,
+            _ => {
+                let _ = self.file.unlock();
+                false
+            }
+        }
+    }
+
+    pub fn dropped(&self) -> Dropped {
+        let gate::Dropped { count, bytes, first, last } = gate::dropped(self);
+        Dropped { count, bytes, first: Position(first), last: Position(last) }
+    }
+}
+
+impl Memory for GateFile {
+    #[inline]
+    fn load(&self, at: u64, order: Ordering) -> u64 {
+        self.word(at).load(order)
+    }
+
+    #[inline]
+    fn store(&self, at: u64, value: u64, order: Ordering) {
+        self.word(at).store(value, order);
+    }
+
+    unsafe fn fill(&self, _: u64, _: &[u8]) {
+        unreachable!("a gate is words alone");
+    }
+}
+
+impl GateFile {
+    #[inline]
+    fn word(&self, at: u64) -> &AtomicU64 {
+        assert!(at < BYTES && at.is_multiple_of(8));
+        // SAFETY: in the mapping, which has BYTES bytes (asserted, and the file's length was checked), aligned, and
+        // accessed atomically by everybody.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at as usize).cast()) }
+    }
+}
+
+/// Where the gates of a tape are.
+pub(super) fn folder(paths: &Paths) -> PathBuf {
+    paths.run().join("gates")
+}
+
+pub(super) fn check_name(name: &str) -> Result<()> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
+        return Err(Error::Option("a gate's name is 1 to 64 letters, digits, - or _"));
+    }
+    Ok(())
+}

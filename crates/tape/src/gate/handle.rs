@@ -1,0 +1,124 @@
+//! The reader's side of a gate.
+
+use std::fs::TryLockError;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use unitape_model::Position;
+
+use super::Dropped;
+use super::file::{GateFile, check_name, folder};
+use crate::error::{At, Error, Result};
+use crate::layout::{Meta, Paths};
+use crate::lockfree::{Memory, flaw, gate};
+
+/// A reader's hold on its gate. Dropping it, or dying, lets the writer go on.
+///
+/// ```
+/// use std::time::Duration;
+/// use unitape_tape::{Error, Gate, GateHandle, GatePolicy, Options, Publication, Reader, Start};
+///
+/// let dir = tempfile::tempdir()?;
+/// let gate = Gate {
+///     reader: "risk".into(),
+///     ahead_bytes: 128, // two messages
+///     policy: GatePolicy::Wait { timeout: Duration::from_millis(1) },
+///     required: false,
+/// };
+/// let options = Options { segment_bytes: 1 << 20, gates: vec![gate], ..Options::default() };
+/// let mut orders = Publication::open(dir.path(), options)?;
+///
+/// let mut reader = Reader::open(dir.path(), Start::End)?;
+/// let mut risk = GateHandle::attach(dir.path(), "risk", reader.position())?;
+/// orders.offer(1, b"buy")?;
+/// orders.offer(1, b"sell")?;
+/// assert!(matches!(orders.offer(1, b"buy"), Err(Error::Gated { alive: true, .. })));
+/// while reader.next()?.is_some() {} // dealt with, then told:
+/// risk.advance(reader.position());
+/// orders.offer(1, b"buy")?;
+/// orders.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct GateHandle {
+    gate: GateFile,
+    came: u64,
+    position: u64,
+}
+
+impl GateHandle {
+    /// Attaches to the gate `name` of the tape in `dir`, as a reader that has dealt with everything before
+    /// `position`.
+    ///
+    /// # Errors
+    /// No such gate (the tape's writer makes it when it is opened with one of that name), another reader that has
+    /// it, a file of another tape or a damaged one, or the system's refusal.
+    pub fn attach(dir: &Path, name: &str, position: Position) -> Result<Self> {
+        check_name(name)?;
+        let meta = Meta::load(dir)?;
+        let path = folder(&Paths { dir: dir.into() }).join(name);
+        let mut tries = 0;
+        loop {
+            let gate = GateFile::open(&path, meta.id)?.ok_or_else(|| Error::NoGate { path: path.clone() })?;
+            match gate.file.try_lock() {
+                Ok(()) => {}
+                // The writer locks for a moment to see whether somebody is there.
+                Err(TryLockError::WouldBlock) if tries < 10 => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+                Err(TryLockError::WouldBlock) => {
+                    // Relaxed: for the message only.
+                    let holder = gate.load(gate::place::PID, Ordering::Relaxed);
+                    return Err(Error::Locked { path, holder });
+                }
+                Err(TryLockError::Error(e)) => return Err(e).at("lock", &path),
+            }
+            use std::os::unix::fs::MetadataExt;
+            // A writer that closed may have removed it between our open and our lock.
+            if gate.file.metadata().at("look at", &path)?.nlink() > 0 {
+                gate.store(gate::place::PID, u64::from(std::process::id()), Ordering::Relaxed);
+                let came = gate::come::<{ flaw::NONE }>(&gate, position.0);
+                return Ok(Self { gate, came, position: position.0 });
+            }
+        }
+    }
+
+    /// Says that everything before `position` has been dealt with. One store; a position that was told already is
+    /// nothing new.
+    #[inline]
+    pub fn advance(&mut self, position: Position) {
+        if position.0 > self.position {
+            self.position = position.0;
+            gate::advance::<{ flaw::NONE }>(&self.gate, position.0);
+        }
+    }
+
+    /// What was told last.
+    pub fn position(&self) -> Position {
+        Position(self.position)
+    }
+
+    /// Whether the writer has seen that this reader is here. False before the writer has looked (at the latest
+    /// after `ahead_bytes`), and when no writer has the tape open with this gate.
+    pub fn is_heeded(&self) -> bool {
+        // Acquire: pairs with the Release in `Gates`; nothing else is read under it.
+        self.gate.load(gate::place::HEEDED, Ordering::Acquire) == self.came
+    }
+
+    /// What the writer has dropped for this gate since its file was made.
+    pub fn dropped(&self) -> Dropped {
+        self.gate.dropped()
+    }
+}
+
+impl Drop for GateHandle {
+    fn drop(&mut self) {
+        gate::go(&self.gate, self.came);
+        // Not left to closing the file: a process that is being started by another thread of ours has a copy of the
+        // descriptor for a moment, and would keep the lock.
+        let _ = self.gate.file.unlock();
+    }
+}

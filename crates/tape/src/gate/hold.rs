@@ -1,0 +1,204 @@
+//! The writer's side of gates.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use unitape_model::{LINE, Position};
+use unitape_ring::Wait;
+
+use super::file::{GateFile, check_name, folder};
+use super::{Gate, GatePolicy, GateStanding};
+use crate::Writer;
+use crate::error::{At, Error, Result};
+use crate::layout::{Paths, TapeId, remove};
+use crate::lockfree::{Memory, flaw, gate};
+use crate::subscribe::Patience;
+use crate::sys;
+
+/// The gates of a writer, and the one number that its way is held against.
+#[derive(Debug)]
+pub(crate) struct Gates {
+    /// The end may go up to here without another look.
+    limit: u64,
+    held: Vec<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    gate: Gate,
+    file: GateFile,
+    /// The coming that was told to be heeded.
+    heeded: u64,
+    /// The coming whose reader was found dead.
+    dead: Option<u64>,
+}
+
+impl Gates {
+    /// Opens or makes the gates of a tape that ends at `end`; takes away those that are not declared any more.
+    pub fn open(paths: &Paths, tape: TapeId, end: u64, gates: &[Gate]) -> Result<Self> {
+        for (i, gate) in gates.iter().enumerate() {
+            check_name(&gate.reader)?;
+            if gates[..i].iter().any(|other| other.reader == gate.reader) {
+                return Err(Error::Option("two gates have the same name"));
+            }
+            if gate.ahead_bytes < LINE as u64 {
+                return Err(Error::Option("ahead_bytes of a gate is at least a line, 64"));
+            }
+        }
+        let folder = folder(paths);
+        tidy(paths, tape, |name| gates.iter().any(|gate| gate.reader == name))?;
+        let mut held = Vec::new();
+        for gate in gates {
+            sys::make_dir(&folder).at("make", &folder)?;
+            let path = folder.join(&gate.reader);
+            let file = match GateFile::open(&path, tape)? {
+                Some(file) => file,
+                None => {
+                    GateFile::create(&path, tape, end)?;
+                    GateFile::open(&path, tape)?.ok_or(Error::NoGate { path })?
+                }
+            };
+            held.push(Held { gate: gate.clone(), file, heeded: 0, dead: None });
+        }
+        Ok(Self { limit: if held.is_empty() { u64::MAX } else { 0 }, held })
+    }
+
+    /// Lets a writer at `end` append `bytes`, of which `open` wait in a batch already, or says why not.
+    #[inline]
+    pub fn pass(&mut self, end: u64, bytes: u64, open: u64) -> Result<()> {
+        if end + bytes <= self.limit { Ok(()) } else { self.look(end, bytes, open) }
+    }
+
+    #[cold]
+    fn look(&mut self, end: u64, bytes: u64, open: u64) -> Result<()> {
+        let mut patience: Option<Patience> = None;
+        for round in 0u32.. {
+            let mut limit = u64::MAX;
+            let mut closed = None;
+            for (i, held) in self.held.iter_mut().enumerate() {
+                let own = match held.limit(end, bytes, round.is_multiple_of(PROBE)) {
+                    Ok(own) => own,
+                    Err(alive) => match held.gate.policy {
+                        GatePolicy::Drop => {
+                            gate::drop_at::<{ flaw::NONE }>(&held.file, end, bytes - open);
+                            let dropped = held.file.dropped().count;
+                            let reader = held.gate.reader.clone();
+                            return Err(Error::Dropped { reader, position: Position(end), dropped });
+                        }
+                        GatePolicy::Wait { timeout } => {
+                            closed = closed.or(Some((i, alive, timeout)));
+                            continue;
+                        }
+                    },
+                };
+                limit = limit.min(own);
+            }
+            let Some((i, alive, timeout)) = closed else {
+                self.limit = limit;
+                return Ok(());
+            };
+            let held = &self.held[i];
+            let patience = patience.get_or_insert_with(|| {
+                // Relaxed: a counter that only the writer writes.
+                let waits = held.file.load(gate::place::WAITS, Ordering::Relaxed);
+                held.file.store(gate::place::WAITS, waits + 1, Ordering::Relaxed);
+                Patience::new(Wait::Balanced, timeout)
+            });
+            if !patience.wait() {
+                let position = Position(gate::standing(&held.file).1);
+                return Err(Error::Gated { reader: held.gate.reader.clone(), position, alive });
+            }
+        }
+        unreachable!("a wait ends with its timeout")
+    }
+
+    /// Takes away the files that nobody needs.
+    pub fn close(&self, paths: &Paths, tape: TapeId) -> Result<()> {
+        // A required reader's place outlives the writer; the others begin anew.
+        tidy(paths, tape, |name| self.held.iter().any(|held| held.gate.required && held.gate.reader == name))
+    }
+}
+
+impl Drop for Gates {
+    fn drop(&mut self) {
+        for held in &self.held {
+            // Release: pairs with the Acquire in `GateHandle::is_heeded`.
+            held.file.store(gate::place::HEEDED, 0, Ordering::Release);
+        }
+    }
+}
+
+/// Rounds of waiting between two looks whether the reader is alive, which ask the system.
+const PROBE: u32 = 256;
+
+impl Held {
+    /// Up to where the writer may go; or that the gate is closed, and whether its reader is alive.
+    fn limit(&mut self, end: u64, bytes: u64, probe: bool) -> std::result::Result<u64, bool> {
+        let (came, position) = gate::standing(&self.file);
+        // A look at the latest after as much as it may be ahead, to find a reader that has come.
+        let unheld = end.saturating_add(self.gate.ahead_bytes.max(bytes));
+        let here = came % 2 == 1 && self.dead != Some(came);
+        if !here && !self.gate.required {
+            return Ok(unheld);
+        }
+        if here && self.heeded != came {
+            self.heeded = came;
+            // Release: pairs with the Acquire in `GateHandle::is_heeded`.
+            self.file.store(gate::place::HEEDED, came, Ordering::Release);
+        }
+        let limit = gate::limit(position, end, bytes, self.gate.ahead_bytes);
+        if end + bytes <= limit {
+            return Ok(limit);
+        }
+        if here && probe && !self.file.is_alive() {
+            self.dead = Some(came);
+            if !self.gate.required {
+                return Ok(unheld);
+            }
+        }
+        Err(here && self.dead != Some(came))
+    }
+}
+
+/// Removes the files of gates that are not to be kept and that no reader holds.
+fn tidy(paths: &Paths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<()> {
+    let folder = folder(paths);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e).at("list", &folder),
+    };
+    for entry in entries {
+        let entry = entry.at("list", &folder)?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(&keep) {
+            continue;
+        }
+        // What is no gate of this tape is not ours to remove.
+        if let Ok(Some(file)) = GateFile::open(&entry.path(), tape) {
+            file.store(gate::place::HEEDED, 0, Ordering::Release);
+            // Removed under the lock: a reader that attaches meanwhile finds a file without a name, and tries again.
+            if file.file.try_lock().is_ok() {
+                remove(&file.path)?;
+                let _ = file.file.unlock();
+            }
+        }
+    }
+    // One that is not empty belongs to somebody and stays.
+    let _ = fs::remove_dir(&folder);
+    Ok(())
+}
+
+impl Writer {
+    /// The gates as they stand, in the order in which they were declared.
+    pub fn gates(&self) -> Vec<GateStanding> {
+        let standing = |held: &Held| GateStanding {
+            reader: held.gate.reader.clone(),
+            position: Position(gate::standing(&held.file).1),
+            alive: held.file.is_alive(),
+            dropped: held.file.dropped(),
+            waits: held.file.load(gate::place::WAITS, Ordering::Relaxed),
+        };
+        self.gates.held.iter().map(standing).collect()
+    }
+}
