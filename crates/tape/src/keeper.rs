@@ -199,3 +199,11 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
         }
     }
 }
+
+/// Segments by which the recorder may be behind, and which it leaves in shared memory behind itself.
+pub(crate) fn half_window(options: &crate::Options) -> u64 {
+    match options.backing {
+        crate::Backing::Hot { window_segments, .. } => (u64::from(window_segments) / 2).max(1),
+        crate::Backing::File => 1,
+    }
+}

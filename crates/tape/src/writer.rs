@@ -11,7 +11,7 @@ use crate::claim::{Claim, Piece};
 use crate::error::{At, Error, Result, committed};
 use crate::follow::Follower;
 use crate::gate::{Gate, Gates};
-use crate::keeper::{Keeper, RecorderThread, Task};
+use crate::keeper::{Keeper, RecorderThread, Task, half_window};
 use crate::layout::{
     Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
 };
@@ -595,11 +595,3 @@ impl Drop for Writer {
 
 /// How long a writer waits for a segment that the keeper is making, before it makes one itself.
 const KEEPER_WAIT: Duration = Duration::from_millis(100);
-
-/// Segments by which the recorder may be behind, and which it leaves in shared memory behind itself.
-fn half_window(options: &Options) -> u64 {
-    match options.backing {
-        Backing::Hot { window_segments, .. } => (u64::from(window_segments) / 2).max(1),
-        Backing::File => 1,
-    }
-}
