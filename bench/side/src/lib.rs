@@ -171,6 +171,7 @@ pub fn main<L: Link>(
     arguments: &[String],
     open: impl FnOnce(&Task) -> Result<L, String>,
 ) -> Result<(), String> {
+    end_with_parent();
     let task = Task::parse(arguments)?;
     let words = Words::open(&task.shared)?;
     let link = open(&task)?;
@@ -277,6 +278,16 @@ fn wait<L: Link>(words: &Words, word: usize, value: u64, link: &mut L, work: boo
         }
     }
     Ok(())
+}
+
+/// Ends this process when the one that started it is gone: it holds the other end of stdin, and the loops here would
+/// spin for ever.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        // Nothing is ever written there, so that this returns at its end, or cannot be read at all.
+        _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
 }
 
 fn say(line: &str) -> Result<(), String> {

@@ -100,7 +100,8 @@ impl Talk {
     }
 
     fn start(&self, first: bool, mut command: Command) -> Result<Process, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        // The process ends when its stdin does, and so with this one.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
         let (give, out) = (self.give.clone(), child.stdout.take());
         // Ends with the process; what nobody waits for any more is thrown away.

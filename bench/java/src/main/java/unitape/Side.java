@@ -32,6 +32,7 @@ public final class Side {
     }
 
     public static void main(String[] arguments) {
+        endWithParent();
         try {
             Task task = Task.parse(arguments);
             Words words = new Words(task.shared());
@@ -45,6 +46,22 @@ public final class Side {
         }
         // Threads of a peer's own would keep the process alive.
         System.exit(0);
+    }
+
+    /** Ends this process when the one that started it, which holds the other end of stdin, is gone. */
+    private static void endWithParent() {
+        Thread watcher = new Thread(() -> {
+            try {
+                while (System.in.read() >= 0) {
+                    // Nothing is ever written there.
+                }
+            } catch (java.io.IOException e) {
+                // As good as the end of it.
+            }
+            Runtime.getRuntime().halt(1);
+        });
+        watcher.setDaemon(true);
+        watcher.start();
     }
 
     private static Link open(String peer, Task task) throws Exception {
