@@ -151,7 +151,9 @@ impl Follower {
             // The files are on the disk; only the word that says so is written once more.
             let errno = errno_of(&error);
             self.state.fail(errno, Flushed::Durable, false);
-            return Err(error);
+            self.flush.in_a_row += 1;
+            let failure = DurabilityFailure { errno, path: paths.durable(), lasting: false };
+            return Err(failure.error(self.flush.durable.position));
         }
         self.flush.names = true;
         let before = self.flush.durable.position;

@@ -256,6 +256,28 @@ impl Reader {
         Ok(self.durability.as_mut().expect("made above"))
     }
 
+    /// Leaves a segment in which [`Error::Damage`] was met and goes to the start of the next one that can be
+    /// opened; gives the position there, or none if there is none, and the reader stays. What is between is lost
+    /// to this reader; the first unit behind may be one whose start is gone.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn skip_damage(&mut self) -> Result<Option<Position>> {
+        let here = self.position / self.live.meta.segment_bytes;
+        let before = (self.at, self.position, self.ordinal);
+        let held = self.segment.take();
+        for index in self.live.indices()?.into_iter().filter(|&index| index > here) {
+            match self.begin_at(index) {
+                Ok(true) => return Ok(Some(self.position())),
+                Ok(false) | Err(Error::Damage { .. } | Error::ForeignVersion { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        (self.at, self.position, self.ordinal) = before;
+        self.segment = held;
+        Ok(None)
+    }
+
     /// Identity of the tape.
     pub fn id(&self) -> crate::TapeId {
         self.live.meta.id

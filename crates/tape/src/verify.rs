@@ -122,6 +122,9 @@ pub struct Problem {
     pub offset: u64,
     /// What is wrong.
     pub what: String,
+    /// From and to: the positions of the tape that it affects, where it affects such. What is before is not harmed
+    /// by it; behind it, reading goes on at the start of the next segment ([`Reader::skip_damage`]).
+    pub positions: Option<(Position, Position)>,
 }
 
 /// What `verify` found.
@@ -150,16 +153,25 @@ impl Report {
     }
 
     fn problem(&mut self, file: &Path, offset: u64, what: impl Into<String>) {
+        self.add(file, offset, what.into(), None);
+    }
+
+    /// One that takes the positions `from..to` away.
+    fn lost(&mut self, file: &Path, offset: u64, what: impl Into<String>, from: u64, to: u64) {
+        self.add(file, offset, what.into(), Some((Position(from), Position(to.max(from)))));
+    }
+
+    fn add(&mut self, file: &Path, offset: u64, what: String, positions: Option<(Position, Position)>) {
         // A bound: a thoroughly broken tape is described well enough by the first ones.
         if self.problems.len() < 1000 {
-            self.problems.push(Problem { file: file.into(), offset, what: what.into() });
+            self.problems.push(Problem { file: file.into(), offset, what, positions });
         }
     }
 
-    fn error(&mut self, error: Error, file: &Path) {
+    fn error(&mut self, error: Error, file: &Path, positions: Option<(Position, Position)>) {
         match error {
-            Error::Damage { path, offset, what } => self.problem(&path, offset, what),
-            other => self.problem(file, 0, other.to_string()),
+            Error::Damage { path, offset, what } => self.add(&path, offset, what, positions),
+            other => self.add(file, 0, other.to_string(), positions),
         }
     }
 }
@@ -178,7 +190,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
     let durable = match load_durable(&live.paths) {
         Ok(durable) => durable.position,
         Err(e) => {
-            report.error(e, &live.paths.durable());
+            report.error(e, &live.paths.durable(), None);
             0
         }
     };
@@ -187,7 +199,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
     let mut log = match log {
         Ok(log) => Some(log),
         Err(e) => {
-            report.error(e, &live.paths.definitions());
+            report.error(e, &live.paths.definitions(), None);
             None
         }
     };
@@ -199,30 +211,33 @@ pub fn verify(dir: &Path) -> Result<Report> {
     let size = live.meta.segment_bytes;
     let mut logged = Logged { next: None, known };
     logged.skip_to(&mut log, oldest * size, &mut report);
-    let mut walk = Walk { at: oldest * size, ordinal: None, over: false, unit_open: false };
+    let at = oldest * size;
+    let mut walk = Walk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
     for (i, &index) in indices.iter().enumerate() {
         let path = segment_path(&live.paths.segments(), index);
         if i > 0 && index != indices[i - 1] + 1 {
-            report.problem(
-                &segment_path(&live.paths.segments(), indices[i - 1] + 1),
-                0,
-                "the segment is missing",
-            );
-            walk.over = true;
+            let missing = indices[i - 1] + 1;
+            let path = segment_path(&live.paths.segments(), missing);
+            report.lost(&path, 0, "the segment is missing", missing * size, index * size);
+            walk.break_at(index * size);
         }
         let (segment, first_ordinal) = match live.segment(index) {
             Ok(Some(found)) => found,
             Ok(None) => continue,
             Err(e) => {
-                report.error(e, &path);
-                walk.over = true;
+                let positions = (Position(index * size), Position((index + 1) * size));
+                report.error(e, &path, Some(positions));
+                walk.break_at((index + 1) * size);
                 continue;
             }
         };
+        if walk.broken {
+            logged.skip_below(&mut log, index * size, &mut report);
+        }
         walk.segment(&segment, first_ordinal, in_use, &mut report, |position, frame, report| {
             logged.compare(&mut log, position, frame, report);
         });
-        sums(&live, index, durable, closed, &mut report);
+        walk.broken |= sums(&live, index, durable, closed, &mut report);
     }
     logged.rest(&mut log, walk.at, &mut report);
     if walk.unit_open && !in_use {
@@ -232,10 +247,10 @@ pub fn verify(dir: &Path) -> Result<Report> {
             "the last unit is not complete",
         );
     }
-    if report.intact_to < durable {
-        let path = segment_path(&live.paths.segments(), report.intact_to / size);
+    if walk.at < durable && !walk.broken {
+        let path = segment_path(&live.paths.segments(), walk.at / size);
         let what = format!("the tape ends before its durable position {durable}");
-        report.problem(&path, HEADER_PAGE + report.intact_to % size, what);
+        report.lost(&path, HEADER_PAGE + walk.at % size, what, walk.at, durable);
     }
     Ok(report)
 }
@@ -243,12 +258,21 @@ pub fn verify(dir: &Path) -> Result<Report> {
 struct Walk {
     at: u64,
     ordinal: Option<u64>,
-    /// The end, or damage, has been met: what follows must be empty.
+    /// The end has been met, or damage behind which nothing durable is: what follows must be empty.
     over: bool,
+    /// Damage has been met: what is intact ends there, whatever follows.
+    broken: bool,
     unit_open: bool,
+    durable: u64,
 }
 
 impl Walk {
+    /// Damage goes up to `next`; what stands there, if it is durable, is looked at all the same.
+    fn break_at(&mut self, next: u64) {
+        (self.broken, self.unit_open, self.ordinal) = (true, false, None);
+        (self.at, self.over) = (next, self.over || next >= self.durable);
+    }
+
     fn segment(
         &mut self,
         segment: &Segment,
@@ -279,7 +303,9 @@ impl Walk {
                     self.at = segment.base + offset;
                     if header.is_last() {
                         report.units += 1;
-                        report.intact_to = self.at;
+                        if !self.broken {
+                            report.intact_to = self.at;
+                        }
                     }
                 }
                 Seen::Pad => {
@@ -293,13 +319,19 @@ impl Walk {
                     self.at = segment.end();
                     break;
                 }
+                // A hole in what was durable: somebody took it away.
+                Seen::Nothing if segment.base + offset < self.durable && !in_use => {
+                    let to = segment.end().min(self.durable);
+                    let what = "nothing stands here, and the tape is durable further";
+                    report.lost(&segment.path, HEADER_PAGE + offset, what, segment.base + offset, to);
+                    return self.break_at(segment.end());
+                }
                 Seen::Nothing => self.over = true,
                 Seen::Damage(header) => {
                     let what = format!("no frame can start with {header:?}");
-                    report.problem(&segment.path, HEADER_PAGE + offset, what);
-                    self.over = true;
-                    self.ordinal = None;
-                    return;
+                    let from = segment.base + offset;
+                    report.lost(&segment.path, HEADER_PAGE + offset, what, from, segment.end());
+                    return self.break_at(segment.end());
                 }
             }
         }
@@ -313,8 +345,8 @@ impl Walk {
     }
 }
 
-/// Compares the checksums of a segment on the disk.
-fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report) {
+/// Compares the checksums of a segment on the disk; true if one does not match.
+fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report) -> bool {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let base = index * size;
     let below = if closed { durable } else { durable - durable % span };
@@ -322,13 +354,17 @@ fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report
     let path = segment_path(&live.paths.segments(), index);
     let sums_path = live.paths.crc(index);
     if covered == 0 {
-        return;
+        return false;
     }
     let sums = match read_start(&sums_path, size / span * 4) {
         Ok(sums) => sums,
-        Err(e) => return report.problem(&sums_path, 0, e.to_string()),
+        Err(e) => {
+            report.problem(&sums_path, 0, e.to_string());
+            return false;
+        }
     };
-    let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { return };
+    let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { return false };
+    let mut broken = false;
     let wanted = covered.div_ceil(span);
     if (sums.len() as u64) < wanted * 4 {
         report.problem(&sums_path, sums.len() as u64, format!("there must be {wanted} checksums"));
@@ -340,10 +376,12 @@ fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report
         report.spans += 1;
         if span_sum(bytes, span).to_le_bytes() != *sum {
             let what = format!("the checksum of the {span} bytes from here does not match");
-            report.problem(&path, HEADER_PAGE + from, what);
+            report.lost(&path, HEADER_PAGE + from, what, base + from, base + (from + span).min(covered));
             report.intact_to = report.intact_to.min(base + from);
+            broken = true;
         }
     }
+    broken
 }
 
 /// The dictionary log beside the walk over the tape.
@@ -364,7 +402,7 @@ impl Logged {
                 }
                 Ok(None) => *log = None,
                 Err(e) => {
-                    report.error(e, Path::new("definitions.log"));
+                    report.error(e, Path::new("definitions.log"), None);
                     *log = None;
                 }
             }
@@ -373,6 +411,13 @@ impl Logged {
 
     fn skip_to(&mut self, log: &mut Option<Definitions>, position: u64, report: &mut Report) {
         self.read(log, report);
+        while self.next.as_ref().is_some_and(|(at, _)| at.0 < position) {
+            self.read(log, report);
+        }
+    }
+
+    /// Passes over what the log has of a part of the tape that is damaged.
+    fn skip_below(&mut self, log: &mut Option<Definitions>, position: u64, report: &mut Report) {
         while self.next.as_ref().is_some_and(|(at, _)| at.0 < position) {
             self.read(log, report);
         }

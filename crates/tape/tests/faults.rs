@@ -15,7 +15,7 @@ use std::time::Duration;
 use common::process::{Account, SEED, number};
 use common::{Checker, ID, append, directory, mix, options, unit};
 use unitape_model::Position;
-use unitape_tape::faults::{Call, Fault, arm, disarm, fired};
+use unitape_tape::faults::{Call, Fault, arm, calls, disarm, fired};
 use unitape_tape::{
     Backing, Durability, Error, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, record, verify,
 };
@@ -278,4 +278,212 @@ fn every_call_of_a_hot_tape_may_fail() {
 #[test]
 fn every_call_of_a_tape_with_its_own_recorder_may_fail() {
     sweep(Kind::Outside);
+}
+
+/// A flush that failed once made the next one succeed over pages that were never written. A file tape must not call
+/// them durable, must say so as long as it is open, must go on otherwise, and must mend it when it is opened anew.
+#[test]
+fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
+    let _alone = alone();
+    let (dir, other) = (directory(), directory());
+    let options = options_of(Kind::File, other.path());
+    let (mut writer, _) = Writer::open(dir.path(), ID, options.clone()).unwrap();
+    append(&mut writer, 1, 0, 20);
+    let first = writer.end();
+    writer.wait_durable(first, LONG).unwrap();
+    append(&mut writer, 1, 20, 60);
+    let end = writer.end();
+    arm(Call::Sync, 1, Fault::once(EIO));
+    let mut reader = Reader::open(dir.path(), Start::End).unwrap();
+    for error in [
+        writer.wait_durable(end, LONG).unwrap_err(),
+        // The fault is over; a flush would succeed now, and lie.
+        writer.wait_durable(end, LONG).unwrap_err(),
+        reader.wait_durable(end, LONG).unwrap_err(),
+    ] {
+        let Error::DurabilityFailed { path, durable, source, what } = &error else { panic!("{error}") };
+        assert!(path.starts_with(dir.path()) && source.raw_os_error() == Some(EIO), "{error}");
+        assert!(*durable == first && what.contains("open the tape anew"), "{error}");
+    }
+    assert_eq!(disarm(), 1);
+    let failure = writer.durability_failure().unwrap();
+    assert!(failure.lasting && failure.errno == EIO);
+    assert_eq!(reader.durability().unwrap().failure().unwrap(), Some(failure));
+    assert_eq!(reader.durability().unwrap().failures().unwrap(), 1);
+    // Told once to who appends, then appending goes on; what was durable stays so.
+    let (mut bytes, mut told) = (Vec::new(), 0);
+    for i in 60..100 {
+        bytes.clear();
+        unit(1, i, &mut bytes);
+        while let Err(e) = writer.append(&bytes) {
+            assert!(matches!(e, Error::DurabilityFailed { .. }), "{e}");
+            told += 1;
+        }
+    }
+    assert!(told <= 1, "told {told} times");
+    writer.wait_durable(first, Duration::ZERO).unwrap();
+    assert_eq!((writer.durable(), Checker::new(dir.path(), 1).catch_up()), (first, 100));
+    let error = writer.close().unwrap_err();
+    assert!(matches!(error, Error::DurabilityFailed { .. }), "{error}");
+    let (mut writer, recovery) = Writer::open(dir.path(), ID, options).unwrap();
+    assert!(!recovery.clean && recovery.cut_bytes == 0);
+    append(&mut writer, 1, 100, 120);
+    writer.wait_durable(writer.end(), LONG).unwrap();
+    assert_eq!(writer.durability_failure(), None);
+    reader.wait_durable(writer.end(), LONG).unwrap();
+    writer.close().unwrap();
+    assert_eq!(Checker::new(dir.path(), 1).catch_up(), 120);
+    assert!(verify(dir.path()).unwrap().is_intact());
+}
+
+/// The kernel may drop pages that it could not write. What then comes back from the disk is not what was committed,
+/// and must not be taken for it.
+#[test]
+fn pages_lost_after_a_failed_flush_are_damage() {
+    use std::os::unix::fs::FileExt;
+    let _alone = alone();
+    let (dir, other) = (directory(), directory());
+    let options = options_of(Kind::File, other.path());
+    let (mut writer, _) = Writer::open(dir.path(), ID, options.clone()).unwrap();
+    append(&mut writer, 2, 0, 20);
+    let durable = writer.end();
+    writer.wait_durable(durable, LONG).unwrap();
+    append(&mut writer, 2, 20, 120);
+    let end = writer.end();
+    arm(Call::Sync, 1, Fault::once(EIO));
+    writer.wait_durable(end, LONG).unwrap_err();
+    disarm();
+    while writer.recorded() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(writer);
+    // Some words in the middle of a frame, in a segment that is neither the first nor the last.
+    let index = (durable.0 / SEGMENT_BYTES + end.0 / SEGMENT_BYTES) / 2;
+    assert!(index > durable.0 / SEGMENT_BYTES && index < end.0 / SEGMENT_BYTES);
+    let path = dir.path().join(format!("segments/{index:016x}.seg"));
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&[0; 40], 4096 + 16).unwrap();
+    let error = Writer::open(dir.path(), ID, options.clone()).unwrap_err();
+    assert!(
+        matches!(&error, Error::Damage { path: p, offset: 4096, what } if *p == path && what.contains("flush")),
+        "{error}"
+    );
+    // Nothing was touched; cut on request, and only then.
+    let cut = Options { truncate_damage: true, ..options };
+    let (writer, recovery) = Writer::open(dir.path(), ID, cut).unwrap();
+    assert!(recovery.end >= durable && recovery.end.0 <= index * SEGMENT_BYTES, "{recovery:?}");
+    writer.close().unwrap();
+    assert!(verify(dir.path()).unwrap().is_intact());
+    assert!(Checker::new(dir.path(), 2).catch_up() >= 20);
+}
+
+/// The recorder of a hot tape still has what a failed flush lost: it must write it into new files, and those who
+/// wait must not notice more than the time it takes; with its own process as well.
+#[test]
+fn a_failed_flush_of_a_hot_tape_is_made_good_from_memory() {
+    use std::os::unix::fs::MetadataExt;
+    let _alone = alone();
+    for call in [Call::Sync, Call::SyncDir] {
+        for nth in 1..6 {
+            let (dir, other) = (directory(), directory());
+            let options = options_of(Kind::Hot, &other.path().join("hot"));
+            let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+            append(&mut writer, 3, 0, 12);
+            writer.wait_durable(writer.end(), LONG).unwrap();
+            let segment = dir.path().join(format!("segments/{:016x}.seg", writer.end().0 / SEGMENT_BYTES));
+            let before = std::fs::metadata(&segment).unwrap().ino();
+            append(&mut writer, 3, 12, 16);
+            arm(call, nth, Fault::once(EIO));
+            writer.wait_durable(writer.end(), LONG).unwrap();
+            let failed = disarm() > 0;
+            if failed && call == Call::Sync && nth == 1 {
+                assert_ne!(
+                    std::fs::metadata(&segment).unwrap().ino(),
+                    before,
+                    "it is still the file that failed"
+                );
+            }
+            let mut durability = Durability::open(dir.path()).unwrap();
+            assert_eq!(durability.failures().unwrap(), u64::from(failed));
+            assert_eq!((durability.failure().unwrap(), writer.durability_failure()), (None, None));
+            append(&mut writer, 3, 16, 60);
+            writer.close().unwrap();
+            assert_eq!(Checker::new(dir.path(), 3).catch_up(), 60);
+            assert!(verify(dir.path()).unwrap().is_intact());
+        }
+    }
+}
+
+/// A recorder process, told by its environment what is to fail.
+#[test]
+fn a_recorder_process_makes_a_failed_flush_good() {
+    if let Ok(dir) = std::env::var("RECORD") {
+        // Ended by the test that started it, or by a fault.
+        let ended = record(Path::new(&dir), Sync::OnClose, Removal::default(), &AtomicBool::new(false));
+        eprintln!("recorder: {ended:?}");
+        return;
+    }
+    let _alone = alone();
+    let (dir, other) = (directory(), directory());
+    let mut options = options_of(Kind::Outside, &other.path().join("hot"));
+    options.recorder_wait = LONG;
+    let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_recorder_process_makes_a_failed_flush_good", "--nocapture"]);
+    command
+        .env("RECORD", dir.path())
+        .env("UNITAPE_FAULTS", "sync:2:5,write:9:28")
+        .stdout(std::process::Stdio::null());
+    let mut recorder = command.spawn().unwrap();
+    append(&mut writer, 4, 0, 10);
+    let since = std::time::Instant::now();
+    let mut to = 10;
+    let mut failures = Durability::open(dir.path()).unwrap();
+    while failures.failures().unwrap() == 0 && since.elapsed() < LONG {
+        append(&mut writer, 4, to, to + 5);
+        to += 5;
+        // Until it has started there is none.
+        let _ = writer.wait_durable(writer.end(), LONG);
+        if recorder.try_wait().unwrap().is_some() {
+            recorder = command.env_remove("UNITAPE_FAULTS").spawn().unwrap();
+        }
+    }
+    while writer.wait_durable(writer.end(), LONG).is_err() {
+        if recorder.try_wait().unwrap().is_some() {
+            recorder = command.env_remove("UNITAPE_FAULTS").spawn().unwrap();
+        }
+    }
+    assert!(failures.failures().unwrap() > 0 && failures.failure().unwrap().is_none());
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    writer.close().unwrap();
+    assert_eq!(Checker::new(dir.path(), 4).catch_up(), to);
+    assert!(verify(dir.path()).unwrap().is_intact());
+}
+
+/// Everybody who waits once would have flushed for himself: what they wait for is flushed together.
+#[test]
+fn many_waiters_share_a_flush() {
+    let _alone = alone();
+    let dir = directory();
+    let (mut writer, _) = Writer::open(dir.path(), ID, options(1 << 20, None)).unwrap();
+    append(&mut writer, 4, 0, 10);
+    writer.wait_durable(writer.end(), LONG).unwrap();
+    let ends: Vec<Position> =
+        (10..34u64).map(|i| (append(&mut writer, 4, i, i + 1), writer.end()).1).collect();
+    disarm();
+    std::thread::scope(|s| {
+        for &end in &ends {
+            let dir = dir.path();
+            s.spawn(move || {
+                let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+                reader.wait_durable(end, LONG).unwrap();
+                assert!(reader.durable().unwrap() >= end);
+            });
+        }
+    });
+    assert!(writer.durable() >= *ends.last().unwrap());
+    // A flush is of the segment, its checksums, the definitions and the durable position: four calls.
+    assert!(calls(Call::Sync) <= 3 * 4, "{} flushes for {} waiters", calls(Call::Sync), ends.len());
+    writer.close().unwrap();
 }

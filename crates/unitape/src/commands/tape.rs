@@ -346,7 +346,11 @@ fn verify(dir: &Path, json: bool) -> output::Result {
     let mut problems: Vec<String> = report
         .problems
         .iter()
-        .map(|p| format!("{} at offset {}: {}", p.file.display(), p.offset, p.what))
+        .map(|p| {
+            let positions = p.positions.map(|(from, to)| format!(" (positions {from} to {to})"));
+            let positions = positions.unwrap_or_default();
+            format!("{} at offset {}: {}{positions}", p.file.display(), p.offset, p.what)
+        })
         .collect();
     match &account {
         Ok(account) => {
