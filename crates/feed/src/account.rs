@@ -3,11 +3,11 @@
 use crate::block::Tally;
 use crate::error::Error;
 use crate::feed_state::{Sort, SourceState};
+use crate::gone;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use unitape_model::{Dict, Dictionary, Event, Field, Kind, Message, Value, flags, frames};
-use unitape_tape::{Reader, Start};
 
 /// The account of a tape.
 #[derive(Clone, Debug)]
@@ -31,7 +31,9 @@ pub struct Account {
     /// Messages that a merge appended behind their time order.
     pub late: u64,
     /// The frames in hand are those of a unit that has begun before.
-    within: Option<bool>,
+    pub(crate) within: Option<bool>,
+    /// The oldest position, where what was before it is gone and nobody kept an account of it.
+    pub(crate) partial_from: Option<u64>,
 }
 
 /// A source as the tape tells it.
@@ -63,6 +65,8 @@ pub struct SourceAccount {
     pub further: BTreeMap<u32, u32>,
     /// Id of the definition that its present mapping began with.
     pub sort_id: u32,
+    /// Units of it, bookkeeping included.
+    pub units: u64,
 }
 
 impl SourceAccount {
@@ -121,6 +125,7 @@ impl Default for Account {
             placed_max: (i64::MIN, i64::MIN),
             late: 0,
             within: None,
+            partial_from: None,
         }
     }
 }
@@ -131,17 +136,30 @@ impl Account {
     /// # Errors
     /// When the tape cannot be read or its definitions do not fit together.
     pub fn of(dir: &Path) -> Result<Self, Error> {
-        let mut reader = Reader::open(dir, Start::Oldest)?;
-        let mut account = Self::default();
-        while let Some(run) = reader.next_run(1 << 20)? {
-            let base = run.position.0;
-            for (at, _, frame) in frames(run.bytes) {
-                account
-                    .add(frame)
-                    .map_err(|what| Error::Inconsistent { position: base + at as u64, what })?;
+        let mut tries = 0;
+        loop {
+            match Self::read(dir) {
+                // Retention took what was still to be read; the account of that is kept.
+                Err(Error::Tape(unitape_tape::Error::Retained { .. })) if tries < 100 => tries += 1,
+                other => return other,
             }
         }
+    }
+
+    fn read(dir: &Path) -> Result<Self, Error> {
+        let (mut account, mut reader) = gone::begin(dir)?;
+        while let Some(run) = reader.next_run(1 << 20)? {
+            account.add_run(run.position.0, run.bytes)?;
+        }
         Ok(account)
+    }
+
+    /// Takes a run of frames that stands at `position` into account.
+    pub(crate) fn add_run(&mut self, position: u64, run: &[u8]) -> Result<(), Error> {
+        for (at, _, frame) in frames(run) {
+            self.add(frame).map_err(|what| Error::Inconsistent { position: position + at as u64, what })?;
+        }
+        Ok(())
     }
 
     /// Takes one frame into account.
@@ -153,17 +171,31 @@ impl Account {
             // A user's message is of no source.
             return Message::of(frame).map(drop).ok_or_else(|| "frame of an unknown kind".to_owned());
         };
+        self.take(&event)?;
+        if event.header().is_last() {
+            let id = match event.kind() {
+                Kind::Source => uint(&event, Field::Index).unwrap_or(0) as u32,
+                _ => event.source(),
+            };
+            if id != 0 {
+                self.source_mut(id)?.0.units += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event.kind() {
-            Kind::Define => self.define(&event),
-            Kind::Source => self.define_source(&event),
-            Kind::Progress => self.progress(&event),
+            Kind::Define => self.define(event),
+            Kind::Source => self.define_source(event),
+            Kind::Progress => self.progress(event),
             kind => {
                 self.by_kind[usize::from(kind as u8 & 63)] += 1;
                 let (flag, last) = (event.header().flags() & flags::LATE != 0, event.header().is_last());
                 let begins = self.within.is_none();
                 let recovered = match self.within {
                     Some(recovered) => recovered,
-                    None => flag && self.is_recovered(&event)?,
+                    None => flag && self.is_recovered(event)?,
                 };
                 self.within = Some(recovered).filter(|_| !last);
                 if recovered {
@@ -178,7 +210,7 @@ impl Account {
                     self.placed_max.1 = self.placed_max.1.max(event.ts_recv().unwrap_or(ts).0);
                 }
                 if kind == Kind::Quarantine {
-                    let part = |field| uint(&event, field).unwrap_or(0);
+                    let part = |field| uint(event, field).unwrap_or(0);
                     let end = part(Field::RawAt).checked_add(part(Field::Length));
                     self.raw_bytes = self.raw_bytes.max(end.ok_or("a place no raw log can have")?);
                 }

@@ -166,7 +166,7 @@ pub struct SequenceRun {
 }
 
 /// The account of messages: `messages = with_events + quarantined + duplicates + ignored`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[allow(missing_docs)]
 pub struct Tally {
     pub messages: u64,

@@ -14,6 +14,7 @@ use crate::decode::{Decoder, Format, How, Sorted};
 use crate::error::Error;
 use crate::feed_state::{FeedState, Sort, SourceState};
 use crate::folder::{self, Folder};
+use crate::gone;
 use crate::intake::{FeedIntake, Intake, Live, Supply};
 use crate::quarantine::RawLog;
 use crate::run::{Input, RunFeed};
@@ -167,6 +168,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     };
     let (mut writer, _) = Writer::open(dir, id, setup.tape.clone())?;
     let mut account = Account::of(dir)?;
+    gone::refuse_partial(&account)?;
     let raw = RawLog::open(dir, account.raw_bytes)?;
     let before = account.summary().messages;
 

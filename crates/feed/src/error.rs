@@ -14,6 +14,14 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The account of what retention removed cannot be read or written.
+    #[error("{}: the account of what retention removed: {source}", path.display())]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
     /// A layout cannot be used.
     #[error("layout {0}")]
     Layout(#[from] unitape_codec::fixed::Error),

@@ -47,6 +47,7 @@ mod feed_state;
 mod fix;
 mod fixed;
 mod folder;
+mod gone;
 mod head;
 mod intake;
 pub mod journal;
@@ -71,6 +72,7 @@ pub use consolidate::{
 pub use decode::{Format, How, Sorted};
 pub use detect::detect;
 pub use error::Error;
+pub use gone::before_removal;
 pub use intake::Reload;
 pub use mapping::Mapping;
 pub use merge::{MergeOptions, Segment, merge};

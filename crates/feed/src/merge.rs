@@ -12,11 +12,12 @@
 //! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
 //! itself is the record of what the merge decided.
 
-use crate::account::{Account, text, uint};
+use crate::account::{Account, uint};
 use crate::block::NO_TS;
 use crate::bookkeeping::define_frame;
 use crate::consolidate::Outcome;
 use crate::error::Error;
+use crate::gone;
 use crate::quarantine::{RawLog, raw_bytes};
 use crate::stats::Stats;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unitape_model::schema::{Schema, Slot, at};
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, flags, frames};
+use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Position, flags, frames};
 use unitape_ring::farm::Ending;
 use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
 
@@ -149,25 +150,17 @@ struct Known {
 impl Known {
     /// The account of the tape in `dir`, and what it has of each segment.
     fn of(dir: &Path) -> Result<(Account, BTreeMap<String, Known>), Error> {
-        let mut reader = Reader::open(dir, Start::Oldest)?;
-        let (mut account, mut all) = (Account::default(), BTreeMap::<String, Known>::new());
-        while let Some(run) = reader.next_run(1 << 20)? {
-            for (at, header, frame) in frames(run.bytes) {
-                let position = run.position.0 + at as u64;
-                account.add(frame).map_err(|what| Error::Inconsistent { position, what })?;
-                let Some(event) = Event::new(frame) else { continue };
-                let feed = match event.kind() {
-                    Kind::Define => continue,
-                    Kind::Source => text(&event, Field::Feed),
-                    _ => account.source_of(event.source()).map_or_else(String::new, |(s, _)| s.feed.clone()),
-                };
-                let known = all.entry(feed).or_default();
-                if event.kind() == Kind::Source {
-                    known.sources.extend(uint(&event, Field::Index).map(|id| id as u32));
-                }
-                known.units += u64::from(header.is_last());
-            }
+        let account = Account::of(dir)?;
+        gone::refuse_partial(&account)?;
+        let mut all = BTreeMap::<String, Known>::new();
+        for source in &account.sources {
+            let known = all.entry(source.feed.clone()).or_default();
+            known.units += source.units;
+            known.sources.push_back(source.id);
+            known.sources.extend(source.further.keys());
         }
+        // Ids are given in the order of the definitions.
+        all.values_mut().for_each(|known| known.sources.make_contiguous().sort_unstable());
         Ok((account, all))
     }
 }
@@ -256,7 +249,16 @@ impl Merging {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             None if !self.segment.dir.join("tape.toml").exists() => return Ok(false),
-            None => self.reader.insert(Reader::open(&self.segment.dir, Start::Oldest)?),
+            None => {
+                let reader = Reader::open(&self.segment.dir, Start::Oldest)?;
+                if reader.position() > Position(0) {
+                    let what =
+                        "the beginning of its tape is gone, and a merge needs all of it; use a new tape";
+                    let origin = format!("segment {}", self.segment.name);
+                    return Err(Error::Config { origin, what: what.to_owned() });
+                }
+                self.reader.insert(reader)
+            }
         };
         if self.unit.is_empty() {
             (self.whole, self.only_meta, self.events, self.ts) = (false, true, 0, NO_TS);

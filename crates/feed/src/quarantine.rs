@@ -9,6 +9,7 @@ use crate::block::{Block, What};
 use crate::bookkeeping::define_frame;
 use crate::decode::{Format, How};
 use crate::error::Error;
+use crate::gone;
 use crate::mapping::Mapping;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -130,10 +131,9 @@ impl RawLog {
 /// # Errors
 /// When the tape cannot be read.
 pub fn list(dir: &Path) -> Result<Vec<Entry>, Error> {
-    let mut account = Account::default();
+    let (mut account, mut reader) = gone::begin(dir)?;
     let mut entries = Vec::new();
     let mut late = HashSet::new();
-    let mut reader = Reader::open(dir, Start::Oldest)?;
     while let Some(run) = reader.next_run(1 << 20)? {
         for (at, header, frame) in frames(run.bytes) {
             let position = run.position.0 + at as u64;

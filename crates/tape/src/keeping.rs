@@ -10,7 +10,7 @@ use crate::layout::{list_segments, segment_path};
 use crate::live::Live;
 use crate::reader::{Reader, Start};
 use crate::retention::Retention;
-use crate::retire::kept_state;
+use crate::retire::{held, kept_state};
 use crate::run::{Cursor, State};
 use crate::seal::is_sealed;
 
@@ -27,6 +27,8 @@ pub struct Keeping {
     pub sealed: u64,
     /// Segments that are not.
     pub open: u64,
+    /// Segments that would be gone or going if no cursor held them.
+    pub held: u64,
     /// By how many nanoseconds the clock has jumped, while retention by age and day is suspended for it.
     pub clock_jump_ns: Option<i64>,
     /// How often the clock has jumped.
@@ -70,8 +72,14 @@ pub fn keeping(dir: &Path) -> Result<Keeping> {
     for name in Cursor::names(dir)? {
         cursors.push(cursor(dir, name, &end)?);
     }
+    let limits = state.as_ref().map(State::retention);
+    let held = match &limits {
+        Some(limits) => held(&live.paths, &live.meta, limits, oldest.0 / live.meta.segment_bytes)?,
+        None => 0,
+    };
     Ok(Keeping {
-        limits: state.as_ref().map(State::retention),
+        limits,
+        held,
         oldest,
         announced: oldest.max(Position(state.as_ref().map_or(0, State::announced))),
         sealed: sealed as u64,

@@ -86,7 +86,7 @@ pub use publish::{Batch, Draft, Publication};
 pub use reader::{Frame, Reader, Run, Start};
 pub use recover::Recovery;
 pub use retention::{BeforeRemoval, Removal, Retention};
-pub use retire::{Removed, retain};
+pub use retire::{Removed, retain, retention_warning};
 pub use ring::{
     Losses, RING_CAPACITY_MIN, RingDraft, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
 };

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
-use crate::clock::{Clock, Now};
+use crate::clock::Now;
 use crate::durable::load_durable;
 use crate::error::{At, Error, Result};
 use crate::layout::{Meta, Paths, list_segments, read_small, remove, segment_path};
@@ -327,17 +327,35 @@ fn retain_locked(
     Ok(removed)
 }
 
+/// Segments from `oldest` on that would go by these limits, if no cursor held them.
+pub(crate) fn held(paths: &Paths, meta: &Meta, limits: &Retention, oldest: u64) -> Result<u64> {
+    if limits.hold_for_cursors.is_none() {
+        return Ok(0);
+    }
+    let recorded = State::peek(paths).max(load_durable(paths)?.position);
+    let finished = finished(paths, recorded / meta.segment_bytes)?;
+    let cursors = cursors(&paths.dir)?;
+    let now_ns = Some(Removal::default().clock.now().wall_ns);
+    let reach = Reach { segment_bytes: meta.segment_bytes, recorded, now_ns, cursors: &cursors };
+    let free = Retention { hold_for_cursors: None, ..limits.clone() };
+    let (with, without) = (first_kept(limits, &finished, &reach), first_kept(&free, &finished, &reach));
+    Ok(without.saturating_sub(with.max(oldest)))
+}
+
+/// What is wrong with retention of the tape in `dir`, for people; none if it goes as the limits say. Cheap.
+pub fn retention_warning(dir: &Path) -> Option<String> {
+    let (jump_ns, jumps, trouble) = kept_state(&Paths { dir: dir.into() });
+    let jump = jump_ns.map(|ns| {
+        let s = ns / 1_000_000_000;
+        format!("the clock has jumped by {s} s (jump {jumps}); nothing goes for its age or day until it is believed")
+    });
+    jump.or(trouble.map(|what| format!("nothing could be removed: {what}")))
+}
+
 /// What `run/retention` says, for people: by how much the clock has jumped while it is not believed, how often it
 /// jumped, and why nothing could be removed.
 pub(crate) fn kept_state(paths: &Paths) -> (Option<i64>, u64, Option<String>) {
     let text = String::from_utf8(read_small(&paths.retention()).unwrap_or_default()).unwrap_or_default();
     let number = |name| field(&text, name)?.parse::<i64>().ok();
     (number("jump-ns"), number("jumps").unwrap_or(0) as u64, field(&text, "trouble").map(str::to_owned))
-}
-
-impl Removal {
-    /// Nobody is told, and the clocks are the machine's.
-    pub fn plain() -> Self {
-        Self { clock: Clock::default(), before: None }
-    }
 }

@@ -310,3 +310,23 @@ fn messages_of_users_are_printed_and_passed_over() {
     let store = dir.path().join("store");
     run(["store", "seal", path, "--store", store.to_str().unwrap()]).code(0);
 }
+
+/// A tape that nobody writes is retained by hand; what was before is still accounted for, and a rerun does nothing.
+#[test]
+fn retain_by_hand() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = real(dir.path());
+    let t = tape.to_str().unwrap();
+    run(["tape", "retain", t]).code(2).says(&["--bytes", "--age", "--days"]);
+    run(["tape", "retain", t, "--days", "0"]).code(1).says(&["at least 1 day"]);
+    run(["tape", "retain", t, "--age", "soon"]).code(2).says(&["`soon`"]);
+    let told = run(["tape", "retain", t, "--bytes", "0", "--dry-run", "--json"]).code(0).json();
+    // The segment of the end stays, whatever is asked for, and this tape has no other.
+    assert_eq!((&told["segments"], &told["oldest"], &told["dry_run"]), (&0.into(), &0.into(), &true.into()));
+    let before = run(["tape", "info", t, "--json"]).code(0).json();
+    assert_eq!(before["kept"]["limits"], Value::Null);
+    assert_eq!((&before["kept"]["sealed"], &before["kept"]["open"]), (&0.into(), &1.into()));
+    run(["tape", "retain", t, "--age", "30d", "--hold-bytes", "1000"]).code(0);
+    assert_eq!(run(["tape", "info", t, "--json"]).code(0).json(), before);
+    run(["tape", "retain", dir.path().to_str().unwrap(), "--bytes", "1"]).code(1).says(&["not a tape"]);
+}

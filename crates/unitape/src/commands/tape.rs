@@ -1,5 +1,9 @@
 //! `unitape tape`: look at a tape, check it, play it again.
 
+mod keep;
+
+pub use keep::removal;
+
 use crate::output::{self, Done, Failure, bytes, grouped, say};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -46,6 +50,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Remove the oldest segments of a tape that nobody writes
+    #[command(after_help = "Examples:
+  unitape tape retain tape --age 30d --dry-run
+  unitape tape retain tape --bytes 10000000000 --json
+  unitape tape retain tape --days 7 --hold-bytes 1000000000   # what cursors have not read stays, up to 1 GB
+
+A segment goes when any limit says so; the one of the end, and what is not durable, never does. A tape that is being
+written is retained by its writer: see [tape] in the configuration of `unitape run`.")]
+    Retain(keep::Retain),
     /// Read the tape as its readers do, as fast as it goes or in its own time
     #[command(
         after_help = "Examples:\n  unitape tape replay tape\n  unitape tape replay tape --speed 10 --json | consumer"
@@ -101,11 +114,12 @@ pub fn run(args: Args) -> output::Result {
         Command::Cat(args) => cat(&args),
         Command::Info { dir, json } => info(&dir, json),
         Command::Verify { dir, json } => verify(&dir, json),
+        Command::Retain(args) => keep::retain(&args),
         Command::Replay { dir, speed, json } => replay(&dir, speed, json),
         Command::Record { dir } => {
             let stop = output::stop_flag()?;
             let sync = unitape_tape::Options::default().sync;
-            unitape_tape::record(&dir, sync, unitape_tape::Removal::default(), &stop)?;
+            unitape_tape::record(&dir, sync, removal(), &stop)?;
             Ok(Done::Clean)
         }
     }
@@ -297,6 +311,7 @@ pub fn utc(ns: i64) -> String {
 fn info(dir: &Path, json: bool) -> output::Result {
     let info = unitape_tape::info(dir)?;
     let account = unitape_feed::Account::of(dir)?;
+    let kept = unitape_tape::keeping(dir)?;
     let sources: Vec<_> = account
         .sources
         .iter()
@@ -318,6 +333,7 @@ fn info(dir: &Path, json: bool) -> output::Result {
             "segments": info.segments, "first": info.first.0, "end": info.end.0, "durable": info.durable.0,
             "frames": info.frames, "events": info.ordinals, "disk_bytes": info.disk_bytes,
             "writer": info.writer, "backing": if info.hot.is_some() { "hot" } else { "file" },
+            "kept": keep::fields(&kept),
             "names": names, "sources": sources, "account": account.summary(),
         }))?;
         return Ok(Done::Clean);
@@ -330,6 +346,7 @@ fn info(dir: &Path, json: bool) -> output::Result {
         Some(pid) => say!("writer    process {pid}"),
         None => say!("writer    none"),
     }
+    keep::tell(&kept)?;
     for d in Dict::ALL.iter().filter(|d| account.dictionary.len(**d) > 0) {
         say!("names     {} {}", grouped(account.dictionary.len(*d).into()), d.name());
     }

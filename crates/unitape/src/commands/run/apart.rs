@@ -31,7 +31,7 @@ pub fn run(args: &Args, config: &Config) -> output::Result {
     };
     let started = Instant::now();
     let over = AtomicBool::new(false);
-    let teller = report::Teller::new(&stats, args.json, config.run.stats.0);
+    let teller = report::Teller::new(&stats, &config.tape.dir, args.json, config.run.stats.0);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| teller.tell_until(&over));
         scope.spawn(|| supervise(args, children, &segments, &stats, (&stop, &over)));

@@ -40,6 +40,30 @@ pub struct Tape {
     /// How long what is committed may wait until it is durable.
     #[serde(default = "sync")]
     pub sync: Span,
+    /// Keep about so many bytes of the tape's end.
+    pub retain_bytes: Option<u64>,
+    /// Keep what was finished so long ago or less.
+    pub retain_age: Option<Span>,
+    /// Keep what was finished on the last so many days of UTC.
+    pub retain_days: Option<u32>,
+    /// How long removal is announced to readers.
+    #[serde(default = "notice")]
+    pub retain_notice: Span,
+    /// Named cursors hold what they have not read, but no more than so many bytes of the tape's end.
+    pub retain_hold_bytes: Option<u64>,
+}
+
+impl Tape {
+    /// What is kept of it.
+    pub fn retention(&self) -> unitape_tape::Retention {
+        unitape_tape::Retention {
+            bytes: self.retain_bytes,
+            age: self.retain_age.map(|span| span.0),
+            days: self.retain_days,
+            notice: self.retain_notice.0,
+            hold_for_cursors: self.retain_hold_bytes,
+        }
+    }
 }
 
 /// Where live segments are.
@@ -182,7 +206,7 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no span of time; write 50us, 250ms, 10s or 5min");
+        let wrong = || format!("`{text}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d");
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let n: u64 = text[..digits].parse().map_err(|_| wrong())?;
         let unit_ns: u64 = match text[digits..].trim() {
@@ -190,6 +214,8 @@ impl FromStr for Span {
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
             "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "d" => 86_400_000_000_000,
             _ => return Err(wrong()),
         };
         n.checked_mul(unit_ns).map(|ns| Self(Duration::from_nanos(ns))).ok_or_else(wrong)
@@ -270,6 +296,10 @@ fn sync() -> Span {
     Span(Duration::from_secs(1))
 }
 
+fn notice() -> Span {
+    Span(Duration::from_secs(1))
+}
+
 fn yes() -> bool {
     true
 }
@@ -291,6 +321,13 @@ fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
     }
     if !config.tape.segment_bytes.is_power_of_two() {
         return Err(wrong("tape.segment_bytes", "a power of two is needed".to_owned()));
+    }
+    if config.tape.retain_days == Some(0) {
+        return Err(wrong("tape.retain_days", "at least 1: today is one".to_owned()));
+    }
+    if config.tape.retain_hold_bytes.is_some() && !config.tape.retention().is_limited() {
+        let what = "goes with retain_bytes, retain_age or retain_days: without them everything is kept";
+        return Err(wrong("tape.retain_hold_bytes", what.to_owned()));
     }
     for feed in &config.feed {
         let key = |k: &str| format!("feed.{}.{k}", feed.name);
@@ -366,6 +403,8 @@ impl Config {
     /// Makes it the configuration of one of its feeds alone.
     pub fn only(&mut self, feed: &str, origins: &Origins) -> Result<(), Failure> {
         (self.run.journal, self.tape.dir) = (Some(self.journal()), self.segment_dir(feed));
+        // A merge that begins again reads the tapes of its segments from their start.
+        (self.tape.retain_bytes, self.tape.retain_age, self.tape.retain_days) = (None, None, None);
         let names = self.feed.iter().map(|f| f.name.clone()).collect::<Vec<_>>().join(", ");
         self.feed.retain(|f| f.name == feed);
         match self.feed.is_empty() {
@@ -467,7 +506,7 @@ mod tests {
         let told: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("c.toml");
-        let text = "[tape]\ndir = \"t\"\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
+        let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
                     mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
                     udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n";
         std::fs::write(&file, text).unwrap();
@@ -490,7 +529,9 @@ mod tests {
             assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
         }
         assert_eq!("5min".parse::<Span>().unwrap().to_string(), "300s");
-        for text in ["", "5", "ms", "-1s", "1h", "99999999999999999999s", "99999999999999min"] {
+        assert_eq!("2h".parse::<Span>().unwrap(), "120min".parse().unwrap());
+        assert_eq!("3d".parse::<Span>().unwrap(), "72h".parse().unwrap());
+        for text in ["", "5", "ms", "-1s", "1w", "99999999999999999999s", "99999999999999min"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }

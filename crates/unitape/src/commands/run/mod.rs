@@ -111,7 +111,7 @@ pub fn run(args: Args) -> output::Result {
     let (stats, reload) = (options.stats.clone(), options.reload.clone());
     let started = Instant::now();
     let over = Arc::new(AtomicBool::new(false));
-    let teller = report::Teller::new(&stats, args.json, config.run.stats.0);
+    let teller = report::Teller::new(&stats, &config.tape.dir, args.json, config.run.stats.0);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| teller.tell_until(&over));
         scope.spawn(|| reload::watch(&config, &reload, &over));
@@ -144,6 +144,8 @@ fn tape_options(config: &Config) -> unitape_tape::Options {
         segment_bytes: config.tape.segment_bytes,
         backing,
         sync: unitape_tape::Sync::Every { bytes: 64 << 20, interval },
+        retention: config.tape.retention(),
+        removal: super::tape::removal(),
         ..unitape_tape::Options::default()
     }
 }

@@ -12,20 +12,21 @@ use unitape_feed::{Outcome, Stats};
 #[derive(Debug)]
 pub struct Teller<'a> {
     stats: &'a Stats,
+    tape: &'a Path,
     json: bool,
     every: Duration,
 }
 
 impl<'a> Teller<'a> {
-    /// One that tells `stats` every so often; never if that is zero.
-    pub fn new(stats: &'a Stats, json: bool, every: Duration) -> Self {
-        Self { stats, json, every }
+    /// One that tells `stats` every so often, never if that is zero, and at once what goes wrong with keeping `tape`.
+    pub fn new(stats: &'a Stats, tape: &'a Path, json: bool, every: Duration) -> Self {
+        Self { stats, tape, json, every }
     }
 
     /// Tells until `over`. What went wrong with a feed is told at once.
     pub fn tell_until(&self, over: &AtomicBool) {
         let mut last = Instant::now();
-        let mut told = BTreeSet::new();
+        let (mut told, mut looked, mut warned) = (BTreeSet::new(), Instant::now(), None);
         // Acquire: pairs with the Release at the end of the run.
         while !over.load(Ordering::Acquire) {
             std::thread::sleep(LOOK);
@@ -35,6 +36,16 @@ impl<'a> Teller<'a> {
                 {
                     eprintln!("unitape: feed {} ends: {error}", feed.name);
                 }
+            }
+            if looked.elapsed() >= WARNINGS {
+                looked = Instant::now();
+                let warning = unitape_tape::retention_warning(self.tape);
+                if warning != warned
+                    && let Some(warning) = &warning
+                {
+                    eprintln!("unitape: {}: {warning}", self.tape.display());
+                }
+                warned = warning;
             }
             if !self.every.is_zero() && last.elapsed() >= self.every {
                 last = Instant::now();
@@ -102,6 +113,9 @@ pub fn last(
     }
     Ok(!failed.is_empty())
 }
+
+/// How often it is looked whether something is wrong with keeping the tape.
+const WARNINGS: Duration = Duration::from_secs(1);
 
 /// How soon the end of the run is seen.
 const LOOK: Duration = Duration::from_millis(20);

@@ -1,0 +1,264 @@
+//! The account of what retention removed: what a restart must know of segments that are no longer there.
+//!
+//! ```text
+//!   gone          │ kept                    DIR/account.gone, two lines:
+//!   ■ ■ ■ ■ ■ ■ ■ │ ■ ■ ■ ■ ■ ■ …             {"format":1,"tape":…,"position":P,…,"sources":[…]}
+//!                 P                           blake3 of the first line
+//! ```
+//!
+//! Before segments are removed they are read once more, and the account is carried on to the position that will be
+//! the oldest; it is on the disk before the first of them goes. The account of a tape begins with it, so that a
+//! restart after retention knows what one before it knew: how far each source was read, which messages are on the
+//! tape, how long the raw log is, what has been placed. Names and sources are not in it: the tape's dictionary log
+//! has them all.
+
+use crate::account::{Account, FeedAccount};
+use crate::block::Tally;
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use unitape_model::Position;
+use unitape_tape::{BeforeRemoval, Definitions, Reader, Start};
+
+const NAME: &str = "account.gone";
+const FORMAT: u32 = 1;
+/// No account is longer: a million sources and their sessions.
+const BYTES_MAX: u64 = 1 << 30;
+/// Tries to begin at an oldest position that retention is moving meanwhile.
+const TRIES: u32 = 100;
+
+/// An account as it is kept, without names and definitions.
+#[derive(Debug, Deserialize, Serialize)]
+struct Gone {
+    format: u32,
+    tape: String,
+    position: u64,
+    by_kind: BTreeMap<u8, u64>,
+    feeds: BTreeMap<String, GoneFeed>,
+    raw_bytes: u64,
+    recovered: u64,
+    placed_max: (i64, i64),
+    late: u64,
+    /// A unit lies across the position: whether it is one that was recovered from quarantine.
+    within: Option<bool>,
+    sources: Vec<GoneSource>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct GoneFeed {
+    running_max: Option<i64>,
+    sessions: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct GoneSource {
+    id: u32,
+    tally: Tally,
+    since: Tally,
+    through: u64,
+    end: bool,
+    last_offset: Option<u64>,
+    units: u64,
+}
+
+/// Has the account carried on before segments of a tape are removed; for [`unitape_tape::Removal`].
+pub fn before_removal() -> BeforeRemoval {
+    let carried: Mutex<Option<(PathBuf, Account, u64)>> = Mutex::new(None);
+    BeforeRemoval::new(move |dir, oldest| {
+        let mut carried = carried.lock().unwrap_or_else(PoisonError::into_inner);
+        let at_hand = carried.take().filter(|(of, ..)| of == dir);
+        let account = carry_on(dir, oldest, at_hand.map(|(_, account, at)| (account, at)));
+        *carried = Some((dir.to_owned(), account.map_err(|e| e.to_string())?, oldest.0));
+        Ok(())
+    })
+}
+
+/// The account up to `oldest`, kept in `dir`.
+fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, u64)>) -> Result<Account, Error> {
+    let (mut account, mut reader) = match at_hand {
+        Some((account, at)) => (account, Reader::open(dir, Start::At(Position(at)))?),
+        None => begin(dir)?,
+    };
+    refuse_partial(&account)?;
+    while reader.position() < oldest {
+        let Some(run) = reader.next_run(1 << 20)? else { break };
+        // A run lies within a segment, and the oldest position is the start of one.
+        if run.position >= oldest {
+            break;
+        }
+        account.add_run(run.position.0, run.bytes)?;
+    }
+    if reader.position() < oldest {
+        let what = format!("the tape ends here, and everything before {oldest} is to go");
+        return Err(Error::Inconsistent { position: reader.position().0, what });
+    }
+    store(dir, &account, &reader.id().to_string(), oldest.0)?;
+    Ok(account)
+}
+
+/// The account of what is gone, and a reader that stands where it ends.
+///
+/// Where nobody kept an account of it, names and sources are known, and it is marked as partial.
+pub fn begin(dir: &Path) -> Result<(Account, Reader), Error> {
+    let mut tries = 0;
+    loop {
+        match try_begin(dir) {
+            // Retention went on between two looks.
+            Err(Error::Tape(unitape_tape::Error::Retained { .. })) if tries < TRIES => tries += 1,
+            other => return other,
+        }
+    }
+}
+
+fn try_begin(dir: &Path) -> Result<(Account, Reader), Error> {
+    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let first = reader.position();
+    let gone = load(dir, &reader.id().to_string())?.filter(|gone| gone.position >= first.0);
+    let mut account = Account::default();
+    let from = match &gone {
+        Some(gone) => Position(gone.position),
+        None if first.0 == 0 => return Ok((account, reader)),
+        None => first,
+    };
+    let mut log = Definitions::open(dir)?;
+    while let Some((position, frame)) = log.next()? {
+        if position >= from {
+            break;
+        }
+        let at = position.0;
+        account.add(frame).map_err(|what| Error::Inconsistent { position: at, what })?;
+    }
+    match gone {
+        Some(gone) => gone.restore(&mut account)?,
+        None => account.partial_from = Some(first.0),
+    }
+    if from > first {
+        reader.seek(from)?;
+    }
+    Ok((account, reader))
+}
+
+/// A run onto a tape cannot go on from an account that is not whole.
+pub fn refuse_partial(account: &Account) -> Result<(), Error> {
+    let Some(position) = account.partial_from else { return Ok(()) };
+    let what = "what was before it was removed without keeping its account (account.gone), so it is not known what \
+                is on the tape; use a new tape";
+    Err(Error::Inconsistent { position, what: what.to_owned() })
+}
+
+impl Gone {
+    fn of(account: &Account, tape: &str, position: u64) -> Self {
+        let by_kind = account.by_kind.iter().enumerate().filter(|(_, n)| **n > 0);
+        let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+        Self {
+            format: FORMAT,
+            tape: tape.to_owned(),
+            position,
+            by_kind: by_kind.map(|(kind, n)| (kind as u8, *n)).collect(),
+            feeds: account
+                .feeds
+                .iter()
+                .map(|(name, feed)| {
+                    let sessions = feed.sessions.iter().map(|(session, max)| (text(session), *max)).collect();
+                    (name.clone(), GoneFeed { running_max: feed.running_max, sessions })
+                })
+                .collect(),
+            raw_bytes: account.raw_bytes,
+            recovered: account.recovered,
+            placed_max: account.placed_max,
+            late: account.late,
+            within: account.within,
+            sources: account
+                .sources
+                .iter()
+                .map(|s| GoneSource {
+                    id: s.id,
+                    tally: s.tally,
+                    since: s.since,
+                    through: s.through,
+                    end: s.end,
+                    last_offset: s.last_offset,
+                    units: s.units,
+                })
+                .collect(),
+        }
+    }
+
+    /// Puts it into an account that has the names and sources.
+    fn restore(self, account: &mut Account) -> Result<(), Error> {
+        account.by_kind = [0; 64];
+        for (kind, n) in self.by_kind {
+            account.by_kind[usize::from(kind & 63)] = n;
+        }
+        account.feeds = self
+            .feeds
+            .into_iter()
+            .map(|(name, feed)| {
+                let sessions = feed.sessions.into_iter().map(|(s, max)| (s.into_bytes(), max)).collect();
+                (name, FeedAccount { running_max: feed.running_max, sessions })
+            })
+            .collect();
+        account.raw_bytes = self.raw_bytes;
+        account.recovered = self.recovered;
+        account.placed_max = self.placed_max;
+        account.late = self.late;
+        account.within = self.within;
+        if account.sources.len() != self.sources.len() {
+            let (here, there) = (account.sources.len(), self.sources.len());
+            let what = format!("{NAME} has {there} sources, the dictionary log has {here}");
+            return Err(Error::Inconsistent { position: self.position, what });
+        }
+        for (source, gone) in account.sources.iter_mut().zip(self.sources) {
+            if source.id != gone.id {
+                let what = format!("{NAME} has source {}, the dictionary log has {}", gone.id, source.id);
+                return Err(Error::Inconsistent { position: self.position, what });
+            }
+            source.tally = gone.tally;
+            source.since = gone.since;
+            source.through = gone.through;
+            source.end = gone.end;
+            source.last_offset = gone.last_offset;
+            source.units = gone.units;
+        }
+        Ok(())
+    }
+}
+
+fn load(dir: &Path, tape: &str) -> Result<Option<Gone>, Error> {
+    let path = dir.join(NAME);
+    let bad = |what: &str| Error::Gone { path: path.clone(), source: std::io::Error::other(what.to_owned()) };
+    let mut text = String::new();
+    match std::fs::File::open(&path).and_then(|f| f.take(BYTES_MAX).read_to_string(&mut text)) {
+        Ok(_) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Gone { path, source }),
+    }
+    let (line, sum) = text.split_once('\n').ok_or_else(|| bad("it is cut short"))?;
+    if sum.trim_end() != blake3::hash(line.as_bytes()).to_hex().as_str() {
+        return Err(bad("its checksum does not match"));
+    }
+    let gone: Gone = serde_json::from_str(line).map_err(|e| bad(&e.to_string()))?;
+    if gone.format != FORMAT {
+        return Err(bad(&format!("it is of format {}, this build knows {FORMAT}", gone.format)));
+    }
+    if gone.tape != tape {
+        return Err(bad(&format!("it is of tape {}", gone.tape)));
+    }
+    Ok(Some(gone))
+}
+
+/// Puts the account on the disk, whole or not at all.
+fn store(dir: &Path, account: &Account, tape: &str, position: u64) -> Result<(), Error> {
+    let path = dir.join(NAME);
+    let fail = |source: std::io::Error| Error::Gone { path: path.clone(), source };
+    let line = serde_json::to_string(&Gone::of(account, tape, position)).map_err(|e| fail(e.into()))?;
+    let temp = dir.join("account.new");
+    let mut file = std::fs::File::create(&temp).map_err(fail)?;
+    let sum = blake3::hash(line.as_bytes()).to_hex();
+    file.write_all(format!("{line}\n{sum}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(fail)?;
+    std::fs::rename(&temp, &path).map_err(fail)?;
+    std::fs::File::open(dir).and_then(|d| d.sync_all()).map_err(fail)
+}

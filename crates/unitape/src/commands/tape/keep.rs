@@ -1,0 +1,118 @@
+//! `unitape tape retain`, and what `tape info` tells of what is kept and for whom.
+
+use crate::commands::run::config::Span;
+use crate::output::{self, Done, Failure, bytes, grouped, say};
+use std::path::PathBuf;
+use unitape_tape::{Keeping, Removal, Retention};
+
+/// Arguments of `tape retain`.
+#[derive(Debug, clap::Args)]
+pub struct Retain {
+    /// Directory of the tape
+    dir: PathBuf,
+    /// Keep about so many bytes of its end
+    #[arg(long)]
+    bytes: Option<u64>,
+    /// Keep what was finished so long ago or less: 90min, 12h, 30d
+    #[arg(long)]
+    age: Option<Span>,
+    /// Keep what was finished on the last so many days of UTC; today is one
+    #[arg(long)]
+    days: Option<u32>,
+    /// Keep what named cursors have not read, but no more than so many bytes of its end
+    #[arg(long)]
+    hold_bytes: Option<u64>,
+    /// Tell what would go, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Applies limits to a tape that nobody writes.
+pub fn retain(args: &Retain) -> output::Result {
+    let limits = Retention {
+        bytes: args.bytes,
+        age: args.age.map(|span| span.0),
+        days: args.days,
+        hold_for_cursors: args.hold_bytes,
+        ..Retention::default()
+    };
+    if !limits.is_limited() {
+        let what = "nothing to retain by: give --bytes, --age or --days; see unitape tape retain --help";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let removed = unitape_tape::retain(&args.dir, &limits, &removal(), args.dry_run)?;
+    if args.json {
+        output::print_json(&serde_json::json!({
+            "segments": removed.segments, "bytes": removed.bytes, "oldest": removed.oldest.0,
+            "dry_run": args.dry_run,
+        }))?;
+    } else {
+        let what = if args.dry_run { "would remove" } else { "removed" };
+        let (segments, size) = (grouped(removed.segments), bytes(removed.bytes));
+        say!("{what} {segments} segments, {size}; the oldest position is {}", removed.oldest);
+    }
+    Ok(Done::Clean)
+}
+
+/// What our tapes need before anything of them goes: their account is carried on.
+pub fn removal() -> Removal {
+    Removal { before: Some(unitape_feed::before_removal()), ..Removal::default() }
+}
+
+/// As fields of `tape info --json`.
+pub fn fields(kept: &Keeping) -> serde_json::Value {
+    let limits = kept.limits.as_ref().map(|l| {
+        serde_json::json!({
+            "bytes": l.bytes, "age_s": l.age.map(|age| age.as_secs_f64()), "days": l.days,
+            "notice_s": l.notice.as_secs_f64(), "hold_bytes": l.hold_for_cursors,
+        })
+    });
+    let cursors = kept.cursors.iter().map(|c| {
+        serde_json::json!({
+            "name": c.name, "position": c.position.map(|p| p.0), "lag_bytes": c.lag_bytes,
+            "lag_events": c.lag_events, "age_s": c.age_s, "error": c.error,
+        })
+    });
+    serde_json::json!({
+        "limits": limits, "announced": kept.announced.0, "sealed": kept.sealed, "open": kept.open,
+        "held": kept.held, "clock_jump_s": kept.clock_jump_ns.map(|ns| ns as f64 / 1e9),
+        "clock_jumps": kept.clock_jumps, "trouble": kept.trouble, "cursors": cursors.collect::<Vec<_>>(),
+    })
+}
+
+/// For people.
+pub fn tell(kept: &Keeping) -> Result<(), Failure> {
+    say!("kept      {} sealed segments, {} open{}", grouped(kept.sealed), kept.open, limits(kept));
+    if kept.announced > kept.oldest {
+        say!("going     everything before position {}, soon", kept.announced);
+    }
+    if let Some(ns) = kept.clock_jump_ns {
+        let s = ns / 1_000_000_000;
+        say!("clock     has jumped by {s} s; nothing goes for its age or day until it is back, or believed");
+    }
+    if let Some(trouble) = &kept.trouble {
+        say!("trouble   nothing could be removed: {trouble}");
+    }
+    for c in &kept.cursors {
+        let at = c.position.map_or_else(|| "new".to_owned(), |p| format!("at position {p}"));
+        let events = c.lag_events.map_or_else(String::new, |n| format!(", {} events", grouped(n)));
+        let error = c.error.as_ref().map_or_else(String::new, |e| format!("; {e}"));
+        say!("cursor    {} {at}, {} behind{events}, {} s old{error}", c.name, bytes(c.lag_bytes), c.age_s);
+    }
+    if kept.held > 0 {
+        say!("held      {} segments are there for cursors only", kept.held);
+    }
+    Ok(())
+}
+
+fn limits(kept: &Keeping) -> String {
+    let Some(limits) = kept.limits.as_ref().filter(|l| l.is_limited()) else { return String::new() };
+    let mut words = Vec::new();
+    words.extend(limits.bytes.map(bytes));
+    words.extend(limits.age.map(|age| Span(age).to_string()));
+    words.extend(limits.days.map(|days| format!("{days} days")));
+    format!("; no more than {}", words.join(", "))
+}
