@@ -22,7 +22,7 @@ use unitape_model::{Header, Position};
 use unitape_sim::Rng;
 use unitape_tape::{Cursor, Reader, Start, standing};
 
-const SEGMENT: u64 = 64 << 10;
+const SEGMENT: u64 = 16 << 10;
 
 /// A place to run in: a file that is whole, and a directory in which one file grows.
 struct Place {
