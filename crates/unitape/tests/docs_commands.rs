@@ -31,6 +31,7 @@ const NOT_RUN: [&str; 12] = [
     "cargo install",
     "cargo run",
     "cargo test",
+    "cargo xtask rounds",
     "cargo xtask demo",
     "cargo xtask test",
     "cargo xtask tidy",
