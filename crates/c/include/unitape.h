@@ -138,8 +138,8 @@ typedef struct unitape_options {
 int32_t unitape_options_init(unitape_options *options, size_t size);
 
 /*
- * Opens the tape in `dir` for publishing: makes it if there is none (the directories above must be there), or goes
- * on at its end, recovering what a publisher that was killed has left. `options` may be null: all defaults.
+ * Opens the tape in `dir` for publishing: makes it if there is none, with the directories above it, or goes on
+ * at its end, recovering what a publisher that was killed has left. `options` may be null: all defaults.
  */
 int32_t unitape_publication_open(const char *dir, const unitape_options *options, unitape_publication **publication);
 

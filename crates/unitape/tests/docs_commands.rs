@@ -3,10 +3,14 @@
 //! In a block fenced as `console` or `sh`, a line that starts with `$ ` is a command (it goes on after a
 //! `\` at the end of a line), the lines under it are its output. Commands of `unitape` are run page by
 //! page, in order, in a fresh folder that holds `vectors`, `mappings` and `examples`; they end with exit
-//! code 0 unless the line ends with `# exit N`. In shown output `...` alone on a line stands for any
-//! lines and `[..]` for any part of a line; output that is not shown is not compared. Commands that set up
-//! the machine (`git clone`, `cargo xtask demo`) are not run, but must be known ones.
+//! code 0 unless the line ends with `# exit N`. `cargo run --release --example NAME -- …` runs the example
+//! as it was built for the tests. In shown output `...` alone on a line stands for any lines and `[..]` for
+//! any part of a line; output that is not shown is not compared. Commands that set up the machine
+//! (`git clone`, `cargo xtask demo`) are not run, but must be known ones.
 #![cfg(unix)]
+
+#[path = "common/example.rs"]
+mod example;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -177,7 +181,10 @@ fn run_page(name: &str, commands: &[Shown], root: &Path, problems: &mut String) 
     let mut ran = 0;
     for shown in commands {
         let program = without_environment(&shown.command);
-        let result = if starts(program, "unitape") {
+        let result = if let Some(command) = example_of(program) {
+            ran += 1;
+            run(&Shown { command, output: shown.output.clone(), ..*shown }, &work, dir.path())
+        } else if starts(program, "unitape") {
             ran += 1;
             run(shown, &work, dir.path())
         } else if starts(program, "printf") {
@@ -201,6 +208,12 @@ fn without_environment(command: &str) -> &str {
         Some((word, rest)) if word.contains('=') => without_environment(rest.trim_start()),
         _ => command,
     }
+}
+
+/// The command of an example that `cargo run` would build first.
+fn example_of(command: &str) -> Option<String> {
+    let (name, arguments) = command.strip_prefix("cargo run --release --example ")?.split_once(" -- ")?;
+    Some(format!("{} {arguments}", example::example(name).display()))
 }
 
 fn starts(command: &str, known: &str) -> bool {

@@ -1,0 +1,37 @@
+//! The first of three services: publishes prices on the tape `DIR/prices`, until `COUNT` are on it.
+//!
+//! ```text
+//! cargo run --release --example prices -- DIR COUNT
+//! ```
+
+#[allow(dead_code)] // each service uses some of it
+mod messages;
+
+use std::error::Error;
+use std::time::Duration;
+
+use messages::{EURUSD, Price};
+use unitape::tape::{Backing, Options, Publication, Sync};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (dir, count) = messages::arguments()?;
+    let options = Options {
+        // In shared memory, where it is fastest; a thread of this process records it to the directory.
+        backing: Backing::Hot { dir: None, window_segments: 4 },
+        segment_bytes: 4 << 20,
+        sync: Sync::Every { bytes: 16 << 20, interval: Duration::from_millis(100) },
+        ..Options::default()
+    };
+    let mut prices = Publication::open(&dir.join("prices"), options)?;
+
+    // Whatever ended the service before, what is on the tape is on the tape: it goes on behind that.
+    let first = prices.writer().ordinal();
+    for number in first..count {
+        let mut draft = prices.claim(EURUSD, Price::BYTES)?;
+        Price::of(number).write(&mut draft);
+        draft.commit()?;
+    }
+    prices.close()?;
+    println!("prices {first} to {count} are on the tape");
+    Ok(())
+}
