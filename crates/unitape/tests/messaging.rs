@@ -8,7 +8,7 @@ mod example;
 mod messages;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -130,6 +130,6 @@ fn the_code_of_the_page_stands_in_the_examples() {
     assert!(checked >= 7, "the page shows {checked} pieces of code");
 }
 
-fn has_code(path: &PathBuf) -> bool {
+fn has_code(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|e| e == "rs" || e == "c" || e == "h")
 }
