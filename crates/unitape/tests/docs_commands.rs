@@ -27,7 +27,7 @@ const HANG: Duration = Duration::from_secs(300);
 const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
 
 /// Beginnings of commands that are shown but not run here.
-const NOT_RUN: [&str; 12] = [
+const NOT_RUN: [&str; 13] = [
     "apt-get install",
     "cargo build",
     "cargo clippy",
@@ -35,8 +35,8 @@ const NOT_RUN: [&str; 12] = [
     "cargo install",
     "cargo run",
     "cargo test",
-    "cargo xtask rounds",
     "cargo xtask demo",
+    "cargo xtask rounds",
     "cargo xtask test",
     "cargo xtask tidy",
     "cd",
