@@ -10,7 +10,7 @@ mod messages;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use example::example;
 use messages::{Order, Price};
@@ -19,14 +19,35 @@ use unitape::tape::{Start, Subscription, verify};
 /// What the strategy buys at, as it stands in its source.
 const LIMIT: i64 = 1_085_490_000;
 
-fn start(name: &str, dir: &Path, count: u64) -> Child {
-    let mut command = Command::new(example(name));
-    command.arg(dir).arg(count.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap_or_else(|e| panic!("{name}: {e}"))
+/// A service that hangs is ended and reported; nothing is said of how long one that works may take.
+const HANG: Duration = Duration::from_secs(180);
+
+/// A process that ends with its test.
+struct Service(Option<Child>);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
-fn says(child: Child) -> String {
-    let output = child.wait_with_output().expect("it ends");
+fn start(name: &str, dir: &Path, count: u64) -> Service {
+    let mut command = Command::new(example(name));
+    command.arg(dir).arg(count.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Service(Some(command.spawn().unwrap_or_else(|e| panic!("{name}: {e}"))))
+}
+
+/// What it has said, when it has ended by itself.
+fn says(mut service: Service) -> String {
+    let since = Instant::now();
+    while service.0.as_mut().expect("running").try_wait().expect("it is ours").is_none() {
+        assert!(since.elapsed() < HANG, "it has not ended after {} s", HANG.as_secs());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let output = service.0.take().expect("running").wait_with_output().expect("it has ended");
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
 }
@@ -94,8 +115,8 @@ fn services_that_are_killed_go_on() {
         for _ in 0..6 {
             std::thread::sleep(Duration::from_millis(roll(60)));
             let which = roll(3) as usize;
-            services[which].kill().unwrap();
-            services[which].wait().unwrap();
+            // The one before is killed first: two would be two writers.
+            services[which] = Service(None);
             services[which] = start(wants[which].0, dir.path(), wants[which].1);
         }
         for service in services {
