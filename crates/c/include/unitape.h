@@ -74,7 +74,14 @@ enum {
     UNITAPE_E_NO_RECORDER = -26,       /* nobody runs who could make it durable */
     UNITAPE_E_BEYOND_END = -27,        /* the tape does not reach that position yet */
     UNITAPE_E_NOT_REMOVED = -28,       /* retention could not remove what its limits say; nothing was removed */
-    UNITAPE_E_CLOCK = -29              /* the clock is behind what the tape knows */
+    UNITAPE_E_CLOCK = -29,             /* the clock is behind what the tape knows */
+    /* Of gates and ring tapes, which this header does not open; kept for them. */
+    UNITAPE_E_OVERRUN = -30,           /* a reader of a ring tape was overrun */
+    UNITAPE_E_GATED = -31,             /* a reader that the writer waits for has not come far enough in time */
+    UNITAPE_E_DROPPED = -32,           /* dropped, because a gate says so */
+    UNITAPE_E_NO_GATE = -33,           /* no gate of that name */
+    UNITAPE_E_RING_CAPACITY = -34,     /* a ring tape of another capacity */
+    UNITAPE_E_REMOVED = -35            /* a file was removed while it was being read; open it again */
 };
 
 /*

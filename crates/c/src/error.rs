@@ -61,6 +61,12 @@ impl Error {
                 Tape::BeyondEnd { .. } => code::BEYOND_END,
                 Tape::NotRemoved { .. } => code::NOT_REMOVED,
                 Tape::Clock { .. } => code::CLOCK,
+                Tape::Overrun { .. } => code::OVERRUN,
+                Tape::Gated { .. } => code::GATED,
+                Tape::Dropped { .. } => code::DROPPED,
+                Tape::NoGate { .. } => code::NO_GATE,
+                Tape::RingCapacity { .. } => code::RING_CAPACITY,
+                Tape::Removed { .. } => code::REMOVED,
                 _ => code::OTHER,
             },
         }
@@ -148,6 +154,18 @@ pub mod code {
         NOT_REMOVED = -28,
         /// The clock is behind what the tape knows.
         CLOCK = -29,
+        /// A reader of a ring tape was overrun.
+        OVERRUN = -30,
+        /// A reader that the writer waits for has not come far enough.
+        GATED = -31,
+        /// Dropped, because a gate says so.
+        DROPPED = -32,
+        /// No gate of that name.
+        NO_GATE = -33,
+        /// A ring tape of another capacity.
+        RING_CAPACITY = -34,
+        /// A file was removed while it was being read.
+        REMOVED = -35,
     }
 
     /// The name of a code, or `?`.
