@@ -11,7 +11,7 @@
 //! The header is the contract and tells what each function does; it is written by hand, and `tests/header.rs`
 //! compiles it against what stands here. From Rust, use `unitape-tape` itself.
 //!
-//! Invariant: no panic leaves a function of this crate ([`call::run`]), and what a panic may have left half done is
+//! Invariant: no panic leaves a function of this crate (`call::run`), and what a panic may have left half done is
 //! not used again. Invariant: at most one `&mut` to what is behind a handle, because a handle that is in use is
 //! refused ([`call::Handle`]).
 //!
