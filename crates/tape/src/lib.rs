@@ -36,6 +36,7 @@
 //! What it does not do: know what is in a frame (`unitape-model`), order what several feeds bring
 //! (`unitape-feed`), or carry the tape to another host (`unitape-link`). There is one writer per tape.
 
+mod ahead;
 mod claim;
 mod clock;
 mod copy;

@@ -5,11 +5,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
 use unitape_model::{Header, LINE, frame::KIND_PAD};
 
+use crate::ahead;
 use crate::error::{At, Error, Result};
 use crate::layout::{HEADER_PAGE, Meta, SegmentHeader};
 pub(crate) use crate::lockfree::lines::Seen;
@@ -19,7 +21,7 @@ use crate::sys;
 /// One segment file in memory.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    map: MmapRaw,
+    map: Arc<MmapRaw>,
     pub file: File,
     pub path: PathBuf,
     pub index: u64,
@@ -57,7 +59,7 @@ impl Segment {
             }
             let base = header.index * meta.segment_bytes;
             Ok(Self {
-                map,
+                map: Arc::new(map),
                 file,
                 path: path.into(),
                 index: header.index,
@@ -97,6 +99,7 @@ impl Segment {
         let base = base.ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
         let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
         let in_memory = is_in_memory(&file);
+        let map = Arc::new(map);
         let segment =
             Self { map, file, path: path.into(), index, base, size: meta.segment_bytes, writable, in_memory };
         // SAFETY: the mapping has at least HEADER_PAGE bytes (length checked above). The page is written
@@ -273,6 +276,17 @@ impl Segment {
         let to = (HEADER_PAGE + at.saturating_add(length)).min(HEADER_PAGE + self.size);
         if self.writable && to > from {
             populate(&self.map, from, to - from);
+        }
+    }
+
+    /// Enters the pages from data offset `at` on into this process's page table, soon and as a hint: for a reader
+    /// that is about to read them.
+    pub fn enter_pages(&self, at: u64) {
+        use std::os::unix::fs::MetadataExt;
+        // Entering a hole would fill it.
+        let whole = || self.file.metadata().is_ok_and(|m| m.blocks() * 512 >= m.len());
+        if self.in_memory && !self.writable && whole() {
+            ahead::enter(&self.map, HEADER_PAGE + at);
         }
     }
 

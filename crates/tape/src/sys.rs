@@ -201,9 +201,9 @@ pub(crate) fn map_part(file: &File, length: usize, writable: bool) -> Result<Mma
 #[cfg(target_os = "linux")]
 pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
     assert!(from.is_multiple_of(4096) && from + length <= map.len() as u64);
-    assert!(matches!(advice, Advice::LinuxPopulateWrite | Advice::LinuxHugepage));
+    assert!(matches!(advice, Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite | Advice::LinuxHugepage));
     if pass(Call::Advise).is_ok() {
-        // SAFETY: the range lies in the mapping, and either advice makes pages present and changes no byte
+        // SAFETY: the range lies in the mapping, and each advice makes pages present and changes no byte
         // (both asserted).
         unsafe {
             let start = map.as_mut_ptr().add(from as usize).cast();

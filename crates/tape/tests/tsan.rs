@@ -6,6 +6,9 @@
 //! mapping; `whole_tape` runs all of it with its helper threads; `ring_on_one_memory` runs the ring tape's core.
 
 #[allow(dead_code, unused_imports)]
+#[path = "../src/ahead.rs"]
+mod ahead;
+#[allow(dead_code, unused_imports)]
 #[path = "../src/error.rs"]
 mod error;
 #[cfg(feature = "faults")]
