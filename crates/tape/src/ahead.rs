@@ -22,19 +22,22 @@ const STEP_BYTES: u64 = 1 << 20;
 
 /// Enters the pages of `map` from byte `from` on, soon.
 pub(crate) fn enter(map: &Arc<MmapRaw>, from: u64) {
-    static THREAD: OnceLock<Option<SyncSender<(Weak<MmapRaw>, u64)>>> = OnceLock::new();
+    static THREAD: OnceLock<Option<SyncSender<Wanted>>> = OnceLock::new();
     if let Some(thread) = THREAD.get_or_init(start) {
         _ = thread.try_send((Arc::downgrade(map), from));
     }
 }
 
-fn start() -> Option<SyncSender<(Weak<MmapRaw>, u64)>> {
+/// A segment's mapping, and from which byte on.
+type Wanted = (Weak<MmapRaw>, u64);
+
+fn start() -> Option<SyncSender<Wanted>> {
     let (sender, receiver) = sync_channel(WAITING_MAX);
     let thread = std::thread::Builder::new().name("tape-ahead".into());
     thread.spawn(move || run(&receiver)).ok().map(|_| sender)
 }
 
-fn run(segments: &Receiver<(Weak<MmapRaw>, u64)>) {
+fn run(segments: &Receiver<Wanted>) {
     leave_the_readers_core();
     while let Ok((map, from)) = segments.recv() {
         let mut at = from & !4095;
