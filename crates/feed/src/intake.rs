@@ -276,9 +276,11 @@ impl Intake {
                     if let Some(live) = &self.live {
                         let stats = &live.stats.feeds[index];
                         stats.blocks.store(blocks, Ordering::Relaxed);
-                        stats
-                            .received_bytes
-                            .fetch_max(stats.read_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+                        // All that is in the journal has been read: nothing is behind. What a receiver has written
+                        // and not yet counted it will count again; were that not taken back here, a receiver at
+                        // its bound would wait for ever for bytes that nobody has.
+                        let read = stats.read_bytes.load(Ordering::Relaxed);
+                        stats.received_bytes.store(read, Ordering::Relaxed);
                     }
                 }
                 Ok(None) => {
