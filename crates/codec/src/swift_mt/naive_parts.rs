@@ -32,7 +32,7 @@ pub fn split(tag: &str, value: &[u8]) -> Option<Result<Found, ()>> {
 fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
     let (number, letter) = tag.split_at_checked(2)?;
     let number: u8 = number.parse().ok()?;
-    if letter.len() > 1 {
+    if letter.len() > 1 || !letter.bytes().all(|l| l.is_ascii_uppercase()) {
         return None;
     }
     let one = |form: &str| Some(vec![form.to_owned()]);

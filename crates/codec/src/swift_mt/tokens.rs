@@ -39,7 +39,7 @@ impl Tag {
             _ => return None,
         };
         let (tens, ones) = ((tens as u8).wrapping_sub(b'0'), (ones as u8).wrapping_sub(b'0'));
-        if tens > 9 || ones > 9 {
+        if tens > 9 || ones > 9 || !matches!(letter as u8, 0 | b'A'..=b'Z') {
             return None;
         }
         Some((tens * 10 + ones, letter as u8))
