@@ -36,66 +36,39 @@
 //! What it does not do: know what is in a frame (`unitape-model`), order what several feeds bring
 //! (`unitape-feed`), or carry the tape to another host (`unitape-link`). There is one writer per tape.
 
-mod ahead;
-mod claim;
-mod clock;
-mod copy;
-mod definitions;
-mod durable;
+mod disk;
 mod error;
-#[cfg(feature = "faults")]
-pub mod faults;
-mod flush;
-mod follow;
 mod gate;
-mod keeper;
-mod keeping;
-mod lag;
-mod layout;
-mod live;
+mod keep;
 mod lockfree;
-mod map;
 pub mod measure;
-mod page;
-mod place;
-mod publish;
-mod reader;
-mod recover;
-mod retention;
-mod retire;
+mod read;
+mod record;
 mod ring;
-mod ruler;
-mod run;
-mod seal;
-mod subscribe;
-mod sys;
 mod verify;
-mod writer;
+mod write;
 
-pub use claim::Claim;
-pub use clock::{Clock, Now};
-pub use definitions::Definitions;
-pub use durable::{Durability, DurabilityFailure};
+#[cfg(feature = "faults")]
+pub use disk::faults;
+pub use disk::{
+    CHECKSUM_SPAN, Cursor, Definitions, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId,
+};
 pub use error::{Error, Result};
-pub use follow::record;
 pub use gate::{Dropped, Gate, GateHandle, GatePolicy, GateStanding};
-pub use keeping::{CursorStanding, Keeping, keeping};
-pub use lag::{Lag, Skipped};
-pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId};
-pub use place::Helpers;
-pub use publish::{Batch, Draft, Publication};
-pub use reader::{Frame, Reader, Run, Start};
-pub use recover::Recovery;
-pub use retention::{BeforeRemoval, Removal, Retention};
-pub use retire::{Removed, retain, retention_warning};
+pub use keep::{
+    BeforeRemoval, Clock, CursorStanding, Keeping, Now, Removal, Removed, Retention, keeping, retain,
+    retention_warning,
+};
+pub use read::{Frame, Lag, Reader, Run, Skipped, Start, Subscription};
+pub use record::{Durability, DurabilityFailure, record};
 pub use ring::{
     Losses, RING_CAPACITY_MIN, RingDraft, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
 };
-pub use run::Cursor;
-pub use subscribe::Subscription;
 pub use unitape_ring::{Wait, Waiter};
 pub use verify::{Info, Problem, Report, Standing, info, standing, verify};
-pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
+pub use write::{
+    Backing, Batch, Claim, Draft, Helpers, Options, Publication, RecorderPlace, Recovery, Sync, Writer,
+};
 
 /// The lock-free core, for the loom tests.
 #[cfg(loom)]

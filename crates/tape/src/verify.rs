@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use unitape_model::{Header, Position};
 
 use crate::DEFINITION_KINDS;
-use crate::definitions::Definitions;
-use crate::durable::load_durable;
+use crate::disk::definitions::Definitions;
+use crate::disk::layout::{HEADER_PAGE, TapeId, read_start, segment_path};
+use crate::disk::live::Live;
+use crate::disk::map::{Seen, Segment};
+use crate::disk::run::{State, writer_of};
 use crate::error::{At, Error, Result};
-use crate::layout::{HEADER_PAGE, TapeId, read_start, segment_path};
-use crate::live::Live;
-use crate::map::{Seen, Segment};
-use crate::reader::{Reader, Start};
-use crate::recover::span_sum;
-use crate::run::{State, writer_of};
+use crate::read::reader::{Reader, Start};
+use crate::record::durable::load_durable;
+use crate::write::recover::span_sum;
 
 /// What is known about a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,36 +6,36 @@
 //! mapping; `whole_tape` runs all of it with its helper threads; `ring_on_one_memory` runs the ring tape's core.
 
 #[allow(dead_code, unused_imports)]
-#[path = "../src/ahead.rs"]
-mod ahead;
-#[allow(dead_code, unused_imports)]
 #[path = "../src/error.rs"]
 mod error;
-#[cfg(feature = "faults")]
-#[allow(dead_code, unused_imports)]
-#[path = "../src/faults.rs"]
-mod faults;
-#[allow(dead_code, unused_imports)]
-#[path = "../src/layout.rs"]
-mod layout;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/lockfree/mod.rs"]
 mod lockfree;
+
 #[allow(dead_code, unused_imports)]
-#[path = "../src/map.rs"]
-mod map;
+#[path = "../src/disk"]
+mod disk {
+    #[cfg(feature = "faults")]
+    pub mod faults;
+    pub mod layout;
+    pub mod map;
+    pub mod sys;
+}
+
 #[allow(dead_code, unused_imports)]
-#[path = "../src/sys.rs"]
-mod sys;
+#[path = "../src/read"]
+mod read {
+    pub mod ahead;
+}
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{JoinHandle, spawn};
 
-use layout::{Meta, SegmentHeader, TapeId};
+use disk::layout::{Meta, SegmentHeader, TapeId};
+use disk::map::{Seen, Segment};
 use lockfree::Memory;
 use lockfree::ring::{Got, Mark, RingReader, RingWriter, Shape};
-use map::{Seen, Segment};
 use unitape_model::{Header, LINE, Position, flags, frames};
 use unitape_tape::{Options, Reader, Start, Writer, verify};
 

@@ -8,11 +8,11 @@ use memmap2::MmapRaw;
 use unitape_model::Position;
 
 use super::Dropped;
+use crate::disk::layout::{FORMAT_VERSION, Paths, TapeId, read_start};
+use crate::disk::run::write_whole;
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::layout::{FORMAT_VERSION, Paths, TapeId, read_start};
 use crate::lockfree::{Memory, gate};
-use crate::run::write_whole;
-use crate::sys;
 
 const MAGIC: &[u8; 8] = b"UNITGATE";
 const BYTES: u64 = 4096;

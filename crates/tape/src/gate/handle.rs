@@ -9,8 +9,8 @@ use unitape_model::Position;
 
 use super::Dropped;
 use super::file::{GateFile, check_name, folder};
+use crate::disk::layout::{Meta, Paths};
 use crate::error::{At, Error, Result};
-use crate::layout::{Meta, Paths};
 use crate::lockfree::{Memory, flaw, gate};
 
 /// A reader's hold on its gate. Dropping it, or dying, lets the writer go on.

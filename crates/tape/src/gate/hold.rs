@@ -9,11 +9,11 @@ use unitape_ring::Wait;
 use super::file::{GateFile, check_name, folder};
 use super::{Gate, GatePolicy, GateStanding};
 use crate::Writer;
+use crate::disk::layout::{Paths, TapeId, remove};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::layout::{Paths, TapeId, remove};
 use crate::lockfree::{Memory, flaw, gate};
-use crate::subscribe::Patience;
-use crate::sys;
+use crate::read::subscribe::Patience;
 
 /// The gates of a writer, and the one number that its way is held against.
 #[derive(Debug)]

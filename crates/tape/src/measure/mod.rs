@@ -33,7 +33,7 @@ pub type Spawn<'a> = &'a dyn Fn(&[String]) -> Command;
 /// Pins the calling thread to processor `cpu`; false where that cannot be done, or is switched off.
 pub fn pin(cpu: usize) -> bool {
     // Relaxed: set once, before anything is measured.
-    PINNING.load(Ordering::Relaxed) && crate::place::pin_to(&[cpu])
+    PINNING.load(Ordering::Relaxed) && crate::write::place::pin_to(&[cpu])
 }
 
 /// Switches [`pin`] off or on in this process: to see what pinning gives.

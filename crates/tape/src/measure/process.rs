@@ -9,7 +9,7 @@ use memmap2::MmapRaw;
 
 use super::Spawn;
 use crate::error::{At, Error, Result};
-use crate::place::Helpers;
+use crate::write::place::Helpers;
 use crate::{Backing, Options};
 
 /// The second process; ends with us.

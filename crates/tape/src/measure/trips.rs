@@ -23,7 +23,7 @@ pub fn raw_round_trips(dir: &Path, count: u64, spawn: Spawn<'_>) -> Result<Vec<u
     let mut child = Second::start(spawn, &["raw".into(), text(&path)?, count.to_string()])?;
     pin(0);
     child.until(|| words.at(2).load(Ordering::Acquire) == 1)?; // pairs with the Release in `answer_raw`
-    crate::layout::remove(&path)?;
+    crate::disk::layout::remove(&path)?;
     let mut times = Vec::with_capacity(count as usize);
     for i in 1..=count {
         let since = Instant::now();

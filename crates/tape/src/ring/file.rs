@@ -9,11 +9,11 @@ use std::time::Duration;
 use memmap2::MmapRaw;
 
 use super::writer::RingOptions;
+use crate::disk::layout::{FORMAT_VERSION, HEADER_PAGE, TapeId, read_start, remove};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::layout::{FORMAT_VERSION, HEADER_PAGE, TapeId, read_start, remove};
 use crate::lockfree::Memory;
 use crate::lockfree::ring::{Mark, RingWriter, Shape, place};
-use crate::sys;
 
 /// Smallest ring; the greatest is 64 GiB.
 pub const RING_CAPACITY_MIN: u64 = 16 << 10;

@@ -8,11 +8,11 @@ use unitape_model::Position;
 use unitape_ring::Wait;
 
 use super::file::{RingFile, offset};
+use crate::disk::layout::TapeId;
 use crate::error::{Error, Result};
-use crate::layout::TapeId;
 use crate::lockfree::ring::{Got, Mark, RingReader};
-use crate::reader::{Frame, Run, Start};
-use crate::subscribe::Patience;
+use crate::read::reader::{Frame, Run, Start};
+use crate::read::subscribe::Patience;
 
 /// What a reader lost to the writer since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl RingTapeReader {
             }
             Got::Damage(header) => {
                 let position = self.core.at().position;
-                let at = crate::layout::HEADER_PAGE + position % self.core.shape().capacity;
+                let at = crate::disk::layout::HEADER_PAGE + position % self.core.shape().capacity;
                 Err(Error::damage(&file.path, at, format!("no frame can start with {header:?}")))
             }
             Got::Overrun => {

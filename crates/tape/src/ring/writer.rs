@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
 
 use super::file::{RingFile, check_capacity, offset};
+use crate::disk::layout::{HEADER_PAGE, TapeId};
+use crate::disk::map::check_frames;
+use crate::disk::run::boot_id;
 use crate::error::{Error, Result};
-use crate::layout::{HEADER_PAGE, TapeId};
 use crate::lockfree::ring::{Mark, RingWriter};
-use crate::map::check_frames;
-use crate::run::boot_id;
 
 /// How a ring tape is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@
 //! least `age - J` old goes.) Across a restart of the machine there is no ruler: the newest time the tape knows
 //! stands in for it, and a later clock is believed after an hour at most.
 
-use crate::clock::Now;
-use crate::run::field;
+use crate::disk::run::field;
+use crate::keep::clock::Now;
 
 /// What wall and boot clock may differ by between two looks.
 pub(crate) const TOLERANCE_NS: i64 = 10_000_000_000;

@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::{LINE, Position};
 
-use crate::definitions::DefinitionLog;
-use crate::durable::load_durable;
-use crate::error::{At, Error, Result, committed};
-use crate::follow::{Follower, padded};
-use crate::layout::{
+use crate::disk::definitions::DefinitionLog;
+use crate::disk::layout::{
     HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, read_start, remove,
     remove_hot, remove_unfinished, segment_path,
 };
-use crate::live::Live;
-use crate::map::{Seen, Segment};
-use crate::run::{Lock, State, boot_id, field, write_whole};
-use crate::seal::unseal;
-use crate::sys;
-use crate::writer::{Backing, Options, Sync};
+use crate::disk::live::Live;
+use crate::disk::map::{Seen, Segment};
+use crate::disk::run::{Lock, State, boot_id, field, write_whole};
+use crate::disk::sys;
+use crate::error::{At, Error, Result, committed};
+use crate::keep::seal::unseal;
+use crate::record::durable::load_durable;
+use crate::record::follow::{Follower, padded};
+use crate::write::writer::{Backing, Options, Sync};
 
 /// What opening found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::MmapRaw;
 use unitape_model::Position;
 
-use crate::durable::{DurabilityFailure, Flushed};
+use crate::disk::layout::{FORMAT_VERSION, Meta, Paths, TapeId, read_small, read_start, remove};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::layout::{FORMAT_VERSION, Meta, Paths, TapeId, read_small, read_start, remove};
-use crate::sys;
+use crate::record::durable::{DurabilityFailure, Flushed};
 
 /// A lock on a file, held by this open file (not by the process), gone with it.
 #[derive(Debug)]

@@ -12,19 +12,20 @@ use std::time::{Duration, SystemTime};
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
-use crate::copy::Copy;
-use crate::definitions::DefinitionLog;
-use crate::durable::Flushed;
+use crate::disk::definitions::DefinitionLog;
+use crate::disk::layout::{Meta, Paths, SegmentHeader, list_segments, remove, segment_path};
+use crate::disk::live::Live;
+use crate::disk::map::{Seen, Segment};
+use crate::disk::run::{Lock, State};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::flush::{self, Flush};
-use crate::layout::{Meta, Paths, SegmentHeader, list_segments, remove, segment_path};
-use crate::live::Live;
-use crate::map::{Seen, Segment};
-use crate::retention::Removal;
-use crate::retire::Caretaker;
-use crate::run::{Lock, State};
-use crate::seal::{seal, unseal};
-use crate::{DEFINITION_KINDS, Sync, sys};
+use crate::keep::retention::Removal;
+use crate::keep::retire::Caretaker;
+use crate::keep::seal::{seal, unseal};
+use crate::record::copy::Copy;
+use crate::record::durable::Flushed;
+use crate::record::flush::{self, Flush};
+use crate::{DEFINITION_KINDS, Sync};
 
 /// Runs the recorder of a hot tape as a process of its own, until `stop` is set and all is recorded.
 ///
@@ -183,7 +184,7 @@ impl Follower {
                 }
                 Seen::Nothing => break,
                 Seen::Damage(header) => {
-                    let offset = crate::layout::HEADER_PAGE + to;
+                    let offset = crate::disk::layout::HEADER_PAGE + to;
                     return Err(Error::damage(
                         &source.path,
                         offset,

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::MmapRaw;
 use unitape_model::{Header, LINE, frame::KIND_PAD};
 
-use crate::ahead;
+use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::layout::{HEADER_PAGE, Meta, SegmentHeader};
 pub(crate) use crate::lockfree::lines::Seen;
 use crate::lockfree::{Memory, flaw, lines};
-use crate::sys;
+use crate::read::ahead;
 
 /// One segment file in memory.
 #[derive(Debug)]

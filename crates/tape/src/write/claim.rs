@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
+use crate::disk::map::{Segment, check_frames};
 use crate::error::{Error, Result};
-use crate::map::{Segment, check_frames};
-use crate::writer::Core;
+use crate::write::writer::Core;
 
 /// A part of a claim within one segment.
 #[derive(Debug)]

@@ -5,14 +5,14 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
+use crate::disk::layout::{list_segments, segment_path};
+use crate::disk::live::Live;
+use crate::disk::run::{Cursor, State};
 use crate::error::Result;
-use crate::layout::{list_segments, segment_path};
-use crate::live::Live;
-use crate::reader::{Reader, Start};
-use crate::retention::Retention;
-use crate::retire::{held, kept_state};
-use crate::run::{Cursor, State};
-use crate::seal::is_sealed;
+use crate::keep::retention::Retention;
+use crate::keep::retire::{held, kept_state};
+use crate::keep::seal::is_sealed;
+use crate::read::reader::{Reader, Start};
 
 /// What is kept of a tape, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use unitape_model::LINE;
 
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::sys;
 
 /// Version of everything in this file.
 pub const FORMAT_VERSION: u64 = 1;

@@ -12,15 +12,15 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
-use crate::clock::Now;
-use crate::durable::load_durable;
+use crate::disk::layout::{Meta, Paths, list_segments, read_small, remove, segment_path};
+use crate::disk::live::Live;
+use crate::disk::run::{Cursor, Lock, State, boot_id, field, tidy, write_whole, writer_of};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::layout::{Meta, Paths, list_segments, read_small, remove, segment_path};
-use crate::live::Live;
-use crate::retention::{Finished, Reach, Removal, Retention, first_kept};
-use crate::ruler::{Ruler, TOLERANCE_NS};
-use crate::run::{Cursor, Lock, State, boot_id, field, tidy, write_whole, writer_of};
-use crate::sys;
+use crate::keep::clock::Now;
+use crate::keep::retention::{Finished, Reach, Removal, Retention, first_kept};
+use crate::keep::ruler::{Ruler, TOLERANCE_NS};
+use crate::record::durable::load_durable;
 
 /// The side of retention that the recorder has.
 #[derive(Debug, Default)]

@@ -16,10 +16,10 @@
 
 use std::fs::File;
 
+use crate::disk::layout::HEADER_PAGE;
+use crate::disk::map::Segment;
+use crate::disk::sys;
 use crate::error::{At, Result};
-use crate::layout::HEADER_PAGE;
-use crate::map::Segment;
-use crate::sys;
 
 /// Bytes from which going around the page cache is worth its three calls.
 const DIRECT_MIN: u64 = 256 << 10;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::disk::layout::{Meta, Paths, list_segments, segment_path};
+use crate::disk::map::Segment;
 use crate::error::{Error, Result};
-use crate::layout::{Meta, Paths, list_segments, segment_path};
-use crate::map::Segment;
 
 /// The read-only view of a tape's segments.
 #[derive(Debug)]

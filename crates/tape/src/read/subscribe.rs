@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use unitape_model::Position;
 use unitape_ring::{Wait, Waiter};
 
+use crate::disk::layout::Meta;
+use crate::disk::run::Cursor;
 use crate::error::{Error, Result};
-use crate::layout::Meta;
-use crate::reader::{Frame, Reader, Start};
-use crate::run::Cursor;
+use crate::read::reader::{Frame, Reader, Start};
 
 /// The reading end of a tape.
 ///

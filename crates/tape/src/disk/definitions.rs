@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::{Header, LINE, Position};
 
+use crate::disk::layout::{FORMAT_VERSION, Meta, Paths};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::layout::{FORMAT_VERSION, Meta, Paths};
-use crate::sys;
 
 const MAGIC: &[u8; 8] = b"UNITDEFS";
 const HEAD: usize = 64;

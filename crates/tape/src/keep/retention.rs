@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use unitape_model::Position;
 
-use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::keep::clock::Clock;
 
 /// How much of a tape is kept. None of a limit is none; without any everything is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

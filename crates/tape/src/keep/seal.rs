@@ -8,9 +8,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::disk::layout::{Paths, segment_path};
+use crate::disk::sys;
 use crate::error::{At, Result};
-use crate::layout::{Paths, segment_path};
-use crate::sys;
 
 const WRITE: u32 = 0o222;
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use memmap2::MmapOptions;
 
-use crate::layout::Paths;
-use crate::retention::Retention;
-use crate::run::State;
+use crate::disk::layout::Paths;
+use crate::disk::run::State;
+use crate::keep::retention::Retention;
 
 const BYTES: usize = 1;
 const END: usize = 4;

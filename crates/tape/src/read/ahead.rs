@@ -45,7 +45,7 @@ fn run(segments: &Receiver<Wanted>) {
         while let Some(map) = map.upgrade().filter(|map| at < map.len() as u64) {
             let length = STEP_BYTES.min(map.len() as u64 - at);
             #[cfg(target_os = "linux")]
-            crate::sys::advise(&map, at, length, rustix::mm::Advice::LinuxPopulateRead);
+            crate::disk::sys::advise(&map, at, length, rustix::mm::Advice::LinuxPopulateRead);
             at += length;
         }
     }

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use unitape_model::Position;
 use unitape_ring::{Wait, Waiter};
 
+use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, Paths, read_small, segment_path};
+use crate::disk::live::Live;
+use crate::disk::run::{State, holder};
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::follow::end_of;
-use crate::layout::{FORMAT_VERSION, PLACE_MAX, Paths, read_small, segment_path};
-use crate::live::Live;
-use crate::run::{State, holder};
-use crate::sys;
-use crate::writer::Writer;
+use crate::record::follow::end_of;
+use crate::write::writer::Writer;
 
 /// Why the durable position stands still.
 #[derive(Clone, Debug, PartialEq, Eq)]

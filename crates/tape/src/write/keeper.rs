@@ -8,13 +8,13 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::disk::layout::{Meta, SegmentHeader, remove};
+use crate::disk::map::Segment;
+use crate::disk::run::State;
 use crate::error::{Error, Result};
-use crate::follow::{Follower, IDLE, MENDING};
-use crate::layout::{Meta, SegmentHeader, remove};
-use crate::map::Segment;
-use crate::place::Helpers;
-use crate::run::State;
-use crate::writer::Core;
+use crate::record::follow::{Follower, IDLE, MENDING};
+use crate::write::place::Helpers;
+use crate::write::writer::Core;
 
 /// Segments that wait for the writer, made ahead.
 const AHEAD: usize = 1;

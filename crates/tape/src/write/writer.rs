@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use unitape_model::{Header, Position};
 
-use crate::claim::{Claim, Piece};
-use crate::error::{At, Error, Result, committed};
-use crate::follow::Follower;
-use crate::gate::{Gate, Gates};
-use crate::keeper::{Keeper, RecorderThread, Task, half_window};
-use crate::layout::{
+use crate::disk::layout::{
     Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
 };
-use crate::live::Live;
-use crate::map::{Segment, check_frames};
-use crate::place::Helpers;
-use crate::recover::{self, Recovery};
-use crate::retention::{Removal, Retention};
-use crate::run::{Lock, State, tidy};
-use crate::sys;
+use crate::disk::live::Live;
+use crate::disk::map::{Segment, check_frames};
+use crate::disk::run::{Lock, State, tidy};
+use crate::disk::sys;
+use crate::error::{At, Error, Result, committed};
+use crate::gate::{Gate, Gates};
+use crate::keep::retention::{Removal, Retention};
+use crate::record::follow::Follower;
+use crate::write::claim::{Claim, Piece};
+use crate::write::keeper::{Keeper, RecorderThread, Task, half_window};
+use crate::write::place::Helpers;
+use crate::write::recover::{self, Recovery};
 
 /// Where the segments that are being written live.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,10 +18,10 @@ use std::path::Path;
 use unitape_model::message::{MESSAGE_BYTES_MAX, MESSAGE_HEAD};
 use unitape_model::{Header, LINE, Message, Position};
 
+use crate::disk::layout::Meta;
+use crate::disk::map::Segment;
 use crate::error::{Error, Result};
-use crate::layout::Meta;
-use crate::map::Segment;
-use crate::recover::Recovery;
+use crate::write::recover::Recovery;
 use crate::{Options, TapeId, Writer};
 
 /// The publishing end of a tape: messages of bytes, each under a topic.

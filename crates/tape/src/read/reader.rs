@@ -6,13 +6,13 @@ use std::time::Duration;
 use unitape_model::{Header, LINE, Message, Position};
 use unitape_ring::Wait;
 
-use crate::durable::{Durability, load_durable};
+use crate::disk::live::Live;
+use crate::disk::map::{Seen, Segment};
+use crate::disk::run::State;
 use crate::error::{Error, Result};
-use crate::lag::Skipped;
-use crate::live::Live;
-use crate::map::{Seen, Segment};
-use crate::run::State;
-use crate::subscribe::Patience;
+use crate::read::lag::Skipped;
+use crate::read::subscribe::Patience;
+use crate::record::durable::{Durability, load_durable};
 
 /// Where a reader begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -360,7 +360,7 @@ impl Reader {
                 Seen::Damage(header) => {
                     return Err(Error::damage(
                         &segment.path,
-                        crate::layout::HEADER_PAGE + self.at,
+                        crate::disk::layout::HEADER_PAGE + self.at,
                         format!("no frame can start with {header:?}"),
                     ));
                 }

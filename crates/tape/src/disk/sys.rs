@@ -20,7 +20,7 @@ use rustix::fs::FallocateFlags;
 use rustix::mm::Advice;
 
 #[cfg(feature = "faults")]
-use crate::faults::Call;
+use crate::disk::faults::Call;
 
 /// Kinds of calls; without the feature they name nothing that could fail.
 #[cfg(not(feature = "faults"))]
@@ -115,7 +115,7 @@ pub(crate) fn set_len(file: &File, length: u64) -> Result<()> {
 /// Writes all of `bytes` at `offset`.
 pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
     #[cfg(feature = "faults")]
-    if let Some(fault) = crate::faults::due(Call::Write) {
+    if let Some(fault) = crate::disk::faults::due(Call::Write) {
         if fault.short {
             file.write_all_at(&bytes[..bytes.len() / 2], offset)?;
         }
@@ -215,7 +215,7 @@ pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
 /// Lets a call through, or fails it when a test wants that.
 #[cfg(feature = "faults")]
 fn pass(call: Call) -> Result<()> {
-    match crate::faults::due(call) {
+    match crate::disk::faults::due(call) {
         Some(fault) => Err(std::io::Error::from_raw_os_error(fault.errno)),
         None => Ok(()),
     }

@@ -19,15 +19,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::Sync;
-use crate::durable::{DurabilityFailure, Durable, Flushed, load_durable, store_durable};
+use crate::disk::layout::{Paths, list_segments, sync_dir};
+use crate::disk::live::Live;
+use crate::disk::run::State;
+use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::follow::{Follower, IDLE};
-use crate::layout::{Paths, list_segments, sync_dir};
-use crate::live::Live;
-use crate::run::State;
-use crate::seal::seal;
-use crate::sys;
-use crate::writer::Writer;
+use crate::keep::seal::seal;
+use crate::record::durable::{DurabilityFailure, Durable, Flushed, load_durable, store_durable};
+use crate::record::follow::{Follower, IDLE};
+use crate::write::writer::Writer;
 
 /// Files that may be open and not flushed; more, and they are flushed sooner than they would be.
 const OPEN_MAX: usize = 128;

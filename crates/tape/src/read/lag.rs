@@ -2,9 +2,9 @@
 //!
 //! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
 
+use crate::disk::run::State;
 use crate::error::Result;
-use crate::reader::{Reader, Start};
-use crate::run::State;
+use crate::read::reader::{Reader, Start};
 
 /// How far a reader is behind the tape's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,9 @@
+//! Behind the writer: the recorder, its copy of hot segments, its flushes, and what is durable by them.
+
+pub(crate) mod copy;
+pub(crate) mod durable;
+pub(crate) mod flush;
+pub(crate) mod follow;
+
+pub use durable::{Durability, DurabilityFailure};
+pub use follow::record;
