@@ -43,6 +43,7 @@ mod consolidate;
 mod decode;
 mod detect;
 mod error;
+mod events;
 mod feed_state;
 mod fix;
 mod fixed;
@@ -72,6 +73,8 @@ pub use consolidate::{
 pub use decode::{Format, How, Sorted};
 pub use detect::detect;
 pub use error::Error;
+#[doc(hidden)]
+pub use events::ToEvents;
 pub use gone::before_removal;
 pub use intake::Reload;
 pub use mapping::Mapping;

@@ -249,6 +249,10 @@ fn build_column(
             _ => return wrong(&pad.span(), "pad: one byte".to_owned()),
         },
     };
+    if pad.is_ascii_digit() && matches!(text.r#type, Type::Int | Type::Decimal) {
+        let at = text.pad.as_ref().map_or(span.clone(), Spanned::span);
+        return wrong(&at, "pad: a digit would be taken off a number; leading zeros need no pad".to_owned());
+    }
     let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?.or(zone);
     only_for(text, &text.decimals, &[Type::Decimal], "decimals")?;
     only_for(text, &text.form, &[Type::Date, Type::Time, Type::Timestamp], "form")?;

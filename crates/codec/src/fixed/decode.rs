@@ -186,6 +186,11 @@ impl Decoder {
         }
     }
 
+    /// What values depend on beside their record.
+    pub(super) fn around(&mut self) -> (&Layout, &[Value], &mut [Zone]) {
+        (&self.layout, &self.header, &mut self.zones)
+    }
+
     /// Where to cut `buf` so that only whole records stand before the cut; a guess.
     #[must_use]
     pub fn cut(layout: &Layout, buf: &[u8]) -> usize {
@@ -228,7 +233,11 @@ impl Decoder {
     #[inline]
     fn read(&mut self, raw: &[u8], first: bool) -> Result<u16, Fault> {
         let layout = &*self.layout;
-        let Some(kind) = kind_of(layout, raw, first) else {
+        let kind = match layout.header {
+            Some(header) if first => Some(header),
+            _ => layout.kind_of(raw),
+        };
+        let Some(kind) = kind else {
             return Err(Fault::lengths(Code::UnknownRecord, layout.record_bytes_max, raw.len()));
         };
         let record = &layout.records()[usize::from(kind)];
@@ -266,20 +275,20 @@ enum Line {
     Endless,
 }
 
-/// Which record of the layout this is.
-#[inline]
-fn kind_of(layout: &Layout, raw: &[u8], first: bool) -> Option<u16> {
-    if first && layout.header.is_some() {
-        return layout.header;
+impl Layout {
+    /// Which of the records this is, by its selectors; never the header, which is known by its place.
+    #[inline]
+    #[must_use]
+    pub fn kind_of(&self, raw: &[u8]) -> Option<u16> {
+        let fits = |record: &Record| {
+            record.role() != Role::Header
+                && record.when.iter().all(|s| {
+                    let text = raw.get(s.at.clone());
+                    text.is_some_and(|t| s.values.iter().any(|v| v == t))
+                })
+        };
+        self.records().iter().position(fits).map(|i| i as u16)
     }
-    let fits = |record: &Record| {
-        record.role() != Role::Header
-            && record.when.iter().all(|s| {
-                let text = raw.get(s.at.clone());
-                text.is_some_and(|t| s.values.iter().any(|v| v == t))
-            })
-    };
-    layout.records().iter().position(fits).map(|i| i as u16)
 }
 
 fn count(record: &Record, values: &[Value]) -> Option<u64> {

@@ -205,6 +205,30 @@ impl Column {
         self.squeeze
     }
 
+    /// What it is filled up with.
+    #[must_use]
+    pub fn pad(&self) -> u8 {
+        self.pad
+    }
+
+    /// Whether it holds text.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(self.sort, Sort::Text)
+    }
+
+    /// Whether it holds text that ends where its padding begins, and nothing else is taken off or means none.
+    #[must_use]
+    pub fn is_plain_text(&self) -> bool {
+        self.is_text() && self.trim == Trim::Right && !self.squeeze && self.none.is_empty()
+    }
+
+    /// Whether it holds one character, and a blank is none.
+    #[must_use]
+    pub fn is_one_character(&self) -> bool {
+        self.length == 1 && self.is_text() && self.trim != Trim::None && self.none.is_empty()
+    }
+
     /// Whether it tells bytes again that another column tells.
     #[must_use]
     pub fn redefines(&self) -> bool {

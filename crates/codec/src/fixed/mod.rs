@@ -19,6 +19,7 @@
 //!
 //! It reads ASCII. It keeps no state but the header, whose date holds for the whole file.
 
+mod batch;
 mod build;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
@@ -39,6 +40,7 @@ mod text;
 mod value;
 mod when;
 
+pub use batch::{Columns, LANES, Lanes, Numbers};
 pub use decode::{Decoder, Next};
 pub use error::Error;
 pub use fault::{Code, Fault};

@@ -74,7 +74,9 @@ fn step(column: &Column, index: u16) -> Step {
     };
     let (start, end) = (column.start() as u16, (column.start() + column.length()) as u16);
     let none = !column.none.is_empty();
-    Step { op, start, end, column: index, required: column.required, none }
+    // What says nothing cannot be missing.
+    let required = column.required && column.speaks();
+    Step { op, start, end, column: index, required, none }
 }
 
 /// Reads all columns of a record that has its full length; `kind` is its number in the layout.
@@ -149,7 +151,12 @@ fn clock(
 }
 
 /// Reads any column.
-fn careful(column: &Column, record: &[u8], values: &[Value], around: &mut Around<'_>) -> Result<Value, Code> {
+pub fn careful(
+    column: &Column,
+    record: &[u8],
+    values: &[Value],
+    around: &mut Around<'_>,
+) -> Result<Value, Code> {
     let (start, end) = (column.start(), column.start() + column.length());
     let whole = &record[start..end];
     if let Sort::Literal(is) = &column.sort {

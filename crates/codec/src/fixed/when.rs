@@ -9,6 +9,8 @@ pub struct Form {
     parts: Vec<Part>,
     /// `Some(n)` for `HHMMSS` and n digits of a second with nothing between: read as one number.
     pub clock_digits: Option<u8>,
+    /// The same for `YYYYMMDDHHMMSS`.
+    pub stamp_digits: Option<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,12 +94,17 @@ impl Form {
             (true, true) if whole_date && whole_time => Holds::Both,
             _ => return Err(format!("`{text}` is not a whole date, time of day, or both")),
         };
-        let clock_digits = match parts[..] {
+        let clock = |parts: &[Part]| match *parts {
             [Part::Hour, Part::Minute, Part::Second] => Some(0),
             [Part::Hour, Part::Minute, Part::Second, Part::Fraction(n)] => Some(n),
             _ => None,
         };
-        Ok((Form { parts, clock_digits }, holds))
+        let clock_digits = clock(&parts);
+        let stamp_digits = match &parts[..] {
+            [Part::Year4, Part::Month, Part::Day, rest @ ..] => clock(rest),
+            _ => None,
+        };
+        Ok((Form { parts, clock_digits, stamp_digits }, holds))
     }
 
     /// Bytes a value of this form has.
@@ -199,6 +206,15 @@ impl Zone {
             Some((day, offset)) if day == days => local.checked_sub(offset),
             _ => self.slow(days, local),
         }
+    }
+
+    /// UTC nanoseconds of a day's midnight, if all its times have one offset.
+    pub fn day_start(&mut self, days: i32) -> Option<i64> {
+        let midnight = i64::from(days) * DAY_NANOS;
+        if self.day.is_none_or(|(day, _)| day != days) {
+            self.slow(days, midnight)?;
+        }
+        self.day.filter(|(day, _)| *day == days).and_then(|(_, offset)| midnight.checked_sub(offset))
     }
 
     #[cold]

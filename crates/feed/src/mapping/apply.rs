@@ -61,6 +61,11 @@ impl<R: Copy> Mapper<R> {
         }
     }
 
+    /// The plan.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// Makes of one message what its rule says: events, nothing, or an entry of the quarantine.
     #[inline]
     pub fn message<M: Message<Ref = R>>(
@@ -373,6 +378,15 @@ fn translate<'v, M: Message>(
     text.extend_from_slice(value);
     text.extend_from_slice(suffix);
     Ok(Some(text))
+}
+
+/// A value behind its table, without a suffix; `None` where it is left out or refused.
+pub(crate) fn translate_const<'v>(plan: &'v Plan, field: &FieldPlan, value: &'v [u8]) -> Option<&'v [u8]> {
+    let Some((table, otherwise)) = &field.table else { return Some(value) };
+    plan.tables[*table].get(value).or(match otherwise {
+        Some(Otherwise::Keep) => Some(value),
+        _ => None,
+    })
 }
 
 fn refused<M: Message>(r: Refusal, field: &FieldPlan, value: &[u8]) -> Refused {

@@ -56,9 +56,11 @@ mod line;
 mod plan;
 mod seam;
 
+pub(crate) use apply::translate_const;
 pub use apply::{Mapper, Origin, json_string, parse_u64, shown};
 pub use compile::compile;
 pub use plan::Plan;
+pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, Rule, Way};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
 
 use crate::error::Error;

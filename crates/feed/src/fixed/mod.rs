@@ -3,9 +3,14 @@
 //! A path is the name of a column, the same in every record that has it, or `@record` for the record's name. A
 //! blank column is not there.
 
+mod batch;
+#[cfg(test)]
+mod tests;
+
 use crate::block::{Block, Claim, Names};
 use crate::error::Error;
 use crate::mapping::{Dialect, Mapper, Mapping, Message, Origin, Places, Refused, compile};
+use batch::{Fast, KindProgram};
 use std::sync::Arc;
 use unitape_codec::fixed::{Column, Decoder, Fault, Layout, Next, Record, Value};
 use unitape_model::event::Value as Field;
@@ -18,6 +23,8 @@ pub struct FixedDecoder {
     decoder: Decoder,
     mapper: Mapper<u16>,
     kinds: Vec<Kind>,
+    /// The fast way, for records that can take it.
+    fast: Option<Fast>,
 }
 
 /// Where a sort of record has what the mapping looks at.
@@ -79,8 +86,18 @@ impl FixedDecoder {
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
         let dialect = FixedDialect(layout(mapping)?);
         let (plan, places) = compile(mapping, &dialect)?;
-        let kinds = dialect.0.records().iter().map(|r| Kind::new(r, plan.slot_count, &places)).collect();
-        Ok(Self { decoder: Decoder::new(dialect.0), mapper: Mapper::new(plan), kinds })
+        let layout = dialect.0;
+        let kinds: Vec<Kind> =
+            layout.records().iter().map(|r| Kind::new(r, plan.slot_count, &places)).collect();
+        let programs = kinds.iter().zip(0..).map(|(kind, i)| KindProgram::new(&plan, kind, &layout, i));
+        let fast = Fast::new(programs.collect());
+        Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kinds, fast })
+    }
+
+    /// The same without the fast way, which is its twin.
+    #[doc(hidden)]
+    pub fn general(mapping: &Mapping) -> Result<Self, Error> {
+        Ok(Self { fast: None, ..Self::new(mapping)? })
     }
 
     /// Decodes all whole records of `block`.
@@ -91,58 +108,77 @@ impl FixedDecoder {
         let head = std::mem::take(&mut block.head);
         self.decoder.read_header(if block.base == 0 { &[] } else { &head });
         block.head = head;
-        let layout = self.decoder.layout().clone();
-        let headers = u64::from(layout.head_bytes() > 0);
+        if let Some(fast) = &mut self.fast {
+            fast.begin_block();
+        }
         let mut at = 0;
         loop {
-            let next = self.decoder.next(&bytes, at, block.base, block.eof);
-            let (span, end) = match next {
-                Next::Record { span, kind, end } => {
-                    let origin = Origin { source, offset: block.base + span.start as u64 };
-                    let raw = span.of(&bytes);
-                    let stated = self.decoder.trailer_count(kind);
-                    match stated.and_then(|n| block.claim(n, headers, before)) {
-                        Some(found) => {
-                            let fault = Fault::count(stated.unwrap_or(0), found);
-                            refuse(block, origin, raw, fault, &layout);
-                        }
-                        None => {
-                            let fields = Fields {
-                                raw,
-                                record: self.decoder.record(raw),
-                                of: &layout.records()[usize::from(kind)],
-                                values: self.decoder.values(),
-                                kind: &self.kinds[usize::from(kind)],
-                            };
-                            self.mapper.message(block, &fields, origin, known);
-                        }
-                    }
-                    (span, end)
-                }
-                Next::Bad { span, fault, end } => {
-                    let origin = Origin { source, offset: block.base + span.start as u64 };
-                    refuse(block, origin, span.of(&bytes), fault, &layout);
-                    (span, end)
-                }
-                Next::Incomplete { from, .. } => {
-                    block.decoded = from;
-                    break;
-                }
-                Next::End => {
-                    block.decoded = bytes.len();
-                    if let Some(stated) = self.decoder.header_count()
-                        && let Some(found) = block.claim(stated, headers, before)
-                    {
-                        let origin = Origin { source, offset: block.base + bytes.len() as u64 };
-                        refuse(block, origin, &[], Fault::count(stated, found), &layout);
-                    }
-                    break;
-                }
-            };
-            block.progress(block.base + span.start as u64, block.base + end as u64);
-            at = end;
+            at = self.batches(block, &bytes, at, source, known, before);
+            match self.one(block, &bytes, at, source, known, before) {
+                Some(end) => at = end,
+                None => break,
+            }
         }
         block.bytes = bytes;
+    }
+
+    /// Decodes what stands at `at`, the general way, and gives its end; `None` when there is no more.
+    fn one(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        at: usize,
+        source: u32,
+        known: &Dictionary,
+        before: Option<u64>,
+    ) -> Option<usize> {
+        let layout = self.decoder.layout().clone();
+        let headers = u64::from(layout.head_bytes() > 0);
+        let (span, end) = match self.decoder.next(bytes, at, block.base, block.eof) {
+            Next::Record { span, kind, end } => {
+                let origin = Origin { source, offset: block.base + span.start as u64 };
+                let raw = span.of(bytes);
+                let stated = self.decoder.trailer_count(kind);
+                match stated.and_then(|n| block.claim(n, headers, before)) {
+                    Some(found) => {
+                        let fault = Fault::count(stated.unwrap_or(0), found);
+                        refuse(block, origin, raw, fault, &layout);
+                    }
+                    None => {
+                        let fields = Fields {
+                            raw,
+                            record: self.decoder.record(raw),
+                            of: &layout.records()[usize::from(kind)],
+                            values: self.decoder.values(),
+                            kind: &self.kinds[usize::from(kind)],
+                        };
+                        self.mapper.message(block, &fields, origin, known);
+                    }
+                }
+                (span, end)
+            }
+            Next::Bad { span, fault, end } => {
+                let origin = Origin { source, offset: block.base + span.start as u64 };
+                refuse(block, origin, span.of(bytes), fault, &layout);
+                (span, end)
+            }
+            Next::Incomplete { from, .. } => {
+                block.decoded = from;
+                return None;
+            }
+            Next::End => {
+                block.decoded = bytes.len();
+                if let Some(stated) = self.decoder.header_count()
+                    && let Some(found) = block.claim(stated, headers, before)
+                {
+                    let origin = Origin { source, offset: block.base + bytes.len() as u64 };
+                    refuse(block, origin, &[], Fault::count(stated, found), &layout);
+                }
+                return None;
+            }
+        };
+        block.progress(block.base + span.start as u64, block.base + end as u64);
+        Some(end)
     }
 }
 
@@ -199,6 +235,13 @@ struct Fields<'m> {
     kind: &'m Kind,
 }
 
+impl Fields<'_> {
+    /// A column that has a value.
+    fn column(&self, column: u16) -> Option<u16> {
+        (self.values[usize::from(column)] != Value::None).then_some(column)
+    }
+}
+
 impl Message for Fields<'_> {
     type Ref = u16;
     const FIELD: &'static str = "column";
@@ -214,7 +257,7 @@ impl Message for Fields<'_> {
         match self.kind.slots[usize::from(slot)] {
             NONE => None,
             RECORD => Some(RECORD),
-            column => (self.values[usize::from(column)] != Value::None).then_some(column),
+            column => self.column(column),
         }
     }
 

@@ -1,0 +1,362 @@
+//! Many records of one sort at once, column by column: each column is a tight loop over up to 64 records.
+//!
+//! ```text
+//!  records    r0 │093109362│N│AOCHDQ  …│00000241762│…      lanes: one a record
+//!             r1 │093152371│W│AOCHDQ  …│00000162060│…
+//!             r2 │094230494│N│AOCHDQ  …│00x00242282│…
+//!                 ─ clock ▼            ─ number ▼
+//!  values     [1391697069362000000, …]  [241762, 162060, –]    i64 by lane
+//!  good                                 1, 1, 0                 a bit by lane
+//! ```
+//!
+//! It reads the forms that files are made of: digits with their point implied, blanks instead of leading zeros,
+//! a blank column, clock times, compact timestamps. A lane with anything else in one of its columns is not good;
+//! whoever asks reads that record by the [`Decoder`](super::Decoder), which says what it is or what is wrong
+//! with it. So this is never more generous than the decoder, and what it reads it reads the same; both are
+//! held by tests.
+//!
+//! It does not frame: the caller says where records start, and that they have their full length. Text is not
+//! touched, but where a blank one would be a fault.
+
+mod clock;
+mod frame;
+mod portable;
+mod simd;
+
+use super::decode::Decoder;
+use super::layout::{Column, DateOf, Layout, Sort};
+use super::plan::{Around, careful};
+use super::text::{Sign, Trim};
+use super::value::Value;
+use super::when::Holds;
+use clock::{Clock, Day};
+use simd::Kernel;
+
+/// Records at once, at most.
+pub const LANES: usize = 64;
+
+/// The values of one column, by lane.
+pub type Lanes = [i64; LANES];
+
+/// Reads all columns of one of a layout's records.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    kernel: Kernel,
+    kind: u16,
+    ops: Vec<Op>,
+    /// By op.
+    values: Vec<Lanes>,
+    none: Vec<u64>,
+    /// Op of a column, by column.
+    of: Vec<Option<u16>>,
+    reach: usize,
+    scratch: Lanes,
+}
+
+#[derive(Debug, Clone)]
+struct Op {
+    column: u16,
+    what: What,
+    /// Blank is a fault.
+    required: bool,
+    /// Numbers that mean that there is none.
+    none: Vec<i64>,
+    /// What its values are, where they can be told by number.
+    numbers: Option<Numbers>,
+}
+
+/// What the values of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    /// Whole numbers.
+    Int,
+    /// Decimals, all with this exponent.
+    Decimal(i8),
+    /// UTC nanoseconds since 1970.
+    Instant,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Number(Number),
+    Clock(Clock),
+    /// Text that must not be blank: where it stands, and what blank is.
+    Text {
+        start: usize,
+        length: usize,
+        pad: u8,
+    },
+    /// Any other, one by one.
+    Careful,
+}
+
+/// A column of digits.
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    pub start: usize,
+    /// 1 to 16.
+    pub width: usize,
+    pub pad: u8,
+    /// Padding may stand before the digits.
+    pub leading: bool,
+    /// All padding is no value; otherwise it is a fault.
+    pub blank: bool,
+    /// Up to three digits more stand before it: it is the end of a longer column.
+    pub above: usize,
+}
+
+/// Lanes that are bad, and lanes that have no value.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    pub bad: u64,
+    pub none: u64,
+}
+
+impl Columns {
+    /// For records of the sort `kind` of this layout; `None` where they cannot be read so: a header or trailer,
+    /// which state things of others, columns that depend on each other, other encodings.
+    #[must_use]
+    pub fn new(layout: &Layout, kind: u16) -> Option<Self> {
+        let record = layout.records().get(usize::from(kind))?;
+        if record.role() != super::Role::Data {
+            return None;
+        }
+        let mut ops = Vec::new();
+        let mut of = vec![None; record.columns().len()];
+        for (i, column) in record.columns().iter().enumerate() {
+            let Some(op) = op(column, i as u16)? else { continue };
+            of[i] = Some(ops.len() as u16);
+            ops.push(op);
+        }
+        let reach = ops.iter().map(Op::reach).max().unwrap_or(0).max(record.bytes());
+        let (values, none) = (vec![[0; LANES]; ops.len()], vec![0; ops.len()]);
+        Some(Self { kernel: Kernel::best(), kind, ops, values, none, of, reach, scratch: [0; LANES] })
+    }
+
+    /// How many bytes must be there from the start of a record on.
+    #[inline]
+    #[must_use]
+    pub fn reach(&self) -> usize {
+        self.reach
+    }
+
+    /// Where the values of a column are found, if all of them are of one of these sorts.
+    #[must_use]
+    pub fn find(&self, column: u16) -> Option<(usize, Numbers)> {
+        let op = usize::from((*self.of.get(usize::from(column))?)?);
+        Some((op, self.ops[op].numbers?))
+    }
+
+    /// Reads the records that start at `starts`, at most [`LANES`], each with [`Columns::reach`] bytes behind its
+    /// start. Gives the lanes that are good records, a bit each; those of the others have no meaning.
+    ///
+    /// # Panics
+    /// When a record reaches beyond `bytes`.
+    #[inline]
+    pub fn read(&mut self, decoder: &mut Decoder, bytes: &[u8], starts: &[u32]) -> u64 {
+        let starts = &starts[..starts.len().min(LANES)];
+        let last = starts.iter().copied().max().unwrap_or(0) as usize;
+        assert!(starts.is_empty() || last + self.reach <= bytes.len(), "a record beyond the bytes");
+        let mut good = u64::MAX >> (LANES - starts.len().max(1));
+        if starts.is_empty() {
+            return 0;
+        }
+        let Self { kernel, kind, ops, values, none, scratch, .. } = self;
+        for ((op, values), none) in ops.iter().zip(values).zip(none) {
+            let mut found = match &op.what {
+                What::Number(number) => number.read(*kernel, bytes, starts, (values, scratch)),
+                What::Clock(clock) => {
+                    let day = Day::of(clock, decoder);
+                    clock.read(*kernel, bytes, starts, day, (values, scratch))
+                }
+                What::Text { start, length, pad } => {
+                    let blank = |at: &u32| {
+                        let at = *at as usize + start;
+                        bytes[at..at + length].iter().all(|b| b == pad)
+                    };
+                    let bad = starts.iter().enumerate().filter(|(_, at)| blank(at));
+                    Found { bad: bad.fold(0, |bad, (lane, _)| bad | 1 << lane), none: 0 }
+                }
+                What::Careful => one_by_one(decoder, *kind, op.column, bytes, starts, values),
+            };
+            if let What::Number(number) = &op.what
+                && !op.none.is_empty()
+            {
+                found.none |= said_none(&op.none, number, bytes, starts, values);
+            }
+            *none = found.none;
+            good &= !found.bad;
+            if op.required {
+                good &= !found.none;
+            }
+        }
+        good
+    }
+
+    /// Values by lane, of a place that [`Columns::find`] gave. Where there is none it says 0 or what stands for
+    /// none.
+    #[inline]
+    #[must_use]
+    pub fn values(&self, place: usize) -> &Lanes {
+        &self.values[place]
+    }
+
+    /// Lanes that have no value there.
+    #[inline]
+    #[must_use]
+    pub fn none(&self, place: usize) -> u64 {
+        self.none[place]
+    }
+
+    /// The same with the kernel that every processor runs.
+    #[cfg(any(test, feature = "naive"))]
+    #[must_use]
+    pub fn portable(mut self) -> Self {
+        self.kernel = Kernel::PORTABLE;
+        self
+    }
+}
+
+impl Op {
+    /// Bytes that a load may touch.
+    fn reach(&self) -> usize {
+        match &self.what {
+            What::Number(n) => n.reach(),
+            What::Clock(c) => c.reach(),
+            What::Text { .. } | What::Careful => 0,
+        }
+    }
+}
+
+impl Number {
+    /// A load takes 16 bytes, whatever the width.
+    fn reach(&self) -> usize {
+        self.start + 16
+    }
+
+    fn read(
+        &self,
+        kernel: Kernel,
+        bytes: &[u8],
+        starts: &[u32],
+        (values, scratch): (&mut Lanes, &mut Lanes),
+    ) -> Found {
+        if self.above == 0 {
+            return kernel.numbers(self, bytes, starts, values);
+        }
+        // The first digits, which may be blank, and the sixteen behind them, which are then digits or blank too.
+        let above = Number { width: self.above, start: self.start, above: 0, ..*self };
+        let below = Number { width: 16, start: self.start + self.above, above: 0, ..*self };
+        let high = kernel.numbers(&above, bytes, starts, scratch);
+        let low = kernel.numbers(&below, bytes, starts, values);
+        let mut found = Found { bad: high.bad | low.bad, none: high.none & low.none };
+        if !self.leading {
+            found.bad |= high.none & !low.none;
+        }
+        for (lane, at) in starts.iter().enumerate() {
+            let first = bytes[*at as usize + self.start + self.above];
+            let n =
+                scratch[lane].checked_mul(10_000_000_000_000_000).and_then(|h| h.checked_add(values[lane]));
+            match n {
+                // Blanks behind digits are not leading ones.
+                Some(n) if high.none >> lane & 1 == 1 || first.is_ascii_digit() => values[lane] = n,
+                _ => found.bad |= 1 << lane,
+            }
+        }
+        found
+    }
+}
+
+/// What is to be done with a column: `None` where the record cannot be read so, `Some(None)` for nothing.
+fn op(column: &Column, index: u16) -> Option<Option<Op>> {
+    let number = || {
+        // Such a column is one where leading blanks may stand; others have digits only.
+        let leading = matches!(column.trim, Trim::Both | Trim::Left);
+        let blank = column.trim != Trim::None;
+        let width = column.length().min(16);
+        let above = column.length() - width;
+        (above <= 3).then_some(Number {
+            start: column.start(),
+            width,
+            pad: column.pad,
+            leading,
+            blank,
+            above,
+        })
+    };
+    let (what, numbers) = match &column.sort {
+        Sort::Filler => return Some(None),
+        Sort::Text if !column.required => return Some(None),
+        // Which texts mean that there is none is for the decoder to say.
+        Sort::Text if !column.none.is_empty() || column.trim == Trim::None => return None,
+        Sort::Text => (What::Text { start: column.start(), length: column.length(), pad: column.pad }, None),
+        Sort::Int(Sign::None) => (number().map_or(What::Careful, What::Number), Some(Numbers::Int)),
+        Sort::Decimal(Sign::None, Some(places)) => {
+            (number().map_or(What::Careful, What::Number), Some(Numbers::Decimal(-(*places as i8))))
+        }
+        Sort::Time(_, Some((DateOf::Record(_), _))) => return None,
+        Sort::Time(form, Some((DateOf::Header(header), zone))) => (
+            Clock::of(column, form, *zone, Holds::Time, Some(*header)).map_or(What::Careful, What::Clock),
+            Some(Numbers::Instant),
+        ),
+        Sort::Timestamp(form, zone) => (
+            Clock::of(column, form, *zone, Holds::Both, None).map_or(What::Careful, What::Clock),
+            Some(Numbers::Instant),
+        ),
+        Sort::Int(_) => (What::Careful, Some(Numbers::Int)),
+        Sort::Decimal(_, Some(places)) => (What::Careful, Some(Numbers::Decimal(-(*places as i8)))),
+        // Dates are not instants, and other things are not numbers.
+        _ => (What::Careful, None),
+    };
+    // Texts that mean none and are numbers can be told by their value.
+    let digits = |text: &Vec<u8>| {
+        let text = std::str::from_utf8(text).ok().filter(|t| t.bytes().all(|b| b.is_ascii_digit()))?;
+        text.parse().ok()
+    };
+    let none: Option<Vec<i64>> = column.none.iter().map(digits).collect();
+    let (what, none) = match (what, none) {
+        (what @ What::Number(_), Some(none)) => (what, none),
+        (what, _) if column.none.is_empty() => (what, Vec::new()),
+        _ => (What::Careful, Vec::new()),
+    };
+    let required = column.required && column.speaks();
+    Some(Some(Op { column: index, what, required, none, numbers }))
+}
+
+/// Lanes whose number is one that means none.
+fn said_none(none: &[i64], number: &Number, bytes: &[u8], starts: &[u32], values: &Lanes) -> u64 {
+    let mut found = 0;
+    for (lane, at) in starts.iter().enumerate() {
+        // Such a text fills its column: with a digit in front a number of its value is written as it is.
+        if none.contains(&values[lane]) && bytes[*at as usize + number.start].is_ascii_digit() {
+            found |= 1 << lane;
+        }
+    }
+    found
+}
+
+/// A column by its description, lane by lane.
+fn one_by_one(
+    decoder: &mut Decoder,
+    kind: u16,
+    column: u16,
+    bytes: &[u8],
+    starts: &[u32],
+    values: &mut Lanes,
+) -> Found {
+    let mut found = Found::default();
+    let (layout, header, zones) = decoder.around();
+    let record = &layout.records()[usize::from(kind)];
+    let column = &record.columns()[usize::from(column)];
+    let mut around = Around { header, zones };
+    for (lane, at) in starts.iter().enumerate() {
+        let text = &bytes[*at as usize..*at as usize + record.bytes()];
+        match careful(column, text, &[], &mut around) {
+            Ok(Value::None) => found.none |= 1 << lane,
+            Ok(Value::Int(n) | Value::Instant(n) | Value::Decimal { mantissa: n, .. }) => values[lane] = n,
+            Ok(_) => {}
+            Err(_) => found.bad |= 1 << lane,
+        }
+    }
+    found
+}

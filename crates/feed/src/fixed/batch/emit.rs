@@ -1,0 +1,271 @@
+//! A batch on its way into the block.
+
+use super::super::{Fields, FixedDecoder};
+use super::names::short_id;
+use super::program::{KindProgram, NO_VARIANT, Program, Variant};
+use super::{Fast, Lane, SLOW};
+use crate::block::Block;
+use crate::mapping::Plan;
+use unitape_codec::fixed::{Decoder, LANES, Next};
+use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
+use unitape_model::{Dictionary, Header, LINE, flags};
+
+/// Where the records of each sort start.
+#[derive(Debug)]
+pub(super) struct Lists {
+    starts: Vec<Vec<u32>>,
+}
+
+impl Lists {
+    pub(super) fn new(kinds: usize) -> Self {
+        Self { starts: (0..kinds).map(|_| Vec::with_capacity(LANES)).collect() }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.starts.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Notes a record; gives its index among those of its sort.
+    #[inline]
+    pub(super) fn add(&mut self, kind: Option<u16>, start: usize) -> u8 {
+        let Some(kind) = kind else { return 0 };
+        let list = &mut self.starts[usize::from(kind)];
+        list.push(start as u32);
+        list.len() as u8 - 1
+    }
+}
+
+impl FixedDecoder {
+    /// Decodes the records of a batch; gives where it stopped, the end of a record.
+    pub(super) fn batch(
+        &mut self,
+        fast: &mut Fast,
+        block: &mut Block,
+        bytes: &[u8],
+        lanes: &[Lane],
+        (source, known, before): (u32, &Dictionary, Option<u64>),
+    ) -> usize {
+        let Fast { kinds, lists } = fast;
+        for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
+            if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
+                program.read(&mut self.decoder, bytes, starts);
+            }
+        }
+        let mut segment = block.arena.len();
+        for lane in lanes {
+            let done = match kinds.get_mut(usize::from(lane.kind)) {
+                Some(Some(program)) if lane.kind != SLOW => {
+                    self.lane(program, block, bytes, *lane, (source, known))
+                }
+                _ => false,
+            };
+            if !done {
+                store(kinds, lists, block, bytes, segment);
+                let end = self.one(block, bytes, lane.start as usize, source, known, before);
+                segment = block.arena.len();
+                if end != Some(lane.end as usize) {
+                    return end.unwrap_or(lane.start as usize);
+                }
+            }
+        }
+        store(kinds, lists, block, bytes, segment);
+        lanes.last().map_or(0, |l| l.end as usize)
+    }
+
+    /// Begins the frame of one record; false where it must take the general way.
+    #[inline]
+    fn lane(
+        &mut self,
+        program: &mut KindProgram,
+        block: &mut Block,
+        bytes: &[u8],
+        lane: Lane,
+        (source, known): (u32, &Dictionary),
+    ) -> bool {
+        let index = usize::from(lane.index) % LANES;
+        let variant = program.variant_of[index];
+        let offset = block.base + u64::from(lane.start);
+        match program.variants.get_mut(usize::from(variant)) {
+            Some(Variant::Ignored) => block.end_ignored(),
+            Some(Variant::Event(event)) => {
+                let ts = program.columns.values(program.ts)[index];
+                let sequence = match program.sequence {
+                    Some(place) if program.columns.none(place) >> index & 1 == 0 => {
+                        match u64::try_from(program.columns.values(place)[index]) {
+                            Ok(n) if n < u64::from(SEQ_EXT) => n as u32,
+                            // What is no number is no sequence; what is too great stands in the extension.
+                            Ok(_) => return false,
+                            Err(_) => SEQ_NONE,
+                        }
+                    }
+                    _ => SEQ_NONE,
+                };
+                let mark = block.mark();
+                let head = Head { ts, source, offset: offset as u32, sequence };
+                let slow =
+                    Reread { decoder: &mut self.decoder, kinds: &self.kinds, plan: self.mapper.plan() };
+                if !event.begin(block, bytes, lane, head, (slow, known)) {
+                    block.back_to(mark);
+                    return false;
+                }
+                block.end_message((offset, lane.length as usize), ts, 1, false);
+            }
+            None => return false,
+        }
+        block.progress(offset, block.base + u64::from(lane.end));
+        true
+    }
+}
+
+/// What every frame has.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    ts: i64,
+    source: u32,
+    offset: u32,
+    sequence: u32,
+}
+
+/// How a record is read the general way.
+struct Reread<'d> {
+    decoder: &'d mut Decoder,
+    kinds: &'d [super::super::Kind],
+    plan: &'d Plan,
+}
+
+impl Reread<'_> {
+    /// `None` where it is no good record after all.
+    fn fields<'m>(&'m mut self, bytes: &'m [u8], lane: Lane) -> Option<(Fields<'m>, &'m Plan)> {
+        // Not the first record of a file: that one is never in a batch.
+        let next = self.decoder.next(bytes, lane.start as usize, 1, true);
+        let Next::Record { span, kind, .. } = next else { return None };
+        let raw = span.of(bytes);
+        let fields = Fields {
+            raw,
+            record: self.decoder.record(raw),
+            of: &self.decoder.layout().records()[usize::from(kind)],
+            values: self.decoder.values(),
+            kind: self.kinds.get(usize::from(kind))?,
+        };
+        Some((fields, self.plan))
+    }
+}
+
+impl Program {
+    /// Puts the frame of a record behind the arena, all but what [`store`] puts into it.
+    #[inline]
+    fn begin(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        lane: Lane,
+        head: Head,
+        (mut slow, known): (Reread<'_>, &Dictionary),
+    ) -> bool {
+        let record = &bytes[lane.start as usize..];
+        let frame = block.arena.len();
+        let mut ids = [0; NAMES_MAX];
+        for (name, id) in self.names.iter_mut().zip(&mut ids) {
+            *id = match name.find(record) {
+                Some(id) => {
+                    name.note(block, id, frame);
+                    id
+                }
+                None => {
+                    let Some((fields, plan)) = slow.fields(bytes, lane) else { return false };
+                    let (_, mut names) = block.builder(known);
+                    match name.learn(plan, record, &fields, &mut names, frame) {
+                        Some(id) => id,
+                        None => return false,
+                    }
+                }
+            };
+        }
+        let mut extension: &[u8] = &[];
+        if let Some(kept) = &mut self.kept {
+            if kept.find(record).is_none() {
+                let Some((fields, _)) = slow.fields(bytes, lane) else { return false };
+                if !kept.learn(record, &fields) {
+                    return false;
+                }
+            }
+            let Some(found) = kept.find(record) else { return false };
+            extension = found;
+        }
+        let fixed = self.template.len();
+        let arena = &mut block.arena;
+        arena.extend_from_slice(&self.template);
+        let header = Header::read(&self.template);
+        let image = &mut arena[frame..frame + fixed];
+        if !extension.is_empty() {
+            let Ok(lines) = u16::try_from((fixed + extension.len()) / LINE) else { return false };
+            Header::unstamped(header.kind(), header.flags() | flags::EXT, lines).write(image);
+        }
+        image[at::TS_EVENT..at::TS_EVENT + 8].copy_from_slice(&head.ts.to_le_bytes());
+        image[at::SOURCE..at::SOURCE + 4].copy_from_slice(&head.source.to_le_bytes());
+        image[at::OFFSET..at::OFFSET + 4].copy_from_slice(&head.offset.to_le_bytes());
+        image[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&head.sequence.to_le_bytes());
+        for (name, id) in self.names.iter().zip(ids) {
+            if name.short {
+                image[name.at..name.at + 2].copy_from_slice(&short_id(id).to_le_bytes());
+            } else {
+                image[name.at..name.at + 4].copy_from_slice(&id.to_le_bytes());
+            }
+        }
+        arena.extend_from_slice(extension);
+        self.frames.push((lane.index, frame as u32));
+        true
+    }
+}
+
+/// An event has so many names, at most.
+pub(super) const NAMES_MAX: usize = 12;
+
+impl KindProgram {
+    /// Reads the columns of these records and makes the fields of their events ready.
+    fn read(&mut self, decoder: &mut Decoder, bytes: &[u8], starts: &[u32]) {
+        let mut good = self.columns.read(decoder, bytes, starts);
+        good &= !self.columns.none(self.ts);
+        let Self { columns, by_byte, variants, variant_of, .. } = self;
+        let mut are = vec![0u64; variants.len()];
+        for (index, start) in starts.iter().enumerate() {
+            let variant = match by_byte {
+                None => 0,
+                Some((column, by_byte)) => by_byte[usize::from(bytes[*start as usize + *column])],
+            };
+            variant_of[index] = variant;
+            if let Some(are) = are.get_mut(usize::from(variant)) {
+                *are |= 1 << index;
+            }
+        }
+        for (variant, are) in variants.iter_mut().zip(are) {
+            let Variant::Event(program) = variant else { continue };
+            program.frames.clear();
+            for put in &mut program.puts {
+                good &= !(put.prepare(columns, bytes, starts) & are);
+            }
+        }
+        for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
+            if good >> index & 1 == 0 {
+                *variant = NO_VARIANT;
+            }
+        }
+    }
+}
+
+/// Puts what was made ready into the frames of a segment.
+fn store(kinds: &mut [Option<KindProgram>], lists: &Lists, block: &mut Block, bytes: &[u8], segment: usize) {
+    if block.arena.len() == segment {
+        return;
+    }
+    for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
+        for variant in program.iter_mut().filter(|_| !starts.is_empty()).flat_map(|p| &mut p.variants) {
+            if let Variant::Event(program) = variant {
+                for put in &program.puts {
+                    put.store(&mut block.arena, &program.frames, bytes, starts);
+                }
+                program.frames.clear();
+            }
+        }
+    }
+}

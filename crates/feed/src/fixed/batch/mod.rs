@@ -1,0 +1,118 @@
+//! The fast way of fixed-width records: up to 64 at once, column by column, straight into frames.
+//!
+//! ```text
+//!  block   │rec│rec│rec│…│   starts, sorts           every record of its length, every line end in its place
+//!             │ Columns::read   numbers, instants    by column; what is not plain is not good
+//!             │ prepare         prices, quantities   by field, checked
+//!             ▼ emit            names, kept columns  by record: template, ids, extension, unit
+//!  arena   │frame│frame │…   store                   by field, into the frames
+//! ```
+//!
+//! It is used for records whose rule it can express ([`program`] says which those are), and within a batch for those
+//! that are good in all it looks at; every other record takes the general way, in its turn, and that one says
+//! what is wrong with it. So both ways give the same bytes, and the general one is the twin of this one: tests
+//! hold them equal.
+
+mod emit;
+mod names;
+mod program;
+mod put;
+
+use super::FixedDecoder;
+use crate::block::Block;
+use emit::Lists;
+pub(super) use program::KindProgram;
+use unitape_codec::fixed::{LANES, Layout};
+use unitape_model::Dictionary;
+
+/// What the fast way keeps; one per worker and feed.
+#[derive(Debug)]
+pub(super) struct Fast {
+    /// By sort of record.
+    kinds: Vec<Option<KindProgram>>,
+    lists: Lists,
+}
+
+/// A record of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    start: u32,
+    /// Bytes without the terminator.
+    length: u32,
+    /// Behind the terminator.
+    end: u32,
+    /// Sort of record, or [`SLOW`].
+    kind: u16,
+    /// Index among those of its sort.
+    index: u8,
+}
+
+/// A record that takes the general way.
+const SLOW: u16 = u16::MAX;
+
+impl Fast {
+    /// `None` where no sort of record can be taken this way.
+    pub(super) fn new(kinds: Vec<Option<KindProgram>>) -> Option<Self> {
+        kinds.iter().any(Option::is_some).then(|| Self { lists: Lists::new(kinds.len()), kinds })
+    }
+
+    /// Which sorts of record can be taken.
+    #[cfg(test)]
+    pub(super) fn kinds(&self) -> Vec<bool> {
+        self.kinds.iter().map(Option::is_some).collect()
+    }
+
+    /// Names may have other ids than in the block before.
+    pub(super) fn begin_block(&mut self) {
+        self.kinds.iter_mut().flatten().for_each(KindProgram::forget_names);
+    }
+
+    /// Finds the records of a batch from `at` on; gives how many.
+    fn gather(&mut self, layout: &Layout, bytes: &[u8], at: usize, lanes: &mut [Lane; LANES]) -> usize {
+        let mut count = 0;
+        let mut next = at;
+        self.lists.clear();
+        while count < LANES {
+            let Some((length, end, kind)) = layout.record_at(bytes, next) else { break };
+            let program = self.kinds[usize::from(kind)].as_ref();
+            let fast = program.is_some_and(|p| next + p.reach <= bytes.len());
+            let index = self.lists.add(if fast { Some(kind) } else { None }, next);
+            let (start, length, end) = (next as u32, length as u32, end as u32);
+            lanes[count] = Lane { start, length, end, kind: if fast { kind } else { SLOW }, index };
+            count += 1;
+            next = end as usize;
+        }
+        layout.whole_lines(bytes, at, lanes[..count].iter().map(|l| l.end as usize))
+    }
+}
+
+impl FixedDecoder {
+    /// Decodes records from `at` on for as long as the fast way finds some; gives where it stopped.
+    pub(super) fn batches(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        mut at: usize,
+        source: u32,
+        known: &Dictionary,
+        before: Option<u64>,
+    ) -> usize {
+        // The first record of a file is its header, whatever it looks like.
+        let Some(mut fast) = self.fast.take().filter(|_| block.base + at as u64 > 0) else { return at };
+        let mut lanes = [Lane::default(); LANES];
+        loop {
+            let count = fast.gather(self.decoder.layout(), bytes, at, &mut lanes);
+            // A few records at the end, or before something odd, are as quickly done one by one.
+            if count < 4 {
+                break;
+            }
+            let done = self.batch(&mut fast, block, bytes, &lanes[..count], (source, known, before));
+            at = done;
+            if done != lanes[count - 1].end as usize {
+                break;
+            }
+        }
+        self.fast = Some(fast);
+        at
+    }
+}
