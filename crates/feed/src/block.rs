@@ -119,6 +119,19 @@ pub struct Unit {
     pub what: What,
 }
 
+/// A message that became one event.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Where it starts in the source.
+    pub offset: u64,
+    /// Event time.
+    pub ts: i64,
+    /// End of its frame in the arena.
+    pub end: u32,
+    /// Its bytes in the source.
+    pub length: u32,
+}
+
 /// What a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -244,6 +257,27 @@ impl Block {
         self.tally.events += u64::from(events);
         let what = if maybe { What::Maybe { run: self.runs.len() as u32 - 1 } } else { What::Events };
         self.push(offset, ts, (events, length as u32), what);
+    }
+
+    /// Ends messages that became one event each and brought no fix-ups; their frames stand at the end of the
+    /// arena.
+    #[inline]
+    pub fn end_messages(&mut self, messages: impl ExactSizeIterator<Item = Ended>) {
+        let count = messages.len() as u64;
+        self.tally.messages += count;
+        self.tally.with_events += count;
+        self.tally.events += count;
+        let (fixups_end, raw_end) = (self.fixups.len() as u32, self.raw.len() as u32);
+        self.units.extend(messages.map(|Ended { offset, ts, end, length }| Unit {
+            offset,
+            ts,
+            end,
+            fixups_end,
+            raw_end,
+            events: 1,
+            length,
+            what: What::Events,
+        }));
     }
 
     /// Ends a message that the mapping does not want.

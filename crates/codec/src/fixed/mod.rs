@@ -40,7 +40,7 @@ mod text;
 mod value;
 mod when;
 
-pub use batch::{Columns, LANES, Lanes, Numbers};
+pub use batch::{Columns, Framed, Frames, LANES, Lanes, Numbers};
 pub use decode::{Decoder, Next};
 pub use error::Error;
 pub use fault::{Code, Fault};

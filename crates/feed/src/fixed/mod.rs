@@ -90,7 +90,7 @@ impl FixedDecoder {
         let kinds: Vec<Kind> =
             layout.records().iter().map(|r| Kind::new(r, plan.slot_count, &places)).collect();
         let programs = kinds.iter().zip(0..).map(|(kind, i)| KindProgram::new(&plan, kind, &layout, i));
-        let fast = Fast::new(programs.collect());
+        let fast = Fast::new(programs.collect(), &layout);
         Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kinds, fast })
     }
 

@@ -1,25 +1,112 @@
 //! Where records are that have their length and their line end, without looking at what is in them.
 
+use super::LANES;
+use super::simd::prefetch;
 use crate::fixed::layout::Layout;
-use crate::fixed::text::Terminator;
+use crate::fixed::text::{Role, Terminator};
 
-impl Layout {
-    /// The record that `bytes[at..]` begins with, if it has the length of its sort and its terminator behind it:
-    /// its length, where its terminator ends, and its sort. It is that record if no other line end stands in it
-    /// ([`Layout::whole_lines`]) and it is not the first of its file.
-    #[inline]
+/// Finds records one behind the other.
+#[derive(Debug, Clone)]
+pub struct Frames {
+    select: Select,
+}
+
+/// A record that has its length.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Framed {
+    /// Without its terminator.
+    pub length: u32,
+    /// Behind its terminator.
+    pub end: u32,
+    /// Which of the layout's records it is.
+    pub kind: u16,
+}
+
+/// How the sort of a record is told.
+#[derive(Debug, Clone)]
+enum Select {
+    /// There is only this one.
+    One(u16),
+    /// By the byte at this place; [`u16::MAX`] for none.
+    Byte(usize, Box<[u16; 256]>),
+    /// By its selectors.
+    Any,
+}
+
+impl Frames {
+    /// For records of this layout.
     #[must_use]
-    pub fn record_at(&self, bytes: &[u8], at: usize) -> Option<(usize, usize, u16)> {
-        let text = bytes.get(at..).filter(|t| !t.is_empty())?;
-        if self.terminator == Terminator::None {
-            let length = self.record_bytes_max;
-            let kind = self.kind_of(text.get(..length)?)?;
-            return Some((length, at + length, kind));
+    pub fn new(layout: &Layout) -> Self {
+        let data: Vec<_> = (0..).zip(layout.records()).filter(|(_, r)| r.role() != Role::Header).collect();
+        if let [(kind, only)] = data[..]
+            && only.when.is_empty()
+        {
+            return Self { select: Select::One(kind) };
         }
-        let kind = self.kind_of(text)?;
-        let length = self.records[usize::from(kind)].bytes;
+        let place = data.iter().flat_map(|(_, r)| &r.when).map(|s| s.at.clone()).next();
+        let one = |at: &std::ops::Range<usize>| {
+            at.len() == 1 && data.iter().flat_map(|(_, r)| &r.when).all(|s| s.at == *at)
+        };
+        let select = match place.filter(one) {
+            // With nothing but this byte to look at, each byte tells one sort.
+            Some(at) => {
+                let mut text = vec![0; at.start + 1];
+                let kind = |byte: usize| {
+                    text[at.start] = byte as u8;
+                    layout.kind_of(&text).unwrap_or(u16::MAX)
+                };
+                Select::Byte(at.start, Box::new(std::array::from_fn(kind)))
+            }
+            None => Select::Any,
+        };
+        Self { select }
+    }
+
+    /// The records from `at` on that have the length of their sort, their terminator behind it and no other line
+    /// end in them: these are the records that a [`Decoder`](super::Decoder) finds there, where `at` is not the
+    /// start of their file. Gives how many there are.
+    #[inline]
+    pub fn fill(&self, layout: &Layout, bytes: &[u8], at: usize, found: &mut [Framed; LANES]) -> usize {
+        let (mut next, mut count) = (at, 0);
+        for framed in found.iter_mut() {
+            let Some(record) = self.record_at(layout, bytes, next) else { break };
+            *framed = record;
+            next = record.end as usize;
+            count += 1;
+        }
+        // The next batch, while this one is read.
+        prefetch(bytes, next, next - at);
+        if layout.terminator == Terminator::None
+            || memchr::memchr_iter(b'\n', &bytes[at..next]).count() == count
+        {
+            return count;
+        }
+        let mut start = at;
+        let one = |f: &&Framed| {
+            let end = f.end as usize;
+            let whole = memchr::memchr(b'\n', &bytes[start..end]) == Some(end - start - 1);
+            start = end;
+            whole
+        };
+        found[..count].iter().take_while(one).count()
+    }
+
+    #[inline]
+    fn record_at(&self, layout: &Layout, bytes: &[u8], at: usize) -> Option<Framed> {
+        let text = bytes.get(at..).filter(|t| !t.is_empty())?;
+        let framed = |length: usize, end: usize, kind| {
+            let (length, end) = (u32::try_from(length).ok()?, u32::try_from(end).ok()?);
+            Some(Framed { length, end, kind })
+        };
+        if layout.terminator == Terminator::None {
+            let length = layout.record_bytes_max;
+            let kind = self.kind_of(layout, text.get(..length)?)?;
+            return framed(length, at + length, kind);
+        }
+        let kind = self.kind_of(layout, text)?;
+        let length = layout.records[usize::from(kind)].bytes;
         let (last, line_end) = (*text.get(length - 1)?, text.get(length..)?);
-        let line_end = match (self.terminator, line_end) {
+        let line_end = match (layout.terminator, line_end) {
             (_, [b'\r', b'\n', ..]) => 2,
             // With a carriage return before it the line is shorter than the record.
             (Terminator::Newline, [b'\n', ..]) if last != b'\r' => 1,
@@ -29,26 +116,18 @@ impl Layout {
         if matches!(text[0], b'\n' | b'\r') {
             return None;
         }
-        Some((length, at + length + line_end, kind))
+        framed(length, at + length + line_end, kind)
     }
 
-    /// Of records one behind the other, from `at` on, that end at `ends` with their terminators: how many there
-    /// are before one that has a line end within.
     #[inline]
-    pub fn whole_lines(&self, bytes: &[u8], at: usize, ends: impl Iterator<Item = usize> + Clone) -> usize {
-        let (mut count, mut last) = (0, at);
-        ends.clone().for_each(|end| (count, last) = (count + 1, end));
-        if self.terminator == Terminator::None
-            || memchr::memchr_iter(b'\n', &bytes[at..last]).count() == count
-        {
-            return count;
+    fn kind_of(&self, layout: &Layout, text: &[u8]) -> Option<u16> {
+        match &self.select {
+            Select::One(kind) => Some(*kind),
+            Select::Byte(at, kinds) => match kinds[usize::from(*text.get(*at)?)] {
+                u16::MAX => None,
+                kind => Some(kind),
+            },
+            Select::Any => layout.kind_of(text),
         }
-        let mut start = at;
-        ends.take_while(|&end| {
-            let one = memchr::memchr(b'\n', &bytes[start..end]) == Some(end - start - 1);
-            start = end;
-            one
-        })
-        .count()
     }
 }

@@ -30,6 +30,7 @@ use super::text::{Sign, Trim};
 use super::value::Value;
 use super::when::Holds;
 use clock::{Clock, Day};
+pub use frame::{Framed, Frames};
 use simd::Kernel;
 
 /// Records at once, at most.

@@ -64,6 +64,19 @@ impl Kernel {
     }
 }
 
+/// Asks for `length` bytes from `at` on, which are wanted soon.
+#[inline]
+pub(super) fn prefetch(bytes: &[u8], at: usize, length: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.get(at..).unwrap_or_default().iter().take(length).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: asking for a line touches no memory, and this one is the slice's.
+        unsafe { _mm_prefetch(std::ptr::from_ref(line).cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at, length);
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Clock, Found, Lanes, Number, portable};

@@ -3,7 +3,7 @@
 use super::super::{Fields, FixedDecoder};
 use super::names::short_id;
 use super::program::{KindProgram, NO_VARIANT, Program, Variant};
-use super::{Fast, Lane, SLOW};
+use super::{Fast, Lane, SLOW, bulk};
 use crate::block::Block;
 use crate::mapping::Plan;
 use unitape_codec::fixed::{Decoder, LANES, Next};
@@ -13,7 +13,7 @@ use unitape_model::{Dictionary, Header, LINE, flags};
 /// Where the records of each sort start.
 #[derive(Debug)]
 pub(super) struct Lists {
-    starts: Vec<Vec<u32>>,
+    pub(super) starts: Vec<Vec<u32>>,
 }
 
 impl Lists {
@@ -45,11 +45,14 @@ impl FixedDecoder {
         lanes: &[Lane],
         (source, known, before): (u32, &Dictionary, Option<u64>),
     ) -> usize {
-        let Fast { kinds, lists } = fast;
+        let Fast { kinds, lists, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
                 program.read(&mut self.decoder, bytes, starts);
             }
+        }
+        if let Some(end) = bulk::all(kinds, lists, block, bytes, lanes, (source, known)) {
+            return end;
         }
         let mut segment = block.arena.len();
         for lane in lanes {
@@ -166,7 +169,7 @@ impl Program {
         let frame = block.arena.len();
         let mut ids = [0; NAMES_MAX];
         for (name, id) in self.names.iter_mut().zip(&mut ids) {
-            *id = match name.find(record) {
+            *id = match name.find(record, known) {
                 Some(id) => {
                     name.note(block, id, frame);
                     id
@@ -183,14 +186,16 @@ impl Program {
         }
         let mut extension: &[u8] = &[];
         if let Some(kept) = &mut self.kept {
-            if kept.find(record).is_none() {
+            let mut found = kept.find(record);
+            if found.is_none() {
                 let Some((fields, _)) = slow.fields(bytes, lane) else { return false };
                 if !kept.learn(record, &fields) {
                     return false;
                 }
+                found = kept.find(record);
             }
-            let Some(found) = kept.find(record) else { return false };
-            extension = found;
+            let Some(found) = found else { return false };
+            extension = kept.text(found);
         }
         let fixed = self.template.len();
         let arena = &mut block.arena;
@@ -218,6 +223,9 @@ impl Program {
     }
 }
 
+/// A sort of record has so many variants, at most.
+pub(super) const VARIANTS_MAX: usize = 32;
+
 /// An event has so many names, at most.
 pub(super) const NAMES_MAX: usize = 12;
 
@@ -227,10 +235,23 @@ impl KindProgram {
         let mut good = self.columns.read(decoder, bytes, starts);
         good &= !self.columns.none(self.ts);
         let Self { columns, by_byte, variants, variant_of, .. } = self;
-        let mut are = vec![0u64; variants.len()];
+        if by_byte.is_none() {
+            // All are of one variant.
+            if let Some(Variant::Event(program)) = variants.first_mut() {
+                program.frames.clear();
+                good =
+                    program.puts.iter_mut().fold(good, |good, p| good & !p.prepare(columns, bytes, starts));
+            }
+            for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
+                *variant = if good >> index & 1 == 1 { 0 } else { NO_VARIANT };
+            }
+            self.good = good;
+            return;
+        }
+        let mut are = [0u64; VARIANTS_MAX];
         for (index, start) in starts.iter().enumerate() {
             let variant = match by_byte {
-                None => 0,
+                None => NO_VARIANT,
                 Some((column, by_byte)) => by_byte[usize::from(bytes[*start as usize + *column])],
             };
             variant_of[index] = variant;
@@ -250,6 +271,7 @@ impl KindProgram {
                 *variant = NO_VARIANT;
             }
         }
+        self.good = good;
     }
 }
 

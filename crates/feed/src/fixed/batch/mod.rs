@@ -13,7 +13,9 @@
 //! what is wrong with it. So both ways give the same bytes, and the general one is the twin of this one: tests
 //! hold them equal.
 
+mod bulk;
 mod emit;
+mod kept;
 mod names;
 mod program;
 mod put;
@@ -22,7 +24,7 @@ use super::FixedDecoder;
 use crate::block::Block;
 use emit::Lists;
 pub(super) use program::KindProgram;
-use unitape_codec::fixed::{LANES, Layout};
+use unitape_codec::fixed::{Framed, Frames, LANES, Layout};
 use unitape_model::Dictionary;
 
 /// What the fast way keeps; one per worker and feed.
@@ -31,6 +33,8 @@ pub(super) struct Fast {
     /// By sort of record.
     kinds: Vec<Option<KindProgram>>,
     lists: Lists,
+    frames: Frames,
+    found: Box<[Framed; LANES]>,
 }
 
 /// A record of a batch.
@@ -52,8 +56,13 @@ const SLOW: u16 = u16::MAX;
 
 impl Fast {
     /// `None` where no sort of record can be taken this way.
-    pub(super) fn new(kinds: Vec<Option<KindProgram>>) -> Option<Self> {
-        kinds.iter().any(Option::is_some).then(|| Self { lists: Lists::new(kinds.len()), kinds })
+    pub(super) fn new(kinds: Vec<Option<KindProgram>>, layout: &Layout) -> Option<Self> {
+        kinds.iter().any(Option::is_some).then(|| Self {
+            lists: Lists::new(kinds.len()),
+            kinds,
+            frames: Frames::new(layout),
+            found: Box::new([Framed::default(); LANES]),
+        })
     }
 
     /// Which sorts of record can be taken.
@@ -64,25 +73,24 @@ impl Fast {
 
     /// Names may have other ids than in the block before.
     pub(super) fn begin_block(&mut self) {
-        self.kinds.iter_mut().flatten().for_each(KindProgram::forget_names);
+        self.kinds.iter_mut().flatten().for_each(KindProgram::begin_block);
     }
 
     /// Finds the records of a batch from `at` on; gives how many.
     fn gather(&mut self, layout: &Layout, bytes: &[u8], at: usize, lanes: &mut [Lane; LANES]) -> usize {
-        let mut count = 0;
-        let mut next = at;
         self.lists.clear();
-        while count < LANES {
-            let Some((length, end, kind)) = layout.record_at(bytes, next) else { break };
-            let program = self.kinds[usize::from(kind)].as_ref();
+        let found = &mut self.found;
+        let count = self.frames.fill(layout, bytes, at, found);
+        let mut next = at;
+        for (lane, found) in lanes.iter_mut().zip(&found[..count]) {
+            let program = self.kinds[usize::from(found.kind)].as_ref();
             let fast = program.is_some_and(|p| next + p.reach <= bytes.len());
-            let index = self.lists.add(if fast { Some(kind) } else { None }, next);
-            let (start, length, end) = (next as u32, length as u32, end as u32);
-            lanes[count] = Lane { start, length, end, kind: if fast { kind } else { SLOW }, index };
-            count += 1;
-            next = end as usize;
+            let index = self.lists.add(if fast { Some(found.kind) } else { None }, next);
+            let (start, length) = (next as u32, found.length);
+            *lane = Lane { start, length, end: found.end, kind: if fast { found.kind } else { SLOW }, index };
+            next = found.end as usize;
         }
-        layout.whole_lines(bytes, at, lanes[..count].iter().map(|l| l.end as usize))
+        count
     }
 }
 
@@ -98,7 +106,10 @@ impl FixedDecoder {
         before: Option<u64>,
     ) -> usize {
         // The first record of a file is its header, whatever it looks like.
-        let Some(mut fast) = self.fast.take().filter(|_| block.base + at as u64 > 0) else { return at };
+        if block.base + at as u64 == 0 {
+            return at;
+        }
+        let Some(mut fast) = self.fast.take() else { return at };
         let mut lanes = [Lane::default(); LANES];
         loop {
             let count = fast.gather(self.decoder.layout(), bytes, at, &mut lanes);

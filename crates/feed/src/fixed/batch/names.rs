@@ -1,13 +1,12 @@
-//! What is told by text and comes again and again: names to ids, and the columns that are kept beside the fields.
-//! Both are looked up by the column's bytes as they stand in the record; what is not found is made by the general
-//! way, once.
+//! Names by the bytes of their column: an id that was looked up once is found again by what stands in the record.
+//! What is not found is looked up by the general way, once in a block.
 
 use super::program::Slow;
 use crate::block::{Block, Fixup, Names};
-use crate::mapping::{FieldPlan, Message, Otherwise, Plan, json_string};
-use unitape_codec::fixed::{Column, Record};
+use crate::mapping::{FieldPlan, Message, Otherwise, Plan};
+use unitape_codec::fixed::{Column, LANES};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
-use unitape_model::{Dict, EventBuilder, Kind, LINE, Resolve, UnixNanos};
+use unitape_model::{Dict, Dictionary, Resolve};
 
 /// A column of up to 16 bytes as a name.
 #[derive(Debug)]
@@ -21,21 +20,29 @@ pub(super) struct Name {
     pub at: usize,
     /// Whether its id has 16 bits.
     pub short: bool,
-    /// The one found last, and others by hash. The id is 0 where there is no name.
-    last: Known,
-    known: Vec<Known>,
+    /// By hash.
+    known: Box<[Known]>,
+    /// Which block is in hand; from 1.
+    epoch: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
     key: [u64; 2],
+    /// 0 where there is no name.
     id: u32,
-    there: bool,
+    /// The block in which it was last good, 0 for none.
+    epoch: u32,
+    /// The name, for a later block to see that the id is still its; longer ones are looked up anew.
+    text: [u8; NAME_BYTES],
+    length: u8,
 }
 
-const UNKNOWN: Known = Known { key: [0; 2], id: 0, there: false };
+const NAME_BYTES: usize = 16;
+const TOO_LONG: u8 = u8::MAX;
+const UNKNOWN: Known = Known { key: [0; 2], id: 0, epoch: 0, text: [0; NAME_BYTES], length: TOO_LONG };
 
-const NAMES: usize = 256;
+const NAMES: usize = 1024;
 
 impl Name {
     pub(super) fn new(field: &FieldPlan, column: u16, of: &Column, dict: Dict, at: u16) -> Option<Self> {
@@ -53,33 +60,78 @@ impl Name {
             dict,
             at: at.into(),
             short: dict == Dict::Venue,
-            last: UNKNOWN,
-            known: vec![UNKNOWN; NAMES],
+            known: vec![UNKNOWN; NAMES].into(),
+            epoch: 1,
         })
     }
 
+    /// A look-up takes 16 bytes.
     pub(super) fn reach(&self) -> usize {
         self.start + 16
     }
 
-    pub(super) fn forget(&mut self) {
-        self.last.there = false;
-        self.known.iter_mut().for_each(|k| k.there = false);
+    /// A block begins: provisional ids are no more, others are looked at once more.
+    pub(super) fn begin_block(&mut self) {
+        self.epoch = match self.epoch.checked_add(1) {
+            Some(epoch) => epoch,
+            None => {
+                self.known.fill(UNKNOWN);
+                1
+            }
+        };
     }
 
-    /// The id of the name in `record`, if it has been seen in this block; 0 where there is none.
+    /// The id of the name in `record`, if it is known in this block; 0 where there is none.
     #[inline]
-    pub(super) fn find(&mut self, record: &[u8]) -> Option<u32> {
+    pub(super) fn find(&mut self, record: &[u8], known: &Dictionary) -> Option<u32> {
         let key = self.key(record);
-        if self.last.there && self.last.key == key {
-            return Some(self.last.id);
+        let slot = slot(key);
+        let found = &self.known[slot];
+        if found.key != key || found.epoch != self.epoch && !self.renew(slot, known) {
+            return None;
         }
-        let known = self.known[slot(key)];
-        if known.there && known.key == key {
-            self.last = known;
-            return Some(known.id);
+        Some(self.known[slot].id)
+    }
+
+    /// The ids of many records; gives the lanes whose id is not known for good.
+    #[inline]
+    pub(super) fn find_all(
+        &mut self,
+        bytes: &[u8],
+        starts: &[u32],
+        known: &Dictionary,
+        ids: &mut [u32; LANES],
+    ) -> u64 {
+        let mut open = 0;
+        for (lane, (start, id)) in starts.iter().zip(ids).enumerate() {
+            let key = self.key(&bytes[*start as usize..]);
+            let slot = slot(key);
+            let found = &self.known[slot];
+            *id = found.id;
+            let good = found.key == key
+                && *id & PROVISIONAL == 0
+                && (found.epoch == self.epoch || self.renew(slot, known));
+            open |= u64::from(!good) << lane;
         }
-        None
+        open
+    }
+
+    /// Whether a name found in an earlier block still has its id.
+    #[cold]
+    fn renew(&mut self, slot: usize, known: &Dictionary) -> bool {
+        let dict = self.dict;
+        let found = &mut self.known[slot];
+        // Ids that a block gave by itself are not of the dictionary; it has no name for them.
+        let same = found.id == 0
+            || found
+                .text
+                .get(..found.length.into())
+                .is_some_and(|text| known.name(dict, found.id).is_some_and(|name| name.as_bytes() == text));
+        let good = found.epoch != 0 && same;
+        if good {
+            found.epoch = self.epoch;
+        }
+        good
     }
 
     /// Looks it up by the general way; `None` where that refuses it. Notes its place if the id is provisional.
@@ -93,6 +145,7 @@ impl Name {
         frame: usize,
     ) -> Option<u32> {
         let key = self.key(record);
+        let (mut kept, mut length) = ([0; NAME_BYTES], TOO_LONG);
         let id = match fields.column(self.column) {
             None if self.required => return None,
             None => 0,
@@ -110,12 +163,17 @@ impl Name {
                 };
                 match text {
                     None => 0,
-                    Some(text) => names.resolve(self.dict, text, frame + self.at).ok()?,
+                    Some(text) => {
+                        if let Some(room) = kept.get_mut(..text.len()) {
+                            room.copy_from_slice(text);
+                            length = text.len() as u8;
+                        }
+                        names.resolve(self.dict, text, frame + self.at).ok()?
+                    }
                 }
             }
         };
-        self.last = Known { key, id, there: true };
-        self.known[slot(key)] = self.last;
+        self.known[slot(key)] = Known { key, id, epoch: self.epoch, text: kept, length };
         Some(id)
     }
 
@@ -146,131 +204,5 @@ pub(super) fn short_id(id: u32) -> u16 {
 #[inline]
 fn slot(key: [u64; 2]) -> usize {
     let mixed = (key[0] ^ key[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 56) as usize % NAMES
-}
-
-/// Columns that are kept, as the extension they make.
-#[derive(Debug)]
-pub(super) struct Kept {
-    /// Name and column, in the order in which they are kept.
-    columns: Vec<(String, u16)>,
-    kind: Kind,
-    /// Words of the record that hold all of these columns, and nothing else once masked.
-    words: Vec<(usize, u64)>,
-    found: Vec<Extension>,
-    text: Vec<u8>,
-    last: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Extension {
-    key: [u64; WORDS_MAX],
-    start: u32,
-    /// Whole lines; 0 where none of the columns has a value.
-    length: u32,
-    there: bool,
-}
-
-const WORDS_MAX: usize = 4;
-const EXTENSIONS: usize = 1024;
-
-/// Extensions are kept for so many bytes, then all are made anew.
-const KEPT_BYTES_MAX: usize = 1 << 20;
-
-const NO_EXTENSION: Extension = Extension { key: [0; WORDS_MAX], start: 0, length: 0, there: false };
-
-impl Kept {
-    pub(super) fn new(columns: Vec<(String, u16)>, record: &Record, kind: Kind) -> Option<Self> {
-        let mut bytes: Vec<usize> = Vec::new();
-        for (_, column) in &columns {
-            let of = &record.columns()[usize::from(*column)];
-            if !of.is_text() {
-                return None;
-            }
-            bytes.extend(of.start()..of.start() + of.length());
-        }
-        bytes.sort_unstable();
-        bytes.dedup();
-        let mut words: Vec<(usize, u64)> = Vec::new();
-        for byte in bytes {
-            match words.last_mut() {
-                Some((start, mask)) if byte < *start + 8 => *mask |= 0xff << (8 * (byte - *start)),
-                _ => words.push((byte, 0xff)),
-            }
-        }
-        (words.len() <= WORDS_MAX).then(|| Self {
-            columns,
-            kind,
-            words,
-            found: vec![NO_EXTENSION; EXTENSIONS],
-            text: Vec::new(),
-            last: 0,
-        })
-    }
-
-    pub(super) fn reach(&self) -> usize {
-        self.words.last().map_or(0, |(start, _)| start + 8)
-    }
-
-    /// The extension of this record, if it was made before.
-    #[inline]
-    pub(super) fn find(&mut self, record: &[u8]) -> Option<&[u8]> {
-        let key = self.key(record);
-        let mut at = self.last;
-        if self.found[at].key != key {
-            at = extension_slot(&key);
-        }
-        let found = &self.found[at];
-        if !found.there || found.key != key {
-            return None;
-        }
-        self.last = at;
-        Some(&self.text[found.start as usize..(found.start + found.length) as usize])
-    }
-
-    /// Makes it as the general way does; false where that would refuse it.
-    #[cold]
-    pub(super) fn learn(&mut self, record: &[u8], fields: &Slow<'_>) -> bool {
-        if self.text.len() > KEPT_BYTES_MAX {
-            self.text.clear();
-            self.found.fill(NO_EXTENSION);
-        }
-        let mut frame = Vec::new();
-        let mut event = EventBuilder::begin(&mut frame, self.kind, UnixNanos(0));
-        let fixed = usize::from(event.schema().fixed_bytes);
-        let mut scratch = Vec::new();
-        for (name, column) in &self.columns {
-            if let Some(column) = fields.column(*column)
-                && event.unmapped(name, &json_string(fields.text(column, &mut scratch))).is_err()
-            {
-                return false;
-            }
-        }
-        if event.finish(0).is_err() {
-            return false;
-        }
-        let extension = &frame[fixed..];
-        debug_assert!(extension.len().is_multiple_of(LINE));
-        let key = self.key(record);
-        let (start, length) = (self.text.len() as u32, extension.len() as u32);
-        self.found[extension_slot(&key)] = Extension { key, start, length, there: true };
-        self.text.extend_from_slice(extension);
-        true
-    }
-
-    #[inline]
-    fn key(&self, record: &[u8]) -> [u64; WORDS_MAX] {
-        let mut key = [0; WORDS_MAX];
-        for (key, (start, mask)) in key.iter_mut().zip(&self.words) {
-            let bytes: [u8; 8] = record[*start..*start + 8].try_into().expect("eight bytes");
-            *key = u64::from_le_bytes(bytes) & mask;
-        }
-        key
-    }
-}
-
-#[inline]
-fn extension_slot(key: &[u64; WORDS_MAX]) -> usize {
-    let mixed = key.iter().fold(0u64, |h, k| (h.rotate_left(23) ^ k).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    (mixed >> 54) as usize % EXTENSIONS
+    (mixed >> 54) as usize % NAMES
 }

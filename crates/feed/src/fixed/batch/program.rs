@@ -6,6 +6,8 @@
 //! beside the fields must be text. Everything else is left to the general way.
 
 use super::super::{Fields, Kind, NONE, RECORD};
+use super::emit::{NAMES_MAX, VARIANTS_MAX};
+use super::kept::Kept;
 use super::names::Name;
 use super::put::Put;
 use crate::mapping::{Cond, EventPlan, FieldPlan, From, Plan, Rule, Way, translate_const};
@@ -28,6 +30,8 @@ pub(in crate::fixed) struct KindProgram {
     pub(super) variants: Vec<Variant>,
     /// Variant by lane, [`NO_VARIANT`] for what the general way must read; of the batch in hand.
     pub(super) variant_of: [u8; LANES],
+    /// Lanes of the batch in hand that are good.
+    pub(super) good: u64,
 }
 
 /// What a rule makes of a record.
@@ -49,7 +53,7 @@ pub(super) struct Program {
     pub template: Vec<u8>,
     pub names: Vec<Name>,
     pub puts: Vec<Put>,
-    pub kept: Option<super::names::Kept>,
+    pub kept: Option<Kept>,
     /// Frames of the segment in hand: lane index and place in the arena.
     pub frames: Vec<(u8, u32)>,
 }
@@ -108,7 +112,7 @@ impl KindProgram {
                 Some((of.start(), Box::new(std::array::from_fn(variant))))
             }
         };
-        if rules.len() >= usize::from(NO_VARIANT) {
+        if rules.len() > VARIANTS_MAX {
             return None;
         }
         let mut reach = columns.reach();
@@ -129,13 +133,13 @@ impl KindProgram {
             return None;
         }
         let variant_of = [NO_VARIANT; LANES];
-        Some(Self { reach, columns, ts, sequence, by_byte, variants, variant_of })
+        Some(Self { reach, columns, ts, sequence, by_byte, variants, variant_of, good: 0 })
     }
 
-    pub(super) fn forget_names(&mut self) {
+    pub(super) fn begin_block(&mut self) {
         for variant in &mut self.variants {
             if let Variant::Event(program) = variant {
-                program.names.iter_mut().for_each(Name::forget);
+                program.names.iter_mut().for_each(Name::begin_block);
             }
         }
     }
@@ -228,9 +232,12 @@ impl Program {
                 kind.unlisted.iter().map(|c| (record.columns()[usize::from(*c)].name().to_owned(), *c)),
             );
         }
+        if names.len() > NAMES_MAX {
+            return None;
+        }
         let kept = match &kept[..] {
             [] => None,
-            _ => Some(super::names::Kept::new(kept, record, event.kind)?),
+            _ => Some(Kept::new(kept, record, event.kind)?),
         };
         debug_assert_eq!(Header::read(&template).kind(), event.kind as u8);
         Some(Self { template, names, puts, kept, frames: Vec::with_capacity(LANES) })

@@ -1,0 +1,149 @@
+//! Columns that are kept beside the fields, as the extension they make. What stands in them comes again and again:
+//! an extension is made by the general way once, and then found by the bytes of its columns.
+
+use super::program::Slow;
+use crate::mapping::{Message, json_string};
+use unitape_codec::fixed::{LANES, Record};
+use unitape_model::{EventBuilder, Kind, LINE, UnixNanos};
+
+/// The columns, and the extensions that were made.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Name and column, in the order in which they are kept.
+    columns: Vec<(String, u16)>,
+    kind: Kind,
+    /// Words of the record that hold all of these columns, and nothing else once masked.
+    words: [(usize, u64); WORDS_MAX],
+    found: Box<[Extension]>,
+    /// Whole lines, those of one extension behind those of another.
+    text: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Extension {
+    key: [u64; WORDS_MAX],
+    start: u32,
+    /// Whole lines; 0 where none of the columns has a value.
+    length: u32,
+    there: bool,
+}
+
+/// Start and bytes of an extension.
+pub(super) type Span = (u32, u32);
+
+const WORDS_MAX: usize = 4;
+const EXTENSIONS: usize = 1024;
+
+/// Extensions are kept for so many bytes, then all are made anew.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+const NO_EXTENSION: Extension = Extension { key: [0; WORDS_MAX], start: 0, length: 0, there: false };
+
+impl Kept {
+    /// `None` where not all of them are text, or they stand too far apart.
+    pub(super) fn new(columns: Vec<(String, u16)>, record: &Record, kind: Kind) -> Option<Self> {
+        let mut bytes: Vec<usize> = Vec::new();
+        for (_, column) in &columns {
+            let of = &record.columns()[usize::from(*column)];
+            if !of.is_text() {
+                return None;
+            }
+            bytes.extend(of.start()..of.start() + of.length());
+        }
+        bytes.sort_unstable();
+        bytes.dedup();
+        let mut words: Vec<(usize, u64)> = Vec::new();
+        for byte in bytes {
+            match words.last_mut() {
+                Some((start, mask)) if byte < *start + 8 => *mask |= 0xff << (8 * (byte - *start)),
+                _ => words.push((byte, 0xff)),
+            }
+        }
+        if words.len() > WORDS_MAX {
+            return None;
+        }
+        // A word that is not needed says nothing.
+        words.resize(WORDS_MAX, (0, 0));
+        let words = words.try_into().ok()?;
+        Some(Self { columns, kind, words, found: vec![NO_EXTENSION; EXTENSIONS].into(), text: Vec::new() })
+    }
+
+    /// A look-up takes whole words.
+    pub(super) fn reach(&self) -> usize {
+        self.words.iter().map(|(start, _)| start + 8).max().unwrap_or(0)
+    }
+
+    /// Where the extension of this record is, if it was made before.
+    #[inline]
+    pub(super) fn find(&self, record: &[u8]) -> Option<Span> {
+        let key = self.key(record);
+        let found = &self.found[slot(&key)];
+        (found.key == key && found.there).then_some((found.start, found.length))
+    }
+
+    /// The same of many records; gives the lanes whose extension was not made before.
+    #[inline]
+    pub(super) fn find_all(&self, bytes: &[u8], starts: &[u32], spans: &mut [Span; LANES]) -> u64 {
+        let mut open = 0;
+        for (lane, (start, span)) in starts.iter().zip(spans).enumerate() {
+            let key = self.key(&bytes[*start as usize..]);
+            let found = &self.found[slot(&key)];
+            *span = (found.start, found.length);
+            open |= u64::from(found.key != key || !found.there) << lane;
+        }
+        open
+    }
+
+    /// The extension that was found there.
+    #[inline]
+    pub(super) fn text(&self, (start, length): Span) -> &[u8] {
+        &self.text[start as usize..][..length as usize]
+    }
+
+    /// Makes it as the general way does; false where that would refuse it.
+    #[cold]
+    pub(super) fn learn(&mut self, record: &[u8], fields: &Slow<'_>) -> bool {
+        if self.text.len() > KEPT_BYTES_MAX {
+            self.text.clear();
+            self.found.fill(NO_EXTENSION);
+        }
+        let mut frame = Vec::new();
+        let mut event = EventBuilder::begin(&mut frame, self.kind, UnixNanos(0));
+        let fixed = usize::from(event.schema().fixed_bytes);
+        let mut scratch = Vec::new();
+        for (name, column) in &self.columns {
+            if let Some(column) = fields.column(*column)
+                && event.unmapped(name, &json_string(fields.text(column, &mut scratch))).is_err()
+            {
+                return false;
+            }
+        }
+        if event.finish(0).is_err() {
+            return false;
+        }
+        let extension = &frame[fixed..];
+        debug_assert!(extension.len().is_multiple_of(LINE));
+        let key = self.key(record);
+        let (start, length) = (self.text.len() as u32, extension.len() as u32);
+        self.found[slot(&key)] = Extension { key, start, length, there: true };
+        self.text.extend_from_slice(extension);
+        true
+    }
+
+    #[inline]
+    fn key(&self, record: &[u8]) -> [u64; WORDS_MAX] {
+        self.words.map(|(start, mask)| {
+            let bytes: [u8; 8] = record[start..start + 8].try_into().expect("eight bytes");
+            u64::from_le_bytes(bytes) & mask
+        })
+    }
+}
+
+#[inline]
+fn slot(key: &[u64; WORDS_MAX]) -> usize {
+    let mixed = key[0].wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ key[1].wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
+        ^ key[2].wrapping_mul(0x1656_67b1_9e37_79f9)
+        ^ key[3].wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (mixed >> 54) as usize % EXTENSIONS
+}
