@@ -1,6 +1,7 @@
 //! The fast way against its twin, the general one: the same frames, units, fix-ups and quarantine, byte for byte,
 //! whatever stands in the records and wherever blocks are cut.
 
+use crate::block::Block;
 use crate::events::ToEvents;
 use crate::{Format, Mapping};
 use proptest::prelude::*;
@@ -236,4 +237,9 @@ fn shipped_mappings_take_the_fast_way() {
         let decoder = super::FixedDecoder::new(&mapping).unwrap();
         assert_eq!(decoder.fast.unwrap().kinds(), kinds, "{}", mapping.name);
     }
+    let mut decoder = super::FixedDecoder::new(&Mapping::built_in("nyse-taq-bbo-98").unwrap()).unwrap();
+    let mut block = Block { bytes: TAQ.to_vec(), eof: true, ..Block::default() };
+    decoder.decode(&mut block, 1, &unitape_model::Dictionary::default());
+    // The last record has no bytes behind it to load with it.
+    assert!(decoder.fast.unwrap().taken() >= 9_990);
 }

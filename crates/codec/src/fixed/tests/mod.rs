@@ -1,5 +1,6 @@
 //! Layouts and records that went wrong somewhere, and the fast path against its slow twin.
 
+mod batch;
 mod layouts;
 mod records;
 mod twins;

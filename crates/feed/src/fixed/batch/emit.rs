@@ -45,13 +45,14 @@ impl FixedDecoder {
         lanes: &[Lane],
         (source, known, before): (u32, &Dictionary, Option<u64>),
     ) -> usize {
-        let Fast { kinds, lists, .. } = fast;
+        let Fast { kinds, lists, taken, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
                 program.read(&mut self.decoder, bytes, starts);
             }
         }
         if let Some(end) = bulk::all(kinds, lists, block, bytes, lanes, (source, known)) {
+            *taken += lanes.len() as u64;
             return end;
         }
         let mut segment = block.arena.len();
@@ -62,6 +63,7 @@ impl FixedDecoder {
                 }
                 _ => false,
             };
+            *taken += u64::from(done);
             if !done {
                 store(kinds, lists, block, bytes, segment);
                 let end = self.one(block, bytes, lane.start as usize, source, known, before);

@@ -35,6 +35,8 @@ pub(super) struct Fast {
     lists: Lists,
     frames: Frames,
     found: Box<[Framed; LANES]>,
+    /// Records taken so.
+    taken: u64,
 }
 
 /// A record of a batch.
@@ -62,6 +64,7 @@ impl Fast {
             kinds,
             frames: Frames::new(layout),
             found: Box::new([Framed::default(); LANES]),
+            taken: 0,
         })
     }
 
@@ -69,6 +72,12 @@ impl Fast {
     #[cfg(test)]
     pub(super) fn kinds(&self) -> Vec<bool> {
         self.kinds.iter().map(Option::is_some).collect()
+    }
+
+    /// How many records were taken.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Names may have other ids than in the block before.

@@ -81,7 +81,7 @@ impl KindProgram {
             Some(slot) => Some(place_of(slot).filter(|(_, n)| *n == Numbers::Int)?.0),
         };
         // The rules that may hold for this record, with the conditions that are not known beforehand.
-        let mut rules: Vec<(&Rule, Vec<(u16, &[u8])>)> = Vec::new();
+        let mut rules: Vec<(&Rule, Open<'_>)> = Vec::new();
         for &i in plan.rules_for(record.name().as_bytes()) {
             let rule = &plan.rules[i];
             if let Some(open) = conditions(&rule.when, kind, record.name())? {
@@ -104,7 +104,7 @@ impl KindProgram {
                 }
                 let variant = |byte: usize| {
                     let text = [byte as u8];
-                    let fits = |open: &Vec<(u16, &[u8])>| {
+                    let fits = |open: &Open<'_>| {
                         open.is_empty() || byte as u8 != of.pad() && open.iter().all(|(_, is)| **is == text)
                     };
                     rules.iter().position(|(_, open)| fits(open)).map_or(NO_VARIANT, |i| i as u8)
@@ -145,10 +145,12 @@ impl KindProgram {
     }
 }
 
+/// Conditions that are not known beforehand: columns and the values they must have.
+type Open<'p> = Vec<(u16, &'p [u8])>;
+
 /// The conditions that must be looked at in each record, as columns and values; `Some(None)` when the rule is for
 /// other records, `None` when it cannot be said.
-#[allow(clippy::type_complexity, reason = "read once")]
-fn conditions<'p>(when: &'p [Cond], kind: &Kind, name: &str) -> Option<Option<Vec<(u16, &'p [u8])>>> {
+fn conditions<'p>(when: &'p [Cond], kind: &Kind, name: &str) -> Option<Option<Open<'p>>> {
     let mut open = Vec::new();
     for cond in when {
         let From::Message(slot) = cond.from else { return None };

@@ -1,4 +1,4 @@
-//! `bench fixed`: records to typed values, and quotes to the tape.
+//! `bench fixed`: records to typed values, to events, and quotes to the tape.
 
 use super::Context;
 use super::fix::tape_hash;
@@ -7,7 +7,8 @@ use crate::output::Failure;
 use std::fs;
 use std::sync::Arc;
 use unitape_codec::fixed::{Decoder, Layout, Next, Value, naive};
-use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
+use unitape_feed::mapping::Unlisted;
+use unitape_feed::{BLOCK_BYTES, Feed, Format, Mapping, Options, ToEvents, consolidate};
 
 /// The real file: a header and 9,994 quotes.
 static FILE: &[u8] = include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
@@ -19,6 +20,9 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>
     let repeats = context.pick(1, 101) as usize;
     if context.wants("fixed", "taq") {
         out(typed(context, repeats)?)?;
+    }
+    if context.wants("fixed", "taq-events") {
+        to_events(context, repeats)?.into_iter().try_for_each(&mut *out)?;
     }
     if context.wants("fixed", "taq-to-tape") {
         to_tape(context, repeats)?.into_iter().try_for_each(out)?;
@@ -133,6 +137,56 @@ fn equal_to_the_twin(decoder: &mut Decoder) -> Result<String, Failure> {
         at = end;
     }
     Ok(hash.hex())
+}
+
+/// Records in memory to finished frames in the arena of their block, by one worker; then the same with a mapping
+/// that keeps nothing beside prices and sizes, and by the general way.
+fn to_events(context: &Context, repeats: usize) -> Result<Vec<Record>, Failure> {
+    let input = input(repeats);
+    let count = (input.len() / RECORD) as u64;
+    let shipped = Mapping::load(LAYOUT)?;
+    let mut lean = shipped.clone();
+    lean.message.unlisted = Unlisted::Drop;
+    lean.rule.iter_mut().flat_map(|r| &mut r.event).for_each(|e| e.keep.clear());
+    let mut records = Vec::new();
+    for (condition, mapping) in [("all columns kept", shipped), ("prices and sizes", lean)] {
+        let format = Format::by(mapping)?;
+        let mut expected = None;
+        for (way, mut worker) in
+            [("general", ToEvents::general(format.clone())?), ("batches", ToEvents::new(format)?)]
+        {
+            let mut blocks = worker.blocks(&input, BLOCK_BYTES);
+            // The first pass warms up and learns the names, the second is hashed.
+            worker.pass(&mut blocks, true, |_| {});
+            let (mut hash, mut bytes) = (Hash::default(), 0);
+            worker.pass(&mut blocks, false, |arena| hash.add(arena));
+            let hash = hash.hex();
+            if *expected.get_or_insert_with(|| hash.clone()) != hash {
+                return Err(Failure::Error("fixed taq-events: batches give other frames".to_owned()));
+            }
+            let mut times = Repeats::default();
+            for _ in 0..context.repeats(5) {
+                bytes = 0;
+                let tally = times.time(|| worker.pass(&mut blocks, false, |arena| bytes += arena.len()));
+                if (tally.messages, tally.events, tally.quarantined) != (count, count - 1, 0) {
+                    return Err(Failure::Error(format!("fixed taq-events: {tally:?}")));
+                }
+            }
+            let method = format!(
+                "records in memory, in blocks of 256 KiB, to finished bbo frames of {} bytes (mean) in the block's \
+                 arena, names known, {condition}; {way}; frames equal to the general way's",
+                bytes as u64 / count
+            );
+            let record = times.record("fixed", "taq-events", count, input.len() as u64, method);
+            records.push(Record {
+                condition: Some(format!("{condition}, {way}")),
+                input_sha256: Some(sha256(&input)),
+                output_sha256: Some(hash),
+                ..record
+            });
+        }
+    }
+    Ok(records)
 }
 
 /// The whole way: a file in the page cache becomes a tape in a fresh directory.

@@ -28,7 +28,7 @@ const BENCHES: [(&str, &[&str], Bench); 9] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
-    ("fixed", &["taq", "taq-to-tape"], fixed::run),
+    ("fixed", &["taq", "taq-events", "taq-to-tape"], fixed::run),
     ("swift", &["typed", "to-tape"], swift::run),
     ("store", &["ingest", "scan", "size"], store::run),
     ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
@@ -49,7 +49,7 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
 
 Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20
 isolation), farm (empty), fix (orders jse orders-to-tape),
-fixed (taq taq-to-tape), swift (typed to-tape), store (ingest scan size),
+fixed (taq taq-events taq-to-tape), swift (typed to-tape), store (ingest scan size),
 watch (otr wash spoofing three), book (flow deep), sim (events frames).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {

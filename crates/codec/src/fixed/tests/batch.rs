@@ -1,0 +1,153 @@
+//! Columns of many records at once against the decoder, record by record: what is said to be good is, with the
+//! same values, on every kernel; and plain records are good.
+
+use crate::fixed::{Columns, Decoder, Framed, Frames, LANES, Layout, Next, Numbers, Value};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const LAYOUT: &str = r#"
+name = "x"
+terminator = "newline"
+zone = "America/New_York"
+[[record]]
+name = "head"
+role = "header"
+column = [{ name = "day", length = 8, type = "date", form = "YYYYMMDD" }]
+[[record]]
+name = "data"
+column = [
+  { name = "clock", length = 9, type = "time", form = "HHMMSSfff", date = "header.day" },
+  { name = "fine", length = 15, type = "time", form = "HHMMSSfffffffff", date = "header.day", trim = "none" },
+  { name = "stamp", length = 16, type = "timestamp", form = "YYYYMMDDHHMMSSff" },
+  { name = "one", length = 1, type = "int" },
+  { name = "eight", length = 8, type = "int", none = ["00000000", "99999999"] },
+  { name = "right", length = 5, type = "int", trim = "right" },
+  { name = "left", length = 5, type = "int", trim = "left", pad = "*" },
+  { name = "exact", length = 5, type = "int", trim = "none" },
+  { name = "must", length = 3, type = "decimal", decimals = 2, required = true },
+  { name = "sixteen", length = 16, type = "decimal", decimals = 4 },
+  { name = "long", length = 19, type = "decimal", decimals = 9, none = ["0000000000000000000"] },
+  { name = "sign", length = 4, type = "int", sign = "trailing" },
+  { name = "text", length = 3, required = true },
+  { name = "flag", length = 1, type = "flag" },
+  { name = "end", length = 2, type = "literal", is = "ok", required = true },
+]
+"#;
+
+fn number(width: usize) -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => prop::collection::vec(b'0'..=b'9', width).prop_map(|d| String::from_utf8(d).unwrap()),
+        2 => (any::<u64>(), 0..=width).prop_map(move |(n, w)| {
+            let digits = format!("{n:020}");
+            format!("{:>width$}", &digits[20 - w.min(20)..])
+        }),
+        1 => Just("0".repeat(width)),
+        1 => Just("9".repeat(width)),
+        1 => Just(" ".repeat(width)),
+        1 => Just("*".repeat(width)),
+        1 => proptest::string::string_regex(&format!("[ *0-9]{{{width}}}")).unwrap(),
+    ]
+}
+
+fn time(more: usize) -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => (0..25u8, 0..61u8, 0..61u8, number(more)).prop_map(|(h, m, s, f)| format!("{h:02}{m:02}{s:02}{f}")),
+        1 => number(6 + more),
+    ]
+}
+
+fn data() -> impl Strategy<Value = String> {
+    let stamp =
+        (1677..2263u32, 0..14u8, 0..32u8, time(2)).prop_map(|(y, m, d, t)| format!("{y:04}{m:02}{d:02}{t}"));
+    let stamp = prop_oneof![8 => stamp, 1 => Just(" ".repeat(16))];
+    let end = prop_oneof![15 => Just("ok"), 1 => Just("no")];
+    let times = (time(3), time(9), stamp);
+    let small = (number(1), number(8), number(5), number(5), number(5), number(3));
+    let rest = (number(16), number(19), "[0-9]{3}[-+ ]|[ ]{4}", "[A ]{3}", "[YN ?]", end);
+    (times, small, rest).prop_map(|((a, b, c), (d, e, f, g, h, i), (j, k, l, m, n, o))| {
+        [&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l, &m, &n, o].map(|s: &str| s.to_owned()).concat()
+    })
+}
+
+fn check(head: &str, records: &[String]) {
+    let layout = Arc::new(Layout::parse(LAYOUT, "x").unwrap());
+    let mut input = format!("{head}\n");
+    let at = input.len();
+    records.iter().for_each(|r| input += &format!("{r}\n"));
+    // Room for a load behind the last.
+    input += &" ".repeat(16);
+    let bytes = input.as_bytes();
+    let mut decoder = Decoder::new(layout.clone());
+    decoder.read_header(&bytes[..at]);
+    let mut framed = [Framed::default(); LANES];
+    let count = Frames::new(&layout).fill(&layout, bytes, at, &mut framed);
+    assert_eq!(count, records.len());
+    let ends = framed[..count].iter().map(|f| f.end);
+    let starts: Vec<u32> = std::iter::once(at as u32).chain(ends).take(count).collect();
+    let fast = Columns::new(&layout, 1).unwrap();
+    for mut columns in [fast.clone(), fast.portable()] {
+        let good = columns.read(&mut decoder, bytes, &starts);
+        for (lane, start) in starts.iter().enumerate() {
+            let next = decoder.next(bytes, *start as usize, 0, false);
+            let is_good = good >> lane & 1 == 1;
+            if !is_good {
+                // Only what is odd is left to the decoder; days with a change of the clock are odd.
+                let plain = records[lane].bytes().all(|b| b != b' ' && b != b'*');
+                assert!(
+                    !plain || !matches!(next, Next::Record { .. }) || head.contains("0309"),
+                    "{}",
+                    records[lane]
+                );
+                continue;
+            }
+            assert!(matches!(next, Next::Record { .. }), "{next:?} {}", records[lane]);
+            for (i, value) in decoder.values().iter().enumerate() {
+                let Some((place, numbers)) = columns.find(i as u16) else { continue };
+                let found = match (columns.none(place) >> lane & 1, numbers) {
+                    (1, _) => Value::None,
+                    (_, Numbers::Int) => Value::Int(columns.values(place)[lane]),
+                    (_, Numbers::Instant) => Value::Instant(columns.values(place)[lane]),
+                    (_, Numbers::Decimal(exponent)) => {
+                        Value::Decimal { mantissa: columns.values(place)[lane], exponent }
+                    }
+                };
+                assert_eq!(found, *value, "column {i} of {}", records[lane]);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Blanks before the digits, behind them, between them; nineteen digits, which 64 bits do not always hold.
+    #[test]
+    fn as_the_decoder_reads_them(
+        records in prop::collection::vec(data(), 1..LANES),
+        head in prop_oneof![4 => Just("20140206"), 1 => Just("20140309"), 1 => Just("2014 206")],
+    ) {
+        check(head, &records);
+    }
+
+    /// A line end inside a record, or one that is not where it should be, makes another record of it.
+    #[test]
+    fn frames_are_the_decoders(
+        input in prop::collection::vec(prop_oneof![30 => Just(b'7'), 1 => Just(b'\n'), 1 => Just(b'\r')], 1..400),
+        which in 0usize..3,
+    ) {
+        let text = ["newline", "crlf", "none"].map(|t| {
+            format!("name='x'\nterminator='{t}'\n[[record]]\nname='r'\ncolumn=[{{name='a',length=5}}]")
+        });
+        let layout = Arc::new(Layout::parse(&text[which], "x").unwrap());
+        let mut decoder = Decoder::new(layout.clone());
+        let mut framed = [Framed::default(); LANES];
+        for at in 0..input.len() {
+            let count = Frames::new(&layout).fill(&layout, &input, at, &mut framed);
+            let mut next = at;
+            for framed in &framed[..count] {
+                let found = decoder.next(&input, next, 1, false);
+                let Next::Record { span, end, .. } = found else { panic!("{found:?}") };
+                prop_assert_eq!((span.start, span.len(), end), (next, framed.length as usize, framed.end as usize));
+                next = end;
+            }
+        }
+    }
+}
