@@ -42,7 +42,7 @@ pub enum Backing {
 pub enum RecorderPlace {
     /// A thread of the writer.
     Thread,
-    /// A process of its own that calls [`crate::record`].
+    /// A process of its own that calls [`crate::record()`].
     External,
 }
 

@@ -11,7 +11,7 @@
 //!
 //! It reads the forms that files are made of: digits with their point implied, blanks instead of leading zeros,
 //! a blank column, clock times, compact timestamps. A lane with anything else in one of its columns is not good;
-//! whoever asks reads that record by the [`Decoder`](super::Decoder), which says what it is or what is wrong
+//! whoever asks reads that record by the [`Decoder`], which says what it is or what is wrong
 //! with it. So this is never more generous than the decoder, and what it reads it reads the same; both are
 //! held by tests.
 //!
