@@ -211,6 +211,9 @@ pub(crate) fn read_start(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>
     Ok(out)
 }
 
+/// How the names of files begin that wait to be used again.
+pub(crate) const SPARE: &str = "spare-";
+
 /// Removes our files from a directory of hot segments, and it when nothing else is in it.
 ///
 /// Only what has our names: the directory is one that the user or a file named, and may be any.
@@ -224,13 +227,13 @@ pub(crate) fn remove_hot(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes segments that were made and not yet put in their place.
+/// Removes segments that were made and not yet put in their place, and those that wait to be used again.
 pub(crate) fn remove_unfinished(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).at("list", dir)? {
         let entry = entry.at("list", dir)?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with("prepared-") || name.starts_with("making-") {
+        if ["prepared-", "making-", SPARE].iter().any(|start| name.starts_with(start)) {
             remove(&entry.path())?;
         }
     }

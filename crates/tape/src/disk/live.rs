@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::disk::again::{self, Mappings};
 use crate::disk::layout::{Meta, Paths, list_segments, segment_path};
 use crate::disk::map::Segment;
 use crate::error::{Error, Result};
@@ -11,21 +12,35 @@ use crate::error::{Error, Result};
 pub(crate) struct Live {
     pub paths: Paths,
     pub meta: Meta,
+    /// Mappings of hot segments that were left, for when their files come round again.
+    left: Mappings,
 }
 
 impl Live {
     pub fn open(dir: &Path) -> Result<Self> {
-        Ok(Self { paths: Paths { dir: dir.into() }, meta: Meta::load(dir)? })
+        Ok(Self::of(Paths { dir: dir.into() }, Meta::load(dir)?))
+    }
+
+    /// That of a tape whose description is known.
+    pub fn of(paths: Paths, meta: Meta) -> Self {
+        Self { paths, meta, left: Mappings::default() }
     }
 
     /// Segment `index` and its first ordinal, hot if there is such, otherwise from the disk.
     pub fn segment(&self, index: u64) -> Result<Option<(Segment, u64)>> {
         if let Some(hot) = self.paths.hot_place()
-            && let Some(found) = Segment::open(&segment_path(&hot, index), &self.meta, index, false)?
+            && let Some(found) = again::open(&hot, &self.meta, index, &self.left)?
         {
             return Ok(Some(found));
         }
         Segment::open(&segment_path(&self.paths.segments(), index), &self.meta, index, false)
+    }
+
+    /// Takes back a segment that [`Live::segment`] gave and that is done with.
+    pub fn leave(&self, segment: Segment) {
+        if let Some(segment) = segment.released() {
+            self.left.keep(segment);
+        }
     }
 
     /// Another mapping for `held`, if that is no longer the one writers write to.

@@ -4,6 +4,7 @@
 //! it are looked at through the header word only. The rule's own code is in [`crate::lockfree::lines`].
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +19,22 @@ pub(crate) use crate::lockfree::lines::Seen;
 use crate::lockfree::{Memory, flaw, lines};
 use crate::read::ahead;
 
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId(u64, u64);
+
+impl FileId {
+    /// Of the file that has this name now.
+    pub fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|m| Self(m.dev(), m.ino()))
+    }
+}
+
 /// One segment file in memory.
 #[derive(Debug)]
 pub(crate) struct Segment {
     map: Arc<MmapRaw>,
-    pub file: File,
+    pub file: Arc<File>,
     pub path: PathBuf,
     pub index: u64,
     /// Position of the first byte of data.
@@ -32,6 +44,10 @@ pub(crate) struct Segment {
     writable: bool,
     /// On a file system that lives in memory: its pages are there from the start and cost nothing to keep.
     in_memory: bool,
+    /// A reader's lock is on the file.
+    held: bool,
+    /// Its pages are in this process's page table, or will be soon.
+    entered: bool,
 }
 
 impl Segment {
@@ -60,13 +76,15 @@ impl Segment {
             let base = header.index * meta.segment_bytes;
             Ok(Self {
                 map: Arc::new(map),
-                file,
+                file: Arc::new(file),
                 path: path.into(),
                 index: header.index,
                 base,
                 size: meta.segment_bytes,
                 writable: true,
                 in_memory,
+                held: false,
+                entered: in_memory,
             })
         })();
         match &made {
@@ -78,6 +96,13 @@ impl Segment {
 
     /// Maps an existing segment and checks its header page; gives its first ordinal too. `None`: no such file.
     pub fn open(path: &Path, meta: &Meta, index: u64, writable: bool) -> Result<Option<(Self, u64)>> {
+        let Some(segment) = Self::map(path, meta, index, writable)? else { return Ok(None) };
+        let first_ordinal = segment.first_ordinal(meta)?;
+        Ok(Some((segment, first_ordinal)))
+    }
+
+    /// Maps an existing segment and checks its length alone. `None`: no such file.
+    pub fn map(path: &Path, meta: &Meta, index: u64, writable: bool) -> Result<Option<Self>> {
         let mut how = OpenOptions::new();
         how.read(true).write(writable);
         let opened = if writable { sys::open(path, &how) } else { how.open(path) };
@@ -99,14 +124,99 @@ impl Segment {
         let base = base.ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
         let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
         let in_memory = is_in_memory(&file);
-        let map = Arc::new(map);
-        let segment =
-            Self { map, file, path: path.into(), index, base, size: meta.segment_bytes, writable, in_memory };
-        // SAFETY: the mapping has at least HEADER_PAGE bytes (length checked above). The page is written
-        // before the file gets its name and, when a segment is taken over again, with the same fields.
-        let page = unsafe { std::slice::from_raw_parts(segment.map.as_ptr(), HEADER_PAGE as usize) };
-        let first_ordinal = SegmentHeader::check(page, meta, index, path)?;
-        Ok(Some((segment, first_ordinal)))
+        Ok(Some(Self {
+            map: Arc::new(map),
+            file: Arc::new(file),
+            path: path.into(),
+            index,
+            base,
+            size: meta.segment_bytes,
+            writable,
+            in_memory,
+            held: false,
+            entered: false,
+        }))
+    }
+
+    /// Checks the header page; gives the first ordinal.
+    pub fn first_ordinal(&self, meta: &Meta) -> Result<u64> {
+        // SAFETY: the mapping has at least HEADER_PAGE bytes (checked when it was made). The page is written before
+        // the file gets its name and, when a segment is taken over again, with the same fields; a hot segment is
+        // held by whoever asks.
+        let page = unsafe { std::slice::from_raw_parts(self.map.as_ptr(), HEADER_PAGE as usize) };
+        SegmentHeader::check(page, meta, self.index, &self.path)
+    }
+
+    /// The same memory as another segment, under another name.
+    pub fn under(&self, path: &Path, header: &SegmentHeader) -> Self {
+        Self {
+            map: self.map.clone(),
+            file: self.file.clone(),
+            path: path.into(),
+            index: header.index,
+            base: header.index * header.meta.segment_bytes,
+            size: self.size,
+            writable: self.writable,
+            in_memory: self.in_memory,
+            held: false,
+            entered: self.entered,
+        }
+    }
+
+    /// Maps a segment that waits to be used again, for writing; none if it is not of the right size, or not in
+    /// memory, where there is nothing to be gained.
+    pub fn map_spare(path: &Path, header: &SegmentHeader) -> Option<Self> {
+        let mut segment = Self::map(path, &header.meta, header.index, true).ok()??;
+        if !segment.in_memory || segment.map.len() as u64 != HEADER_PAGE + segment.size {
+            return None;
+        }
+        populate(&segment.map, 0, segment.map.len() as u64);
+        segment.entered = true;
+        Some(segment)
+    }
+
+    /// Whether it is on a file system that lives in memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.in_memory
+    }
+
+    /// Which file it is.
+    pub fn id(&self) -> Option<FileId> {
+        self.file.metadata().ok().map(|m| FileId(m.dev(), m.ino()))
+    }
+
+    /// Takes a reader's lock; false if the file is being made another segment.
+    pub fn hold(&mut self) -> bool {
+        self.held = self.file.try_lock_shared().is_ok();
+        self.held
+    }
+
+    /// Without its lock, to be kept for when its file comes round again; none for one that was not locked.
+    pub fn released(mut self) -> Option<Self> {
+        if !std::mem::take(&mut self.held) {
+            return None;
+        }
+        self.let_go();
+        Some(self)
+    }
+
+    /// Takes the lock that excludes readers; false if there is one.
+    pub fn seize(&self) -> bool {
+        self.file.try_lock().is_ok()
+    }
+
+    /// Lets go of either lock.
+    pub fn let_go(&self) {
+        // It fails where there are no locks, and there nothing was taken.
+        let _ = self.file.unlock();
+    }
+
+    /// Zeroes all data; only under the lock that excludes readers.
+    pub fn zero(&self) {
+        assert!(self.writable);
+        // SAFETY: all of it lies in the writable mapping; nobody else has the file (the lock, and no name that is
+        // a segment's), and the writer that filled it has published all of it.
+        unsafe { std::ptr::write_bytes(self.data(0), 0, self.size as usize) };
     }
 
     /// Writes the header page; only before anything in the segment is committed.
@@ -272,6 +382,9 @@ impl Segment {
     /// there on.
     pub fn prefault(&self, at: u64, length: u64) {
         let from = (HEADER_PAGE + at) & !4095;
+        if self.in_memory && self.entered {
+            return;
+        }
         let length = if self.in_memory { self.size } else { length };
         let to = (HEADER_PAGE + at.saturating_add(length)).min(HEADER_PAGE + self.size);
         if self.writable && to > from {
@@ -281,18 +394,17 @@ impl Segment {
 
     /// Enters the pages from data offset `at` on into this process's page table, soon and as a hint: for a reader
     /// that is about to read them.
-    pub fn enter_pages(&self, at: u64) {
-        use std::os::unix::fs::MetadataExt;
+    pub fn enter_pages(&mut self, at: u64) {
         // Entering a hole would fill it.
         let whole = || self.file.metadata().is_ok_and(|m| m.blocks() * 512 >= m.len());
-        if self.in_memory && !self.writable && whole() {
+        if self.in_memory && !self.writable && !self.entered && whole() {
             ahead::enter(&self.map, HEADER_PAGE + at);
+            self.entered = at == 0;
         }
     }
 
     /// Whether the file still has a name.
     pub fn is_linked(&self) -> bool {
-        use std::os::unix::fs::MetadataExt;
         self.file.metadata().is_ok_and(|m| m.nlink() > 0)
     }
 
@@ -301,6 +413,16 @@ impl Segment {
     pub fn prefetch(&self, at: u64) {
         if at < self.size {
             prefetch(self.data(at));
+        }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // Not left to closing the file: a process that is being started by another thread of ours has a copy of
+        // the descriptor for a moment, and would keep the lock.
+        if self.held {
+            self.let_go();
         }
     }
 }

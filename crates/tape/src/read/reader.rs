@@ -373,6 +373,7 @@ impl Reader {
     fn leave(&mut self) {
         let segment = self.segment.take().expect("a segment to leave");
         self.position = segment.end();
+        self.live.leave(segment);
         self.at = 0;
         self.idle = 0;
     }
@@ -387,7 +388,7 @@ impl Reader {
         }
         let index = self.position / self.live.meta.segment_bytes;
         match self.live.segment(index)? {
-            Some((segment, _)) => {
+            Some((mut segment, _)) => {
                 self.at = self.position - segment.base;
                 segment.enter_pages(self.at);
                 self.segment = Some(segment);
@@ -410,7 +411,7 @@ impl Reader {
         let found = self.live.segment(index)?;
         let there = found.is_some();
         self.look_for_page();
-        self.segment = found.map(|(segment, first_ordinal)| {
+        self.segment = found.map(|(mut segment, first_ordinal)| {
             self.ordinal = first_ordinal;
             segment.enter_pages(0);
             segment

@@ -229,7 +229,7 @@ impl Writer {
     pub(crate) fn drain_external(&self) -> Result<()> {
         let since = Instant::now();
         loop {
-            match Follower::open(Live { paths: self.paths.clone(), meta: self.meta }, self.options.sync, 1) {
+            match Follower::open(Live::of(self.paths.clone(), self.meta), self.options.sync, 1) {
                 Ok(mut follower) => {
                     while follower.position < self.end().0 || follower.step()? {
                         follower.step()?;

@@ -12,8 +12,9 @@ use std::time::{Duration, SystemTime};
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
+use crate::disk::again;
 use crate::disk::definitions::DefinitionLog;
-use crate::disk::layout::{Meta, Paths, SegmentHeader, list_segments, remove, segment_path};
+use crate::disk::layout::{Meta, Paths, SegmentHeader, list_segments, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
 use crate::disk::run::{Lock, State};
@@ -335,7 +336,9 @@ impl Follower {
         let time = self.caretaker.time();
         self.sums.date(time)?;
         self.caretaker.finish(index, time);
-        self.source = None;
+        if let Some(source) = self.source.take() {
+            self.live.leave(source);
+        }
         if let Some(copy) = self.copy.take() {
             sys::begin_write_back(&copy.segment.file);
         }
@@ -353,7 +356,7 @@ impl Follower {
                 self.sync()?;
             }
             for old in old {
-                remove(&segment_path(&hot, old))?;
+                again::retire(&hot, old)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use unitape_model::{Header, Position, frame::KIND_PAD};
 
 use crate::disk::map::{Segment, check_frames};
 use crate::error::{Error, Result};
-use crate::write::writer::Core;
+use crate::write::shared::Core;
 
 /// A part of a claim within one segment.
 #[derive(Debug)]

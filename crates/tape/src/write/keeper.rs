@@ -8,13 +8,14 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::disk::again;
 use crate::disk::layout::{Meta, SegmentHeader, remove};
 use crate::disk::map::Segment;
 use crate::disk::run::State;
 use crate::error::{Error, Result};
 use crate::record::follow::{Follower, IDLE, MENDING};
 use crate::write::place::Helpers;
-use crate::write::writer::Core;
+use crate::write::shared::Core;
 
 /// Segments that wait for the writer, made ahead.
 const AHEAD: usize = 1;
@@ -86,7 +87,8 @@ impl Task {
                 let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
                 self.core.making.store(next, Ordering::Relaxed);
                 // A full disk is told by the writer when it gets there and tries for itself.
-                if let Ok(segment) = Segment::create(&path, &header) {
+                let spare = again::use_again(&self.place, &path, &header, &self.core.left);
+                if let Some(segment) = spare.or_else(|| Segment::create(&path, &header).ok()) {
                     segment.prefault(0, ahead);
                     waiting = Some(segment);
                     next += 1;

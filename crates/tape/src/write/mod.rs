@@ -6,6 +6,7 @@ pub(crate) mod keeper;
 pub(crate) mod place;
 pub(crate) mod publish;
 pub(crate) mod recover;
+pub(crate) mod shared;
 pub(crate) mod writer;
 
 pub use claim::Claim;

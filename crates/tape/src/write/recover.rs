@@ -104,7 +104,7 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
         remove(&paths.hot())?;
     }
 
-    let live = Live { paths: paths.clone(), meta };
+    let live = Live::of(paths.clone(), meta);
     match load_durable(&paths) {
         Err(Error::Damage { .. }) if options.truncate_damage => remove(&paths.durable())?,
         other => drop(other?),
@@ -350,7 +350,7 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
     let Backing::Hot { dir, window_segments } = &options.backing else {
         if let Some(hot) = paths.hot_place() {
             // Hot before, a file now: the disk must have all of it first.
-            let live = Live { paths: paths.clone(), meta: live.meta };
+            let live = Live::of(paths.clone(), live.meta);
             let mut follower = Follower::open(live, Sync::OnClose, u64::MAX / 2)?;
             while follower.step()? || follower.position < end.position {}
             follower.sync_last()?;

@@ -1,8 +1,8 @@
 //! Appending: the live path of one unit at a time, and claims for many threads.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use unitape_model::{Header, Position};
@@ -19,9 +19,11 @@ use crate::gate::{Gate, Gates};
 use crate::keep::retention::{Removal, Retention};
 use crate::record::follow::Follower;
 use crate::write::claim::{Claim, Piece};
+
 use crate::write::keeper::{Keeper, RecorderThread, Task, half_window};
 use crate::write::place::Helpers;
 use crate::write::recover::{self, Recovery};
+use crate::write::shared::Core;
 
 /// Where the segments that are being written live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,58 +108,6 @@ impl Default for Options {
     }
 }
 
-/// What the writer shares with its claims and helper threads.
-#[derive(Debug, Default)]
-pub(crate) struct Core {
-    /// End of what has been given out; a hint to the helpers until all claims are published.
-    pub end: AtomicU64,
-    /// Non-META frames before `end`, for whoever wants to know how far behind it is.
-    pub ordinal: AtomicU64,
-    pub outstanding: AtomicU64,
-    /// Segment that the keeper is making or about to hand over; a hint. 0: none, because it never makes that one.
-    pub making: AtomicU64,
-    pub current: Mutex<Option<Arc<Segment>>>,
-    pub stop_keeper: AtomicBool,
-    pub drain: AtomicBool,
-    pub abandon: AtomicBool,
-    attention: AtomicBool,
-    trouble: Mutex<Option<(Error, bool)>>,
-}
-
-impl Core {
-    /// Leaves an error for the writer's next call; a lasting one stays.
-    pub fn raise(&self, error: Error, lasting: bool) {
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(*trouble, Some((_, true))) {
-            *trouble = Some((error, lasting));
-        }
-        // Release: pairs with the Acquire in `check`.
-        self.attention.store(true, Ordering::Release);
-    }
-
-    #[inline]
-    fn check(&self, end: u64) -> Result<()> {
-        // Acquire: pairs with the Release in `raise`.
-        if self.attention.load(Ordering::Acquire) { committed(self.trouble(), end) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn trouble(&self) -> Result<()> {
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        match trouble.take() {
-            Some((Error::ClaimAbandoned(at), true)) => {
-                *trouble = Some((Error::ClaimAbandoned(at), true));
-                Err(Error::ClaimAbandoned(at))
-            }
-            Some((error, _)) => {
-                self.attention.store(false, Ordering::Relaxed);
-                Err(error)
-            }
-            None => Ok(()),
-        }
-    }
-}
-
 /// The one writer of a tape.
 #[derive(Debug)]
 pub struct Writer {
@@ -194,8 +144,7 @@ impl Writer {
         let opened = recover::open(dir, id, &options)?;
         let recover::Opened { paths, meta, lock, recovery, place, making, current } = opened;
         let (end, ordinal) = (recovery.end.0, recovery.ordinal);
-        let core = Core { end: AtomicU64::new(end), ordinal: AtomicU64::new(ordinal), ..Core::default() };
-        let core = Arc::new(core);
+        let core = Arc::new(Core::at(end, ordinal));
         let current = current.map(Arc::new);
         if let Some(segment) = &current {
             segment.prefault(end - segment.base, options.prefault_bytes);
@@ -208,7 +157,7 @@ impl Writer {
         let recorder = if hot && options.recorder == RecorderPlace::External {
             None
         } else {
-            let live = Live { paths: paths.clone(), meta };
+            let live = Live::of(paths.clone(), meta);
             let mut follower = Follower::open(live, options.sync, half_window(&options))?;
             follower.removal(options.removal.clone());
             Some(RecorderThread::spawn(core.clone(), follower, options.helpers.clone())?)
@@ -568,7 +517,11 @@ impl Writer {
 
     fn set_current(&mut self, segment: Arc<Segment>) {
         *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(segment.clone());
-        self.current = Some(segment);
+        if let Some(full) = self.current.replace(segment)
+            && full.is_in_memory()
+        {
+            self.core.left.keep(full);
+        }
     }
 
     fn stop_keeper(&mut self) {

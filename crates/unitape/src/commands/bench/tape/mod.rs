@@ -49,7 +49,7 @@ type Out<'a> = &'a mut dyn FnMut(Record) -> Result<(), Failure>;
 
 /// Runs the cases.
 pub fn run(context: &Context, out: Out<'_>) -> Result<(), Failure> {
-    let hot = Options { backing: Backing::Hot { dir: None, window_segments: 64 }, ..Options::default() };
+    let hot = Options { backing: Backing::Hot { dir: None, window_segments: 8 }, ..Options::default() };
     unitape_tape::measure::set_pinning(context.tune.pin);
     for (backing, options) in [("hot", hot), ("file", Options::default())] {
         let mut bench =

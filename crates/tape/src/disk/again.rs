@@ -1,0 +1,148 @@
+//! Shared memory that is used again: a hot segment that is on the disk gives its pages to a later one.
+//!
+//! ```text
+//!   0007.seg ──recorder: on the disk──▶ spare-0007 ──keeper: nobody holds it, zeroed──▶ prepared-000c ──▶ 000c.seg
+//!      ▲ readers hold it (shared lock)      │ somebody still does
+//!      └ no name, no new reader             └──▶ unlinked; its memory goes with the last who has it
+//! ```
+//!
+//! Making fresh pages is most of what a hot tape costs: each has to be found, cleared, and entered into the page table
+//! of the writer and of every reader. Pages that go round need none of that but to be zeroed.
+//!
+//! Invariant: what a reader can see is never written again. A reader holds a shared lock on the file while it has the
+//! segment, and believes a segment only if, under the lock, its name still is that of the file: then it cannot have
+//! been renamed before, and cannot be taken until the lock is gone. The keeper takes a file only when it has lost its
+//! name and the exclusive lock is to be had, and lets go of the lock before the file gets its next name. The kernel
+//! takes the locks of the dead; one who is stopped keeps its segment, and the keeper makes a fresh one.
+//!
+//! What the lock protects are whole files, so there is no order of memory to think of here: the system calls are far
+//! stronger than what is needed between the last byte zeroed and the first one read.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::disk::layout::{Meta, SPARE, SegmentHeader, remove, segment_path};
+use crate::disk::map::{FileId, Segment};
+use crate::disk::sys;
+use crate::error::{At, Result};
+
+/// Files that may wait; what is beyond them is removed.
+const SPARES_MAX: usize = 4;
+
+/// Mappings kept to be used again, at most: a window of segments.
+const MAPPINGS_MAX: usize = 64;
+
+/// Takes segment `index`, which is on the disk, out of the hot directory: to be used again, or for good.
+pub(crate) fn retire(hot: &Path, index: u64) -> Result<()> {
+    let path = segment_path(hot, index);
+    if spares(hot).len() >= SPARES_MAX {
+        return remove(&path);
+    }
+    match sys::rename(&path, &hot.join(format!("{SPARE}{index:016x}"))) {
+        // Whoever closed the tape, or removed it, was sooner.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.at("rename", &path),
+    }
+}
+
+/// Mappings of segments that their owner has done with. Not locked: what is in them means nothing.
+#[derive(Debug)]
+pub(crate) struct Mappings<T = Segment>(Mutex<Vec<T>>);
+
+impl<T> Default for Mappings<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: AsRef<Segment>> Mappings<T> {
+    /// Keeps a mapping, and drops those whose files are gone: they would hold the memory.
+    pub fn keep(&self, segment: T) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|kept| kept.as_ref().is_linked());
+        if all.len() < MAPPINGS_MAX {
+            all.push(segment);
+        }
+    }
+
+    /// The mapping of a file, if it is kept.
+    pub fn take(&self, file: FileId) -> Option<T> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|kept| kept.as_ref().id() == Some(file))?;
+        Some(all.swap_remove(at))
+    }
+}
+
+impl AsRef<Segment> for Segment {
+    fn as_ref(&self) -> &Segment {
+        self
+    }
+}
+
+/// A zeroed segment out of one that waits in `hot`, under the name `path`; none if there is none to be had.
+/// `mapped` are the writer's own mappings of earlier ones.
+pub(crate) fn use_again(
+    hot: &Path,
+    path: &Path,
+    header: &SegmentHeader,
+    mapped: &Mappings<Arc<Segment>>,
+) -> Option<Segment> {
+    for spare in spares(hot) {
+        // What cannot be used is removed: a reader that is stopped would otherwise stand before all others.
+        match take(&spare, path, header, mapped) {
+            Some(segment) => return Some(segment),
+            None => _ = remove(&spare),
+        }
+    }
+    None
+}
+
+fn take(
+    spare: &Path,
+    path: &Path,
+    header: &SegmentHeader,
+    mapped: &Mappings<Arc<Segment>>,
+) -> Option<Segment> {
+    let known = mapped.take(FileId::of(spare)?);
+    let segment = match known {
+        Some(known) => known.under(spare, header),
+        None => Segment::map_spare(spare, header)?,
+    };
+    if !segment.seize() {
+        return None;
+    }
+    segment.zero();
+    segment.write_header(header);
+    sys::rename(spare, path).ok()?;
+    segment.let_go();
+    Some(segment.under(path, header))
+}
+
+/// Files that wait to be used again.
+fn spares(hot: &Path) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(hot) else { return Vec::new() };
+    let waits = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.starts_with(SPARE));
+    entries.flatten().filter(|e| waits(&e.file_name())).map(|e| e.path()).collect()
+}
+
+/// Segment `index` of a hot directory for a reader, held so that it stays what it is; none if it is not there.
+pub(crate) fn open(hot: &Path, meta: &Meta, index: u64, mapped: &Mappings) -> Result<Option<(Segment, u64)>> {
+    let path = segment_path(hot, index);
+    let header = SegmentHeader { meta: *meta, index, first_ordinal: 0 };
+    // Each turn but the last means that the segment lost its name in between, which happens to it once.
+    for _ in 0..3 {
+        let Some(file) = FileId::of(&path) else { return Ok(None) };
+        let mut segment = match mapped.take(file) {
+            Some(known) => known.under(&path, &header),
+            None => match Segment::map(&path, meta, index, false)? {
+                Some(segment) => segment,
+                None => return Ok(None),
+            },
+        };
+        if segment.hold() && FileId::of(&path) == segment.id() {
+            let first_ordinal = segment.first_ordinal(meta)?;
+            return Ok(Some((segment, first_ordinal)));
+        }
+    }
+    Ok(None)
+}

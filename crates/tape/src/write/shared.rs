@@ -1,0 +1,67 @@
+//! What a writer shares with its claims, its keeper and its recorder.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::disk::again::Mappings;
+use crate::disk::map::Segment;
+use crate::error::{Error, Result, committed};
+
+/// What the writer shares with its claims and helper threads.
+#[derive(Debug, Default)]
+pub(crate) struct Core {
+    /// End of what has been given out; a hint to the helpers until all claims are published.
+    pub end: AtomicU64,
+    /// Non-META frames before `end`, for whoever wants to know how far behind it is.
+    pub ordinal: AtomicU64,
+    pub outstanding: AtomicU64,
+    /// Segment that the keeper is making or about to hand over; a hint. 0: none, because it never makes that one.
+    pub making: AtomicU64,
+    pub current: Mutex<Option<Arc<Segment>>>,
+    /// Mappings of segments that are full, for when their files come round again.
+    pub left: Mappings<Arc<Segment>>,
+    pub stop_keeper: AtomicBool,
+    pub drain: AtomicBool,
+    pub abandon: AtomicBool,
+    attention: AtomicBool,
+    trouble: Mutex<Option<(Error, bool)>>,
+}
+
+impl Core {
+    /// That of a tape which ends here.
+    pub fn at(end: u64, ordinal: u64) -> Self {
+        Self { end: AtomicU64::new(end), ordinal: AtomicU64::new(ordinal), ..Self::default() }
+    }
+
+    /// Leaves an error for the writer's next call; a lasting one stays.
+    pub fn raise(&self, error: Error, lasting: bool) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*trouble, Some((_, true))) {
+            *trouble = Some((error, lasting));
+        }
+        // Release: pairs with the Acquire in `check`.
+        self.attention.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub fn check(&self, end: u64) -> Result<()> {
+        // Acquire: pairs with the Release in `raise`.
+        if self.attention.load(Ordering::Acquire) { committed(self.trouble(), end) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn trouble(&self) -> Result<()> {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match trouble.take() {
+            Some((Error::ClaimAbandoned(at), true)) => {
+                *trouble = Some((Error::ClaimAbandoned(at), true));
+                Err(Error::ClaimAbandoned(at))
+            }
+            Some((error, _)) => {
+                self.attention.store(false, Ordering::Relaxed);
+                Err(error)
+            }
+            None => Ok(()),
+        }
+    }
+}
