@@ -228,6 +228,9 @@ fn cursors(dir: &Path) -> Result<Vec<u64>> {
     Ok(out)
 }
 
+/// Files that a removal keeps open, at most.
+const OPEN_MAX: usize = 64;
+
 /// Tells who wants to know, and removes the segments before `keep`; the one file after the other, oldest first.
 /// Gives how many, and the bytes that their files occupied.
 fn remove_before(paths: &Paths, meta: &Meta, removal: &Removal, keep: u64) -> Result<(u64, u64)> {
@@ -240,12 +243,22 @@ fn remove_before(paths: &Paths, meta: &Meta, removal: &Removal, keep: u64) -> Re
         told.map_err(|what| Error::NotRemoved { path: paths.dir.clone(), what })?;
     }
     let mut freed = 0;
+    // Removing a file that is open takes its name at once and its blocks when it is closed, which is what takes long.
+    let mut open = Vec::new();
     for &index in &old {
         for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
-            freed += fs::metadata(&path).map_or(0, |m| m.blocks() * 512);
+            if let Ok(file) = fs::File::open(&path) {
+                freed += file.metadata().map_or(0, |m| m.blocks() * 512);
+                open.push(file);
+            }
             remove(&path)?;
         }
+        if open.len() > OPEN_MAX {
+            open.clear();
+        }
     }
+    // Without a thread they are closed here.
+    _ = std::thread::Builder::new().name("tape-remove".into()).spawn(move || drop(open));
     Ok((old.len() as u64, freed))
 }
 

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 
 pub use message::{Messages, payload_of};
 pub use stream::{OneWay, one_way, sustained};
-pub use trips::{Pace, raw_round_trips, round_trips, round_trips_at};
+pub use trips::{Pace, raw_round_trips, raw_round_trips_at, round_trips, round_trips_at};
 
 /// Makes the command that runs [`peer`] with these arguments in a process of its own.
 pub type Spawn<'a> = &'a dyn Fn(&[String]) -> Command;

@@ -37,17 +37,60 @@ pub fn raw_round_trips(dir: &Path, count: u64, spawn: Spawn<'_>) -> Result<Vec<u
     Ok(times)
 }
 
-/// The other side of [`raw_round_trips`].
+/// The control to [`round_trips_at`]: a counter goes there and back in shared memory, counted up when the next one is
+/// due, also while earlier ones are still out; `out` gets the time from when each was due until it was back, in ns.
+///
+/// What the machine takes away from both processes (its ticks, other guests) is in it as in all that is measured so.
+///
+/// # Errors
+/// The file, or the second process.
+pub fn raw_round_trips_at(
+    dir: &Path,
+    count: u64,
+    every: Duration,
+    spawn: Spawn<'_>,
+    mut out: impl FnMut(u64),
+) -> Result<()> {
+    let path = dir.join(format!("unitape-raw-{}", std::process::id()));
+    let words = Words::create(&path)?;
+    let mut child = Second::start(spawn, &["raw".into(), text(&path)?, count.to_string()])?;
+    pin(0);
+    child.until(|| words.at(2).load(Ordering::Acquire) == 1)?; // pairs with the Release in `answer_raw`
+    crate::disk::layout::remove(&path)?;
+    let every = every.as_nanos() as u64;
+    let (mut sent, mut back) = (0, 0);
+    let since = Instant::now();
+    child.until(|| {
+        if sent < count && since.elapsed().as_nanos() as u64 >= sent * every {
+            sent += 1;
+            words.at(0).store(sent, Ordering::Release); // pairs with the Acquire in `answer_raw`
+        }
+        let seen = words.at(1).load(Ordering::Acquire); // pairs with the Release in `answer_raw`
+        if seen > back {
+            let now = since.elapsed().as_nanos() as u64;
+            (back..seen).for_each(|i| out(now.saturating_sub(i * every)));
+            back = seen;
+        }
+        back == count
+    })?;
+    child.finish()
+}
+
+/// The other side of [`raw_round_trips`] and [`raw_round_trips_at`].
 pub(super) fn answer_raw(path: &Path, count: u64) -> Result<()> {
     pin(1);
     let words = Words::open(path)?;
-    words.at(2).store(1, Ordering::Release); // pairs with the Acquire in `raw_round_trips`
-    for i in 1..=count {
-        // Acquire and Release: pair with those in `raw_round_trips`.
-        while words.at(0).load(Ordering::Acquire) != i {
+    words.at(2).store(1, Ordering::Release); // pairs with the Acquire in the first
+    let mut answered = 0;
+    while answered < count {
+        // Acquire and Release: pair with those of the first process.
+        let asked = words.at(0).load(Ordering::Acquire);
+        if asked == answered {
             spin_loop();
+            continue;
         }
-        words.at(1).store(i, Ordering::Release);
+        words.at(1).store(asked, Ordering::Release);
+        answered = asked;
     }
     Ok(())
 }

@@ -208,13 +208,16 @@ impl Follower {
         self.caught_up = !full && to - from < STEP_BYTES;
         // SAFETY: the loop above saw every frame of the range committed.
         let bytes = unsafe { source.bytes(from, (to - from) as usize) };
-        if let Some(copy) = &mut self.copy {
-            copy.extend(source, from, to)?;
-            if let Some(pad) = pad {
-                copy.segment.commit(to, pad);
+        match &mut self.copy {
+            Some(copy) => {
+                let sums = &mut self.sums;
+                beside(bytes, || sums.add(bytes), || copy.extend(source, from, to))?;
+                if let Some(pad) = pad {
+                    copy.segment.commit(to, pad);
+                }
             }
+            None => self.sums.add(bytes),
         }
-        self.sums.add(bytes);
         if let Some(pad) = pad {
             self.sums.add(&pad.0.to_le_bytes());
         }
@@ -362,6 +365,29 @@ impl Follower {
         Ok(())
     }
 }
+
+/// Adds up `bytes` while they are written. Much of it in a thread of its own, so that the disk does not wait for sums.
+fn beside(bytes: &[u8], add: impl FnOnce() + Send, write: impl FnOnce() -> Result<()>) -> Result<()> {
+    if bytes.len() < BESIDE_MIN {
+        add();
+        return write();
+    }
+    // A closure that could not be given to a thread is still to be called.
+    let add = std::sync::Mutex::new(Some(add));
+    let take = || add.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    std::thread::scope(|scope| {
+        let adding = std::thread::Builder::new().name("tape-sums".into());
+        let adding = adding.spawn_scoped(scope, || take().map(|add| add()));
+        let written = write();
+        if adding.is_err() {
+            _ = take().map(|add| add());
+        }
+        written
+    })
+}
+
+/// Bytes from which adding up takes longer than starting a thread for it.
+const BESIDE_MIN: usize = 1 << 20;
 
 /// Data offset up to which frames are committed in `segment`, without a pad at the end.
 pub(crate) fn committed_bytes(segment: &Segment) -> u64 {

@@ -4,7 +4,7 @@ use super::super::record::{Record, cpu_ns, histogram, note};
 use super::check::read_back;
 use super::control::{Gathered, Told, Trial};
 use super::second::Second;
-use super::{Bench, LINES, Out, frame_bytes, moved};
+use super::{Bench, LINES, Out, frame_bytes, from_due_time, moved};
 use crate::output::Failure;
 use rustix::process::Signal;
 use std::time::Instant;
@@ -45,7 +45,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
                 recorder.end()?;
                 writer.close()?;
                 hashes = Some(read_back(&tape, LINES, count, false)?);
-                Ok(Trial { times: Some(times), count, wall_ns, cpu_ns })
+                Ok(Trial { times: Some(times), control: None, count, wall_ns, cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }
@@ -66,6 +66,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
             |_: &_| Told { case: "recorder-behind", bytes: frame_bytes(LINES), method: method.clone() };
         for record in gathered.against(alone, told) {
             let condition = Some(condition.to_owned());
+            let record = from_due_time(record);
             out(moved(Record { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
         }
     }

@@ -44,6 +44,12 @@ pub struct Control<'a> {
     all: Gathered,
 }
 
+/// Where the control's words are.
+pub fn shared_dir(context: &Context) -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() { shared } else { &context.dir }.into()
+}
+
 /// The control around one repeat.
 pub struct Beside {
     pair: Pair,
@@ -53,9 +59,7 @@ pub struct Beside {
 
 impl<'a> Control<'a> {
     pub fn new(context: &'a Context) -> Self {
-        let shared = Path::new("/dev/shm");
-        let dir = if shared.is_dir() { shared } else { &context.dir };
-        Self { context, dir: dir.into(), last: None, all: Gathered::default() }
+        Self { context, dir: shared_dir(context), last: None, all: Gathered::default() }
     }
 
     /// Runs `measure` with the control before and after it. When the cores moved in between, that repeat is thrown
@@ -96,7 +100,9 @@ impl<'a> Control<'a> {
         let mut found = histogram();
         times.iter().for_each(|&ns| note(&mut found, ns));
         let pair = Pair::of(&found);
-        self.all.part(pair).add(Trial { times: Some(found.clone()), count, wall_ns, cpu_ns }, None);
+        self.all
+            .part(pair)
+            .add(Trial { times: Some(found.clone()), control: None, count, wall_ns, cpu_ns }, None);
         Ok(found)
     }
 
@@ -117,6 +123,8 @@ impl<'a> Control<'a> {
 pub struct Trial {
     /// Latencies, where it is about them.
     pub times: Option<Hist>,
+    /// A control of its own, where that around the repeat is none: at a rate, from due time.
+    pub control: Option<Hist>,
     /// Operations.
     pub count: u64,
     /// Wall clock of all of them.
@@ -189,9 +197,13 @@ impl Part {
         self.repeats.add(trial.wall_ns, trial.cpu_ns);
         self.count = trial.count;
         if let Some(beside) = beside {
-            *self.control.get_or_insert_with(histogram) += &beside.times;
+            let (control, p50_ns) = match &trial.control {
+                Some(own) => (own, own.value_at_quantile(0.5) as f64),
+                None => (&beside.times, beside.p50_ns),
+            };
+            *self.control.get_or_insert_with(histogram) += control;
             if let Some(times) = &trial.times {
-                self.ratios.push(times.value_at_quantile(0.5) as f64 / beside.p50_ns.max(1.0));
+                self.ratios.push(times.value_at_quantile(0.5) as f64 / p50_ns.max(1.0));
             }
         }
         if let Some(times) = trial.times {
@@ -249,7 +261,7 @@ mod tests {
     fn trial(ns: u64) -> Trial {
         let mut times = histogram();
         note(&mut times, ns);
-        Trial { times: Some(times), count: 1, wall_ns: ns, cpu_ns: ns }
+        Trial { times: Some(times), control: None, count: 1, wall_ns: ns, cpu_ns: ns }
     }
 
     /// A run during which the cores moved once gave one median of both pairs, which no machine ever has.

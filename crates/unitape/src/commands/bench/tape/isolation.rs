@@ -6,7 +6,7 @@ use super::behind::cores;
 use super::check::read_back;
 use super::control::{Gathered, Told, Trial};
 use super::second::Second;
-use super::{Bench, LINES, Out, frame_bytes, moved};
+use super::{Bench, LINES, Out, frame_bytes, from_due_time, moved};
 use crate::output::Failure;
 use std::time::Instant;
 use unitape_tape::measure::{Messages, payload_of, pin, settle};
@@ -57,7 +57,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
                 }
                 trading.writer.close()?;
                 hashes = Some(read_back(&tape, LINES, day + count, false)?);
-                Ok(Trial { times: Some(times), count, wall_ns, cpu_ns })
+                Ok(Trial { times: Some(times), control: None, count, wall_ns, cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }
@@ -72,6 +72,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
         let alone = (i > 0).then_some(&found[0]);
         for record in found[i].against(alone, told) {
             let condition = Some((*condition).to_owned());
+            let record = from_due_time(record);
             out(moved(Record { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
         }
     }

@@ -97,6 +97,12 @@ fn moved(record: Record, lines: u16, hashes: Option<&Hashes>) -> Record {
     }
 }
 
+/// Takes out the ratios to the control, whose trips are back to back: it compares with nothing that is measured from due
+/// time.
+fn from_due_time(record: Record) -> Record {
+    Record { raw_p50_ns: None, raw_p9999_ns: None, ratio_to_raw: None, ratio_p9999_to_raw: None, ..record }
+}
+
 /// Bytes of a frame.
 fn frame_bytes(lines: u16) -> u64 {
     u64::from(lines) * unitape_model::LINE as u64

@@ -112,7 +112,7 @@ fn measure(
                 }
                 writer.close()?;
                 hashes = Some(read_back(&tape, LINES, way.count, false)?);
-                Ok(Trial { times: None, count: way.count, wall_ns, cpu_ns })
+                Ok(Trial { times: None, control: None, count: way.count, wall_ns, cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }

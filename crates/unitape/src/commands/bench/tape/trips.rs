@@ -2,11 +2,11 @@
 
 use super::super::record::{Record, cpu_ns, histogram, note};
 use super::check::{Hashes, read_back};
-use super::control::{Gathered, Told, Trial};
+use super::control::{Gathered, Told, Trial, shared_dir};
 use super::{Bench, LINES, Out, frame_bytes, moved, spawn};
 use crate::output::Failure;
 use std::time::Duration;
-use unitape_tape::measure::{Pace, payload_of, round_trips, round_trips_at};
+use unitape_tape::measure::{Pace, payload_of, raw_round_trips_at, round_trips, round_trips_at};
 use unitape_tape::{Options, Sync};
 
 /// Messages a second of `rtt-rate`; the first is the one of `rtt-load`.
@@ -52,7 +52,7 @@ fn back_to_back(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
                 *hashes = Some(read_back(&place.path().join("there"), *lines, count, false)?);
                 let mut all = histogram();
                 times.iter().for_each(|&ns| note(&mut all, ns));
-                Ok(Trial { times: Some(all), count, wall_ns: times.iter().sum(), cpu_ns })
+                Ok(Trial { times: Some(all), control: None, count, wall_ns: times.iter().sum(), cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }
@@ -108,7 +108,10 @@ impl Paced {
                         })?;
                     let cpu_ns = cpu_ns() - cpu;
                     hashes = Some(read_back(&place.path().join("there"), LINES, count, false)?);
-                    Ok(Trial { times: Some(times), count, wall_ns, cpu_ns })
+                    let mut raw = histogram();
+                    let dir = shared_dir(context);
+                    raw_round_trips_at(&dir, count, every, &spawn(context), |ns| note(&mut raw, ns))?;
+                    Ok(Trial { times: Some(times), control: Some(raw), count, wall_ns, cpu_ns })
                 })?;
                 gathered.add(trial, &beside);
             }
@@ -130,8 +133,8 @@ impl Paced {
             };
             let method = format!(
                 "{rate} messages of {} bytes a second there and back over two {} tapes with their recorders, each \
-                 sent when it is due whatever is still out; latency from due time{beside}{flushed}; raw control \
-                 before and after each repeat",
+                 sent when it is due whatever is still out; latency from due time{beside}{flushed}; right \
+                 behind each repeat the raw control at the same rate, from due time too",
                 payload_of(LINES),
                 bench.backing
             );
