@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`fix`] | FIX tag=value: framing, fields, values, dictionaries, groups, JSON |
 //! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
+//! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`events`] | our own events as JSON Lines |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
@@ -35,5 +36,6 @@ pub mod capture;
 pub mod events;
 pub mod fix;
 pub mod fixed;
+pub mod itch;
 mod lines;
 pub mod swift_mt;

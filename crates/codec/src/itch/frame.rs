@@ -1,0 +1,271 @@
+//! Messages out of a stream of bytes, and the way back into it behind bytes that are none.
+//!
+//! Three bytes say where a message ends: its length, and its type, which has that length or is wrong. Where they
+//! disagree the length is believed when a message begins behind it; otherwise the next place is looked for from
+//! which two messages follow each other.
+
+use super::fault::{Code, Fault};
+use super::message::size_of_type;
+use crate::fix::Span;
+
+/// How messages are told apart in a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// A length of two bytes before each, as in NASDAQ's files; a length of 0 ends a session.
+    #[default]
+    Length,
+    /// Packets of SoupBinTCP: length, packet type, and in those of type `S` one message.
+    Soup,
+}
+
+/// What stands at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// A message of a known type and of its length.
+    Message(Framed),
+    /// What the framing says for itself: the end of a session, a heartbeat.
+    Control(Span),
+    /// Bytes that are no message.
+    Bad {
+        /// All of them, up to the next message.
+        span: Span,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
+    /// input has ended.
+    Incomplete {
+        /// The first byte still needed.
+        from: usize,
+        /// The shortest buffer that could decide, in bytes from its start.
+        need: usize,
+    },
+    /// The input has ended and all of it was read.
+    End,
+}
+
+/// A message in its frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framed {
+    /// The message with what stands before it.
+    pub span: Span,
+    /// Its type byte.
+    pub at: usize,
+}
+
+impl Framed {
+    /// The message, from its type on.
+    #[inline]
+    #[must_use]
+    pub fn body(self, buf: &[u8]) -> &[u8] {
+        buf.get(self.at..self.span.end).unwrap_or_default()
+    }
+}
+
+/// Bytes that are no message are told in pieces of this size, at most.
+pub const GARBAGE_BYTES_MAX: usize = 64 << 10;
+
+/// A length that its type denies is believed up to here: the messages that later versions add are short too.
+const BELIEVED_BYTES_MAX: usize = 512;
+
+/// What all messages begin with.
+const HEAD_BYTES: usize = 11;
+
+/// Finds messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Framer {
+    /// How they are told apart.
+    pub framing: Framing,
+}
+
+/// What the first bytes at a place say.
+enum Head {
+    /// A message, or what the framing says for itself, that ends there.
+    Good { end: usize, at: usize, control: bool },
+    /// Nothing that may be.
+    Bad,
+    /// That needs a buffer so long.
+    Need(usize),
+}
+
+impl Framer {
+    /// A framer for this framing.
+    #[must_use]
+    pub fn new(framing: Framing) -> Self {
+        Self { framing }
+    }
+
+    /// What stands at `at`; `eof` says that no more bytes come.
+    #[inline]
+    #[must_use]
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+        match self.head(buf, at) {
+            Head::Good { end, at: body, control: false } if end <= buf.len() => {
+                Frame::Message(Framed { span: Span { start: at, end }, at: body })
+            }
+            head => self.other(buf, at, eof, head),
+        }
+    }
+
+    /// Where to cut `buf`, which begins at a message, so that as far as can be guessed only whole messages stand
+    /// before the cut. A chain of messages near the end tells it; without one it is told from the start.
+    #[must_use]
+    pub fn cut(&self, buf: &[u8]) -> usize {
+        let from = buf.len().saturating_sub(TAIL_BYTES);
+        if from > 0 {
+            for start in from..(from + LOOK_BYTES).min(buf.len()) {
+                let (mut at, mut chain) = (start, 0);
+                loop {
+                    match self.head(buf, at) {
+                        Head::Good { end, .. } if end <= buf.len() => (at, chain) = (end, chain + 1),
+                        Head::Bad => break,
+                        _ if chain >= CHAIN => return at,
+                        _ => break,
+                    }
+                }
+            }
+        }
+        let mut at = 0;
+        loop {
+            at = match self.frame(buf, at, false) {
+                Frame::Message(found) => found.span.end,
+                Frame::Control(span) | Frame::Bad { span, .. } => span.end,
+                Frame::Incomplete { from, .. } => return from,
+                Frame::End => return buf.len(),
+            };
+        }
+    }
+
+    #[inline]
+    fn head(&self, buf: &[u8], at: usize) -> Head {
+        match self.framing {
+            Framing::Length => match buf.get(at..at + 3) {
+                Some(&[high, low, letter]) => {
+                    let length = usize::from(u16::from_be_bytes([high, low]));
+                    match length == size_of_type(letter) && length > 0 {
+                        true => Head::Good { end: at + 2 + length, at: at + 2, control: false },
+                        false => Head::Bad,
+                    }
+                }
+                _ => Head::Need(at + 3),
+            },
+            Framing::Soup => soup(buf, at),
+        }
+    }
+
+    #[cold]
+    fn other(&self, buf: &[u8], at: usize, eof: bool, head: Head) -> Frame {
+        let rest = buf.len() - at.min(buf.len());
+        let truncated = || {
+            let fault = Fault { stated: stated(buf, at), ..Fault::of(Code::Truncated, 0, "") };
+            Frame::Bad { span: Span { start: at, end: buf.len() }, fault }
+        };
+        match head {
+            Head::Good { end, at: body, control } if end <= buf.len() => {
+                let span = Span { start: at, end };
+                if control { Frame::Control(span) } else { Frame::Message(Framed { span, at: body }) }
+            }
+            Head::Good { end, .. } => match eof {
+                true => truncated(),
+                false => Frame::Incomplete { from: at, need: end },
+            },
+            Head::Need(_) if rest == 0 && eof => Frame::End,
+            Head::Need(need) if !eof => Frame::Incomplete { from: at, need },
+            Head::Need(_) if self.framing == Framing::Length && buf[at..] == [0, 0] => {
+                Frame::Control(Span { start: at, end: buf.len() })
+            }
+            Head::Need(_) => truncated(),
+            Head::Bad => self.resync(buf, at, eof),
+        }
+    }
+
+    /// The way back: what follows the bad bytes at `at`.
+    fn resync(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+        let stated = stated(buf, at);
+        let letter = match self.framing {
+            Framing::Length => buf[at + 2],
+            Framing::Soup => buf.get(at + 3).copied().unwrap_or(0),
+        };
+        let bad = |end, code| {
+            let fault = Fault { stated, ..Fault::of(code, letter, "") };
+            Frame::Bad { span: Span { start: at, end }, fault }
+        };
+        let behind = at + 2 + usize::from(stated);
+        let code = if size_of_type(letter) > 0 { Code::BadLength } else { Code::UnknownType };
+        let ends_session = self.framing == Framing::Length && stated == 0;
+        if ends_session || (HEAD_BYTES..=BELIEVED_BYTES_MAX).contains(&usize::from(stated)) {
+            match self.begins(buf, behind, eof) {
+                Ok(true) if ends_session => return Frame::Control(Span { start: at, end: behind }),
+                Ok(true) => return bad(behind, code),
+                Ok(false) => {}
+                Err(need) => return Frame::Incomplete { from: at, need },
+            }
+        }
+        for place in at + 1.. {
+            if place - at >= GARBAGE_BYTES_MAX {
+                return bad(place, Code::Garbage);
+            }
+            let end = match self.head(buf, place) {
+                Head::Good { end, .. } => end,
+                Head::Bad => continue,
+                Head::Need(need) if !eof => return Frame::Incomplete { from: at, need },
+                Head::Need(_) => break,
+            };
+            match self.begins(buf, end, eof) {
+                Ok(true) => return bad(place, if code == Code::BadLength { code } else { Code::Garbage }),
+                Ok(false) => {}
+                Err(need) => return Frame::Incomplete { from: at, need },
+            }
+        }
+        bad(buf.len(), if code == Code::BadLength { code } else { Code::Garbage })
+    }
+
+    /// Whether a message begins at `at`, or the input ends there; how much more input says it.
+    fn begins(&self, buf: &[u8], at: usize, eof: bool) -> Result<bool, usize> {
+        match self.head(buf, at) {
+            Head::Good { .. } => Ok(true),
+            Head::Bad => Ok(false),
+            Head::Need(need) if !eof => Err(need),
+            Head::Need(_) => Ok(at == buf.len()),
+        }
+    }
+}
+
+/// The length that stands at `at`.
+fn stated(buf: &[u8], at: usize) -> u16 {
+    buf.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
+}
+
+/// The head of a SoupBinTCP packet.
+fn soup(buf: &[u8], at: usize) -> Head {
+    let Some(&[high, low, packet]) = buf.get(at..at + 3) else { return Head::Need(at + 3) };
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    let good = match packet {
+        b'S' => match buf.get(at + 3) {
+            None if length > 1 => return Head::Need(at + 4),
+            None => false,
+            Some(letter) => {
+                return match length > 1 && length - 1 == size_of_type(*letter) {
+                    true => Head::Good { end: at + 2 + length, at: at + 3, control: false },
+                    false => Head::Bad,
+                };
+            }
+        },
+        // Heartbeats of server and client, end of session, logout.
+        b'H' | b'R' | b'Z' | b'O' => length == 1,
+        // Login accepted: session and next number.
+        b'A' => length == 31,
+        b'J' => length == 2,
+        b'L' => length == 47,
+        b'+' => (1..=BELIEVED_BYTES_MAX).contains(&length),
+        _ => false,
+    };
+    if good { Head::Good { end: at + 2 + length, at: at + 3, control: true } } else { Head::Bad }
+}
+
+/// So much of the end of a buffer is looked at for a chain of messages …
+const TAIL_BYTES: usize = 1024;
+/// … from each place in its first bytes, more than the longest message …
+const LOOK_BYTES: usize = 64;
+/// … until so many follow each other.
+const CHAIN: usize = 8;

@@ -1,0 +1,54 @@
+//! NASDAQ TotalView-ITCH 5.0: the 23 messages of the public specification, framing, JSON.
+//!
+//! ```text
+//!  length │ type locate tracking timestamp │ fields of the type
+//!   u16   │  u8    u16     u16      u48    │  at fixed places
+//! ```
+//!
+//! All numbers are big-endian and unsigned. Prices are whole numbers of 1/10,000 (the levels of the market-wide
+//! circuit breaker of 1/100,000,000), times nanoseconds since midnight in New York, texts ASCII with blanks behind.
+//! [`Framer`] finds the messages, each with two bytes of length before it as in NASDAQ's files, or in the packets of
+//! SoupBinTCP; [`MoldPacket`] opens the packets of MoldUDP64. A message is read where it lies:
+//!
+//! ```
+//! use unitape_codec::itch::{Frame, Framer, Message};
+//!
+//! let mut file = vec![0, 19, b'D', 0, 7, 0, 0, 0x1f, 0x1a, 0xce, 0xd9, 0x8d, 0x2a];
+//! file.extend_from_slice(&123_456_789u64.to_be_bytes());
+//! let Frame::Message(found) = Framer::default().frame(&file, 0, true) else { panic!() };
+//! let Some(Message::OrderDelete(delete)) = Message::of(found.body(&file)) else { panic!() };
+//! assert_eq!((delete.stock_locate(), delete.order()), (7, 123_456_789));
+//! assert_eq!(delete.timestamp() / 1_000_000_000, 34_200); // half past nine
+//! ```
+//!
+//! It keeps no orders and knows no day: which order a delete is about and on which day its time was, is the feed
+//! crate's to say.
+
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+mod fault;
+mod frame;
+mod json;
+mod message;
+mod mold;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod naive;
+pub mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Code, Fault};
+pub use frame::{Frame, Framed, Framer, Framing, GARBAGE_BYTES_MAX};
+pub use json::{Summary, decode_json};
+pub use message::{
+    AddOrder, AddOrderMpid, BrokenTrade, CrossTrade, DirectListing, FieldSpec, Imbalance, IpoQuoting, LuldCollar,
+    MESSAGE_BYTES_MAX, Message, MwcbLevels, MwcbStatus, OperationalHalt, OrderCancel, OrderDelete, OrderExecuted,
+    OrderExecutedPrice, OrderReplace, ParticipantPosition, RegSho, RetailInterest, Sort, StockDirectory, SystemEvent,
+    Trade, TradingAction, TypeSpec, size_of_type, specs, stock_name,
+};
+pub use mold::{MOLD_HEAD_BYTES, MoldPacket};
+
+/// Nanoseconds of a day: a time of day is less.
+pub const DAY_NANOS: u64 = 86_400_000_000_000;
