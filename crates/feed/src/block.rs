@@ -4,7 +4,7 @@
 //! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
 
 use crate::bookkeeping::{Quarantined, quarantine_frame};
-use crate::decode::Sorted;
+use crate::decode::{Sorted, Statefulness};
 use crate::source::SourceFacts;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
@@ -231,6 +231,12 @@ impl Block {
         self.claims.clear();
     }
 
+    /// Whether what it means is known only in its turn.
+    pub fn is_stream(&self) -> bool {
+        let stream = |s: &Arc<Sorted>| s.format.statefulness() == Statefulness::Stream;
+        self.turn == Turn::Bytes && self.sorted.as_ref().is_some_and(stream)
+    }
+
     /// Where the next message's frames will start.
     pub fn mark(&self) -> (usize, usize) {
         (self.arena.len(), self.fixups.len())
@@ -285,6 +291,13 @@ impl Block {
     pub fn end_ignored(&mut self) {
         self.tally.messages += 1;
         self.tally.ignored += 1;
+    }
+
+    /// Ends a message that its decoder has had before.
+    #[inline]
+    pub fn end_duplicate(&mut self) {
+        self.tally.messages += 1;
+        self.tally.duplicates += 1;
     }
 
     /// Puts a message, or garbage, into quarantine.

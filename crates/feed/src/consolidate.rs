@@ -10,7 +10,7 @@
 use crate::account::{Account, SourceAccount, Summary};
 use crate::block::{Block, Turn};
 use crate::bookkeeping::source_frame;
-use crate::decode::{Decoder, Format, How, Sorted};
+use crate::decode::{Decoder, Format, How, Sorted, Statefulness};
 use crate::error::Error;
 use crate::feed_state::{FeedState, Sort, SourceState};
 use crate::folder::{self, Folder};
@@ -273,6 +273,31 @@ impl Consolidation {
     }
 }
 
+impl Consolidation {
+    /// Decodes a block of a stream by the one decoder that its feed has.
+    fn decode_in_turn(
+        &self,
+        feed: &mut FeedState,
+        known: &Dictionary,
+        block: &mut Block,
+    ) -> Result<(), Error> {
+        let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
+        block.decoded_as = source;
+        let Some(sorted) = &block.sorted else { return Ok(()) };
+        if feed.in_turn.as_ref().is_none_or(|(generation, _)| *generation != sorted.generation) {
+            let mut decoder = sorted.format.decoder()?;
+            if let Some((_, before)) = &mut feed.in_turn {
+                decoder.go_on_from(before);
+            }
+            feed.in_turn = Some((sorted.generation, decoder));
+        }
+        if let Some((_, decoder)) = &mut feed.in_turn {
+            decoder.decode(block, source, known, &self.how[block.feed]);
+        }
+        Ok(())
+    }
+}
+
 /// What one thread owns.
 struct Worker {
     /// One per feed, with the generation of its mapping.
@@ -306,7 +331,10 @@ impl Farm for Consolidation {
     }
 
     fn work(&self, worker: &mut Worker, mut block: Box<Block>) -> Result<Box<Block>, Error> {
-        self.decode(worker, &mut block)?;
+        // A stream waits for its turn: what a block means is known when the one before it has been decoded.
+        if !block.is_stream() {
+            self.decode(worker, &mut block)?;
+        }
         Ok(block)
     }
 
@@ -320,11 +348,18 @@ impl Farm for Consolidation {
             sequencer.recycle(buffer);
         }
         sequencer.begin(&mut block);
+        let stream = block.is_stream();
         let feed = sequencer.feed(block.feed);
         if block.turn == Turn::Bytes && feed.misses(&block) {
             // The cut was wrong: what the block before left over belongs here.
             feed.join_leftover(&mut block);
-            self.decode(worker, &mut block)?;
+            if !stream {
+                self.decode(worker, &mut block)?;
+            }
+        }
+        if stream {
+            sequencer.publish(&mut worker.known, &mut worker.seen);
+            self.decode_in_turn(sequencer.feed(block.feed), &worker.known, &mut block)?;
         }
         if block.turn == Turn::Bytes && sequencer.feed(block.feed).miscounts(&mut block) {
             self.decode(worker, &mut block)?;
@@ -353,6 +388,7 @@ fn open_feed(
     writer: &mut Writer,
 ) -> Result<(FeedState, Supply), Error> {
     let sort = Sort { format: feed.format.name().to_owned(), mapping: feed.format.mapping() };
+    let stream = feed.format.statefulness() == Statefulness::Stream;
     let mut states = Vec::new();
     let mut pending = VecDeque::new();
     let mut taken: Vec<u32> = Vec::new();
@@ -392,10 +428,11 @@ fn open_feed(
         };
         taken.push(source.id);
         if !source.end {
-            let (path, from, size) = (path.clone(), source.through, facts.size);
-            pending.push_back(Pending { index, path, from, size, first: None });
+            let from = if stream { 0 } else { source.through };
+            pending.push_back(Pending { index, path: path.clone(), from, size: facts.size, first: None });
         }
-        states.push(SourceState::of(&source));
+        let state = SourceState::of(&source);
+        states.push(if stream && !source.end { state.read_again() } else { state });
     }
     let open = pending.len();
     Ok((feed_state(feed, account, states, (false, open)), Supply::Static(pending)))
@@ -410,6 +447,7 @@ fn open_folder(
     scan: Duration,
 ) -> (FeedState, Supply) {
     let sort = Sort { format: feed.format.name().to_owned(), mapping: feed.format.mapping() };
+    let stream = feed.format.statefulness() == Statefulness::Stream;
     let (mut states, mut known) = (Vec::new(), Vec::new());
     for (index, source) in account.sources.iter().filter(|s| s.feed == feed.name).enumerate() {
         let mut state = SourceState::of(source);
@@ -417,7 +455,11 @@ fn open_folder(
             // The mapping was changed while nothing ran: it holds from where the tape ends.
             state.switch(sort.clone());
         }
-        let (path, from) = (dir.join(&source.file), source.through);
+        let from = if stream { 0 } else { source.through };
+        if stream && !source.end {
+            state = state.read_again();
+        }
+        let path = dir.join(&source.file);
         known.push((Pending { index, path, from, size: None, first: source.hash.clone() }, source.end));
         states.push(state);
     }

@@ -6,22 +6,26 @@ use crate::error::Error;
 use crate::feed_state::Sort;
 use crate::fix::FixDecoder;
 use crate::fixed::{FixedDecoder, layout};
+use crate::itch::{FramingText, ItchDecoder, date_of_source};
 use crate::jsonl;
 use crate::mapping::Mapping;
 use crate::stamp;
 use crate::swift::SwiftDecoder;
+use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::fix::Framer;
-use unitape_codec::{fixed, swift_mt};
+use unitape_codec::{fixed, itch, swift_mt};
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
 ///
-/// Only `stateless` has members today; FAST brings `per-channel` and `stream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statefulness {
     /// Messages stand for themselves: blocks decode in parallel.
     Stateless,
+    /// What a message means depends on those before it in its source: blocks decode in their turn, by one decoder,
+    /// and a source is always read from its start.
+    Stream,
 }
 
 /// The sort of bytes a feed delivers.
@@ -33,6 +37,8 @@ pub enum Format {
     Fixed(Box<Mapping>, Arc<fixed::Layout>),
     /// SWIFT MT, by a mapping.
     Swift(Box<Mapping>),
+    /// NASDAQ ITCH, by the table of a mapping.
+    Itch(Box<Mapping>),
     /// Events as JSON Lines.
     Events,
 }
@@ -76,6 +82,8 @@ pub enum Decoder {
     Fixed(Box<FixedDecoder>),
     /// SWIFT MT by a mapping.
     Swift(Box<SwiftDecoder>),
+    /// NASDAQ ITCH.
+    Itch(Box<ItchDecoder>),
     /// Events as JSON Lines.
     Events,
 }
@@ -93,6 +101,7 @@ impl Format {
                 Ok(Format::Fixed(Box::new(mapping), layout))
             }
             "swift" => Ok(Format::Swift(Box::new(mapping))),
+            "itch" => Ok(Format::Itch(Box::new(mapping))),
             other => Err(Error::Mapping {
                 origin: mapping.origin,
                 what: format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", ")),
@@ -106,6 +115,7 @@ impl Format {
             Format::Fix(_) => "fix",
             Format::Fixed(..) => "fixed",
             Format::Swift(_) => "swift",
+            Format::Itch(_) => "itch",
             Format::Events => "events",
         }
     }
@@ -113,7 +123,7 @@ impl Format {
     /// Name and hash of the mapping.
     pub fn mapping(&self) -> Option<String> {
         match self {
-            Format::Fix(m) | Format::Swift(m) | Format::Fixed(m, _) => Some(m.identity()),
+            Format::Fix(m) | Format::Swift(m) | Format::Itch(m) | Format::Fixed(m, _) => Some(m.identity()),
             Format::Events => None,
         }
     }
@@ -121,7 +131,14 @@ impl Format {
     /// How the farm may cut it.
     pub fn statefulness(&self) -> Statefulness {
         match self {
-            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Events => Statefulness::Stateless,
+            Format::Itch(m)
+                if m.itch.as_ref().is_some_and(|i| i.with_orders || i.framing == FramingText::Mold) =>
+            {
+                Statefulness::Stream
+            }
+            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Itch(_) | Format::Events => {
+                Statefulness::Stateless
+            }
         }
     }
 
@@ -136,6 +153,7 @@ impl Format {
             Format::Swift(mapping) => {
                 Decoder::Swift(Box::new(SwiftDecoder::new(swift_mt::Framer::default(), mapping)?))
             }
+            Format::Itch(mapping) => Decoder::Itch(Box::new(ItchDecoder::new(mapping)?)),
             Format::Events => Decoder::Events,
         })
     }
@@ -169,6 +187,10 @@ impl Format {
             Format::Fix(_) => Framer::default().cut(buf),
             Format::Fixed(_, layout) => fixed::Decoder::cut(layout, buf),
             Format::Swift(_) => swift_mt::Framer::default().cut(buf),
+            Format::Itch(m) if m.itch.as_ref().is_some_and(|i| i.framing == FramingText::Soup) => {
+                itch::Framer::new(itch::Framing::Soup).cut(buf)
+            }
+            Format::Itch(_) => itch::Framer::default().cut(buf),
             Format::Events => jsonl::cut(buf),
         }
     }
@@ -177,7 +199,18 @@ impl Format {
     pub fn head<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         match self {
             Format::Fixed(_, layout) => fixed::Decoder::head(layout, bytes),
-            Format::Fix(_) | Format::Swift(_) | Format::Events => &[],
+            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Events => &[],
+        }
+    }
+
+    /// What the name of a source says that has to be known wherever it is decoded: the day of an ITCH file.
+    ///
+    /// # Errors
+    /// When it does not say it and nothing else does.
+    pub fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+        match self {
+            Format::Itch(m) => m.itch.as_ref().map_or(Ok(None), |text| date_of_source(text, path)),
+            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Events => Ok(None),
         }
     }
 
@@ -185,13 +218,13 @@ impl Format {
     pub fn head_bytes(&self) -> usize {
         match self {
             Format::Fixed(_, layout) => layout.head_bytes(),
-            Format::Fix(_) | Format::Swift(_) | Format::Events => 0,
+            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Events => 0,
         }
     }
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 3] = ["fix", "fixed", "swift"];
+const MAPPED: [&str; 4] = ["fix", "fixed", "swift", "itch"];
 
 /// Whether a mapping can be compiled for its format.
 ///
@@ -205,6 +238,11 @@ impl Decoder {
     /// Decodes all whole messages of `block`; at the end of the source everything.
     pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary, how: &How) {
         block.reset();
+        if block.base == 0
+            && let Decoder::Itch(d) = self
+        {
+            d.begin_source();
+        }
         match block.walker.take() {
             Some(walker) => {
                 let mut at_start = walker.clone();
@@ -220,12 +258,20 @@ impl Decoder {
         stamp::receive_times(block, how);
     }
 
+    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
+    pub fn go_on_from(&mut self, before: &mut Self) {
+        if let (Decoder::Itch(this), Decoder::Itch(before)) = (self, before) {
+            this.go_on_from(before);
+        }
+    }
+
     /// Decodes a stretch of messages, behind what the block has already.
     pub fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         match self {
             Decoder::Fix(d) => d.decode(block, source, known),
             Decoder::Fixed(d) => d.decode(block, source, known),
             Decoder::Swift(d) => d.decode(block, source, known),
+            Decoder::Itch(d) => d.decode(block, source, known),
             Decoder::Events => jsonl::decode(block, source, known),
         }
     }

@@ -7,6 +7,7 @@ use crate::open::first_bytes;
 use std::path::Path;
 use unitape_codec::capture::is_capture;
 use unitape_codec::fixed::{Decoder, Next};
+use unitape_codec::itch;
 use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
 
 const LOOK_BYTES: u64 = 64 << 10;
@@ -46,6 +47,9 @@ fn recognise(head: &[u8]) -> Option<Format> {
     if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
         return Some(Format::Events);
     }
+    if is_itch(head) {
+        return Format::by(Mapping::built_in("nasdaq-itch50")?).ok();
+    }
     if let Some(format) = fixed(head) {
         return Some(format);
     }
@@ -64,6 +68,19 @@ fn recognise(head: &[u8]) -> Option<Format> {
     // The mapping that asks for most is the one that knows the file best.
     let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
     Format::by(best).ok()
+}
+
+/// A length and a type that has it, again and again.
+fn is_itch(head: &[u8]) -> bool {
+    let (framer, mut at, mut messages) = (itch::Framer::default(), 0, 0);
+    while messages < RECORDS_LOOKED_AT {
+        let itch::Frame::Message(found) = framer.frame(head, at, false) else { break };
+        if itch::Message::of(found.body(head)).is_none_or(|m| m.check().is_err()) {
+            return false;
+        }
+        (at, messages) = (found.span.end, messages + 1);
+    }
+    messages > 1
 }
 
 /// The shipped layout by which the header reads well, and whatever follows it.

@@ -3,6 +3,7 @@
 use crate::account::SourceAccount;
 use crate::block::{Block, Fixup, Tally};
 use crate::bookkeeping::source_frame;
+use crate::decode::Decoder;
 use crate::source::SourceFacts;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct FeedState {
     pub closed: bool,
     /// The merge has waited for it long enough; until it brings something again.
     pub quiet: bool,
+    /// The decoder of a stream, whose blocks are decoded in their turn, and which of the feed's mappings it is by.
+    pub in_turn: Option<(u64, Decoder)>,
     /// When the leftover bytes were received.
     pub leftover_times: Vec<(u64, i64)>,
     /// The account of all of its sources, of the blocks that are wholly on the tape.
@@ -69,6 +72,8 @@ pub struct SourceState {
     pub end: bool,
     /// Messages that start here or before are on the tape already.
     pub on_tape_through: Option<u64>,
+    /// Read again from its start, because what comes depends on it: marks of progress up to here are on the tape.
+    pub again_through: u64,
     /// Name of its feed, to define further extents.
     pub feed: String,
     /// File name.
@@ -105,12 +110,24 @@ impl SourceState {
             through: source.through,
             end: source.end,
             on_tape_through: source.last_offset,
+            again_through: 0,
             feed: source.feed.clone(),
             file: source.file.clone(),
             size: source.size,
             hash: source.hash.clone(),
             sort: source.sort.clone(),
         }
+    }
+
+    /// The source is read again from its start, for what the decoder has to know; what is on the tape already is left
+    /// out, and counted anew.
+    pub fn read_again(mut self) -> Self {
+        (self.tally, self.seen) = (Tally::default(), 0);
+        self.again_through = self.through;
+        if self.through > 0 {
+            self.on_tape_through = self.on_tape_through.max(Some(self.through - 1));
+        }
+        self
     }
 
     /// Id of the definition of a further 4 GiB, and whether it is given just now.
@@ -122,6 +139,11 @@ impl SourceState {
         *next += 1;
         self.extents.insert(extent, id);
         (id, true)
+    }
+
+    /// Whether this mark of progress is on the tape already.
+    pub fn has_mark(&self, through: u64, end: bool) -> bool {
+        through < self.again_through || through == self.again_through && through > 0 && !end
     }
 
     /// Writes the definition of a further 4 GiB.
@@ -221,6 +243,7 @@ impl FeedState {
             open_sources,
             closed: false,
             quiet: false,
+            in_turn: None,
             leftover_times: Vec::new(),
             total,
             outstanding,

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct Head {
     /// Index of the source, and its first bytes.
     of: Option<(usize, Arc<[u8]>)>,
+    /// They are what its name says.
+    named: bool,
 }
 
 impl Head {
@@ -20,6 +22,16 @@ impl Head {
     /// # Errors
     /// When a run goes on in the middle of a source and its start cannot be read.
     pub fn give(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
+        if let Some((_, head)) = self.of.as_ref().filter(|(source, _)| self.named && *source == block.source)
+        {
+            block.head = head.clone();
+            return Ok(());
+        }
+        if let Some(head) = format.head_of_name(path)? {
+            block.head = Arc::from(head);
+            (self.of, self.named) = (Some((block.source, block.head.clone())), true);
+            return Ok(());
+        }
         let most = format.head_bytes();
         // What stands at the start of a capture is not of the format; each packet begins anew.
         if most == 0 || block.walker.is_some() {
@@ -37,7 +49,7 @@ impl Head {
             }
         };
         block.head = head.clone();
-        self.of = Some((block.source, head));
+        (self.of, self.named) = (Some((block.source, head)), false);
         Ok(())
     }
 }

@@ -376,7 +376,8 @@ const SCHEMAS: &[Schema] = &[
             must(Field::Oid, Slot::Id { at: 80, n: 24 }),
             may(Field::MatchId, Slot::Id { at: 104, n: 24 }),
             may(Field::Side, SIDE),
-            must(Field::Px, PX),
+            // None where a feed names the order only and keeps no orders.
+            may(Field::Px, PX),
             must(Field::Qty, dec(48, 39)),
             may(Field::Liq, code(38, 6, 2, LIQUIDITIES)),
             may(Field::Venue, VENUE),

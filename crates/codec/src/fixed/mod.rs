@@ -48,3 +48,4 @@ pub use json::{Summary, decode_json};
 pub use layout::{COLUMNS_MAX, Column, Layout, RECORD_BYTES_MAX, Record};
 pub use text::Role;
 pub use value::Value;
+pub use when::midnight;

@@ -242,6 +242,15 @@ impl Zone {
     }
 }
 
+/// Midnight of a day in the zone of this name, as UTC nanoseconds; none when there is no such day.
+///
+/// # Errors
+/// When there is no such zone.
+pub fn midnight(year: i64, month: i64, day: i64, zone: &str) -> Result<Option<i64>, String> {
+    let mut zone = Zone::named(zone)?;
+    Ok(days(year, month, day).and_then(|day| zone.utc(day, 0)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

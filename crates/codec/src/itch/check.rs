@@ -57,7 +57,8 @@ pub fn fast(framing: Framing, input: &[u8], piece: usize) -> Vec<Found> {
 /// Fills in the fields, from the lines of JSON.
 fn with_fields(framing: Framing, input: &[u8], mut found: Vec<Found>) -> Vec<Found> {
     let mut text = Vec::new();
-    let summary = super::decode_json(&mut &input[..], "f", Framer::new(framing), &mut text).expect("a Vec takes all");
+    let summary =
+        super::decode_json(&mut &input[..], "f", Framer::new(framing), &mut text).expect("a Vec takes all");
     assert_eq!(summary.bytes, input.len() as u64);
     let mut lines = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     for found in found.iter_mut().filter(|f| f.what.is_some()) {
@@ -81,8 +82,11 @@ fn as_text((name, value): (&String, &Value)) -> (String, String) {
 fn lines(framing: Framing, input: &[u8], slow: &[Found]) {
     let mut text = Vec::new();
     super::decode_json(&mut &input[..], "f", Framer::new(framing), &mut text).expect("a Vec takes all");
-    let lines: Vec<Value> =
-        text.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).expect("JSON")).collect();
+    let lines: Vec<Value> = text
+        .split(|b| *b == b'\n')
+        .filter(|l| !l.is_empty())
+        .map(|l| serde_json::from_slice(l).expect("JSON"))
+        .collect();
     let slow: Vec<_> = slow.iter().filter_map(|f| f.what.as_ref()).collect();
     assert_eq!(lines.len(), slow.len());
     for (line, what) in lines.iter().zip(slow) {

@@ -68,7 +68,9 @@ impl fmt::Display for Fault {
                 let size = super::size_of_type(self.letter);
                 write!(f, "a message of type {letter} has {size} bytes, {stated} are stated")
             }
-            Code::UnknownType => write!(f, "no message of ITCH 5.0 has the type {letter}, {stated} bytes are stated"),
+            Code::UnknownType => {
+                write!(f, "no message of ITCH 5.0 has the type {letter}, {stated} bytes are stated")
+            }
             Code::Garbage => write!(f, "no message begins here"),
             Code::Truncated => write!(f, "the input ends inside a message"),
             Code::BadSide => write!(f, "{}: neither B nor S", self.field),

@@ -136,6 +136,28 @@ impl Framer {
         }
     }
 
+    /// Goes on over the messages from `at` until `upto` is passed, and gives `each` the references of the orders that
+    /// they name, for a caller who wants to have something at hand by then. Gives where it stands: the next call goes
+    /// on from there.
+    #[inline]
+    pub fn look_ahead(&self, buf: &[u8], mut at: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
+        while at < upto {
+            match self.head(buf, at) {
+                Head::Good { end, at: body, control: false } if end <= buf.len() => {
+                    let message = &buf[body..end];
+                    if matches!(message[0], b'A' | b'D' | b'E' | b'F' | b'C' | b'U' | b'X')
+                        && let Some(order) = message[11..].first_chunk()
+                    {
+                        each(u64::from_be_bytes(*order));
+                    }
+                    at = end;
+                }
+                _ => break,
+            }
+        }
+        at
+    }
+
     #[inline]
     fn head(&self, buf: &[u8], at: usize) -> Head {
         match self.framing {

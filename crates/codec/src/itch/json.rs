@@ -39,8 +39,11 @@ pub fn decode_json(
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
     let mut source = Source::new(input, file_label);
-    let mut lines =
-        Lines { head: head(file_label), text: Vec::with_capacity(2 * FLUSH_BYTES), summary: Summary::default() };
+    let mut lines = Lines {
+        head: head(file_label),
+        text: Vec::with_capacity(2 * FLUSH_BYTES),
+        summary: Summary::default(),
+    };
     let (mut at, mut patience) = (0, 1);
     let result = loop {
         let end = match framer.frame(source.bytes(), at, source.eof) {

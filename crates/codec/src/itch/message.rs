@@ -63,37 +63,91 @@ pub struct TypeSpec {
 pub const MESSAGE_BYTES_MAX: usize = 50;
 
 macro_rules! sort {
-    (letter) => { Sort::Letter };
-    (side) => { Sort::Side };
-    (stock) => { Sort::Stock };
-    (mpid) => { Sort::Text(4) };
-    (text2) => { Sort::Text(2) };
-    (u32) => { Sort::Number(4) };
-    (u64) => { Sort::Number(8) };
-    (price4) => { Sort::Price4 };
-    (price8) => { Sort::Price8 };
+    (letter) => {
+        Sort::Letter
+    };
+    (side) => {
+        Sort::Side
+    };
+    (stock) => {
+        Sort::Stock
+    };
+    (mpid) => {
+        Sort::Text(4)
+    };
+    (text2) => {
+        Sort::Text(2)
+    };
+    (u32) => {
+        Sort::Number(4)
+    };
+    (u64) => {
+        Sort::Number(8)
+    };
+    (price4) => {
+        Sort::Price4
+    };
+    (price8) => {
+        Sort::Price8
+    };
 }
 macro_rules! value {
-    (letter) => { u8 };
-    (side) => { u8 };
-    (stock) => { [u8; 8] };
-    (mpid) => { [u8; 4] };
-    (text2) => { [u8; 2] };
-    (u32) => { u32 };
-    (u64) => { u64 };
-    (price4) => { u32 };
-    (price8) => { u64 };
+    (letter) => {
+        u8
+    };
+    (side) => {
+        u8
+    };
+    (stock) => {
+        [u8; 8]
+    };
+    (mpid) => {
+        [u8; 4]
+    };
+    (text2) => {
+        [u8; 2]
+    };
+    (u32) => {
+        u32
+    };
+    (u64) => {
+        u64
+    };
+    (price4) => {
+        u32
+    };
+    (price8) => {
+        u64
+    };
 }
 macro_rules! read {
-    (letter, $b:expr) => { $b[0] };
-    (side, $b:expr) => { $b[0] };
-    (stock, $b:expr) => { *$b };
-    (mpid, $b:expr) => { *$b };
-    (text2, $b:expr) => { *$b };
-    (u32, $b:expr) => { u32::from_be_bytes(*$b) };
-    (u64, $b:expr) => { u64::from_be_bytes(*$b) };
-    (price4, $b:expr) => { u32::from_be_bytes(*$b) };
-    (price8, $b:expr) => { u64::from_be_bytes(*$b) };
+    (letter, $b:expr) => {
+        $b[0]
+    };
+    (side, $b:expr) => {
+        $b[0]
+    };
+    (stock, $b:expr) => {
+        *$b
+    };
+    (mpid, $b:expr) => {
+        *$b
+    };
+    (text2, $b:expr) => {
+        *$b
+    };
+    (u32, $b:expr) => {
+        u32::from_be_bytes(*$b)
+    };
+    (u64, $b:expr) => {
+        u64::from_be_bytes(*$b)
+    };
+    (price4, $b:expr) => {
+        u32::from_be_bytes(*$b)
+    };
+    (price8, $b:expr) => {
+        u64::from_be_bytes(*$b)
+    };
 }
 
 macro_rules! messages {
@@ -522,7 +576,9 @@ impl<'m> Message<'m> {
             let code = match field.sort {
                 Sort::Side if !matches!(value, b"B" | b"S") => Code::BadSide,
                 Sort::Stock if !is_name(value) => Code::BadStock,
-                Sort::Letter | Sort::Text(_) if !value.iter().all(|b| matches!(b, b' '..=b'~')) => Code::BadText,
+                Sort::Letter | Sort::Text(_) if !value.iter().all(|b| matches!(b, b' '..=b'~')) => {
+                    Code::BadText
+                }
                 _ => continue,
             };
             return Err(Fault::of(code, bytes[0], field.name));
@@ -534,5 +590,7 @@ impl<'m> Message<'m> {
 /// Printable ASCII, not blank, with blanks only behind.
 fn is_name(stock: &[u8]) -> bool {
     let name = stock.trim_ascii_end();
-    !name.is_empty() && name.iter().all(|b| matches!(b, b'!'..=b'~')) && stock[name.len()..].iter().all(|b| *b == b' ')
+    !name.is_empty()
+        && name.iter().all(|b| matches!(b, b'!'..=b'~'))
+        && stock[name.len()..].iter().all(|b| *b == b' ')
 }

@@ -41,12 +41,13 @@ mod tests;
 
 pub use fault::{Code, Fault};
 pub use frame::{Frame, Framed, Framer, Framing, GARBAGE_BYTES_MAX};
-pub use json::{Summary, decode_json};
+pub use json::{Summary, decode_json, price};
 pub use message::{
-    AddOrder, AddOrderMpid, BrokenTrade, CrossTrade, DirectListing, FieldSpec, Imbalance, IpoQuoting, LuldCollar,
-    MESSAGE_BYTES_MAX, Message, MwcbLevels, MwcbStatus, OperationalHalt, OrderCancel, OrderDelete, OrderExecuted,
-    OrderExecutedPrice, OrderReplace, ParticipantPosition, RegSho, RetailInterest, Sort, StockDirectory, SystemEvent,
-    Trade, TradingAction, TypeSpec, size_of_type, specs, stock_name,
+    AddOrder, AddOrderMpid, BrokenTrade, CrossTrade, DirectListing, FieldSpec, Imbalance, IpoQuoting,
+    LuldCollar, MESSAGE_BYTES_MAX, Message, MwcbLevels, MwcbStatus, OperationalHalt, OrderCancel,
+    OrderDelete, OrderExecuted, OrderExecutedPrice, OrderReplace, ParticipantPosition, RegSho,
+    RetailInterest, Sort, StockDirectory, SystemEvent, Trade, TradingAction, TypeSpec, size_of_type, specs,
+    stock_name,
 };
 pub use mold::{MOLD_HEAD_BYTES, MoldPacket};
 

@@ -10,8 +10,11 @@ pub struct Found {
     /// How many.
     pub length: usize,
     /// The letter and the fields by name, as text; or the code of what is wrong. `None` is the framing's own.
-    pub what: Option<Result<(u8, Vec<(String, String)>), &'static str>>,
+    pub what: Option<Said>,
 }
+
+/// Letter and fields by name, or a code.
+pub type Said = Result<(u8, Vec<(String, String)>), &'static str>;
 
 /// Types as the specification lists them: letter, then name and sort of each field in turn. `a` letters, `n` number,
 /// `p` price, each with its bytes; `s` a symbol, `b` buy or sell.
@@ -55,9 +58,7 @@ pub fn decode(framing: Framing, input: &[u8]) -> Vec<Found> {
     out
 }
 
-type What = Option<Result<(u8, Vec<(String, String)>), &'static str>>;
-
-fn one(framing: Framing, input: &[u8], at: usize) -> (usize, What) {
+fn one(framing: Framing, input: &[u8], at: usize) -> (usize, Option<Said>) {
     let rest = &input[at..];
     match good(framing, input, at) {
         Some((length, _)) if length > rest.len() => return (rest.len(), Some(Err("truncated"))),
@@ -65,7 +66,10 @@ fn one(framing: Framing, input: &[u8], at: usize) -> (usize, What) {
         Some((length, Some(body))) => return (length, Some(fields(&rest[body..length]))),
         None => {}
     }
-    if framing == Framing::Length && rest.starts_with(&[0, 0]) && (rest.len() == 2 || good(framing, input, at + 2).is_some()) {
+    if framing == Framing::Length
+        && rest.starts_with(&[0, 0])
+        && (rest.len() == 2 || good(framing, input, at + 2).is_some())
+    {
         return (2, None);
     }
     if rest.len() < 3 || framing == Framing::Soup && rest.len() == 3 && rest[2] == b'S' && stated(rest) > 1 {
@@ -138,15 +142,16 @@ fn types() -> impl Iterator<Item = (u8, usize)> {
     TYPES.iter().map(|line| (line.as_bytes()[0], 11 + parts(line).map(|p| p.2).sum::<usize>()))
 }
 
-fn fields(body: &[u8]) -> Result<(u8, Vec<(String, String)>), &'static str> {
+fn fields(body: &[u8]) -> Said {
     let line = TYPES.iter().find(|line| line.as_bytes()[0] == body[0]).expect("of a known type");
     let whole = |bytes: &[u8]| bytes.iter().fold(0u128, |n, b| n * 256 + u128::from(*b));
     if whole(&body[5..11]) >= 24 * 3600 * 1_000_000_000 {
         return Err("bad_time");
     }
-    let mut out: Vec<(String, String)> = [("stock_locate", 1, 3), ("tracking_number", 3, 5), ("timestamp", 5, 11)]
-        .map(|(name, from, to)| (name.to_owned(), whole(&body[from..to]).to_string()))
-        .into();
+    let mut out: Vec<(String, String)> =
+        [("stock_locate", 1, 3), ("tracking_number", 3, 5), ("timestamp", 5, 11)]
+            .map(|(name, from, to)| (name.to_owned(), whole(&body[from..to]).to_string()))
+            .into();
     let mut at = 11;
     for (name, sort, bytes) in parts(line) {
         let value = &body[at..at + bytes];

@@ -61,7 +61,8 @@ impl Default for SampleConfig {
 /// 2 others), as a file with lengths. Every order that a message names lives.
 #[must_use]
 pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
-    let mut day = Day { rng: config.seed, out: Vec::with_capacity(config.messages * 34), nanos: 14_400_000_000_000 };
+    let mut day =
+        Day { rng: config.seed, out: Vec::with_capacity(config.messages * 34), nanos: 14_400_000_000_000 };
     let symbols: Vec<Vec<u8>> = (1..=config.stocks).map(symbol).collect();
     let mut live: Vec<(u64, u16, u32)> = Vec::with_capacity(config.live);
     let (mut next_order, mut next_match) = (10_000u64, 1u64);
@@ -101,7 +102,12 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
             85..93 => {
                 next_order += 1 + day.below(8);
                 let (order, locate, _) = live[pick];
-                let parts = [order, next_order, u64::from(shares), 100 * (1_000 + u64::from(locate) + day.below(200))];
+                let parts = [
+                    order,
+                    next_order,
+                    u64::from(shares),
+                    100 * (1_000 + u64::from(locate) + day.below(200)),
+                ];
                 day.put(b'U', locate, &parts.map(Part::Number));
                 live[pick] = (next_order, locate, shares);
             }
@@ -112,7 +118,11 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
                 let parts = [order, u64::from(part), next_match].map(Part::Number);
                 if choice == 96 && n % 4 == 0 {
                     let printable = Part::Text(if n % 8 == 0 { b"Y" } else { b"N" });
-                    day.put(b'C', locate, &[parts[0], parts[1], parts[2], printable, Part::Number(1_234_500)]);
+                    day.put(
+                        b'C',
+                        locate,
+                        &[parts[0], parts[1], parts[2], printable, Part::Number(1_234_500)],
+                    );
                 } else {
                     day.put(b'E', locate, &parts);
                 }
@@ -126,7 +136,8 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
             }
             _ => {
                 next_match += 1;
-                let (zero, shares, number) = (Part::Number(0), Part::Number(u64::from(shares)), Part::Number(next_match));
+                let (zero, shares, number) =
+                    (Part::Number(0), Part::Number(u64::from(shares)), Part::Number(next_match));
                 day.put(b'P', locate, &[zero, Part::Text(b"B"), shares, stock, price, number]);
             }
         }

@@ -84,7 +84,10 @@ pub struct Mapping {
     /// How to know a file of this sort by its content.
     #[serde(default)]
     pub detect: Detect,
+    /// For ITCH: all there is to say, in place of messages and rules.
+    pub itch: Option<crate::itch::ItchText>,
     /// What holds for every message.
+    #[serde(default)]
     pub message: MessageText,
     /// Repeating groups by the path of their count, or by name.
     #[serde(default)]
@@ -93,6 +96,7 @@ pub struct Mapping {
     #[serde(default)]
     pub table: BTreeMap<String, BTreeMap<String, String>>,
     /// What to do with which message.
+    #[serde(default)]
     pub rule: Vec<RuleText>,
     /// The file's own text, for its hash.
     #[serde(skip)]
@@ -121,10 +125,11 @@ pub struct Detect {
 }
 
 /// What holds for every message.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessageText {
     /// Field of the event time.
+    #[serde(default)]
     pub ts: String,
     /// Used where `ts` is not there.
     pub ts_or: Option<String>,
@@ -252,6 +257,7 @@ impl Mapping {
         })?;
         mapping.text = text.to_owned();
         mapping.origin = origin.to_owned();
+        mapping.has_its_tables()?;
         mapping.read_layout()?;
         crate::decode::check(&mapping)?;
         Ok(mapping)
@@ -297,6 +303,24 @@ impl Mapping {
         format!("{}@{}", self.name, &hasher.finalize().to_hex()[..16])
     }
 
+    /// A format whose messages mean the same everywhere has a table of its own, all others have messages and rules.
+    fn has_its_tables(&self) -> Result<(), Error> {
+        let what = match (self.format.as_str(), &self.itch) {
+            ("itch", None) => "format itch needs a table [itch]",
+            ("itch", Some(_)) if !self.rule.is_empty() || !self.message.ts.is_empty() => {
+                "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]"
+            }
+            ("itch", Some(_)) => return Ok(()),
+            (_, Some(_)) => "a table [itch] is for format itch",
+            _ if self.message.ts.is_empty() => {
+                "missing field `message`: say message.ts, the field of the event time"
+            }
+            _ if self.rule.is_empty() => "missing field `rule`: nothing says what becomes of a message",
+            _ => return Ok(()),
+        };
+        Err(Error::Mapping { origin: self.origin.clone(), what: what.to_owned() })
+    }
+
     fn read_layout(&mut self) -> Result<(), Error> {
         let Some(name) = &self.layout else { return Ok(()) };
         let fail = |what| {
@@ -331,6 +355,8 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/swift-mt.toml"),
     include_str!("../../../../mappings/nyse-taq-bbo-98.toml"),
     include_str!("../../../../mappings/sim-day.toml"),
+    include_str!("../../../../mappings/nasdaq-itch50.toml"),
+    include_str!("../../../../mappings/nasdaq-itch50-stateless.toml"),
 ];
 
 #[cfg(test)]
@@ -346,7 +372,16 @@ mod tests {
     #[test]
     fn shipped_mappings_compile_and_have_names_of_their_own() {
         let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
-        assert_eq!(names, ["jse-fix50-indices", "fix44-orders", "swift-mt", "nyse-taq-bbo-98", "sim-day"]);
+        let all = [
+            "jse-fix50-indices",
+            "fix44-orders",
+            "swift-mt",
+            "nyse-taq-bbo-98",
+            "sim-day",
+            "nasdaq-itch50",
+            "nasdaq-itch50-stateless",
+        ];
+        assert_eq!(names, all);
     }
 
     #[test]

@@ -65,6 +65,10 @@ impl Sequencer {
                     patch(frame, at::TS_EVENT, &ts.to_le_bytes());
                     patch(frame, RAW_AT, &raw_at.to_le_bytes());
                 }
+                What::Progress { end, .. } if state.has_mark(unit.offset, end) => {
+                    wanted = false;
+                    feed.open_sources -= usize::from(end && !feed.grows);
+                }
                 What::Progress { tally, end } => {
                     if !state.defined {
                         let start = block.added.len();

@@ -24,7 +24,9 @@ fn three() -> [Vec<u8>; 3] {
     let mut find = |letter| {
         at = 0;
         loop {
-            let Frame::Message(found) = Framer::default().frame(&each, at, true) else { panic!("no {letter}") };
+            let Frame::Message(found) = Framer::default().frame(&each, at, true) else {
+                panic!("no {letter}")
+            };
             if each[found.at] == letter {
                 return found.span.of(&each).to_vec();
             }
@@ -87,7 +89,11 @@ fn ends_of_files_and_of_sessions() {
     }
     assert_eq!(told(Framing::Length, b""), "");
     assert_eq!(told(Framing::Length, &[&d[..], &[0, 0]].concat()), "D -");
-    assert_eq!(told(Framing::Length, &[&d[..], &[0, 0], &a, &[0, 0]].concat()), "D - A -", "two days in one file");
+    assert_eq!(
+        told(Framing::Length, &[&d[..], &[0, 0], &a, &[0, 0]].concat()),
+        "D - A -",
+        "two days in one file"
+    );
     assert_eq!(told(Framing::Length, &[&d[..], &[0, 0, 0], &e].concat()), "D garbage E");
 }
 
@@ -137,7 +143,8 @@ fn heads_of_mold_packets() {
 /// A cut in the middle of a message costs a second decoding of the block; it must be rare in good input.
 #[test]
 fn cuts_stand_between_messages() {
-    let day = sample::sample_messages(sample::SampleConfig { messages: 3_000, ..sample::SampleConfig::default() });
+    let day =
+        sample::sample_messages(sample::SampleConfig { messages: 3_000, ..sample::SampleConfig::default() });
     let mut ends = std::collections::BTreeSet::from([0]);
     let mut at = 0;
     while let Frame::Message(found) = Framer::default().frame(&day, at, true) {

@@ -27,10 +27,13 @@ fn every_type_says_what_the_specification_says() {
         input.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
         input.extend_from_slice(bytes);
     }
+    let file = include_bytes!("../../../../../vectors/itch/20200130.itch50");
+    assert!(input == file, "the file of the vectors is made of their text");
     let mut out = Vec::new();
     let summary = decode_json(&mut &input[..], "v", Framer::default(), &mut out).unwrap();
     assert_eq!((summary.messages, summary.errors), (23, 0));
-    let lines: Vec<Value> = out.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
+    let lines: Vec<Value> =
+        out.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
     assert_eq!(lines.len(), 23);
     let mut offset = 0;
     for (n, (line, (bytes, expected))) in lines.iter().zip(&vectors).enumerate() {
@@ -95,7 +98,8 @@ fn what_is_written_is_read() {
         at = found.span.end;
     }
     assert_eq!(at, each.len());
-    let day = sample::sample_messages(sample::SampleConfig { messages: 5_000, ..sample::SampleConfig::default() });
+    let day =
+        sample::sample_messages(sample::SampleConfig { messages: 5_000, ..sample::SampleConfig::default() });
     let mut out = Vec::new();
     let summary = decode_json(&mut &day[..], "d", Framer::default(), &mut out).unwrap();
     assert!(summary.errors == 0 && summary.messages > 12_000, "{summary:?}");

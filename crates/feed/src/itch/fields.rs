@@ -1,0 +1,576 @@
+//! Messages to events field by field: all types, and the twin of the fast way for the frequent ones.
+//!
+//! | message | events |
+//! |---|---|
+//! | `A` `F` | `order_new` |
+//! | `E` `C` | `exec`; with orders and prints also `trade`, unless `C` says that a cross prints it |
+//! | `X` | `order_amend` to what the whole is now, or `order_cancel` when nothing is left |
+//! | `D` | `order_cancel` |
+//! | `U` | `order_cancel` and `order_new` |
+//! | `P` `Q` | `trade` |
+//! | `S` `H` | `status`, and `session` where the mapping has a phase for the code |
+//! | `R` | `ref` |
+//! | `I` `J` `O` | `ref_px` |
+//! | others | `status` |
+
+use super::orders::Order;
+use super::{ItchDecoder, NO_DAY, Place, refused};
+use crate::block::{Block, Names};
+use crate::mapping::{Refused, json_string};
+use unitape_codec::itch::{Message, price};
+use unitape_model::event::Value;
+use unitape_model::{
+    Decimal, Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags,
+};
+
+/// Writes the events of a message: their time and how many, or why not; then nothing that was written counts.
+pub(super) fn write(
+    decoder: &mut ItchDecoder,
+    block: &mut Block,
+    message: Message<'_>,
+    place: Place,
+    known: &Dictionary,
+) -> Result<(i64, u32), Refused> {
+    message.check().map_err(refused)?;
+    if place.midnight == NO_DAY {
+        let detail = "the session date is not known: say session_date in the mapping".to_owned();
+        return Err(Refused { code: "no_date", detail });
+    }
+    let ts = place.midnight + message.timestamp() as i64;
+    let mut out = Out { block, known, place, ts, count: 0, last: 0 };
+    out.message(decoder, message)?;
+    let Out { block, count, last, .. } = out;
+    let header = Header::read(&block.arena[last..]);
+    header.with_flags(flags::LAST).write(&mut block.arena[last..]);
+    decoder.stocks.look_up(message.stock_locate(), known, &decoder.config);
+    Ok((ts, count))
+}
+
+/// Where the events of a message go.
+struct Out<'o> {
+    block: &'o mut Block,
+    known: &'o Dictionary,
+    place: Place,
+    ts: i64,
+    count: u32,
+    /// Where the last event begins.
+    last: usize,
+}
+
+/// An order as an event tells it; what is not known is not told.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    order: u64,
+    side: u8,
+    px: Option<u32>,
+    shares: Option<u32>,
+    firm: [u8; 4],
+    locate: u16,
+}
+
+impl Told {
+    fn of(order: &Order, shares: u32) -> Self {
+        let Order { order, px, side, firm, locate, .. } = *order;
+        Self { order, side, px: Some(px), shares: Some(shares), firm, locate }
+    }
+}
+
+impl Out<'_> {
+    fn message(&mut self, d: &mut ItchDecoder, message: Message<'_>) -> Result<(), Refused> {
+        match message {
+            Message::AddOrder(m) => {
+                let order = Order {
+                    order: m.order(),
+                    px: m.price(),
+                    left: m.shares(),
+                    done: 0,
+                    firm: [0; 4],
+                    locate: m.stock_locate(),
+                    side: side(m.side()),
+                };
+                self.comes(d, order, &m.stock())
+            }
+            Message::AddOrderMpid(m) => {
+                let order = Order {
+                    order: m.order(),
+                    px: m.price(),
+                    left: m.shares(),
+                    done: 0,
+                    firm: m.attribution(),
+                    locate: m.stock_locate(),
+                    side: side(m.side()),
+                };
+                self.comes(d, order, &m.stock())
+            }
+            Message::OrderExecuted(m) => {
+                self.executed(d, (m.stock_locate(), m.order(), m.shares()), m.match_number(), None)
+            }
+            Message::OrderExecutedPrice(m) => {
+                let at = Some((m.price(), m.printable() != b'N'));
+                self.executed(d, (m.stock_locate(), m.order(), m.shares()), m.match_number(), at)
+            }
+            Message::OrderCancel(m) => {
+                some_shares(m.shares())?;
+                if d.orders.is_none() {
+                    let told = Told { order: m.order(), ..Told::default() };
+                    return self.order(d, Kind::OrderAmend, &told, |e| {
+                        e.keep_number("cancelled", m.shares().into())
+                    });
+                }
+                let order = d.takes(m.stock_locate(), m.order(), m.shares(), false)?.order;
+                match order.left {
+                    0 => self.order(d, Kind::OrderCancel, &Told::of(&order, m.shares()), |_| Ok(())),
+                    left => self.order(d, Kind::OrderAmend, &Told::of(&order, order.done + left), |_| Ok(())),
+                }
+            }
+            Message::OrderDelete(m) => {
+                let told = match d.orders {
+                    None => Told { order: m.order(), ..Told::default() },
+                    Some(_) => {
+                        let order = d.goes(m.stock_locate(), m.order())?;
+                        Told::of(&order, order.left)
+                    }
+                };
+                self.order(d, Kind::OrderCancel, &told, |_| Ok(()))
+            }
+            Message::OrderReplace(m) => {
+                some_shares(m.shares())?;
+                let (old, new) = match d.orders {
+                    None => {
+                        let (px, shares) = (Some(m.price()), Some(m.shares()));
+                        let new = Told { order: m.new_order(), px, shares, ..Told::default() };
+                        (Told { order: m.order(), ..Told::default() }, new)
+                    }
+                    Some(_) => {
+                        let (old, new) = d.replaces(m.stock_locate(), m)?;
+                        (Told::of(&old, old.left), Told::of(&new, new.left))
+                    }
+                };
+                self.order(d, Kind::OrderCancel, &old, |_| Ok(()))?;
+                self.order(d, Kind::OrderNew, &new, |e| e.keep_number("replaces", m.order()))
+            }
+            Message::Trade(m) => {
+                some_shares(m.shares())?;
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.trade(d, &m.stock(), (m.price(), m.shares().into()), m.match_number(), |e| {
+                    if m.order() != 0 {
+                        e.keep_number("order", m.order())?;
+                    }
+                    if m.side() != b'B' { e.keep_text("resting_side", b"S") } else { Ok(()) }
+                })
+            }
+            Message::CrossTrade(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                let letter = [m.cross_type()];
+                if m.shares() == 0 {
+                    return self.status(d, Some(&m.stock()), "no_cross", &letter, |_| Ok(()));
+                }
+                self.trade(d, &m.stock(), (m.price(), m.shares()), m.match_number(), |e| {
+                    e.text(Field::Cond, &letter)
+                })
+            }
+            other => self.rest(d, other),
+        }
+    }
+
+    /// What is not about a single order.
+    fn rest(&mut self, d: &mut ItchDecoder, message: Message<'_>) -> Result<(), Refused> {
+        match message {
+            Message::SystemEvent(m) => {
+                let code = [m.event()];
+                if let Some(phase) = d.config.system_event.get(&m.event()).cloned() {
+                    self.event(d, Kind::Session, |e| e.venue()?.text(Field::Phase, phase.as_bytes()))?;
+                }
+                self.status(d, None, "system", &code, |_| Ok(()))
+            }
+            Message::TradingAction(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                if let Some(phase) = d.config.trading_state.get(&m.state()).cloned() {
+                    self.event(d, Kind::Session, |e| {
+                        e.venue()?.stock(&m.stock())?.text(Field::Phase, phase.as_bytes())
+                    })?;
+                }
+                let state = match m.state() {
+                    b'H' => "halted",
+                    b'P' => "paused",
+                    b'Q' => "quotation",
+                    b'T' => "trading",
+                    _ => "other",
+                };
+                self.status(d, Some(&m.stock()), state, &m.reason(), |e| {
+                    e.keep_letter("trading_state", m.state(), state == "other")
+                })
+            }
+            Message::OperationalHalt(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                let state = if m.action() == b'T' { "op_trading" } else { "op_halt" };
+                self.status(d, Some(&m.stock()), state, &[m.market()], |e| {
+                    e.keep_letter("action", m.action(), !matches!(m.action(), b'H' | b'T'))
+                })
+            }
+            Message::RegSho(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.status(d, Some(&m.stock()), "reg_sho", &[m.action()], |_| Ok(()))
+            }
+            Message::ParticipantPosition(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.status(d, Some(&m.stock()), "participant", &m.mpid(), |e| {
+                    e.keep_letter("primary", m.primary(), true)?;
+                    e.keep_letter("mode", m.mode(), true)?;
+                    e.keep_letter("participant_state", m.state(), true)
+                })
+            }
+            Message::MwcbLevels(m) => self.status(d, None, "mwcb_levels", b"", |e| {
+                e.keep_price("level_1", m.level_1(), 8)?;
+                e.keep_price("level_2", m.level_2(), 8)?;
+                e.keep_price("level_3", m.level_3(), 8)
+            }),
+            Message::MwcbStatus(m) => self.status(d, None, "mwcb", &[m.breached()], |_| Ok(())),
+            Message::IpoQuoting(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.status(d, Some(&m.stock()), "ipo_quoting", &[m.qualifier()], |e| {
+                    e.keep_number("release_time", m.release_time().into())?;
+                    e.keep_price("ipo_price", m.price().into(), 4)
+                })
+            }
+            Message::RetailInterest(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.status(d, Some(&m.stock()), "retail", &[m.interest()], |_| Ok(()))
+            }
+            Message::BrokenTrade(m) => {
+                let stock = d.stocks.symbol(m.stock_locate()).filter(|_| d.orders.is_some());
+                let number = m.match_number().to_string();
+                self.status(d, stock.as_ref(), "trade_broken", number.as_bytes(), |_| Ok(()))
+            }
+            Message::LuldCollar(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.ref_px(d, &m.stock(), m.reference_price(), "luld", |e| {
+                    e.keep_price("upper", m.upper_price().into(), 4)?;
+                    e.keep_price("lower", m.lower_price().into(), 4)?;
+                    e.keep_number("extension", m.extension().into())
+                })
+            }
+            Message::Imbalance(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.ref_px(d, &m.stock(), m.reference_price(), "noii", |e| {
+                    e.keep_number("paired", m.paired_shares())?;
+                    e.keep_number("imbalance", m.imbalance_shares())?;
+                    e.keep_letter("direction", m.direction(), true)?;
+                    e.keep_price("far", m.far_price().into(), 4)?;
+                    e.keep_price("near", m.near_price().into(), 4)?;
+                    e.keep_letter("cross_type", m.cross_type(), true)?;
+                    e.keep_letter("variation", m.variation(), true)
+                })
+            }
+            Message::DirectListing(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                self.ref_px(d, &m.stock(), m.near_price(), "dlcr", |e| {
+                    e.keep_letter("eligible", m.eligible(), true)?;
+                    e.keep_price("min", m.min_price().into(), 4)?;
+                    e.keep_price("max", m.max_price().into(), 4)?;
+                    e.keep_number("near_time", m.near_time())?;
+                    e.keep_price("lower", m.lower_price().into(), 4)?;
+                    e.keep_price("upper", m.upper_price().into(), 4)
+                })
+            }
+            Message::StockDirectory(m) => {
+                d.stands_for(m.stock_locate(), &m.stock())?;
+                let currency = d.config.currency.clone();
+                self.event(d, Kind::Ref, |e| {
+                    let e = e.stock(&m.stock())?;
+                    e.venue_in(Field::Mic)?;
+                    e.text(Field::Symbol, m.stock().trim_ascii_end())?;
+                    if let Some(ccy) = &currency {
+                        e.text(Field::Ccy, ccy.as_bytes())?;
+                    }
+                    e.qty(Field::Lot, m.round_lot_size().into())?;
+                    if m.luld_tier().is_ascii_digit() {
+                        e.set(Field::Tier, Value::UInt((m.luld_tier() - b'0').into()))?;
+                    }
+                    for (name, letter) in [
+                        ("market_category", m.market_category()),
+                        ("financial_status", m.financial_status()),
+                        ("round_lots_only", m.round_lots_only()),
+                        ("issue_classification", m.issue_classification()),
+                        ("authenticity", m.authenticity()),
+                        ("short_sale_threshold", m.short_sale_threshold()),
+                        ("ipo_flag", m.ipo_flag()),
+                        ("etp_flag", m.etp_flag()),
+                        ("inverse", m.inverse()),
+                    ] {
+                        e.keep_letter(name, letter, true)?;
+                    }
+                    e.keep_text("issue_sub_type", m.issue_sub_type().trim_ascii_end())?;
+                    if m.etp_leverage() != 0 {
+                        e.keep_number("etp_leverage", m.etp_leverage().into())?;
+                    }
+                    Ok(())
+                })
+            }
+            _ => unreachable!("told above"),
+        }
+    }
+
+    fn comes(&mut self, d: &mut ItchDecoder, order: Order, stock: &[u8; 8]) -> Result<(), Refused> {
+        some_shares(order.left)?;
+        d.comes(order, stock)?;
+        let told = Told::of(&order, order.left);
+        self.order_of(d, Kind::OrderNew, &told, Some(stock), |_| Ok(()))
+    }
+
+    fn executed(
+        &mut self,
+        d: &mut ItchDecoder,
+        (locate, order, shares): (u16, u64, u32),
+        match_number: u64,
+        at: Option<(u32, bool)>,
+    ) -> Result<(), Refused> {
+        some_shares(shares)?;
+        let liq = if at.is_none_or(|(_, printable)| printable) { "A" } else { "X" };
+        let told = match d.orders {
+            None => Told { order, px: at.map(|a| a.0), shares: Some(shares), ..Told::default() },
+            Some(_) => {
+                let taken = d.takes(locate, order, shares, true)?.order;
+                let px = at.map_or(taken.px, |a| a.0);
+                let left = taken.left;
+                let told = Told { px: Some(px), ..Told::of(&taken, shares) };
+                self.order(d, Kind::Exec, &told, |e| {
+                    e.id(Field::MatchId, match_number)?.text(Field::Liq, liq.as_bytes())?;
+                    e.keep_number("left", left.into())
+                })?;
+                if d.config.prints && liq == "A" {
+                    let stock = d.stocks.symbol(locate).expect("an order that lives has a symbol");
+                    self.trade(d, &stock, (px, shares.into()), match_number, |e| {
+                        // The resting order was hit by one of the other side.
+                        e.text(Field::Side, if taken.side == 1 { b"S" } else { b"B" })
+                    })?;
+                }
+                return Ok(());
+            }
+        };
+        self.order(d, Kind::Exec, &told, |e| {
+            e.id(Field::MatchId, match_number)?.text(Field::Liq, liq.as_bytes())
+        })
+    }
+
+    fn order(
+        &mut self,
+        d: &ItchDecoder,
+        kind: Kind,
+        told: &Told,
+        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refused> {
+        let stock = if d.orders.is_some() { d.stocks.symbol(told.locate) } else { None };
+        self.order_of(d, kind, told, stock.as_ref(), more)
+    }
+
+    fn order_of(
+        &mut self,
+        d: &ItchDecoder,
+        kind: Kind,
+        told: &Told,
+        stock: Option<&[u8; 8]>,
+        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refused> {
+        self.event(d, kind, |e| {
+            e.venue()?.id(Field::Oid, told.order)?;
+            if let Some(stock) = stock {
+                e.stock(stock)?;
+            }
+            match told.side {
+                1 => e.text(Field::Side, b"B")?,
+                2 => e.text(Field::Side, b"S")?,
+                _ => {}
+            }
+            if let Some(px) = told.px {
+                e.price(px)?;
+            }
+            if let Some(shares) = told.shares {
+                e.qty(Field::Qty, shares.into())?;
+            }
+            if told.firm != [0; 4] && !told.firm.trim_ascii_end().is_empty() {
+                e.text(Field::Firm, told.firm.trim_ascii_end())?;
+            }
+            if kind == Kind::OrderNew {
+                e.text(Field::Type, b"limit")?;
+            }
+            more(e)
+        })
+    }
+
+    fn trade(
+        &mut self,
+        d: &ItchDecoder,
+        stock: &[u8; 8],
+        (px, shares): (u32, u64),
+        match_number: u64,
+        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refused> {
+        self.event(d, Kind::Trade, |e| {
+            e.venue()?.stock(stock)?.price(px)?;
+            e.qty(Field::Qty, shares)?;
+            e.id(Field::MatchId, match_number)?;
+            more(e)
+        })
+    }
+
+    fn status(
+        &mut self,
+        d: &ItchDecoder,
+        stock: Option<&[u8; 8]>,
+        state: &str,
+        reason: &[u8],
+        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refused> {
+        self.event(d, Kind::Status, |e| {
+            e.venue()?;
+            if let Some(stock) = stock {
+                e.stock(stock)?;
+            }
+            e.text(Field::State, state.as_bytes())?;
+            if !reason.trim_ascii_end().is_empty() {
+                e.text(Field::Reason, reason.trim_ascii_end())?;
+            }
+            more(e)
+        })
+    }
+
+    fn ref_px(
+        &mut self,
+        d: &ItchDecoder,
+        stock: &[u8; 8],
+        px: u32,
+        source: &str,
+        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refused> {
+        self.event(d, Kind::RefPx, |e| {
+            e.stock(stock)?.price(px)?;
+            e.text(Field::Source, source.as_bytes())?;
+            more(e)
+        })
+    }
+
+    fn event(
+        &mut self,
+        d: &ItchDecoder,
+        kind: Kind,
+        fill: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refused> {
+        let start = self.block.arena.len();
+        let (arena, names) = self.block.builder(self.known);
+        let mut event = EventBuilder::begin(arena, kind, UnixNanos(self.ts));
+        event.source(self.place.source, self.place.offset as u32);
+        if let Some(sequence) = self.place.sequence {
+            event.sequence(sequence);
+        }
+        let mut making =
+            Making { event, names, venue: &d.config.venue, suffix: &d.config.suffix, field: Field::Instr };
+        let filled = fill(&mut making);
+        let (field, event) = (making.field, making.event);
+        let why = |refusal: Refusal| Refused {
+            code: refusal.code(),
+            detail: format!("{}: {refusal}", field.name()),
+        };
+        filled.map_err(why)?;
+        event.finish(0).map_err(why)?;
+        (self.count, self.last) = (self.count + 1, start);
+        Ok(())
+    }
+}
+
+/// An event in hand.
+struct Making<'e> {
+    event: EventBuilder<'e>,
+    names: Names<'e>,
+    venue: &'e str,
+    suffix: &'e str,
+    /// The field in hand, for errors.
+    field: Field,
+}
+
+type Made<'m, 'e> = Result<&'m mut Making<'e>, Refusal>;
+
+impl<'e> Making<'e> {
+    fn set(&mut self, field: Field, value: Value<'_>) -> Result<(), Refusal> {
+        self.field = field;
+        let spec = self.event.schema().get(field).expect("a field of the kind");
+        self.event.set(spec, value)
+    }
+
+    fn text(&mut self, field: Field, text: &[u8]) -> Result<(), Refusal> {
+        self.field = field;
+        let spec = self.event.schema().get(field).expect("a field of the kind");
+        self.event.set_text(spec, text, &mut self.names)
+    }
+
+    fn venue(&mut self) -> Made<'_, 'e> {
+        self.venue_in(Field::Venue)?;
+        Ok(self)
+    }
+
+    fn venue_in(&mut self, field: Field) -> Result<(), Refusal> {
+        let venue = self.venue;
+        self.text(field, venue.as_bytes())
+    }
+
+    fn stock(&mut self, stock: &[u8; 8]) -> Made<'_, 'e> {
+        let mut name = stock.trim_ascii_end().to_vec();
+        name.extend_from_slice(self.suffix.as_bytes());
+        self.text(Field::Instr, &name)?;
+        Ok(self)
+    }
+
+    fn price(&mut self, units: u32) -> Result<(), Refusal> {
+        self.set(Field::Px, Value::Price(Price(i64::from(units) * PRICE_UNIT)))
+    }
+
+    fn qty(&mut self, field: Field, shares: u64) -> Result<(), Refusal> {
+        self.field = field;
+        let shares = i64::try_from(shares).map_err(|_| Refusal::from(unitape_model::NumError::DoesNotFit))?;
+        self.set(field, Value::Decimal(Decimal::from_int(shares)))
+    }
+
+    fn id(&mut self, field: Field, id: u64) -> Made<'_, 'e> {
+        self.set(field, Value::Id(InlineId::Number(id)))?;
+        Ok(self)
+    }
+
+    fn keep_number(&mut self, name: &str, number: u64) -> Result<(), Refusal> {
+        self.event.unmapped(name, &number.to_string())
+    }
+
+    fn keep_text(&mut self, name: &str, text: &[u8]) -> Result<(), Refusal> {
+        if text.is_empty() { Ok(()) } else { self.event.unmapped(name, &json_string(text)) }
+    }
+
+    /// Keeps a letter where `wanted`; a blank is none.
+    fn keep_letter(&mut self, name: &str, letter: u8, wanted: bool) -> Result<(), Refusal> {
+        if wanted && letter != b' ' { self.keep_text(name, &[letter]) } else { Ok(()) }
+    }
+
+    fn keep_price(&mut self, name: &str, units: u64, places: u32) -> Result<(), Refusal> {
+        let mut text = Vec::new();
+        price(&mut text, units, places);
+        self.keep_text(name, &text)
+    }
+}
+
+/// 1/10,000 in units of a price.
+pub(super) const PRICE_UNIT: i64 = 100_000;
+
+/// 1 buy, 2 sell, 0 neither.
+#[inline]
+pub(super) fn side(letter: u8) -> u8 {
+    match letter {
+        b'B' => 1,
+        b'S' => 2,
+        _ => 0,
+    }
+}
+
+fn some_shares(shares: u32) -> Result<(), Refused> {
+    match shares {
+        0 => Err(Refused { code: "bad_quantity", detail: "no shares".to_owned() }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,287 @@
+//! NASDAQ ITCH 5.0 straight to events.
+//!
+//! ```text
+//!  messages ─▶ stateless:    each stands alone ──────────────────────────▶ events: a delete names the order only
+//!           ─▶ with orders:  ┌──────────────────────────────────┐
+//!                            │ orders by reference, stocks by   │────────▶ events: a delete carries side, price,
+//!                            │ locate code; in order, one source │          instrument and what was left
+//!                            └──────────────────────────────────┘
+//! ```
+//!
+//! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
+//! events that were made once a block, with the values put in (`fast`), all others field by field (`fields`), and both
+//! ways write the same bytes. What differs from venue to venue is in the mapping's table `[itch]` (`config`).
+//!
+//! **State.** With orders, what a message becomes depends on all messages before it in its source, so such a feed is of
+//! the class `stream`: its blocks are decoded in their turn, by one decoder that goes from worker to worker. The state
+//! begins empty with each source and depends on its bytes alone; a run that goes on in the middle of a source reads it
+//! from its start again, and what is on the tape already is left out, so the tape is the same whenever it was stopped.
+
+mod config;
+mod fast;
+mod fields;
+mod orders;
+mod prefetch;
+mod stocks;
+#[cfg(test)]
+mod tests;
+mod track;
+
+pub use config::{FramingText, ItchText, date_of_source};
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::mapping::{Mapping, Refused};
+use config::Config;
+use fast::Images;
+use orders::Orders;
+use stocks::Stocks;
+use track::Mold;
+use unitape_codec::itch::{Code, Fault, Frame, Framed, Framer, MOLD_HEAD_BYTES, Message, MoldPacket};
+use unitape_model::Dictionary;
+
+/// Decodes blocks of ITCH; one per worker and feed, or one per feed where it keeps orders.
+#[derive(Debug)]
+pub struct ItchDecoder {
+    config: Config,
+    framer: Framer,
+    /// The orders that live; none where they are not kept.
+    orders: Option<Orders>,
+    stocks: Stocks,
+    images: Images,
+    /// Where a session of MoldUDP64 has come to.
+    mold: Mold,
+    /// Always field by field. For tests.
+    slow: bool,
+}
+
+/// Where a message stands, and when it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    source: u32,
+    offset: u64,
+    /// Its bytes with its length before it.
+    length: usize,
+    /// UTC nanoseconds of the session's midnight.
+    midnight: i64,
+    /// Its number in its session, where the framing tells.
+    sequence: Option<u64>,
+}
+
+/// So far ahead of the message in hand the lines of orders are fetched, bytes.
+const AHEAD_BYTES: usize = 512;
+
+impl ItchDecoder {
+    /// A decoder by the table `[itch]` of a mapping.
+    ///
+    /// # Errors
+    /// When the table is wrong or missing.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        let fail = |what: String| Error::Mapping { origin: mapping.origin.clone(), what };
+        let text =
+            mapping.itch.as_ref().ok_or_else(|| fail("format itch needs a table [itch]".to_owned()))?;
+        let config = Config::new(text).map_err(fail)?;
+        Ok(Self {
+            framer: Framer::new(config.codec_framing()),
+            orders: config.with_orders.then(Orders::default),
+            stocks: Stocks::default(),
+            images: Images::default(),
+            mold: Mold::default(),
+            config,
+            slow: false,
+        })
+    }
+
+    /// Takes over the orders of the decoder that was used before, when a mapping was loaded anew.
+    pub fn go_on_from(&mut self, before: &mut Self) {
+        if self.orders.is_some() && before.orders.is_some() {
+            self.orders = before.orders.take();
+            self.stocks = std::mem::take(&mut before.stocks);
+            self.stocks.forget_ids();
+        }
+        self.mold = std::mem::take(&mut before.mold);
+    }
+
+    /// A source begins: nothing of the one before holds.
+    pub fn begin_source(&mut self) {
+        if let Some(orders) = &mut self.orders {
+            orders.clear();
+            self.stocks.clear();
+        }
+        self.mold = Mold::default();
+    }
+
+    /// Decodes all whole messages of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
+        self.stocks.known_by(known);
+        self.images.make(&self.config, source, known);
+        let place = Place { source, offset: 0, length: 0, midnight, sequence: None };
+        block.decoded = match self.config.framing {
+            FramingText::Mold => self.packet(block, &bytes, place, known),
+            FramingText::Length | FramingText::Soup => self.stream(block, &bytes, place, known),
+        };
+        block.bytes = bytes;
+    }
+
+    /// Decodes a stream of messages; gives where it stands.
+    fn stream(&mut self, block: &mut Block, bytes: &[u8], place: Place, known: &Dictionary) -> usize {
+        let (mut at, mut ahead, base) = (0, 0, block.base);
+        loop {
+            if let Some(orders) = &self.orders {
+                ahead =
+                    self.framer.look_ahead(bytes, ahead.max(at), at + AHEAD_BYTES, |o| orders.prefetch(o));
+            }
+            let span = match self.framer.frame(bytes, at, block.eof) {
+                Frame::Message(found) => {
+                    let offset = base + found.span.start as u64;
+                    let place = Place { offset, length: found.span.len(), ..place };
+                    self.message(block, bytes, found, place, known);
+                    found.span
+                }
+                Frame::Control(span) => {
+                    block.end_ignored();
+                    span
+                }
+                Frame::Bad { span, fault } => {
+                    refuse(block, place.source, base + span.start as u64, span.of(bytes), &fault);
+                    span
+                }
+                Frame::Incomplete { from, .. } => return from,
+                Frame::End => return bytes.len(),
+            };
+            block.progress(base + span.start as u64, base + span.end as u64);
+            at = span.end;
+        }
+    }
+
+    /// Decodes the messages of one datagram.
+    fn packet(&mut self, block: &mut Block, bytes: &[u8], place: Place, known: &Dictionary) -> usize {
+        let base = block.base;
+        let Some(head) = MoldPacket::read(bytes) else {
+            block.quarantine(
+                place.source,
+                base,
+                bytes,
+                "truncated",
+                "shorter than the head of a MoldUDP64 packet",
+            );
+            return bytes.len();
+        };
+        let fresh = match self.mold.take(&head) {
+            Ok(fresh) => fresh,
+            Err(gap) => {
+                block.quarantine(place.source, base, &[], "gap", &gap.to_string());
+                0..head.messages()
+            }
+        };
+        if head.messages() == 0 {
+            block.end_ignored();
+            return bytes.len();
+        }
+        let mut at = MOLD_HEAD_BYTES;
+        for n in 0..head.messages() {
+            let sequence = head.sequence.wrapping_add(n.into());
+            let alone = MoldPacket { sequence, count: 1, ..head };
+            match self.framer.frame(bytes, at, true) {
+                Frame::Message(found) => {
+                    let offset = base + found.span.start as u64;
+                    let place = Place { offset, length: found.span.len(), sequence: Some(sequence), ..place };
+                    match fresh.contains(&n) {
+                        true => self.message(block, bytes, found, place, known),
+                        false if self.mold.was_missing(sequence) => {
+                            let mut raw = Vec::new();
+                            alone.write(&mut raw);
+                            raw.extend_from_slice(found.span.of(bytes));
+                            let detail = format!("message {sequence} came when later ones had been taken");
+                            block.quarantine(place.source, place.offset, &raw, "late", &detail);
+                        }
+                        false => block.end_duplicate(),
+                    }
+                    at = found.span.end;
+                }
+                Frame::Bad { span, fault } => {
+                    // With a head of its own, so that it can be tried again.
+                    let mut raw = Vec::new();
+                    alone.write(&mut raw);
+                    raw.extend_from_slice(span.of(bytes));
+                    refuse(block, place.source, base + span.start as u64, &raw, &fault);
+                    at = span.end;
+                }
+                Frame::Control(span) => {
+                    block.end_ignored();
+                    at = span.end;
+                }
+                Frame::Incomplete { .. } | Frame::End => {
+                    let detail = format!("{} messages are stated, {n} are there", head.messages());
+                    block.quarantine(place.source, base, bytes, "truncated", &detail);
+                    return bytes.len();
+                }
+            }
+        }
+        if at < bytes.len() {
+            block.quarantine(
+                place.source,
+                base + at as u64,
+                &bytes[at..],
+                "garbage",
+                "behind the last message",
+            );
+        }
+        bytes.len()
+    }
+
+    /// One message: events, or an entry of the quarantine.
+    #[inline]
+    fn message(&mut self, block: &mut Block, bytes: &[u8], found: Framed, place: Place, known: &Dictionary) {
+        let Some(message) = Message::of(found.body(bytes)) else {
+            unreachable!("the framer has looked at it")
+        };
+        if self.images.ready && !self.slow && place.sequence.is_none() && self.fast(block, message, place) {
+            return;
+        }
+        self.by_fields(block, bytes, found, message, place, known);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn by_fields(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        found: Framed,
+        message: Message<'_>,
+        place: Place,
+        known: &Dictionary,
+    ) {
+        let mark = block.mark();
+        match fields::write(self, block, message, place, known) {
+            Ok((ts, count)) => block.end_message((place.offset, place.length), ts, count, false),
+            Err(Refused { code, detail }) => {
+                block.back_to(mark);
+                let raw = found.span.of(bytes);
+                if let (Some(sequence), FramingText::Mold) = (place.sequence, self.config.framing) {
+                    let mut alone = Vec::new();
+                    MoldPacket { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);
+                    alone.extend_from_slice(raw);
+                    return block.quarantine(place.source, place.offset, &alone, code, &detail);
+                }
+                block.quarantine(place.source, place.offset, raw, code, &detail);
+            }
+        }
+    }
+}
+
+/// The session date is not known: no time can be told.
+const NO_DAY: i64 = i64::MIN;
+
+#[cold]
+fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &Fault) {
+    block.quarantine(source, offset, raw, fault.code.as_str(), &fault.to_string());
+}
+
+/// A refusal with a fault of the codec.
+fn refused(fault: Fault) -> Refused {
+    Refused { code: Code::as_str(fault.code), detail: fault.to_string() }
+}

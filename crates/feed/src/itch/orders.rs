@@ -1,0 +1,291 @@
+//! The orders that live, by their reference.
+//!
+//! ```text
+//!  reference ──multiply──▶ slot │ 32 bytes │ 32 bytes │ …   open addressing: the next slots are looked at in turn,
+//!                               └──────────┴──────────┘     and what stands behind a gap moves up when one goes
+//! ```
+//!
+//! Two orders stand on a line of the processor, and a reference is found on the line it belongs to mostly. The table
+//! doubles when it is five eighths full; nothing else allocates. References come from outside: a reference that
+//! finds no slot within [`PROBES_MAX`] is refused, as one beyond [`ORDERS_MAX`] is; the quarantine counts them.
+
+use super::prefetch::prefetch;
+
+/// An order that lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub struct Order {
+    /// Its reference.
+    pub order: u64,
+    /// Price, 1/10,000.
+    pub px: u32,
+    /// Shares left.
+    pub left: u32,
+    /// Shares executed.
+    pub done: u32,
+    /// Market participant, zeros for none.
+    pub firm: [u8; 4],
+    /// Stands for the security.
+    pub locate: u16,
+    /// 1 buy, 2 sell; 0 is an empty slot.
+    pub side: u8,
+}
+
+const _: () = assert!(size_of::<Order>() == 32);
+
+/// Why an order was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// It is there already.
+    Duplicate,
+    /// The table has its greatest size.
+    Full,
+}
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// A power of two.
+    slots: Vec<Order>,
+    /// How far a product is shifted to become a slot.
+    shift: u32,
+    live: usize,
+    /// A larger table had no place for what is in this one; it is not tried again.
+    stuck: bool,
+}
+
+/// Orders that may live at the same time.
+pub const ORDERS_MAX: usize = 1 << 24;
+
+/// Slots that are looked at for a reference, at most. Without it a stream of chosen references could make every
+/// look-up as long as the table.
+const PROBES_MAX: usize = 512;
+
+const SLOTS_MIN: usize = 1 << 12;
+
+impl Default for Orders {
+    fn default() -> Self {
+        Self::with_slots(SLOTS_MIN)
+    }
+}
+
+impl Orders {
+    fn with_slots(slots: usize) -> Self {
+        let shift = 64 - slots.trailing_zeros();
+        Self { slots: vec![Order::default(); slots], shift, live: 0, stuck: false }
+    }
+
+    /// Orders that live.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Forgets all orders, and keeps the memory up to a table of middle size.
+    pub fn clear(&mut self) {
+        match self.slots.len() > SLOTS_KEPT {
+            true => *self = Self::default(),
+            false => self.slots.fill(Order::default()),
+        }
+        (self.live, self.stuck) = (0, false);
+    }
+
+    /// Brings the line of this order near.
+    #[inline]
+    pub fn prefetch(&self, order: u64) {
+        prefetch(&self.slots[self.home(order)]);
+    }
+
+    /// The order of this reference.
+    #[inline]
+    pub fn get(&mut self, order: u64) -> Option<&mut Order> {
+        let at = self.find(order)?;
+        Some(&mut self.slots[at])
+    }
+
+    /// Takes an order in.
+    ///
+    /// # Errors
+    /// When it is there, or there is no room.
+    #[inline]
+    pub fn insert(&mut self, order: Order) -> Result<(), NoRoom> {
+        debug_assert!(order.side != 0);
+        if self.live >= self.slots.len() / 8 * 5 && !self.grow() {
+            return Err(NoRoom::Full);
+        }
+        let mask = self.slots.len() - 1;
+        let home = self.home(order.order);
+        for step in 0..PROBES_MAX {
+            let slot = &mut self.slots[(home + step) & mask];
+            if slot.side == 0 {
+                *slot = order;
+                self.live += 1;
+                return Ok(());
+            }
+            if slot.order == order.order {
+                return Err(NoRoom::Duplicate);
+            }
+        }
+        Err(NoRoom::Full)
+    }
+
+    /// Takes an order out.
+    #[inline]
+    pub fn remove(&mut self, order: u64) -> Option<Order> {
+        let mut gap = self.find(order)?;
+        let gone = self.slots[gap];
+        let mask = self.slots.len() - 1;
+        // What follows moves up if it may: nothing may stand behind a gap that lies behind its home.
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            let order = self.slots[at];
+            if order.side == 0 {
+                break;
+            }
+            let (away, back) = (at.wrapping_sub(self.home(order.order)) & mask, at.wrapping_sub(gap) & mask);
+            if away >= back {
+                self.slots[gap] = order;
+                gap = at;
+            }
+        }
+        self.slots[gap] = Order::default();
+        self.live -= 1;
+        Some(gone)
+    }
+
+    #[inline]
+    fn home(&self, order: u64) -> usize {
+        // References rise in small steps; the golden ratio spreads them evenly.
+        (order.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn find(&self, order: u64) -> Option<usize> {
+        let mask = self.slots.len() - 1;
+        let home = self.home(order);
+        for step in 0..PROBES_MAX {
+            let at = (home + step) & mask;
+            let slot = &self.slots[at];
+            if slot.side == 0 {
+                return None;
+            }
+            if slot.order == order {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Doubles the table; false, and it is as before, when it may not or an order finds no place in the new one.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        if self.live >= ORDERS_MAX {
+            return false;
+        }
+        if self.stuck {
+            return self.live < self.slots.len() / 8 * 7;
+        }
+        let mut grown = Self::with_slots(self.slots.len() * 2);
+        for order in self.slots.iter().filter(|o| o.side != 0) {
+            if grown.insert(*order).is_err() {
+                // Chosen references: the table stays, and is full a little later.
+                self.stuck = true;
+                return self.live < self.slots.len() / 8 * 7;
+            }
+        }
+        *self = grown;
+        true
+    }
+}
+
+/// A table of more slots than this is given back when its source ends.
+const SLOTS_KEPT: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn order(order: u64, left: u32) -> Order {
+        Order { order, left, side: 1, ..Order::default() }
+    }
+
+    /// An order that is not found behind a gap would be unknown for the rest of the day.
+    fn like_a_map(steps: &[(u8, u64)]) {
+        let (mut orders, mut map) = (Orders::default(), HashMap::new());
+        for (n, (what, reference)) in steps.iter().enumerate() {
+            let new = order(*reference, n as u32);
+            match what % 3 {
+                0 | 1 => {
+                    let expected = if map.contains_key(reference) { Err(NoRoom::Duplicate) } else { Ok(()) };
+                    assert_eq!(orders.insert(new), expected);
+                    map.entry(*reference).or_insert(new);
+                }
+                _ => assert_eq!(orders.remove(*reference), map.remove(reference)),
+            }
+            assert_eq!(orders.len(), map.len());
+        }
+        for (_, reference) in steps {
+            assert_eq!(orders.get(*reference).copied(), map.get(reference).copied());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_orders(steps in prop::collection::vec((any::<u8>(), 0u64..60), 0..400)) {
+            like_a_map(&steps);
+        }
+
+        /// All of one home, and around the end of the table.
+        #[test]
+        fn orders_of_neighbouring_homes(steps in prop::collection::vec((any::<u8>(), 0u64..40), 0..300)) {
+            let steps: Vec<_> = steps.iter().map(|(what, n)| (*what, CROWDED[*n as usize % CROWDED.len()])).collect();
+            like_a_map(&steps);
+        }
+    }
+
+    /// References whose homes are the last and first slots of the smallest table.
+    const CROWDED: [u64; 12] = {
+        let (mut found, mut n, mut reference) = ([0; 12], 0, 1u64);
+        while n < 12 {
+            let home = reference.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+            if home >= 4095 || home == 0 {
+                found[n] = reference;
+                n += 1;
+            }
+            reference += 1;
+        }
+        found
+    };
+
+    #[test]
+    fn the_table_grows_and_keeps_all() {
+        let mut orders = Orders::default();
+        for n in 0..100_000u64 {
+            orders.insert(order(n * 3, n as u32)).unwrap();
+        }
+        assert_eq!(orders.len(), 100_000);
+        assert!((0..100_000u64).all(|n| orders.get(n * 3).is_some_and(|o| o.left == n as u32)));
+        orders.clear();
+        assert!(orders.len() == 0 && orders.get(3).is_none());
+    }
+
+    /// Chosen references, all of one home, must neither hang nor grow the table without bound.
+    #[test]
+    fn chosen_references_are_refused_at_last() {
+        let inverse = {
+            // The odd multiplier has an inverse modulo 2^64, by which references of any home are made.
+            let (mut x, a) = (1u64, 0x9e37_79b9_7f4a_7c15u64);
+            (0..6).for_each(|_| x = x.wrapping_mul(2u64.wrapping_sub(a.wrapping_mul(x))));
+            x
+        };
+        let mut orders = Orders::default();
+        let mut taken = 0u64;
+        for n in 1..20_000u64 {
+            taken += u64::from(orders.insert(order(n.wrapping_mul(inverse), 1)).is_ok());
+        }
+        assert_eq!(taken, PROBES_MAX as u64);
+        assert!(orders.slots.len() == SLOTS_MIN);
+    }
+}

@@ -1,0 +1,89 @@
+//! Securities by their locate code: the symbol that it stands for, and the id that the symbol has.
+//!
+//! With orders the code is part of the state: it stands for the first symbol that comes with it, and another one is
+//! refused, for then either message lies. Without, the table only saves looking names up.
+
+use super::config::Config;
+use unitape_model::{Dict, Dictionary};
+
+/// What a code stands for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stock {
+    /// The eight bytes of the symbol; 0 for none.
+    symbol: u64,
+    /// Its id on the tape; 0 while it has none.
+    id: u32,
+}
+
+/// All codes.
+#[derive(Debug)]
+pub struct Stocks {
+    by_locate: Vec<Stock>,
+    /// Names the dictionary had when it was last looked at; ids are those of one tape.
+    names: u32,
+}
+
+impl Default for Stocks {
+    fn default() -> Self {
+        Self { by_locate: vec![Stock::default(); 1 << 16], names: 0 }
+    }
+}
+
+impl Stocks {
+    /// Ids hold for one dictionary and its later states.
+    pub fn known_by(&mut self, known: &Dictionary) {
+        let names = known.len(Dict::Instrument);
+        if names < self.names {
+            self.forget_ids();
+        }
+        self.names = names;
+    }
+
+    /// All ids have to be looked up again.
+    pub fn forget_ids(&mut self) {
+        self.by_locate.iter_mut().for_each(|s| s.id = 0);
+    }
+
+    /// All codes stand for nothing.
+    pub fn clear(&mut self) {
+        self.by_locate.fill(Stock::default());
+    }
+
+    /// The id of this symbol under this code; 0 when it has to be looked up.
+    #[inline]
+    pub fn id(&self, locate: u16, symbol: &[u8; 8]) -> u32 {
+        let stock = &self.by_locate[usize::from(locate)];
+        if stock.symbol == u64::from_le_bytes(*symbol) { stock.id } else { 0 }
+    }
+
+    /// The id of what this code stands for; 0 when it has to be looked up.
+    #[inline]
+    pub fn id_of(&self, locate: u16) -> u32 {
+        self.by_locate[usize::from(locate)].id
+    }
+
+    /// The symbol that this code stands for.
+    pub fn symbol(&self, locate: u16) -> Option<[u8; 8]> {
+        let symbol = self.by_locate[usize::from(locate)].symbol;
+        (symbol != 0).then(|| symbol.to_le_bytes())
+    }
+
+    /// From now on the code stands for this symbol.
+    pub fn bind(&mut self, locate: u16, symbol: &[u8; 8]) {
+        let stock = &mut self.by_locate[usize::from(locate)];
+        let symbol = u64::from_le_bytes(*symbol);
+        if stock.symbol != symbol {
+            *stock = Stock { symbol, id: 0 };
+        }
+    }
+
+    /// Looks the id up, if the name has one.
+    pub fn look_up(&mut self, locate: u16, known: &Dictionary, config: &Config) {
+        let Some(symbol) = self.symbol(locate) else { return };
+        let mut name = symbol.trim_ascii_end().to_vec();
+        name.extend_from_slice(config.suffix.as_bytes());
+        if let Some(id) = known.get(Dict::Instrument, &name) {
+            self.by_locate[usize::from(locate)].id = id;
+        }
+    }
+}

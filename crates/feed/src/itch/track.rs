@@ -1,0 +1,195 @@
+//! What orders and sessions come to, message by message: the state of a source.
+
+use super::ItchDecoder;
+use super::orders::{NoRoom, Order, Orders};
+use crate::mapping::Refused;
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use unitape_codec::itch::{MoldPacket, OrderReplace};
+
+/// Where a session of MoldUDP64 has come to.
+#[derive(Clone, Debug, Default)]
+pub struct Mold {
+    session: [u8; 10],
+    /// Number of the next message; 0 before the first packet.
+    next: u64,
+    /// What did not come, the latest [`GAPS_MAX`].
+    gaps: VecDeque<Gap>,
+}
+
+/// Gaps that are remembered. What comes of an older one counts as come twice.
+const GAPS_MAX: usize = 64;
+
+/// Messages that did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    from: u64,
+    to: u64,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Gap { from, to } = self;
+        write!(f, "{} messages did not come: {from} to {} of the session", to - from, to - 1)
+    }
+}
+
+impl Mold {
+    /// Takes a packet: which of its messages are new, or which are missing before it; then all of it is new.
+    pub fn take(&mut self, packet: &MoldPacket) -> Result<Range<u16>, Gap> {
+        if self.next == 0 || self.session != packet.session {
+            *self = Self { session: packet.session, next: packet.sequence, gaps: VecDeque::new() };
+        }
+        let (count, end) = (packet.messages(), packet.sequence.saturating_add(packet.messages().into()));
+        let from = self.next;
+        self.next = from.max(end);
+        if packet.sequence > from {
+            let gap = Gap { from, to: packet.sequence };
+            if self.gaps.len() == GAPS_MAX {
+                self.gaps.pop_front();
+            }
+            self.gaps.push_back(gap);
+            return Err(gap);
+        }
+        let known = u16::try_from(from - packet.sequence).unwrap_or(u16::MAX).min(count);
+        Ok(known..count)
+    }
+
+    /// Whether this message was missing, and comes now, out of its turn.
+    pub fn was_missing(&self, sequence: u64) -> bool {
+        self.gaps.iter().any(|gap| (gap.from..gap.to).contains(&sequence))
+    }
+
+    /// The session of the last packet.
+    pub fn session(&self) -> [u8; 10] {
+        self.session
+    }
+}
+
+/// What became of an order by an execution or a partial cancel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    /// The order as it is now, also when nothing is left.
+    pub order: Order,
+}
+
+impl ItchDecoder {
+    /// An order comes. The locate code must stand for its symbol.
+    #[inline]
+    pub(super) fn comes(&mut self, order: Order, symbol: &[u8; 8]) -> Result<(), Refused> {
+        self.stands_for(order.locate, symbol)?;
+        let Some(orders) = &mut self.orders else { return Ok(()) };
+        orders.insert(order).map_err(|no| no_room(no, order.order, orders))
+    }
+
+    /// The code must stand for this symbol, or for none yet.
+    #[inline]
+    pub(super) fn stands_for(&mut self, locate: u16, symbol: &[u8; 8]) -> Result<(), Refused> {
+        if self.orders.is_some()
+            && let Some(other) = self.stocks.symbol(locate)
+            && other != *symbol
+        {
+            return Err(other_symbol(locate, &other));
+        }
+        self.stocks.bind(locate, symbol);
+        Ok(())
+    }
+
+    /// Takes shares off an order, executed or cancelled.
+    #[inline]
+    pub(super) fn takes(
+        &mut self,
+        locate: u16,
+        order: u64,
+        shares: u32,
+        executed: bool,
+    ) -> Result<Taken, Refused> {
+        let orders = self.orders.as_mut().expect("asked with orders only");
+        let Some(found) = orders.get(order) else { return Err(unknown(order)) };
+        if found.locate != locate {
+            return Err(other_code(order, found.locate, locate));
+        }
+        if shares > found.left {
+            return Err(too_many(order, found.left, shares));
+        }
+        found.left -= shares;
+        if executed {
+            found.done = found.done.saturating_add(shares);
+        }
+        let taken = Taken { order: *found };
+        if taken.order.left == 0 {
+            orders.remove(order);
+        }
+        Ok(taken)
+    }
+
+    /// An order goes.
+    #[inline]
+    pub(super) fn goes(&mut self, locate: u16, order: u64) -> Result<Order, Refused> {
+        let orders = self.orders.as_mut().expect("asked with orders only");
+        match orders.get(order) {
+            None => Err(unknown(order)),
+            Some(found) if found.locate != locate => Err(other_code(order, found.locate, locate)),
+            Some(_) => Ok(orders.remove(order).expect("just found")),
+        }
+    }
+
+    /// An order goes and another comes in its place; gives both.
+    #[inline]
+    pub(super) fn replaces(
+        &mut self,
+        locate: u16,
+        replace: OrderReplace<'_>,
+    ) -> Result<(Order, Order), Refused> {
+        let (old, new) = (replace.order(), replace.new_order());
+        let orders = self.orders.as_mut().expect("asked with orders only");
+        if new != old && orders.get(new).is_some() {
+            return Err(no_room(NoRoom::Duplicate, new, orders));
+        }
+        let gone = self.goes(locate, old)?;
+        let order = Order { order: new, px: replace.price(), left: replace.shares(), done: 0, ..gone };
+        let orders = self.orders.as_mut().expect("as above");
+        if let Err(no) = orders.insert(order) {
+            let refused = no_room(no, new, orders);
+            // As if nothing had been said: the place that it left is still free.
+            orders.insert(gone).map_err(|no| no_room(no, old, orders))?;
+            return Err(refused);
+        }
+        Ok((gone, order))
+    }
+}
+
+#[cold]
+fn unknown(order: u64) -> Refused {
+    Refused { code: "unknown_order", detail: format!("no order {order} lives") }
+}
+
+#[cold]
+fn other_symbol(locate: u16, other: &[u8; 8]) -> Refused {
+    let other = other.trim_ascii_end().escape_ascii();
+    Refused { code: "bad_locate", detail: format!("locate code {locate} stands for {other} in this source") }
+}
+
+#[cold]
+fn other_code(order: u64, its: u16, locate: u16) -> Refused {
+    Refused { code: "bad_locate", detail: format!("order {order} is of locate code {its}, not {locate}") }
+}
+
+#[cold]
+fn too_many(order: u64, left: u32, shares: u32) -> Refused {
+    Refused { code: "bad_quantity", detail: format!("{shares} shares of order {order}, which has {left}") }
+}
+
+#[cold]
+fn no_room(no: NoRoom, order: u64, orders: &Orders) -> Refused {
+    match no {
+        NoRoom::Duplicate => {
+            Refused { code: "duplicate_id", detail: format!("an order {order} lives already") }
+        }
+        NoRoom::Full => Refused {
+            code: "orders_full",
+            detail: format!("no room for order {order} beside {} others", orders.len()),
+        },
+    }
+}
