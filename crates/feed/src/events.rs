@@ -35,6 +35,9 @@ impl ToEvents {
         if let (Decoder::Fixed(decoder), Format::Fixed(mapping, _)) = (&mut this.decoder, &this.format) {
             **decoder = crate::fixed::FixedDecoder::general(mapping)?;
         }
+        if let Decoder::Itch(decoder) = &mut this.decoder {
+            decoder.field_by_field();
+        }
         Ok(this)
     }
 

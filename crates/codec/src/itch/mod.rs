@@ -13,7 +13,7 @@
 //! ```
 //! use unitape_codec::itch::{Frame, Framer, Message};
 //!
-//! let mut file = vec![0, 19, b'D', 0, 7, 0, 0, 0x1f, 0x1a, 0xce, 0xd9, 0x8d, 0x2a];
+//! let mut file = vec![0, 19, b'D', 0, 7, 0, 0, 0x1f, 0x1a, 0xce, 0xd9, 0xf0, 0x7b];
 //! file.extend_from_slice(&123_456_789u64.to_be_bytes());
 //! let Frame::Message(found) = Framer::default().frame(&file, 0, true) else { panic!() };
 //! let Some(Message::OrderDelete(delete)) = Message::of(found.body(&file)) else { panic!() };

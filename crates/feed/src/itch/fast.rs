@@ -310,13 +310,15 @@ impl ItchDecoder {
             Message::OrderDelete(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
-                if id == 0 || !narrow(m.order()) || !self.plain(m.stock_locate(), m.order()) {
+                if id == 0 || !narrow(m.order()) {
                     return false;
                 }
-                let Ok(order) = self.goes(m.stock_locate(), m.order()) else { return false };
+                let Some((order, left)) = self.delete_plain(m.stock_locate(), m.order()) else {
+                    return false;
+                };
                 let mut f = Frame::put(arena, &self.images.order_cancel, ts, &place);
                 f.of(&order, id, 0);
-                f.shares(order.left);
+                f.shares(left);
                 f.id(OID, order.order);
                 (ts, 1)
             }
@@ -324,13 +326,13 @@ impl ItchDecoder {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && narrow(m.match_number()) && m.shares() != 0;
-                if id == 0 || !fits || !self.plain(m.stock_locate(), m.order()) {
+                if id == 0 || !fits {
                     return false;
                 }
-                let Ok(taken) = self.takes(m.stock_locate(), m.order(), m.shares(), true) else {
+                let Some(order) = self.take_plain(m.stock_locate(), m.order(), m.shares(), true) else {
                     return false;
                 };
-                let (order, prints) = (taken.order, self.config.prints);
+                let prints = self.config.prints;
                 let mut f = Frame::put(arena, &self.images.exec, ts, &place);
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.of(&order, id, 0);
@@ -350,13 +352,12 @@ impl ItchDecoder {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && m.shares() != 0;
-                if id == 0 || !fits || !self.plain(m.stock_locate(), m.order()) {
+                if id == 0 || !fits {
                     return false;
                 }
-                let Ok(taken) = self.takes(m.stock_locate(), m.order(), m.shares(), false) else {
+                let Some(order) = self.take_plain(m.stock_locate(), m.order(), m.shares(), false) else {
                     return false;
                 };
-                let order = taken.order;
                 let (image, shares) = match order.left {
                     0 => (&self.images.order_cancel, m.shares()),
                     left => (&self.images.order_amend, order.done + left),
@@ -393,6 +394,39 @@ impl ItchDecoder {
         };
         block.end_message((place.offset, place.length), ts, count, false);
         true
+    }
+
+    /// Takes shares off an order that is nobody's by name; none, and nothing has happened, when it is not so simple.
+    #[inline]
+    fn take_plain(&mut self, locate: u16, order: u64, shares: u32, executed: bool) -> Option<Order> {
+        let orders = self.orders.as_mut().expect("asked with orders only");
+        let mut now = Order::default();
+        let taken = orders.change(order, |o| {
+            if o.locate != locate || o.firm != [0; 4] || o.left < shares {
+                return false;
+            }
+            o.left -= shares;
+            o.done += if executed { shares } else { 0 };
+            now = *o;
+            true
+        });
+        taken.then_some(now)
+    }
+
+    /// Deletes an order that is nobody's by name, likewise; with what was left of it.
+    #[inline]
+    fn delete_plain(&mut self, locate: u16, order: u64) -> Option<(Order, u32)> {
+        let orders = self.orders.as_mut().expect("asked with orders only");
+        let (mut gone, mut left) = (Order::default(), 0);
+        let deleted = orders.change(order, |o| {
+            if o.locate != locate || o.firm != [0; 4] {
+                return false;
+            }
+            (gone, left) = (*o, o.left);
+            o.left = 0;
+            true
+        });
+        deleted.then_some((gone, left))
     }
 
     /// Whether the order lives and is nobody's by name: names are left to the other way.

@@ -51,7 +51,7 @@ pub struct ItchDecoder {
     images: Images,
     /// Where a session of MoldUDP64 has come to.
     mold: Mold,
-    /// Always field by field. For tests.
+    /// Always field by field.
     slow: bool,
 }
 
@@ -90,6 +90,16 @@ impl ItchDecoder {
             config,
             slow: false,
         })
+    }
+
+    /// From now on without images: the twin of the fast way.
+    pub fn field_by_field(&mut self) {
+        self.slow = true;
+    }
+
+    /// Orders that live now.
+    pub fn orders(&self) -> usize {
+        self.orders.as_ref().map_or(0, Orders::len)
     }
 
     /// Takes over the orders of the decoder that was used before, when a mapping was loaded anew.

@@ -102,6 +102,20 @@ impl Orders {
         Some(&mut self.slots[at])
     }
 
+    /// Shows `change` the order of this reference; what it leaves without shares goes. False when there is none, or
+    /// `change` does not want it, which then has not touched it.
+    #[inline]
+    pub fn change(&mut self, order: u64, change: impl FnOnce(&mut Order) -> bool) -> bool {
+        let Some(at) = self.find(order) else { return false };
+        if !change(&mut self.slots[at]) {
+            return false;
+        }
+        if self.slots[at].left == 0 {
+            self.remove_at(at);
+        }
+        true
+    }
+
     /// Takes an order in.
     ///
     /// # Errors
@@ -131,8 +145,14 @@ impl Orders {
     /// Takes an order out.
     #[inline]
     pub fn remove(&mut self, order: u64) -> Option<Order> {
-        let mut gap = self.find(order)?;
-        let gone = self.slots[gap];
+        let at = self.find(order)?;
+        let gone = self.slots[at];
+        self.remove_at(at);
+        Some(gone)
+    }
+
+    #[inline]
+    fn remove_at(&mut self, mut gap: usize) {
         let mask = self.slots.len() - 1;
         // What follows moves up if it may: nothing may stand behind a gap that lies behind its home.
         let mut at = gap;
@@ -150,7 +170,6 @@ impl Orders {
         }
         self.slots[gap] = Order::default();
         self.live -= 1;
-        Some(gone)
     }
 
     #[inline]

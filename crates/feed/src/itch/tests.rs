@@ -159,7 +159,7 @@ fn images_are_what_fields_make() {
         let input = [sample_messages(config), one_of_each()].concat();
         let known = names(50);
         let (mut fast, mut slow) = (decoder(mapping), decoder(mapping));
-        slow.slow = true;
+        slow.field_by_field();
         // The names of the first pass have their ids in the second.
         for round in 0..2 {
             let (fast, slow) = (decode(&mut fast, &input, &known), decode(&mut slow, &input, &known));

@@ -115,7 +115,8 @@ impl ItchDecoder {
         }
         found.left -= shares;
         if executed {
-            found.done = found.done.saturating_add(shares);
+            // No more than the order had, so it fits.
+            found.done += shares;
         }
         let taken = Taken { order: *found };
         if taken.order.left == 0 {
