@@ -376,8 +376,7 @@ const SCHEMAS: &[Schema] = &[
             must(Field::Oid, Slot::Id { at: 80, n: 24 }),
             may(Field::MatchId, Slot::Id { at: 104, n: 24 }),
             may(Field::Side, SIDE),
-            // None where a feed names the order only and keeps no orders.
-            may(Field::Px, PX),
+            may(Field::Px, PX), // none where a feed names the order only and keeps no orders
             must(Field::Qty, dec(48, 39)),
             may(Field::Liq, code(38, 6, 2, LIQUIDITIES)),
             may(Field::Venue, VENUE),

@@ -48,5 +48,5 @@ fn a_bare_file_becomes_a_tape() {
     let nameless = file(dir.path(), "day.txt", vectors());
     let other = dir.path().join("other");
     let ran = run([os("consolidate"), nameless.as_os_str(), os("--tape"), other.as_os_str()]);
-    ran.code(1).says(&["say session_date"]);
+    ran.code(2).says(&["say session_date"]);
 }
