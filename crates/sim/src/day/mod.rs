@@ -6,6 +6,7 @@
 //!   crowd ─────────┤   orders   ┌──────────────────┐  events  ├──▶ FixOut      FIX 4.4 drop copy
 //!   scenes ────────┼───────────▶│ books, by venue  │─────────▶┼──▶ SwiftOut    payments, MT103 and MT202
 //!   phases, halts ─┘            │ and instrument   │          ├──▶ FixedOut    fixed-width records
+//!                               │                  │          ├──▶ ItchOut     ITCH 5.0, one venue
 //!   news, payments ────────────▶└──────────────────┘          │
 //!                                 │ Sim::book        truth: labels, near misses, lives of orders, positions
 //! ```
@@ -67,6 +68,7 @@ mod fix;
 mod fixed;
 mod frames;
 mod govern;
+mod itch;
 mod ledger;
 pub mod names;
 mod plan;
@@ -82,6 +84,7 @@ pub use event::{Event, Liq, OrderKind, Payment, Phase, Terms, Tif, What};
 pub use fix::FixOut;
 pub use fixed::FixedOut;
 pub use frames::{write_frame, write_line};
+pub use itch::ItchOut;
 pub use ledger::{Ledger, Rests};
 pub use scenes::Scenario;
 pub use swift::SwiftOut;

@@ -1,0 +1,344 @@
+//! The book of one venue as ITCH 5.0 messages, for the mapping `nasdaq-itch50`.
+//!
+//! ```text
+//!  events of the simulator                        messages
+//!  New, aggressive: Exec Exec … ─▶ E for each resting order that was hit, then A for what is left
+//!  Amend   less at the same price ─▶ X            any other ─▶ U; if it is matched at once D, E …, A
+//!  auction Exec Exec Trade        ─▶ C C (not printable) Q
+//! ```
+//!
+//! ITCH shows what rests: an order that comes is told only when it has been matched with what stood there, so an event is
+//! held until it is known what follows from it. Stops, market orders and what is immediate are never seen. Firms that act
+//! for themselves sign their orders (`F`). References count from 1.
+
+use super::event::{Event, Liq, Phase, Terms, What};
+use super::world::World;
+use crate::book::Side;
+use crate::error::Error;
+use rustc_hash::FxHashMap;
+use unitape_codec::fixed::midnight;
+use unitape_codec::itch::DAY_NANOS;
+use unitape_codec::itch::sample::{Part, write};
+
+/// Writes the messages of one venue's day.
+#[derive(Debug)]
+pub struct ItchOut {
+    venue: usize,
+    /// Midnight in New York, nanoseconds since the epoch.
+    midnight_ns: u64,
+    date: (i64, i64, i64),
+    /// Orders that live, shown or not, by the simulator's number.
+    orders: FxHashMap<u64, Known>,
+    /// The order that was told last and may be matched still.
+    held: Option<Held>,
+    next_reference: u64,
+    begun: Begun,
+    now: u64,
+}
+
+/// An order that lives.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// 0 while it is not shown.
+    reference: u64,
+    px: i64,
+    left: i64,
+    done: i64,
+}
+
+/// A new order, or new terms.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    terms: Terms,
+    left: i64,
+    done: i64,
+    /// What it was before, while that is still shown.
+    before: Option<Known>,
+    ts: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    Not,
+    Directory,
+    Day,
+}
+
+impl ItchOut {
+    /// A writer for a venue of a day that begins at `start_ns` and lasts `span_ns`.
+    ///
+    /// # Errors
+    /// When the day in New York ends before: ITCH tells the time from midnight.
+    pub fn new(venue: usize, start_ns: u64, span_ns: u64) -> Result<ItchOut, Error> {
+        let out_of_time = || Error::OutOfTime { start_ns, span_ns };
+        let days = start_ns / DAY_NANOS;
+        for day in [days, days.saturating_sub(1)] {
+            let (year, month, day) = crate::wire::civil(day);
+            let date = (year as i64, month as i64, day as i64);
+            let found = midnight(date.0, date.1, date.2, "America/New_York").ok().flatten();
+            let Some(midnight_ns) = found.and_then(|m| u64::try_from(m).ok()).filter(|m| *m <= start_ns)
+            else {
+                continue;
+            };
+            if start_ns - midnight_ns + span_ns >= DAY_NANOS {
+                return Err(out_of_time());
+            }
+            return Ok(ItchOut {
+                venue,
+                midnight_ns,
+                date,
+                orders: FxHashMap::default(),
+                held: None,
+                next_reference: 0,
+                begun: Begun::Not,
+                now: start_ns,
+            });
+        }
+        Err(out_of_time())
+    }
+
+    /// The session date, as a file's name should have it: `20260302`.
+    #[must_use]
+    pub fn date(&self) -> String {
+        format!("{:04}{:02}{:02}", self.date.0, self.date.1, self.date.2)
+    }
+
+    /// Appends the messages that follow from an event; what may still be matched is held.
+    pub fn write(&mut self, world: &World, event: &Event, out: &mut Vec<u8>) {
+        self.now = event.ts;
+        self.begin(Begun::Directory, out);
+        if let What::Ref { instr } = event.what {
+            return self.directory(world, instr, out);
+        }
+        let Some(book) = book_of(&event.what).filter(|b| world.venue_of(*b) == self.venue) else { return };
+        self.begin(Begun::Day, out);
+        match event.what {
+            What::Exec { .. } | What::Trade { .. } => {}
+            What::Cancel(t) if self.held.is_some_and(|h| h.terms.oid == t.oid) => {
+                return self.give_up(world, out);
+            }
+            _ => self.flush(world, out),
+        }
+        match event.what {
+            What::New(terms) => {
+                self.held = Some(Held { terms, left: terms.qty, done: 0, before: None, ts: event.ts });
+            }
+            What::Amend(terms) => {
+                let before = self.orders.get(&terms.oid).copied();
+                let done = before.map_or(0, |k| k.done);
+                let before = before.filter(|k| k.reference != 0);
+                self.held = Some(Held { terms, left: terms.qty - done, done, before, ts: event.ts });
+            }
+            What::Cancel(terms) => {
+                if let Some(known) = self.orders.remove(&terms.oid).filter(|k| k.reference != 0) {
+                    self.put(world, b'D', book, &[Part::Number(known.reference)], out);
+                }
+            }
+            What::Exec { order, px, qty, match_id, liq } => {
+                self.exec(world, &order, (px, qty), match_id, liq, out)
+            }
+            What::Trade { px, qty, match_id, auction: true, .. } => {
+                let symbol = world.listed(book).symbol.as_bytes();
+                let price = price(world, book, px);
+                let values =
+                    [number(qty), Part::Text(symbol), price, Part::Number(match_id), Part::Text(b"O")];
+                self.put(world, b'Q', book, &values, out);
+            }
+            What::Session { phase, .. } => {
+                let state: &[u8] = match phase {
+                    Phase::Auction => b"Q",
+                    Phase::Open => b"T",
+                    Phase::Halt => b"H",
+                    Phase::Pre | Phase::Close => return,
+                };
+                let symbol = Part::Text(world.listed(book).symbol.as_bytes());
+                self.put(
+                    world,
+                    b'H',
+                    book,
+                    &[symbol, Part::Text(state), Part::Text(b""), Part::Text(b"")],
+                    out,
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells what is held: nothing more follows from it. After a step of the simulator the messages then show what stands
+    /// in its books.
+    pub fn flush(&mut self, world: &World, out: &mut Vec<u8>) {
+        let Some(held) = self.held.take() else { return };
+        let Held { terms, left, done, before, ts } = held;
+        let shown = !terms.kind.waits() && terms.tif == super::Tif::Day;
+        let (oid, book) = (terms.oid, terms.book);
+        let now = std::mem::replace(&mut self.now, ts);
+        match (terms.px, before) {
+            _ if left <= 0 => _ = self.orders.remove(&oid),
+            (Some(px), Some(old)) if px == old.px && left <= old.left => {
+                if left < old.left {
+                    let values = [Part::Number(old.reference), number(old.left - left)];
+                    self.put(world, b'X', book, &values, out);
+                }
+                self.orders.insert(oid, Known { left, ..old });
+            }
+            (Some(px), Some(old)) if shown => {
+                let reference = self.reference();
+                let values = [
+                    Part::Number(old.reference),
+                    Part::Number(reference),
+                    number(left),
+                    price(world, book, px),
+                ];
+                self.put(world, b'U', book, &values, out);
+                self.orders.insert(oid, Known { reference, px, left, done });
+            }
+            (Some(px), None) if shown => {
+                let reference = self.reference();
+                let side: &[u8] = if terms.side == Side::Buy { b"B" } else { b"S" };
+                let symbol = Part::Text(world.listed(book).symbol.as_bytes());
+                let values =
+                    [Part::Number(reference), Part::Text(side), number(left), symbol, price(world, book, px)];
+                if world.members[terms.member as usize].agency {
+                    self.put(world, b'A', book, &values, out);
+                } else {
+                    let [a, b, c, d, e] = values;
+                    let firm = Part::Text(world.firm_name(terms.member).as_bytes());
+                    self.put(world, b'F', book, &[a, b, c, d, e, firm], out);
+                }
+                self.orders.insert(oid, Known { reference, px, left, done });
+            }
+            (px, _) => _ = self.orders.insert(oid, Known { reference: 0, px: px.unwrap_or(0), left, done }),
+        }
+        self.now = now;
+    }
+
+    /// Ends the day.
+    pub fn end(&mut self, world: &World, out: &mut Vec<u8>) {
+        self.begin(Begun::Day, out);
+        self.flush(world, out);
+        for event in [b"M", b"E", b"C"] {
+            self.system(event, out);
+        }
+    }
+
+    /// One side of a match.
+    fn exec(
+        &mut self,
+        world: &World,
+        order: &Terms,
+        (px, qty): (i64, i64),
+        match_id: u64,
+        liq: Liq,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(held) = self.held.as_mut().filter(|h| h.terms.oid == order.oid) {
+            (held.left, held.done) = (held.left - qty, held.done + qty);
+            // What it was before stands in nobody's way any more.
+            if let Some(old) = held.before.take() {
+                self.put(world, b'D', order.book, &[Part::Number(old.reference)], out);
+            }
+            return;
+        }
+        let Some(known) = self.orders.get_mut(&order.oid) else { return };
+        (known.left, known.done) = (known.left - qty, known.done + qty);
+        let known = *known;
+        if known.left <= 0 {
+            self.orders.remove(&order.oid);
+        }
+        if known.reference == 0 {
+            return;
+        }
+        let (reference, match_number) = (Part::Number(known.reference), Part::Number(match_id));
+        if liq == Liq::Auction || px != known.px {
+            let printable: &[u8] = if liq == Liq::Auction { b"N" } else { b"Y" };
+            let values =
+                [reference, number(qty), match_number, Part::Text(printable), price(world, order.book, px)];
+            self.put(world, b'C', order.book, &values, out);
+        } else {
+            self.put(world, b'E', order.book, &[reference, number(qty), match_number], out);
+        }
+    }
+
+    /// What is held was cancelled: it never stood in the book, or does so no more.
+    fn give_up(&mut self, world: &World, out: &mut Vec<u8>) {
+        let Some(held) = self.held.take() else { return };
+        self.orders.remove(&held.terms.oid);
+        if let Some(old) = held.before {
+            self.put(world, b'D', held.terms.book, &[Part::Number(old.reference)], out);
+        }
+    }
+
+    fn begin(&mut self, upto: Begun, out: &mut Vec<u8>) {
+        if self.begun == Begun::Not {
+            self.system(b"O", out);
+            self.begun = Begun::Directory;
+        }
+        if self.begun == Begun::Directory && upto == Begun::Day {
+            self.system(b"S", out);
+            self.system(b"Q", out);
+            self.begun = Begun::Day;
+        }
+    }
+
+    fn directory(&self, world: &World, instr: u32, out: &mut Vec<u8>) {
+        let text = Part::Text;
+        let values = [
+            text(world.instruments[instr as usize].symbol.as_bytes()),
+            text(b"Q"),
+            text(b"N"),
+            Part::Number(100),
+            text(b"N"),
+            text(b"C"),
+            text(b"Z"),
+            text(b"P"),
+            text(b"N"),
+            text(b"N"),
+            text(if world.instruments[instr as usize].tier == 1 { b"1" } else { b"2" }),
+            text(b"N"),
+            Part::Number(0),
+            text(b"N"),
+        ];
+        write(out, b'R', (instr as u16 + 1, 0, self.nanos()), &values);
+    }
+
+    fn system(&self, event: &[u8], out: &mut Vec<u8>) {
+        write(out, b'S', (0, 0, self.nanos()), &[Part::Text(event)]);
+    }
+
+    fn put(&self, world: &World, letter: u8, book: u32, values: &[Part<'_>], out: &mut Vec<u8>) {
+        write(out, letter, (world.instr_of(book) as u16 + 1, 0, self.nanos()), values);
+    }
+
+    fn nanos(&self) -> u64 {
+        (self.now - self.midnight_ns).min(DAY_NANOS - 1)
+    }
+
+    fn reference(&mut self) -> u64 {
+        self.next_reference += 1;
+        self.next_reference
+    }
+}
+
+/// The book that an event is about.
+fn book_of(what: &What) -> Option<u32> {
+    match *what {
+        What::New(t) | What::Amend(t) | What::Cancel(t) => Some(t.book),
+        What::Exec { order, .. } => Some(order.book),
+        What::Trade { book, .. }
+        | What::Bbo { book, .. }
+        | What::Session { book, .. }
+        | What::Status { book, .. } => Some(book),
+        _ => None,
+    }
+}
+
+fn number(qty: i64) -> Part<'static> {
+    Part::Number(u64::try_from(qty).expect("a quantity is not below zero"))
+}
+
+/// Ticks as a price of four places.
+fn price(world: &World, book: u32, ticks: i64) -> Part<'static> {
+    let nano = world.listed(book).nano(ticks);
+    assert_eq!(nano % 100_000, 0, "a tick has more than four places");
+    number(nano / 100_000)
+}
