@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use unitape_ring::{Wait, Waiter};
+use unitape_ring::Wait;
 
 use super::message::Messages;
 use super::process::{Arguments, Second, Words, at_place, text};
@@ -123,8 +123,6 @@ pub(super) fn drain(arguments: &Arguments<'_>) -> Result<()> {
     pin(1);
     words.at(READY).store(1, Ordering::Release); // pairs with the Acquire in `stream`
     let mut seen = 0;
-    // Waits as readers do: one that only spins takes a processor from the threads that make its pages.
-    let mut waiter = Waiter::new(Wait::Balanced);
     loop {
         match reader.next()? {
             Some(frame) if Messages::number(frame.bytes) == seen => {
@@ -133,14 +131,14 @@ pub(super) fn drain(arguments: &Arguments<'_>) -> Result<()> {
                     // Relaxed: a number of its own.
                     words.at(SEEN).store(seen, Ordering::Relaxed);
                 }
-                waiter.reset();
             }
             Some(_) => return Err(Error::Option("a message of the measurement was lost or doubled")),
             // Acquire: pairs with the Release in `stream`.
             None if words.at(TOTAL).load(Ordering::Acquire) == seen + 1 => break,
             None => {
                 words.at(SEEN).store(seen, Ordering::Relaxed);
-                waiter.wait();
+                // As readers do: one that only spins takes a processor from the threads that make its pages.
+                reader.wait_as(Wait::Balanced, Duration::from_micros(200))?;
             }
         }
     }
