@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::time::Duration;
 use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Messages, Seen, Task, Words, expected_sum};
-use unitape_ring::{Wait, Waiter};
 use unitape_tape::{Backing, Options, Publication, Start, Subscription};
 
 /// Runs one process of `subject`.
@@ -56,17 +56,14 @@ struct Tape {
     publication: Option<Publication>,
     subscription: Option<Subscription>,
     messages: Messages,
-    /// For the reader of a stream: the threads that make its pages and record it share its core.
-    waiter: Option<Waiter>,
 }
 
 const TOPIC: u32 = 1;
 
 impl Tape {
     fn open(task: &Task) -> Result<Self, String> {
-        let waiter = (task.case == Case::OneWay && !task.first).then(|| Waiter::new(Wait::Balanced));
         let messages = Messages::new();
-        let mut tape = Self { task: task.clone(), publication: None, subscription: None, messages, waiter };
+        let mut tape = Self { task: task.clone(), publication: None, subscription: None, messages };
         if task.first || task.case == Case::RoundTrip {
             let backing = Backing::Hot { dir: None, window_segments: 64 };
             let options = Options { backing, ..Options::default() };
@@ -109,19 +106,21 @@ impl Link for Tape {
         let Some(frame) = subscription.next().map_err(|e| e.to_string())? else { return Ok(false) };
         let Some(message) = frame.message() else { return Err("a frame that is no message".to_owned()) };
         seen.take(message.bytes);
-        if let Some(waiter) = &mut self.waiter {
-            waiter.reset();
-        }
         Ok(true)
     }
 
     #[inline]
     fn idle(&mut self) -> Result<(), String> {
-        match &mut self.waiter {
-            Some(waiter) => waiter.wait(),
-            None => std::hint::spin_loop(),
+        match &mut self.subscription {
+            // As readers of a stream do.
+            Some(subscription) if self.task.case == Case::OneWay => {
+                subscription.wait(Duration::from_micros(200)).map(|_| ()).map_err(|e| e.to_string())
+            }
+            _ => {
+                std::hint::spin_loop();
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn close(mut self) -> Result<(), String> {

@@ -44,7 +44,7 @@ pub fn set_pinning(on: bool) {
 /// Waits until the helper threads of tapes just opened have made what they make ahead, as they have in a tape that
 /// has been open for a moment: the beginning is not what is measured.
 pub fn settle(options: &crate::Options) {
-    std::thread::sleep(std::time::Duration::from_millis(200 + (options.segment_bytes >> 20)));
+    std::thread::sleep(std::time::Duration::from_millis(200 + 4 * (options.segment_bytes >> 20)));
 }
 
 static PINNING: AtomicBool = AtomicBool::new(true);

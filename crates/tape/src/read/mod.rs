@@ -2,6 +2,7 @@
 
 pub(crate) mod ahead;
 pub(crate) mod lag;
+mod pace;
 pub(crate) mod reader;
 pub(crate) mod subscribe;
 

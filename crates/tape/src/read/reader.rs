@@ -11,6 +11,7 @@ use crate::disk::map::{Seen, Segment};
 use crate::disk::run::State;
 use crate::error::{Error, Result};
 use crate::read::lag::Skipped;
+use crate::read::pace::Pace;
 use crate::read::subscribe::Patience;
 use crate::record::durable::{Durability, load_durable};
 
@@ -73,8 +74,7 @@ pub struct Reader {
     /// End and ordinal of a tape that is closed.
     pub(crate) ended: Option<(u64, u64)>,
     pub(crate) skipped: Skipped,
-    /// Ordinal at the last wait.
-    waited_at: u64,
+    pace: Pace,
 }
 
 impl Reader {
@@ -92,7 +92,7 @@ impl Reader {
             position: 0,
             ordinal: 0,
             idle: 0,
-            waited_at: 0,
+            pace: Pace::default(),
             durability: None,
             page: None,
             ended: None,
@@ -182,16 +182,12 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn wait_as(&mut self, wait: Wait, timeout: Duration) -> Result<bool> {
+        // Before the next look: what would be found now lies at the writer's heels.
+        if self.idle > 0 && wait != Wait::Spin {
+            (0..self.pace.pause(self.ordinal)).for_each(|_| std::hint::spin_loop());
+        }
         if self.ready()? {
             return Ok(true);
-        }
-        // Whoever has just caught up with a stream lets the writer get ahead a little: at its heels, each line would
-        // go back and forth between the two, and the stream would take three times as long. The pause is about what
-        // the run took, so that it does not double what a message has waited for already.
-        let run = self.ordinal.wrapping_sub(self.waited_at);
-        self.waited_at = self.ordinal;
-        if run > STREAM && wait != Wait::Spin {
-            (0..run.min(STREAM_PAUSE)).for_each(|_| std::hint::spin_loop());
         }
         self.look_for_page();
         let mut patience = Patience::new(wait, timeout);
@@ -432,13 +428,6 @@ impl Reader {
         Ok(())
     }
 }
-
-/// Frames between two waits from which they are a stream.
-const STREAM: u64 = 8;
-
-/// Most hints of the pause of a reader that has caught up with a stream; a hint is 10 to 50 ns. Measured with frames
-/// of two lines on a near pair: 27 ns a frame at the writer's heels, 18 with 16 hints, 11 with 64, 8 with 128 and more.
-const STREAM_PAUSE: u64 = 128;
 
 /// Empty looks between two questions to the file system whether the segment has moved.
 const IDLE_LOOK: u32 = 4096;

@@ -12,6 +12,9 @@ use unitape_tape::{Backing, Options, Retention, Sync};
 /// What of the tape's end `sustained` keeps, so that the disk does not fill.
 const RETAIN_BYTES: u64 = 2 << 30;
 
+/// Room for a burst in one segment.
+const BURST_SEGMENT_BYTES: u64 = 128 << 20;
+
 /// Runs the cases that are wanted.
 pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
     if bench.wants("one-way") {
@@ -26,8 +29,9 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
 fn burst(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
     let context = bench.context;
     let count = context.pick(20_000, 900_000);
-    // All of it fits into the segment in use and the one made ahead.
-    let options = Options { prefault_bytes: bench.options.segment_bytes, ..bench.options.clone() };
+    // All of it fits into the first segment: nothing is made on the way.
+    let segment_bytes = bench.options.segment_bytes.max(BURST_SEGMENT_BYTES);
+    let options = Options { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
     let (mut gathered, mut hashes) = (Gathered::default(), None);
     for _ in 0..context.repeats(7) {
         let (trial, beside) = bench.control.around(|| {
