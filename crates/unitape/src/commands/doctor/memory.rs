@@ -61,24 +61,32 @@ pub fn shared_memory() -> Finding {
     }
 }
 
+/// How the file system in memory at `place` is mounted: `huge=` of its options, as the kernel tells them.
+fn huge_of(mounts: &str, place: &str) -> Option<String> {
+    let options = mounts.lines().rev().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        (fields.next() == Some(place)).then(|| fields.nth(1))?
+    })?;
+    let mode = options.split(',').find_map(|option| option.strip_prefix("huge="));
+    Some(mode.unwrap_or("never").to_owned()) // what is not told is the default
+}
+
+/// Of a mounted file system its own option counts; `shmem_enabled` is for memory without one.
 pub fn huge_pages() -> Finding {
-    let mode = |file: &str| {
-        let text = fs::read_to_string(Path::new("/sys/kernel/mm/transparent_hugepage").join(file)).ok()?;
-        let chosen = text.split_once('[')?.1.split_once(']')?.0;
-        Some(chosen.to_owned())
-    };
-    let shared = mode("shmem_enabled");
-    let shown = |m: &Option<String>| m.clone().unwrap_or_else(|| "not told".to_owned());
-    let what = format!("transparent: {}, in shared memory: {}", shown(&mode("enabled")), shown(&shared));
-    match shared.as_deref() {
-        Some("always" | "advise" | "within_size" | "force") => ok("huge_pages", what),
+    let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let private = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
+    let mounted = huge_of(&fs::read_to_string("/proc/self/mounts").unwrap_or_default(), "/dev/shm");
+    let shown = |mode: Option<&str>| mode.unwrap_or("not told").to_owned();
+    let what = format!("transparent: {}, /dev/shm: {}", shown(private), shown(mounted.as_deref()));
+    match mounted.as_deref() {
+        Some("always" | "advise" | "within_size") => ok("huge_pages", what),
         _ => warn(
             "huge_pages",
             what,
             Cure(
-                "in shared memory: advise",
-                "segments in shared memory are made several times faster, with fewer faults of their readers",
-                "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+                "/dev/shm mounted with huge=advise",
+                "segments in shared memory take a quarter of the processor time to make, and their readers fault less",
+                "mount -o remount,huge=advise /dev/shm",
             ),
         ),
     }
@@ -154,5 +162,20 @@ pub fn locked_memory() -> Finding {
             ),
         ),
         _ => ok("locked_memory", what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The global switch says nothing about a mounted file system: advice to set it would change nothing.
+    #[test]
+    fn the_option_of_the_mount_counts_and_the_last_mount_of_a_place() {
+        let mounts = "tmpfs /dev/shm tmpfs rw,size=8g 0 0\ntmpfs /run tmpfs rw,huge=always 0 0\n";
+        assert_eq!(huge_of(mounts, "/dev/shm").as_deref(), Some("never"));
+        let again = format!("{mounts}tmpfs /dev/shm tmpfs rw,huge=advise,size=8g 0 0\n");
+        assert_eq!(huge_of(&again, "/dev/shm").as_deref(), Some("advise"));
+        assert_eq!(huge_of(mounts, "/elsewhere"), None);
     }
 }
