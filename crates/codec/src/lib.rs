@@ -37,5 +37,6 @@ pub mod events;
 pub mod fix;
 pub mod fixed;
 pub mod itch;
+pub mod iso20022;
 mod lines;
 pub mod swift_mt;

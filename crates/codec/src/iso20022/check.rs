@@ -1,0 +1,168 @@
+//! What must hold for any bytes: the properties that tests and the fuzzer share.
+
+use super::frame::{Decoder, Next};
+use super::json::{Leaves, decode_json};
+use super::parse::{Root, Visit};
+use super::{Span, Value, naive};
+
+/// As [`Leaves`], and lets a message be parted behind every element `Ntry`.
+#[derive(Debug, Default)]
+struct Parting {
+    leaves: Leaves,
+    part: bool,
+}
+
+impl Visit for Parting {
+    type Mark = (u32, bool);
+
+    fn begin(&mut self, live: usize) {
+        self.leaves.begin(live);
+    }
+
+    fn root(&mut self, root: Root) -> (u32, bool) {
+        (self.leaves.root(root), false)
+    }
+
+    fn open(&mut self, parent: (u32, bool), name: &[u8], at: usize) -> (u32, bool) {
+        (self.leaves.open(parent.0, name, at), name == b"Ntry")
+    }
+
+    fn attribute(&mut self, mark: (u32, bool), name: &[u8], value: Value) {
+        self.leaves.attribute(mark.0, name, value);
+    }
+
+    fn close(&mut self, mark: (u32, bool), text: Option<Value>, at: Span) -> bool {
+        self.leaves.close(mark.0, text, at);
+        self.part && mark.1
+    }
+}
+
+/// Paths and texts as they were told last.
+fn told(leaves: &Leaves, text: &[u8]) -> Vec<(String, String)> {
+    let mut scratch = Vec::new();
+    let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    leaves.iter().map(|(path, value)| (string(path), string(value.text(text, &mut scratch)))).collect()
+}
+
+fn between(buf: &[u8], from: usize, to: usize) -> bool {
+    let white = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0xef | 0xbb | 0xbf);
+    // Comments and instructions at the end, and what is around messages, are told of nothing.
+    buf[from..to].iter().all(white) || buf[from..to].contains(&b'<')
+}
+
+/// What is told of every message of `input` that stands for itself is what the slow twin reads in its bytes, and
+/// every byte is in a message, in a fault or between them.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
+    let mut decoder = Decoder::default().with_max_message(max_message);
+    let mut visit = Parting { part, ..Parting::default() };
+    let mut at = 0;
+    loop {
+        let alone = decoder.context().is_empty();
+        let span = match decoder.next(input, at, true, &mut visit) {
+            Next::Message(message) => {
+                if alone && decoder.context().is_empty() {
+                    let slow = naive::leaves(message.span.of(input));
+                    let fast = told(&visit.leaves, decoder.text(&message, input));
+                    if slow.as_ref() != Ok(&fast) {
+                        return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
+                    }
+                }
+                message.span
+            }
+            Next::Bad { span, fault } => {
+                let place = fault.at as usize;
+                if place > span.len() + max_message {
+                    return Err(format!("at {at}: {fault:?} is not in {span:?}"));
+                }
+                if span.is_empty() && at < input.len() {
+                    return Err(format!("at {at}: no step forward"));
+                }
+                span
+            }
+            Next::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            Next::End => {
+                let none_lost = between(input, at, input.len());
+                return if none_lost { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
+            }
+        };
+        if span.end < span.start || span.start < at || span.end > input.len() {
+            return Err(format!("at {at}: span {span:?}"));
+        }
+        if !between(input, at, span.start) {
+            return Err(format!("at {at}: bytes lost before {span:?}"));
+        }
+        at = span.end;
+    }
+}
+
+/// What is said of a part of `input`, not knowing that more follows, is what is said of the whole.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
+    let new = || Decoder::default().with_max_message(max_message);
+    let mut visit = Parting { part, ..Parting::default() };
+    let (mut at, mut context) = (0, Vec::new());
+    loop {
+        let ask = |end: usize, eof: bool, visit: &mut Parting| {
+            let mut decoder = new();
+            decoder.set_context(&context);
+            let next = decoder.next(&input[..end], at, eof, visit);
+            let text = match next {
+                Next::Message(message) => told(&visit.leaves, decoder.text(&message, &input[..end])),
+                _ => Vec::new(),
+            };
+            (next, text, decoder.context().to_vec())
+        };
+        let whole = ask(input.len(), true, &mut visit);
+        for end in at..=input.len() {
+            let cut = ask(end, false, &mut visit);
+            match cut.0 {
+                Next::Incomplete { from, need } if from >= at && need > end => {
+                    if end - from > max_message + 256 {
+                        return Err(format!("at {at}, cut {end}: waits without bound"));
+                    }
+                }
+                _ if cut == whole => {}
+                _ => return Err(format!("at {at}, cut {end}: {cut:?}, whole {whole:?}")),
+            }
+        }
+        at = match whole.0 {
+            Next::Message(message) => message.span.end,
+            Next::Bad { span, .. } => span.end,
+            Next::Incomplete { .. } | Next::End => return Ok(()),
+        };
+        context = whole.2;
+    }
+}
+
+/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+///
+/// # Panics
+/// If any property does not hold.
+pub fn any_bytes(data: &[u8]) {
+    let Some((&pick, input)) = data.split_first() else { return };
+    let max_message = [64, 150, 400, 1 << 20][usize::from(pick & 3)];
+    let part = pick & 4 != 0;
+    if let Err(difference) = agree(max_message, part, input) {
+        panic!("{difference}");
+    }
+    // Every cut of the rest is a square; long inputs would tell no more.
+    if input.len() <= 300
+        && let Err(difference) = cuts(max_message, part, input)
+    {
+        panic!("{difference}");
+    }
+    assert!(Decoder::<u32>::default().cut(input) <= input.len());
+    let mut out = Vec::new();
+    let summary = decode_json(&mut &input[..], "fuzz", max_message, &mut out).expect("memory reads and writes");
+    let lines = out.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    assert_eq!(lines, summary.messages + summary.errors, "one line an object");
+    for line in out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        serde_json::from_slice::<serde_json::Value>(line).expect("a line is JSON");
+    }
+    assert_eq!(summary.bytes, input.len() as u64, "all is read");
+}

@@ -1,0 +1,474 @@
+//! Framing: where the messages of a stream of bytes start and end, and what lies between them.
+//!
+//! ```text
+//! <?xml…?><Document>…</Document>⏎<AppHdr>…</AppHdr><Document>…</Document>⏎<Envelope><AppHdr/><Document/></Envelope>
+//! ╰── a message ──────────────╯  ╰── a message ───────────────────────╯  ╰── a message ───────────────────────╯
+//! ```
+//!
+//! The answer for a position depends only on the bytes from there on (and the context carried to it), never on where
+//! the buffer happens to end: if bytes not yet there could change it, it is [`Next::Incomplete`]. At most
+//! [`Decoder::max_message`] bytes (and a few more) are waited for.
+//!
+//! # The rules
+//!
+//! 1. **Between messages** white space and a byte order mark are skipped, and so are comments and processing
+//!    instructions at the end of the input.
+//! 2. A **message** is one document: `Document`, with the `AppHdr` before it if there is one, and all that is around
+//!    them, whatever it is called. Both are found by local name. An `AppHdr` alone is a message too.
+//! 3. A wrapper with **several messages** is several: each starts with its header or document and goes up to the next
+//!    one. What is around them is carried from one to the next as *context*: the tags that are open.
+//! 4. A message **larger than the limit** is told in parts where the visitor says that it may be parted (the entries
+//!    of a statement): a part ends behind the last such element within the limit. The context carried to the next
+//!    part is the message so far without those elements. Where it may not be parted it is bad (`too_large`).
+//! 5. A **bad** message goes up to the next place that starts a message for certain: an XML declaration, a tag
+//!    `Document` or `AppHdr`; or to the end of the input, or the limit.
+//! 6. **Garbage** is bytes where no tag starts, and end tags of nothing.
+
+use super::kind::MsgType;
+use super::parse::{Outcome, Parser, Visit};
+use super::scan::{self, is_white, skip_white, starts_name};
+use super::{Fault, What};
+use crate::fix::Span;
+
+/// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
+/// next position to ask for is the end of the span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// A whole message, or a part of one.
+    Message(Message),
+    /// Bytes that are no good message: a message with a fault, or garbage.
+    Bad {
+        /// Where.
+        span: Span,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
+    /// the input has ended).
+    Incomplete {
+        /// The first byte still needed.
+        from: usize,
+        /// The shortest buffer that could decide, in bytes from its start.
+        need: usize,
+    },
+    /// The input has ended and all of it was framed.
+    End,
+}
+
+/// A message, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// All of it in the buffer, with what is around it.
+    pub span: Span,
+    /// Which message it is: places in [`Decoder::text`].
+    pub kind: MsgType,
+    /// Not all of the message, or not the first of it.
+    pub part: bool,
+    /// The text is the decoder's own copy.
+    copied: bool,
+}
+
+/// Finds messages and tells a visitor what is in them.
+#[derive(Debug)]
+pub struct Decoder<M> {
+    parser: Parser<M>,
+    max_message: usize,
+    /// What came before and is still open; empty between messages that stand for themselves.
+    context: Vec<u8>,
+    /// The context and the bytes behind it.
+    scratch: Vec<u8>,
+}
+
+impl<M: Copy + Default> Default for Decoder<M> {
+    /// Messages up to 1 MiB.
+    fn default() -> Self {
+        Self {
+            parser: Parser::default(),
+            max_message: 1 << 20,
+            context: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl<M: Copy + Default> Decoder<M> {
+    /// The same with another bound on a whole message or a part of one, in bytes: 64 at least, 256 MiB at most.
+    #[must_use]
+    pub fn with_max_message(self, max_message: usize) -> Self {
+        Self { max_message: max_message.clamp(64, 256 << 20), ..self }
+    }
+
+    /// The largest whole message, in bytes.
+    #[must_use]
+    pub fn max_message(&self) -> usize {
+        self.max_message
+    }
+
+    /// What is carried to the next position; empty where that stands for itself.
+    #[must_use]
+    pub fn context(&self) -> &[u8] {
+        &self.context
+    }
+
+    /// The next position is one to which `context` was carried.
+    pub fn set_context(&mut self, context: &[u8]) {
+        self.context.clear();
+        self.context.extend_from_slice(context);
+    }
+
+    /// What the places told of `message` are in.
+    #[inline]
+    #[must_use]
+    pub fn text<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
+        if message.copied { &self.scratch } else { buf }
+    }
+
+    /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends. If it is a message, it was told to `visit`;
+    /// if not, what was told is of no use.
+    pub fn next<V: Visit<Mark = M>>(&mut self, buf: &[u8], at: usize, eof: bool, visit: &mut V) -> Next {
+        let mut at = at;
+        loop {
+            let step = if self.context.is_empty() {
+                self.alone(buf, at, eof, visit)
+            } else {
+                self.in_context(buf, at, eof, visit)
+            };
+            match step {
+                Ok(next) => return next,
+                Err(end) => at = end,
+            }
+        }
+    }
+
+    /// A place to cut a stream into blocks: where the last message of `buf` starts, as far as can be guessed from what
+    /// `buf` begins with; all of it when it is longer than a message and holds no start.
+    #[must_use]
+    pub fn cut(&self, buf: &[u8]) -> usize {
+        let from = skip_white(buf, 0);
+        let head = match buf.get(from..) {
+            Some(rest) if rest.starts_with(b"<") => {
+                let end = rest[1..].iter().position(|b| is_white(*b) || matches!(b, b'>' | b'/'));
+                &rest[..end.map_or(1, |n| n + 1)]
+            }
+            _ => &[][..],
+        };
+        let again = if head.len() > 1 { memchr::memmem::rfind(buf, head).filter(|n| *n > from) } else { None };
+        let cut = again.or_else(|| memchr::memmem::rfind(buf, b"<?xml ")).unwrap_or(0);
+        if cut == 0 && buf.len() > self.max_message { buf.len() } else { cut }
+    }
+
+    /// A message that stands for itself. `Err` says where to go on.
+    #[inline]
+    fn alone<V: Visit<Mark = M>>(
+        &mut self,
+        buf: &[u8],
+        at: usize,
+        eof: bool,
+        visit: &mut V,
+    ) -> Result<Next, usize> {
+        let Some(from) = skip(buf, at, eof) else {
+            let from = skip(buf, at, true).unwrap_or(buf.len()).min(buf.len());
+            return Ok(Next::Incomplete { from, need: buf.len() + 1 });
+        };
+        let Some(&first) = buf.get(from) else {
+            return Ok(if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } });
+        };
+        let second = match buf.get(from + 1) {
+            Some(second) => *second,
+            None if eof => 0,
+            None => return Ok(Next::Incomplete { from, need: from + 2 }),
+        };
+        match (first, second) {
+            (0xff, 0xfe) | (0xfe, 0xff) | (b'<', 0) | (0, b'<') => {
+                return Ok(self.resync(buf, (from, from + 1), eof, What::Encoding));
+            }
+            (b'<', b'/') => return Ok(self.resync(buf, (from, from + 1), eof, What::Garbage)),
+            (b'<', _) => {}
+            _ => return Ok(self.garbage(buf, from, eof)),
+        }
+        let limit = from.saturating_add(self.max_message);
+        let view = &buf[..buf.len().min(limit)];
+        let whole = eof && buf.len() < limit;
+        let outcome = self.parser.parse(view, from, from, whole, visit);
+        match outcome {
+            Outcome::Message { end, open } => {
+                if open {
+                    self.parser.wrapper(buf, &mut self.context);
+                }
+                Ok(self.message(from, end, false, false))
+            }
+            // A prolog of which the document is missing.
+            Outcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
+                let fault = Fault { what: What::Truncated, at: (end - from) as u32 };
+                Ok(Next::Bad { span: Span { start: from, end }, fault })
+            }
+            Outcome::Tail { end } => Err(end),
+            Outcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
+            Outcome::Need if view.len() < limit => Ok(Next::Incomplete { from, need: buf.len() + 1 }),
+            Outcome::Need => Ok(self.at_limit(buf, from, view.len())),
+        }
+    }
+
+    /// What stands at the limit is not over.
+    #[cold]
+    fn at_limit(&mut self, buf: &[u8], from: usize, limit: usize) -> Next {
+        if let Some(Outcome::Message { end, .. }) = self.parser.header_alone() {
+            return self.message(from, end, false, false);
+        }
+        let no_end = What::NoEnd { limit: self.max_message as u32 };
+        match self.parser.part_at {
+            Some(end) => match self.part(&buf[from..end], from) {
+                Ok(()) => self.message(from, end, true, false),
+                Err(what) => told(from, limit, what, from),
+            },
+            None => told(from, limit, no_end, from),
+        }
+    }
+
+    fn message(&self, start: usize, end: usize, part: bool, copied: bool) -> Next {
+        Next::Message(Message { span: Span { start, end }, kind: self.parser.kind, part, copied })
+    }
+
+    /// A message inside something, or a part of one.
+    #[cold]
+    fn in_context<V: Visit<Mark = M>>(
+        &mut self,
+        buf: &[u8],
+        at: usize,
+        eof: bool,
+        visit: &mut V,
+    ) -> Result<Next, usize> {
+        if at >= buf.len() {
+            if !eof {
+                return Ok(Next::Incomplete { from: buf.len(), need: buf.len() + 1 });
+            }
+            self.context.clear();
+            return Ok(told(buf.len(), buf.len(), What::Truncated, buf.len()));
+        }
+        let live = self.context.len();
+        let most = self.max_message.min(buf.len() - at);
+        let mut chunk = CHUNK_BYTES.min(most);
+        loop {
+            self.scratch.clear();
+            self.scratch.extend_from_slice(&self.context);
+            self.scratch.extend_from_slice(&buf[at..at + chunk]);
+            let whole = eof && at + chunk == buf.len() && chunk < self.max_message;
+            let outcome = self.parser.parse(&self.scratch, 0, live, whole, visit);
+            let place = |n: usize| at + n.saturating_sub(live);
+            match outcome {
+                Outcome::Message { end, open } => {
+                    let (end, part) = (place(end), self.parser.document_at().is_some_and(|at| at < live));
+                    self.context.clear();
+                    if open {
+                        self.parser.wrapper(&self.scratch, &mut self.context);
+                    }
+                    return Ok(self.message(at, end, part, true));
+                }
+                Outcome::Tail { end } => {
+                    self.context.clear();
+                    return Err(place(end));
+                }
+                Outcome::Need if chunk < most => {
+                    chunk = (chunk * 4).min(most);
+                    continue;
+                }
+                Outcome::Need if most < self.max_message => {
+                    return Ok(Next::Incomplete { from: at, need: buf.len() + 1 });
+                }
+                Outcome::Bad(fault) if fault.what != What::Truncated || !self.parts_at_end(whole) => {
+                    self.context.clear();
+                    let fault = Fault { at: place(fault.at as usize) as u32, ..fault };
+                    return Ok(self.bad(buf, at, fault, eof));
+                }
+                // It is not over at the limit; or the input ends where it may be parted, as a part does that is
+                // tried again.
+                Outcome::Need | Outcome::Bad(_) => {}
+            }
+            let end = self.parser.part_at.filter(|end| *end > live);
+            let limit = at + chunk;
+            let Some(end) = end else {
+                self.context.clear();
+                return Ok(told(at, limit, What::NoEnd { limit: self.max_message as u32 }, at));
+            };
+            let scratch = std::mem::take(&mut self.scratch);
+            let parted = self.part(&scratch[..end], 0);
+            self.scratch = scratch;
+            return Ok(match parted {
+                Ok(()) => self.message(at, place(end), true, true),
+                Err(what) => {
+                    self.context.clear();
+                    told(at, limit, what, at)
+                }
+            });
+        }
+    }
+
+    fn parts_at_end(&self, whole: bool) -> bool {
+        whole && self.parser.part_at == Some(self.scratch.len())
+    }
+
+    /// Carries on with a message of which a part was told: its bytes without the elements that were. `text` is the
+    /// message from its start, which was told as being at `base`.
+    fn part(&mut self, text: &[u8], base: usize) -> Result<(), What> {
+        let mut context = Vec::new();
+        let mut from = 0;
+        let parted = &self.parser.parted;
+        for (n, span) in parted.iter().enumerate() {
+            let (start, end) = (span.start - base, span.end - base);
+            if end > text.len() {
+                break;
+            }
+            context.extend_from_slice(&text[from..start]);
+            if n + 1 == parted.len() {
+                // An empty one says that the first has been there.
+                context.extend_from_slice(emptied(&text[start..end]));
+                context.extend_from_slice(b"/>");
+            }
+            from = end;
+        }
+        if context.len() > self.max_message / 2 {
+            return Err(What::NoEnd { limit: self.max_message as u32 });
+        }
+        self.context = context;
+        Ok(())
+    }
+
+    /// Rule 5.
+    #[cold]
+    fn bad(&self, buf: &[u8], from: usize, fault: Fault, eof: bool) -> Next {
+        let at = fault.at as usize;
+        match self.resync(buf, (from, at.max(from + 1)), eof, fault.what) {
+            Next::Bad { span, .. } => {
+                let fault = Fault { at: at.saturating_sub(from) as u32, ..fault };
+                Next::Bad { span, fault }
+            }
+            next => next,
+        }
+    }
+
+    /// From `from` on it is bad; from `after` on the next message may start.
+    #[cold]
+    fn resync(&self, buf: &[u8], (from, after): (usize, usize), eof: bool, what: What) -> Next {
+        let limit = from.saturating_add(self.max_message);
+        let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
+        let whole = eof && view.len() == buf.len();
+        let end = match start_of_message(view, after, limit, whole) {
+            Start::At(n) => n,
+            Start::None if view.len() > limit || whole => view.len().min(limit),
+            Start::None | Start::Undecided => {
+                if view.len() >= limit.saturating_add(LOOKAHEAD) {
+                    limit
+                } else {
+                    return Next::Incomplete { from, need: buf.len() + 1 };
+                }
+            }
+        };
+        Next::Bad { span: Span { start: from, end }, fault: Fault { what, at: 0 } }
+    }
+
+    /// Rule 6: text where a tag should be.
+    #[cold]
+    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> Next {
+        let limit = from.saturating_add(self.max_message);
+        let view = &buf[..buf.len().min(limit)];
+        match memchr::memchr(b'<', &view[from..]).map(|n| from + n) {
+            Some(n) => match buf.get(n + 1) {
+                None if !eof => Next::Incomplete { from, need: buf.len() + 1 },
+                Some(&b) if starts_name(b) || b == b'?' || b == b'!' => told(from, n, What::Garbage, from),
+                _ => self.resync(buf, (from, n), eof, What::Garbage),
+            },
+            None if view.len() == limit || eof => told(from, view.len(), What::Garbage, from),
+            None => Next::Incomplete { from, need: buf.len() + 1 },
+        }
+    }
+}
+
+fn told(start: usize, end: usize, what: What, at: usize) -> Next {
+    let fault = Fault { what, at: (at - start) as u32 };
+    Next::Bad { span: Span { start, end }, fault }
+}
+
+/// A start tag up to, not with, its `>` or `/>`.
+fn emptied(element: &[u8]) -> &[u8] {
+    let mut quote = 0;
+    for (n, &byte) in element.iter().enumerate() {
+        match byte {
+            b'"' | b'\'' if quote == 0 => quote = byte,
+            _ if byte == quote => quote = 0,
+            b'>' if quote == 0 => {
+                let tag = &element[..n];
+                return tag.strip_suffix(b"/").unwrap_or(tag);
+            }
+            _ => {}
+        }
+    }
+    element
+}
+
+/// The first byte that belongs to something; `None` where it is not known whether a byte order mark stands there.
+#[inline]
+fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
+    const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+    loop {
+        at = skip_white(buf, at);
+        let rest = buf.get(at..).unwrap_or_default();
+        if rest.starts_with(MARK) {
+            at += MARK.len();
+        } else if !eof && !rest.is_empty() && MARK.starts_with(rest) {
+            return None;
+        } else {
+            return Some(at);
+        }
+    }
+}
+
+enum Start {
+    At(usize),
+    None,
+    Undecided,
+}
+
+/// The first place from `at` on, before `limit`, that starts a message for certain.
+#[cold]
+fn start_of_message(view: &[u8], at: usize, limit: usize, whole: bool) -> Start {
+    let end = view.len().min(limit);
+    for n in memchr::memchr_iter(b'<', view.get(at..end).unwrap_or_default()) {
+        let start = at + n;
+        match starts_message(&view[start..]) {
+            Some(true) => return Start::At(start),
+            Some(false) => {}
+            None if whole => {}
+            None => return Start::Undecided,
+        }
+    }
+    Start::None
+}
+
+/// Whether these bytes are an XML declaration or the tag of a header or document; `None` where more decide.
+fn starts_message(rest: &[u8]) -> Option<bool> {
+    if rest.get(1)? == &b'?' {
+        let declaration = b"<?xml";
+        let n = rest.len().min(declaration.len());
+        return if rest[..n] != declaration[..n] { Some(false) } else { Some(is_white(*rest.get(5)?)) };
+    }
+    let rest = &rest[..rest.len().min(LOOKAHEAD)];
+    let mut start = 1;
+    let mut end = scan::name(rest, start);
+    if rest.get(end) == Some(&b':') {
+        start = end + 1;
+        end = scan::name(rest, start);
+    }
+    let behind = match rest.get(end) {
+        Some(behind) => *behind,
+        None if rest.len() == LOOKAHEAD => return Some(false),
+        None => return None,
+    };
+    let word = &rest[start..end];
+    Some(matches!(word, b"Document" | b"AppHdr") && (is_white(behind) || matches!(behind, b'>' | b'/')))
+}
+
+/// Bytes behind the limit that may decide whether a message starts before it.
+const LOOKAHEAD: usize = 128;
+
+/// How much is looked at first of what stands in a context.
+const CHUNK_BYTES: usize = 16 << 10;

@@ -1,0 +1,281 @@
+//! ISO 20022 as JSON Lines: what `unitape decode iso20022 --json` prints.
+//!
+//! ```text
+//! {"file":"a.xml","n":0,"offset":0,"type":"pacs.008.001.07","fields":{"Document/FIToFICstmrCdtTrf/GrpHdr/MsgId":"M1",…}}
+//! {"file":"a.xml","n":1,"offset":4235,"length":9,"error":{"code":"garbage","message":"…"}}
+//! ```
+//!
+//! One object for each message, each faulty message and each stretch of garbage, in order. A field is an element
+//! with text and no elements, named by its path from `AppHdr` or `Document`, without prefixes; an attribute is
+//! `path@name`. A path that is there more than once is an array, at the place of its first occurrence. The schema
+//! is `docs/schema/decode-iso20022.schema.json`.
+//!
+//! This is the one part of the module that reads and writes, through what the caller gives it.
+
+use super::frame::{Decoder, Message, Next};
+use super::parse::{Root, Visit};
+use super::value::Value;
+use super::{Fault, Span};
+use crate::fix::Error;
+use crate::lines::{READ_BYTES, Source, head, number, string, value};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+
+/// What was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Good messages.
+    pub messages: u64,
+    /// Faulty messages and stretches of garbage.
+    pub errors: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Decodes all of `input` to JSON Lines on `out`, messages of up to `max_message` bytes.
+///
+/// # Errors
+/// If the input cannot be read or the output not be written; what was decoded before is written.
+///
+/// ```
+/// use unitape_codec::iso20022::{MESSAGE_BYTES_MAX, decode_json};
+///
+/// let mut out = Vec::new();
+/// let mut input = &br#"<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11"><A C="x">1</A></Document>"#[..];
+/// let summary = decode_json(&mut input, "a.xml", MESSAGE_BYTES_MAX, &mut out).unwrap();
+/// assert_eq!((summary.messages, summary.errors), (1, 0));
+/// assert_eq!(
+///     String::from_utf8(out).unwrap(),
+///     r#"{"file":"a.xml","n":0,"offset":0,"type":"pacs.002.001.11","fields":{"Document/A@C":"x","Document/A":"1"}}
+/// "#
+/// );
+/// ```
+pub fn decode_json(
+    input: &mut dyn Read,
+    file_label: &str,
+    max_message: usize,
+    out: &mut dyn Write,
+) -> Result<Summary, Error> {
+    let mut source = Source::new(input, file_label);
+    let mut decoder = Decoder::default().with_max_message(max_message);
+    let mut leaves = Leaves::default();
+    let mut lines = Lines { head: head(file_label), ..Lines::default() };
+    let mut at = 0;
+    // How much more is read when the same place stays undecided: doubled each time, so that a
+    // trickle of input does not cost its square.
+    let mut patience = 1;
+    let result = loop {
+        match decoder.next(source.bytes(), at, source.eof, &mut leaves) {
+            Next::Message(message) => {
+                let text = decoder.text(&message, source.bytes());
+                lines.message(source.base, &message, text, &mut leaves);
+                (at, patience) = (message.span.end, 1);
+            }
+            Next::Bad { span, fault } => {
+                lines.fault(source.base, span, fault);
+                (at, patience) = (span.end, 1);
+            }
+            Next::Incomplete { from, need } => {
+                if let Err(error) = lines.flush(out) {
+                    break Err(error);
+                }
+                let wanted = (need - from).max(source.len - from + patience);
+                patience = (patience * 2).min(READ_BYTES.max(source.len));
+                if let Err(error) = source.read(from, wanted) {
+                    break Err(error);
+                }
+                at = 0;
+                continue;
+            }
+            Next::End => break Ok(()),
+        }
+        if lines.text.len() >= FLUSH_BYTES
+            && let Err(error) = lines.flush(out)
+        {
+            return Err(error);
+        }
+    };
+    lines.flush(out)?;
+    result?;
+    lines.summary.bytes = source.base + source.len as u64;
+    Ok(lines.summary)
+}
+
+/// Output is written when so much has gathered, and before waiting for input.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// All elements with text and all attributes of a message, with their paths. A visitor for tools and tests.
+#[derive(Debug, Default)]
+pub struct Leaves {
+    /// Numbers of paths.
+    known: HashMap<Vec<u8>, u32>,
+    paths: Vec<Vec<u8>>,
+    found: Vec<(u32, Value)>,
+    key: Vec<u8>,
+}
+
+/// Paths that are kept from one message to the next.
+const PATHS_MAX: usize = 1 << 16;
+
+impl Leaves {
+    /// Paths and values, in the order of the message.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Value)> {
+        self.found.iter().map(|(path, value)| (&self.paths[*path as usize][..], *value))
+    }
+
+    fn path(&mut self, parent: Option<u32>, separator: u8, name: &[u8]) -> u32 {
+        self.key.clear();
+        if let Some(parent) = parent {
+            self.key.extend_from_slice(&self.paths[parent as usize]);
+            self.key.push(separator);
+        }
+        self.key.extend_from_slice(name);
+        if let Some(id) = self.known.get(&self.key) {
+            return *id;
+        }
+        let id = self.paths.len() as u32;
+        self.paths.push(self.key.clone());
+        self.known.insert(self.key.clone(), id);
+        id
+    }
+}
+
+impl Visit for Leaves {
+    type Mark = u32;
+
+    fn begin(&mut self, _live: usize) {
+        self.found.clear();
+        if self.paths.len() > PATHS_MAX {
+            self.paths.clear();
+            self.known.clear();
+        }
+    }
+
+    fn root(&mut self, root: Root) -> u32 {
+        self.path(None, b'/', if root == Root::Header { b"AppHdr" } else { b"Document" })
+    }
+
+    fn open(&mut self, parent: u32, name: &[u8], _at: usize) -> u32 {
+        self.path(Some(parent), b'/', name)
+    }
+
+    fn attribute(&mut self, mark: u32, name: &[u8], value: Value) {
+        let path = self.path(Some(mark), b'@', name);
+        self.found.push((path, value));
+    }
+
+    fn close(&mut self, mark: u32, text: Option<Value>, _at: Span) -> bool {
+        if let Some(text) = text {
+            self.found.push((mark, text));
+        }
+        false
+    }
+}
+
+/// The lines of one file.
+#[derive(Default)]
+struct Lines {
+    /// `{"file":"…","n":`
+    head: Vec<u8>,
+    text: Vec<u8>,
+    scratch: Vec<u8>,
+    /// Values in order of path, then of place.
+    order: Vec<(u32, u32)>,
+    /// For each value where in `order` those of its path begin; `AGAIN` for all but the first.
+    first: Vec<u32>,
+    summary: Summary,
+}
+
+const AGAIN: u32 = u32::MAX;
+
+impl Lines {
+    fn message(&mut self, base: u64, message: &Message, text: &[u8], leaves: &mut Leaves) {
+        self.start(base, message.span.start);
+        self.put(b",\"type\":");
+        value(&mut self.text, message.kind.name.of(text));
+        if !message.kind.variant.is_empty() {
+            self.put(b",\"variant\":");
+            value(&mut self.text, message.kind.variant.of(text));
+        }
+        self.put(b",\"fields\":{");
+        let found = &leaves.found;
+        self.order.clear();
+        self.order.extend(found.iter().enumerate().map(|(n, (path, _))| (*path, n as u32)));
+        self.order.sort_unstable();
+        self.first.clear();
+        self.first.resize(found.len(), AGAIN);
+        for (at, group) in self.order.iter().enumerate() {
+            if at == 0 || self.order[at - 1].0 != group.0 {
+                self.first[group.1 as usize] = at as u32;
+            }
+        }
+        let mut comma = false;
+        for n in 0..found.len() {
+            if self.first[n] == AGAIN {
+                continue;
+            }
+            if comma {
+                self.put(b",");
+            }
+            comma = true;
+            let path = found[n].0;
+            value(&mut self.text, &leaves.paths[path as usize]);
+            self.put(b":");
+            let at = self.first[n] as usize;
+            let count = self.order[at..].iter().take_while(|(p, _)| *p == path).count();
+            if count > 1 {
+                self.put(b"[");
+            }
+            for i in at..at + count {
+                if i > at {
+                    self.put(b",");
+                }
+                let mut scratch = std::mem::take(&mut self.scratch);
+                value(&mut self.text, found[self.order[i].1 as usize].1.text(text, &mut scratch));
+                self.scratch = scratch;
+            }
+            if count > 1 {
+                self.put(b"]");
+            }
+        }
+        self.put(b"}}\n");
+        self.summary.messages += 1;
+    }
+
+    fn fault(&mut self, base: u64, span: Span, fault: Fault) {
+        self.start(base, span.start);
+        self.put(b",\"length\":");
+        number(&mut self.text, span.len() as u64);
+        self.put(b",\"error\":{\"code\":\"");
+        self.put(fault.code().as_str().as_bytes());
+        self.put(b"\",\"message\":");
+        let mut sentence = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(sentence, "{fault}");
+        string(&mut self.text, &sentence);
+        self.put(b"}}\n");
+        self.summary.errors += 1;
+    }
+
+    fn start(&mut self, base: u64, at: usize) {
+        self.text.extend_from_slice(&self.head);
+        number(&mut self.text, self.summary.messages + self.summary.errors);
+        self.put(b",\"offset\":");
+        number(&mut self.text, base + at as u64);
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+    }
+
+    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let written = out.write_all(&self.text).and_then(|()| out.flush());
+        self.text.clear();
+        written.map_err(|source| Error::Write { source })
+    }
+}

@@ -1,0 +1,91 @@
+//! Which message it is: the identifier at the end of a namespace.
+//!
+//! ```text
+//! urn:iso:std:iso:20022:tech:xsd:pacs.008.001.07                                pacs.008.001.07
+//! urn:swift:xsd:camt.003.001.04                                                 camt.003.001.04
+//! http://www.six-interbank-clearing.com/de/pain.001.001.03.ch.02.xsd            pain.001.001.03  variant ch.02
+//! urn:swift:xsd:$ahV10                                                          $ahV10 (headers only)
+//! ```
+
+use crate::fix::Span;
+
+/// The identifier of a message: business area, message, variant and version; and what a community put behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MsgType {
+    /// `pacs.008.001.07`.
+    pub name: Span,
+    /// `ch.02`, mostly empty.
+    pub variant: Span,
+}
+
+/// Bytes of `pacs.008.001.07`.
+const NAME_BYTES: usize = 15;
+
+/// The message that the namespace in `span` names.
+pub(super) fn of_namespace(buf: &[u8], span: Span) -> Option<MsgType> {
+    of_identifier(buf, last_part(buf, span))
+}
+
+/// The message of an identifier.
+pub(super) fn of_identifier(buf: &[u8], span: Span) -> Option<MsgType> {
+    let text = span.of(buf);
+    let shape = b"aaaa.000.000.00";
+    let fits = |(byte, want): (&u8, &u8)| match want {
+        b'a' => byte.is_ascii_lowercase(),
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == want,
+    };
+    if text.len() < NAME_BYTES || !text.iter().zip(shape).all(fits) {
+        return None;
+    }
+    let name = Span { start: span.start, end: span.start + NAME_BYTES };
+    let variant = match text[NAME_BYTES..] {
+        [] => Span { start: name.end, end: name.end },
+        [b'.', ..] => Span { start: name.end + 1, end: span.end },
+        _ => return None,
+    };
+    Some(MsgType { name, variant })
+}
+
+/// The message of a header's own namespace; old ones have none of the usual form.
+pub(super) fn of_header(buf: &[u8], span: Span) -> MsgType {
+    let last = last_part(buf, span);
+    of_identifier(buf, last)
+        .unwrap_or(MsgType { name: last, variant: Span { start: last.end, end: last.end } })
+}
+
+/// What stands behind the last `:` or `/`, without `.xsd`.
+fn last_part(buf: &[u8], span: Span) -> Span {
+    let text = span.of(buf);
+    let text = text.strip_suffix(b".xsd").unwrap_or(text);
+    let start = text.iter().rposition(|b| matches!(b, b':' | b'/')).map_or(0, |n| n + 1);
+    Span { start: span.start + start, end: span.start + text.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Communities put their own words around the identifier.
+    #[test]
+    fn identifiers_are_found_in_namespaces() {
+        for (uri, want) in [
+            ("urn:iso:std:iso:20022:tech:xsd:pacs.008.001.07", Some(("pacs.008.001.07", ""))),
+            ("urn:swift:xsd:camt.003.001.04", Some(("camt.003.001.04", ""))),
+            (
+                "http://www.six-interbank-clearing.com/de/pain.001.001.03.ch.02.xsd",
+                Some(("pain.001.001.03", "ch.02")),
+            ),
+            ("urn:foo", None),
+            ("", None),
+            ("urn:iso:std:iso:20022:tech:xsd:pacs.008.001.7", None),
+            ("urn:iso:std:iso:20022:tech:xsd:pacs.008.001.071", None),
+            ("urn:iso:std:iso:20022:tech:xsd:PACS.008.001.07", None),
+        ] {
+            let buf = uri.as_bytes();
+            let found = of_namespace(buf, Span { start: 0, end: buf.len() });
+            let found = found.map(|t| (t.name.of(buf), t.variant.of(buf)));
+            assert_eq!(found, want.map(|(a, b)| (a.as_bytes(), b.as_bytes())), "{uri}");
+        }
+    }
+}

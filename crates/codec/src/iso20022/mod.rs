@@ -1,0 +1,70 @@
+//! ISO 20022: messages in XML, bare or wrapped, with their business application header.
+//!
+//! ```text
+//! bytes ──Decoder──▶ messages, faults ──Visit──▶ elements, attributes, values
+//!                                        ╰──decode_json──▶ JSON Lines
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`Decoder`] | where messages start and end in a stream, whatever is around them; parts of large ones |
+//! | [`Visit`] | what is told of a message: its elements, as places in the buffer |
+//! | [`value`] | text, times, decimals |
+//! | [`decode_json`] | what `unitape decode iso20022 --json` prints |
+//!
+//! All messages are read alike; nothing here knows a schema. What is read is XML 1.0 in UTF-8 without document types:
+//! no entities but the five, nothing external, depth, names and attributes bounded. Tags must match, prefixes must
+//! have a namespace, attributes must differ, references must be of characters, and text and elements must not be
+//! mixed, as ISO 20022 has no such content. Nothing is copied and nothing is allocated per message.
+//!
+//! ```
+//! use unitape_codec::iso20022::{Decoder, Leaves, Next};
+//!
+//! let file = br#"<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11"><Id>a&amp;b</Id></Document>"#;
+//! let (mut decoder, mut leaves) = (Decoder::default(), Leaves::default());
+//! let Next::Message(message) = decoder.next(file, 0, true, &mut leaves) else { panic!() };
+//! assert_eq!(message.kind.name.of(file), b"pacs.002.001.11");
+//! let (path, value) = leaves.iter().next().unwrap();
+//! assert_eq!((path, value.text(file, &mut Vec::new())), (&b"Document/Id"[..], &b"a&b"[..]));
+//! ```
+//!
+//! It checks no schema and no signature. Three things that XML refuses are taken: letters of other scripts that may not
+//! stand in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
+
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+mod fault;
+mod frame;
+mod json;
+mod kind;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod naive;
+mod parse;
+mod reference;
+pub mod sample;
+mod scan;
+#[cfg(test)]
+mod tests;
+pub mod value;
+
+pub use crate::fix::Span;
+pub use fault::{Code, Fault, What};
+pub use frame::{Decoder, Message, Next};
+pub use json::{Leaves, Summary, decode_json};
+pub use kind::MsgType;
+pub use parse::{Root, Visit};
+pub use value::{Form, Value};
+
+/// Elements in elements, at most.
+pub const DEPTH_MAX: usize = 64;
+
+/// Attributes of an element, at most.
+pub const ATTRIBUTES_MAX: usize = 32;
+
+/// Bytes of a name with its prefix, at most.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// The largest message that `decode` takes into memory, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;

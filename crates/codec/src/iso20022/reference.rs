@@ -1,0 +1,76 @@
+//! References in text: the five that XML knows without being told, and characters by number. There are no others:
+//! what a document defines itself is what XML bombs are made of.
+
+/// What stands at a `&`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// A character, and where the reference ends.
+    Is(char, usize),
+    /// None that is read.
+    Bad,
+    /// More bytes decide.
+    Short,
+}
+
+/// Bytes of the longest reference, `&#x0010FFFF;` with some zeros.
+const LENGTH_MAX: usize = 16;
+
+/// Reads the reference at `buf[at]`.
+#[cold]
+pub(super) fn read(buf: &[u8], at: usize) -> Read {
+    let rest = &buf[at + 1..buf.len().min(at + LENGTH_MAX)];
+    let Some(n) = rest.iter().position(|b| *b == b';') else {
+        let may_go_on = rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'#');
+        return if may_go_on && rest.len() < LENGTH_MAX - 1 { Read::Short } else { Read::Bad };
+    };
+    let c = match &rest[..n] {
+        b"lt" => Some('<'),
+        b"gt" => Some('>'),
+        b"amp" => Some('&'),
+        b"apos" => Some('\''),
+        b"quot" => Some('"'),
+        [b'#', b'x', hex @ ..] => number(hex, 16),
+        [b'#', digits @ ..] => number(digits, 10),
+        _ => None,
+    };
+    c.map_or(Read::Bad, |c| Read::Is(c, at + 1 + n + 1))
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<char> {
+    let mut code = 0u32;
+    for byte in digits {
+        code = code.checked_mul(radix)?.checked_add(char::from(*byte).to_digit(radix)?)?;
+    }
+    let c = char::from_u32(code).filter(|_| !digits.is_empty())?;
+    match c {
+        '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'.. => Some(c),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_read_or_refused() {
+        for (text, want) in [
+            ("&amp;", Read::Is('&', 5)),
+            ("&#65;x", Read::Is('A', 5)),
+            ("&#x1F600;", Read::Is('\u{1f600}', 9)),
+            ("&#0;", Read::Bad),
+            ("&#xFFFE;", Read::Bad),
+            ("&#xD800;", Read::Bad),
+            ("&#;", Read::Bad),
+            ("&#x;", Read::Bad),
+            ("&#99999999999;", Read::Bad),
+            ("&lol9;", Read::Bad),
+            ("& ", Read::Bad),
+            ("&", Read::Short),
+            ("&am", Read::Short),
+            ("&#x000000000000000000000041;", Read::Bad),
+        ] {
+            assert_eq!(read(text.as_bytes(), 0), want, "{text}");
+        }
+    }
+}

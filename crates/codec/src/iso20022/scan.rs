@@ -1,0 +1,138 @@
+//! The loops over bytes that decide the speed: text up to the next markup, names, characters. Eight bytes at a
+//! time in plain integers, the same on every machine.
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Where text ends, and whether it is nothing but white space.
+///
+/// It ends before the first `<` or `&` from `at` on, or where `buf` does. Control characters count as white: they
+/// are refused elsewhere.
+#[inline(always)]
+pub(super) fn text(buf: &[u8], mut at: usize) -> (usize, bool) {
+    let mut black = 0;
+    while let Some(eight) = buf.get(at..at + 8) {
+        let word = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
+        let stop = has(word, b'<') | has(word, b'&');
+        let dark = ((word & !HIGHS) + 0x5f * ONES | word) & HIGHS;
+        if stop != 0 {
+            // What `has` says above its first hit may be wrong; below it is right.
+            let n = stop.trailing_zeros() / 8;
+            black |= dark & ((1 << (8 * n)) - 1);
+            return (at + n as usize, black == 0);
+        }
+        black |= dark;
+        at += 8;
+    }
+    while let Some(&byte) = buf.get(at) {
+        if matches!(byte, b'<' | b'&') {
+            break;
+        }
+        black |= u64::from(byte > b' ');
+        at += 1;
+    }
+    (at, black == 0)
+}
+
+/// A bit in the high place of each byte that is `byte`, right up to and with the first one.
+#[inline(always)]
+fn has(word: u64, byte: u8) -> u64 {
+    let x = word ^ (ONES * u64::from(byte));
+    x.wrapping_sub(ONES) & !x & HIGHS
+}
+
+/// The first byte from `at` on that no name without prefix has; the end of `buf` if there is none.
+#[inline(always)]
+pub(super) fn name(buf: &[u8], at: usize) -> usize {
+    let rest = buf.get(at..).unwrap_or_default();
+    at + rest.iter().position(|b| CLASS[usize::from(*b)] & NAME == 0).unwrap_or(rest.len())
+}
+
+/// Whether a name may start with this byte.
+#[inline(always)]
+pub(super) fn starts_name(byte: u8) -> bool {
+    CLASS[usize::from(byte)] & START != 0
+}
+
+/// Blank, tab, line end.
+#[inline(always)]
+pub(super) fn is_white(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// The first byte from `at` on that is not white.
+#[inline]
+pub(super) fn skip_white(buf: &[u8], at: usize) -> usize {
+    let rest = buf.get(at..).unwrap_or_default();
+    at + rest.iter().position(|b| !is_white(*b)).unwrap_or(rest.len())
+}
+
+/// Whether `buf[a..]` and `buf[b..]` begin with the same `len` bytes.
+#[inline(always)]
+pub(super) fn same(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
+    if len <= 8
+        && let (Some(x), Some(y)) = (buf.get(a..a + 8), buf.get(b..b + 8))
+    {
+        let x = u64::from_le_bytes(x.try_into().expect("eight bytes"));
+        let y = u64::from_le_bytes(y.try_into().expect("eight bytes"));
+        return len == 0 || (x ^ y) << (64 - 8 * len) == 0;
+    }
+    match (buf.get(a..a + len), buf.get(b..b + len)) {
+        (Some(x), Some(y)) => x == y,
+        _ => false,
+    }
+}
+
+/// The first control character that XML does not allow.
+#[inline]
+pub(super) fn control(bytes: &[u8]) -> Option<usize> {
+    let bad = |b: u8| (b < 0x20) & (b != b'\t') & (b != b'\n') & (b != b'\r');
+    if !bytes.iter().fold(false, |any, &b| any | bad(b)) {
+        return None;
+    }
+    bytes.iter().position(|b| bad(*b))
+}
+
+const NAME: u8 = 1;
+const START: u8 = 2;
+
+/// Letters of other scripts are taken as they come: which of them XML allows in names is not looked at.
+static CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    let mut b = 0;
+    while b < 256 {
+        let byte = b as u8;
+        class[b] = match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' | 0x80.. => NAME | START,
+            b'0'..=b'9' | b'-' | b'.' => NAME,
+            _ => 0,
+        };
+        b += 1;
+    }
+    class
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Eight at a time can go wrong where a byte differs from the one looked for by one bit.
+        #[test]
+        fn eight_at_a_time_finds_what_one_at_a_time_does(
+            bytes in prop::collection::vec(prop_oneof![Just(b'<'), Just(b'&'), Just(b' '), Just(b'='), Just(b'\''),
+                Just(b'\n'), Just(0xbc), any::<u8>()], 0..40),
+            at in 0usize..40,
+        ) {
+            let at = at.min(bytes.len());
+            let rest = &bytes[at..];
+            let n = rest.iter().position(|b| matches!(b, b'<' | b'&')).unwrap_or(rest.len());
+            prop_assert_eq!(text(&bytes, at), (at + n, rest[..n].iter().all(|b| *b <= b' ')));
+            for len in 0..12 {
+                let slow = bytes.get(at..at + len).zip(bytes.get(..len)).is_some_and(|(a, b)| a == b);
+                prop_assert_eq!(same(&bytes, at, 0, len), slow);
+            }
+        }
+    }
+}

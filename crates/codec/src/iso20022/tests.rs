@@ -1,0 +1,274 @@
+//! Behaviour at the boundary: what stands in a stream, message by message.
+
+use super::check;
+use super::frame::{Decoder, Next};
+use super::json::{Leaves, decode_json};
+use super::sample::sample_messages;
+use proptest::prelude::*;
+
+const NS: &str = "urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11";
+
+/// What is found in `text`: `type path=value …` or `!code length`, one line each.
+fn read(text: &[u8]) -> String {
+    let mut decoder = Decoder::default();
+    let mut leaves = Leaves::default();
+    let (mut at, mut out) = (0, String::new());
+    loop {
+        match decoder.next(text, at, true, &mut leaves) {
+            Next::Message(message) => {
+                let buf = decoder.text(&message, text);
+                let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                out += &lossy(message.kind.name.of(buf));
+                let mut scratch = Vec::new();
+                for (path, value) in leaves.iter() {
+                    out += &format!(" {}={}", lossy(path), lossy(value.text(buf, &mut scratch)));
+                }
+                at = message.span.end;
+            }
+            Next::Bad { span, fault } => {
+                out += &format!("!{} {}", fault.code(), span.len());
+                at = span.end;
+            }
+            Next::Incomplete { .. } => panic!("incomplete at the end"),
+            Next::End => return out,
+        }
+        out += "\n";
+    }
+}
+
+fn doc(content: &str) -> String {
+    format!(r#"<Document xmlns="{NS}">{content}</Document>"#)
+}
+
+#[track_caller]
+fn check(input: impl AsRef<[u8]>, want: &str) {
+    let input = input.as_ref();
+    assert_eq!(read(input).trim_end(), want.trim_end(), "{}", String::from_utf8_lossy(input));
+    check::agree(1 << 20, false, input).unwrap();
+    check::cuts(1 << 20, false, input).unwrap();
+}
+
+const ONE: &str = "pacs.002.001.11 Document/A=1";
+const TWO: &str = "pacs.002.001.11 Document/B=2";
+
+// Each sender wraps and writes in its own way; what is said is the same.
+#[test]
+fn messages_in_all_their_wrappings() {
+    let d = doc("<A>1</A>");
+    check(&d, ONE);
+    check(format!("\u{feff}<?xml version=\"1.0\"?>\n<!-- c -->\r\n{d}\r\n"), ONE);
+    check(format!("{d}{}", doc("<B>2</B>")), &format!("{ONE}\n{TWO}"));
+    check(format!("{d}\n<?xml version='1.0' encoding='utf-8' standalone='yes'?>{}", doc("<B>2</B>")), &format!("{ONE}\n{TWO}"));
+    check(format!("<p:Document xmlns:p='{NS}'><p:A >1</p:A\n></p:Document>"), ONE);
+    check(format!("<x xmlns:p='{NS}'><y><p:Document><p:A>1</p:A></p:Document></y>text</x>"), ONE);
+    check(format!("<x><![CDATA[ <?xml version=\"1.0\"?>{d} ]]></x>"), ONE);
+    check(format!("<x><![CDATA[no]]><z/><![CDATA[{d}]]><w>&amp;</w></x>"), ONE);
+    check(format!("{d}<!-- over --> <?and done?> "), ONE);
+    let header = "<h:AppHdr xmlns:h='urn:iso:std:iso:20022:tech:xsd:head.001.001.02'><h:CreDt>T</h:CreDt></h:AppHdr>";
+    let both = "pacs.002.001.11 AppHdr/CreDt=T Document/A=1";
+    check(format!("{header}{d}"), both);
+    check(format!("<E>{header}<Body>{d}</Body></E>"), both);
+    check(header, "head.001.001.02 AppHdr/CreDt=T");
+    check(format!("{header} <?xml version=\"1.0\"?>{d}"), &format!("head.001.001.02 AppHdr/CreDt=T\n{ONE}"));
+    check(format!("{header}{header}"), "head.001.001.02 AppHdr/CreDt=T\nhead.001.001.02 AppHdr/CreDt=T");
+    check(format!("<E>{header}</E>"), "head.001.001.02 AppHdr/CreDt=T");
+    let named = "<AppHdr><MsgDefIdr>pacs.008.001.07</MsgDefIdr></AppHdr><Document><A>1</A></Document>";
+    check(named, "pacs.008.001.07 AppHdr/MsgDefIdr=pacs.008.001.07 Document/A=1");
+}
+
+// A batch is as many messages as it has documents, and a fault in one is that one's.
+#[test]
+fn several_messages_in_one_wrapper() {
+    let (one, two) = (doc("<A>1</A>"), doc("<B>2</B>"));
+    check(format!("<W a='1'><M>{one}</M><M>{two}</M></W>"), &format!("{ONE}\n{TWO}"));
+    check(format!("<W>{one}{two}{one}</W>\n{two}"), &format!("{ONE}\n{TWO}\n{ONE}\n{TWO}"));
+    check(format!("<W><![CDATA[{one}]]><![CDATA[{two}]]></W>"), &format!("{ONE}\n{TWO}"));
+    check(format!("<W>{one}{two}</W></W>"), &format!("{ONE}\n{TWO}\n!garbage 4"));
+    let bad = doc("<A>1</B>");
+    check(format!("<W>{one}{bad}{two}</W>"), &format!("{ONE}\n!mismatch {}\n{TWO}\n!garbage 4", bad.len()));
+    check(format!("<W>{one}{two}"), &format!("{ONE}\n!truncated {}", two.len()));
+}
+
+#[test]
+fn values_are_what_xml_says_they_are() {
+    let value = |content: &str, want: &str| {
+        check(doc(&format!("<A>{content}</A>")), &format!("pacs.002.001.11 Document/A={want}"));
+    };
+    value("a &lt;&gt;&amp;&apos;&quot;&#65;&#x42; b", "a <>&'\"AB b");
+    value("<![CDATA[<x>&amp;]]>", "<x>&amp;");
+    value("a<!-- - -->b", "ab");
+    value("\n\t a b \r\n", "a b");
+    value("", "");
+    check(doc("<A/>"), "pacs.002.001.11 Document/A=");
+    check(
+        doc("<Amt Ccy='EUR' x=\"a&amp;'b\">1.50</Amt><e:B xmlns:e='u' e:c='d'/>"),
+        "pacs.002.001.11 Document/Amt@Ccy=EUR Document/Amt@x=a&'b Document/Amt=1.50 Document/B@c=d Document/B=",
+    );
+    check(doc("<A><B>1</B> <B>2</B></A>"), "pacs.002.001.11 Document/A/B=1 Document/A/B=2");
+}
+
+// What is refused, with the word for it; the message behind it is always there.
+#[test]
+fn faults_have_their_word_and_neighbours_are_kept() {
+    let laughs = "<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 \"&lol;&lol;&lol;\">]>";
+    for (bad, code) in [
+        (format!("{laughs}<Document>&lol2;</Document>"), "doctype"),
+        (format!("<?xml version=\"1.0\"?><!DOCTYPE a SYSTEM \"file:///etc/passwd\">{}", doc("")), "doctype"),
+        (doc("<A>&lol9;</A>"), "bad_entity"),
+        (doc("<A>&#0;</A>"), "bad_entity"),
+        (doc("<A x='&lol;'/>"), "bad_entity"),
+        (doc("<A>1</B>"), "mismatch"),
+        (doc("<A><B></A></B>"), "mismatch"),
+        (doc("<A>1</A></A>"), "mismatch"),
+        (format!("<Document xmlns='{NS}'><A>1"), "truncated"),
+        (doc("<A x=1/>"), "malformed"),
+        (doc("<A x='1' x='2'/>"), "malformed"),
+        (doc("<A x='1'y='2'/>"), "malformed"),
+        (doc("<A x='<'/>"), "malformed"),
+        (doc("<1A/>"), "malformed"),
+        (doc("<A / >"), "malformed"),
+        (doc("< A/>"), "malformed"),
+        (doc("<!ELEMENT a>"), "malformed"),
+        (doc("<!-- a -- b -->"), "malformed"),
+        (doc("<A>\u{1}</A>"), "bad_char"),
+        (doc("text<A/>"), "mixed"),
+        (doc("<A/>text"), "mixed"),
+        (doc("<A/><![CDATA[x]]>"), "mixed"),
+        (doc("&amp;<A/>"), "mixed"),
+        (doc("<p:A/>"), "namespace"),
+        (doc("<A p:x=''/>"), "namespace"),
+        ("<Document xmlns='urn:foo'><A/></Document>".to_owned(), "namespace"),
+        ("<Document><A/></Document>".to_owned(), "namespace"),
+        ("<html><body/></html>".to_owned(), "no_document"),
+        ("<html/>".to_owned(), "no_document"),
+        ("no XML".to_owned(), "garbage"),
+        ("</A>".to_owned(), "garbage"),
+        (doc(&"<A>".repeat(70)), "too_deep"),
+        (doc(&format!("<A {}/>", (0..40).map(|n| format!("a{n}='' ")).collect::<String>())), "too_deep"),
+        (doc(&format!("<{}/>", "A".repeat(300))), "too_deep"),
+        (format!("<?xml version=\"1.0\" encoding=\"UTF-16\"?>{}", doc("")), "bad_encoding"),
+        (format!("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>{}", doc("\u{e9}")), "bad_encoding"),
+    ] {
+        let good = doc("<B>2</B>");
+        let input = format!("{bad}\n<?xml version=\"1.0\"?>{good}");
+        let got = read(input.as_bytes());
+        let (first, rest) = got.split_once('\n').expect("two at least");
+        assert!(first.starts_with(&format!("!{code} ")), "{input}\n{got}");
+        assert!(rest.ends_with(&format!("{TWO}\n")), "{input}\n{got}");
+        check::agree(1 << 20, false, input.as_bytes()).unwrap();
+        check::cuts(1 << 20, false, input.as_bytes()).unwrap();
+        let lone = read(bad.as_bytes());
+        assert!(lone.starts_with(&format!("!{code} ")), "{bad}\n{lone}");
+    }
+}
+
+#[test]
+fn what_is_not_utf_8_is_told() {
+    let mut input = doc("<A>~</A>").into_bytes();
+    let at = input.iter().position(|b| *b == b'~').unwrap();
+    input[at] = 0xe9;
+    assert_eq!(read(&input), format!("!bad_utf8 {}\n", input.len()));
+    let utf16: Vec<u8> = doc("<A/>").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(read(&[&[0xff, 0xfe], &utf16[..]].concat()).starts_with("!bad_encoding "));
+    assert!(read(&utf16).starts_with("!bad_encoding "));
+    // Where all is ASCII it makes no difference what it is called.
+    let ascii = format!("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>{}", doc("<A>1</A>"));
+    check(ascii, ONE);
+}
+
+// A statement as large as the disk must not be as large in memory, and its header is that of every entry.
+#[test]
+fn large_messages_flow_in_parts() {
+    let entries: String = (0..40).map(|n| format!("<Ntry><N>{n}</N></Ntry>\n")).collect();
+    let stmt = format!("<Stmt><Id>S</Id>{entries}<Z>9</Z></Stmt>");
+    let large = format!("<W><Document xmlns=\"{NS}\"><H>h</H>{stmt}{stmt}</Document></W>{}", doc("<B>2</B>"));
+    for max in [200, 300, 700, 3000] {
+        check::agree(max, true, large.as_bytes()).unwrap();
+        check::cuts(max, true, large.as_bytes()).unwrap();
+        // Where it may not be parted it is refused, and the next one is there.
+        let mut out = Vec::new();
+        decode_json(&mut large.as_bytes(), "f", max, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out.contains("too_large"), max < large.len() - 100, "{max}: {out}");
+        assert!(out.trim_end().ends_with("\"fields\":{\"Document/B\":\"2\"}}"), "{max}: {out}");
+    }
+}
+
+// Nothing is looked at twice for each time it is there: attacks that live on that end in time.
+#[test]
+fn documents_that_would_blow_up_are_read_in_one_pass() {
+    let deep = format!("<Document xmlns=\"{NS}\">{}", "<a>".repeat(200_000));
+    assert!(read(deep.as_bytes()).starts_with("!too_deep"));
+    let wide = doc(&"<a/>".repeat(100_000));
+    assert!(read(wide.as_bytes()).starts_with("pacs.002"));
+    let text = doc(&format!("<a>{}</a>", "&amp;".repeat(100_000)));
+    assert!(read(text.as_bytes()).starts_with("pacs.002"));
+    let unclosed = "<Document ".repeat(50_000);
+    assert!(read(unclosed.as_bytes()).starts_with('!'));
+    let attribute = format!("<Document xmlns=\"{}", "x".repeat(3 << 20));
+    assert!(read(attribute.as_bytes()).starts_with("!too_large"));
+}
+
+#[test]
+fn samples_for_benches_are_good_and_of_their_size() {
+    let input = sample_messages(50, 7);
+    assert_eq!(input, sample_messages(50, 7));
+    let mut out = Vec::new();
+    let summary = decode_json(&mut &input[..], "f", 1 << 20, &mut out).unwrap();
+    assert_eq!((summary.messages, summary.errors), (50, 0));
+    assert!((2_600..2_900).contains(&(input.len() / 50)), "{}", input.len() / 50);
+    check::agree(1 << 20, false, &input).unwrap();
+}
+
+/// Pieces that make XML, good and bad.
+fn piece() -> impl Strategy<Value = String> {
+    let fixed = |s: &'static str| Just(s.to_owned()).boxed();
+    prop_oneof![
+        4 => Just(format!("<Document xmlns=\"{NS}\">")),
+        4 => fixed("</Document>"),
+        2 => fixed("<AppHdr>"), 2 => fixed("</AppHdr>"),
+        4 => fixed("<Ntry>"), 4 => fixed("</Ntry>"), 2 => fixed("<Ntry/>"),
+        3 => fixed("<A>"), 3 => fixed("</A>"), 1 => fixed("<A x='1'/>"), 1 => fixed("<A x=\"&lt;\" y = ''>"),
+        1 => fixed("<MsgDefIdr>pacs.008.001.07</MsgDefIdr>"),
+        1 => fixed("<W xmlns:p='u'>"), 1 => fixed("</W>"), 1 => fixed("<p:A>"), 1 => fixed("</p:A>"),
+        1 => fixed("<![CDATA["), 1 => fixed("]]>"), 1 => fixed("<!-- c -->"), 1 => fixed("<?p i?>"),
+        1 => fixed("<?xml version=\"1.0\"?>"), 1 => fixed("&amp;"), 1 => fixed("&#x41;"), 1 => fixed("&"),
+        3 => fixed(" \n"), 2 => fixed("text"), 1 => fixed("\u{e9}\r\n"), 1 => fixed("<"), 1 => fixed(">"),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fast_and_slow_agree_at_every_cut(
+        pieces in prop::collection::vec(piece(), 0..24),
+        max in prop_oneof![Just(64usize), Just(150), Just(400), Just(1 << 20)],
+        part in any::<bool>(),
+    ) {
+        let input = pieces.concat();
+        prop_assert_eq!(check::agree(max, part, input.as_bytes()), Ok(()));
+        prop_assert_eq!(check::cuts(max, part, input.as_bytes()), Ok(()));
+    }
+
+    // A document that is well formed is taken, whatever it looks like.
+    #[test]
+    fn good_documents_are_taken(tree in tree()) {
+        let input = doc(&tree);
+        let got = read(input.as_bytes());
+        prop_assert!(got.starts_with("pacs.002.001.11"), "{}\n{}", input, got);
+        prop_assert_eq!(check::agree(1 << 20, false, input.as_bytes()), Ok(()));
+    }
+}
+
+/// Elements with text or elements in them.
+fn tree() -> impl Strategy<Value = String> {
+    let leaf = "[a-z &;]{0,3}".prop_map(|t: String| {
+        let t = t.replace(';', "<![CDATA[<]]>").replace('&', "&amp;");
+        format!("<Leaf a='1'>{t}</Leaf>")
+    });
+    leaf.prop_recursive(5, 40, 4, |inner| {
+        (prop::collection::vec(inner, 0..4), "[A-Z][a-z0-9]{0,12}")
+            .prop_map(|(inner, name)| format!("<{name}>\n {}</{name}>", inner.concat()))
+    })
+}
