@@ -36,7 +36,7 @@ pub mod capture;
 pub mod events;
 pub mod fix;
 pub mod fixed;
-pub mod itch;
 pub mod iso20022;
+pub mod itch;
 mod lines;
 pub mod swift_mt;

@@ -5,6 +5,7 @@
 
 use crate::bookkeeping::{Quarantined, quarantine_frame};
 use crate::decode::{Sorted, Statefulness};
+use crate::iso20022::Carried;
 use crate::source::SourceFacts;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
@@ -73,6 +74,10 @@ pub struct Block {
     pub times: Vec<(u64, i64)>,
     /// Memory for a packet's payload, or for the arena written anew.
     pub payload: Vec<u8>,
+    /// What came before of a message that was not over where the bytes begin; taken by the decoder.
+    pub carried: Option<Box<Carried>>,
+    /// The same, of where the bytes that were decoded end.
+    pub leaves: Option<Box<Carried>>,
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,
 }
@@ -229,6 +234,7 @@ impl Block {
         self.tallies.clear();
         self.added.clear();
         self.claims.clear();
+        self.leaves = None;
     }
 
     /// Whether what it means is known only in its turn.

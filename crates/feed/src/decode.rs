@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::feed_state::Sort;
 use crate::fix::FixDecoder;
 use crate::fixed::{FixedDecoder, layout};
+use crate::iso20022::IsoDecoder;
 use crate::itch::{FramingText, ItchDecoder, date_of_source};
 use crate::jsonl;
 use crate::mapping::Mapping;
@@ -14,7 +15,7 @@ use crate::swift::SwiftDecoder;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::fix::Framer;
-use unitape_codec::{fixed, itch, swift_mt};
+use unitape_codec::{fixed, iso20022, itch, swift_mt};
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
@@ -39,6 +40,8 @@ pub enum Format {
     Swift(Box<Mapping>),
     /// NASDAQ ITCH, by the table of a mapping.
     Itch(Box<Mapping>),
+    /// ISO 20022, by a mapping.
+    Iso20022(Box<Mapping>),
     /// Events as JSON Lines.
     Events,
 }
@@ -84,6 +87,8 @@ pub enum Decoder {
     Swift(Box<SwiftDecoder>),
     /// NASDAQ ITCH.
     Itch(Box<ItchDecoder>),
+    /// ISO 20022 by a mapping.
+    Iso20022(Box<IsoDecoder>),
     /// Events as JSON Lines.
     Events,
 }
@@ -102,6 +107,7 @@ impl Format {
             }
             "swift" => Ok(Format::Swift(Box::new(mapping))),
             "itch" => Ok(Format::Itch(Box::new(mapping))),
+            "iso20022" => Ok(Format::Iso20022(Box::new(mapping))),
             other => Err(Error::Mapping {
                 origin: mapping.origin,
                 what: format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", ")),
@@ -116,6 +122,7 @@ impl Format {
             Format::Fixed(..) => "fixed",
             Format::Swift(_) => "swift",
             Format::Itch(_) => "itch",
+            Format::Iso20022(_) => "iso20022",
             Format::Events => "events",
         }
     }
@@ -123,7 +130,11 @@ impl Format {
     /// Name and hash of the mapping.
     pub fn mapping(&self) -> Option<String> {
         match self {
-            Format::Fix(m) | Format::Swift(m) | Format::Itch(m) | Format::Fixed(m, _) => Some(m.identity()),
+            Format::Fix(m)
+            | Format::Swift(m)
+            | Format::Itch(m)
+            | Format::Iso20022(m)
+            | Format::Fixed(m, _) => Some(m.identity()),
             Format::Events => None,
         }
     }
@@ -139,6 +150,8 @@ impl Format {
             Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Itch(_) | Format::Events => {
                 Statefulness::Stateless
             }
+            // One that is larger than its bound goes on from block to block, and those blocks are decoded in order.
+            Format::Iso20022(_) => Statefulness::Stateless,
         }
     }
 
@@ -154,6 +167,7 @@ impl Format {
                 Decoder::Swift(Box::new(SwiftDecoder::new(swift_mt::Framer::default(), mapping)?))
             }
             Format::Itch(mapping) => Decoder::Itch(Box::new(ItchDecoder::new(mapping)?)),
+            Format::Iso20022(mapping) => Decoder::Iso20022(Box::new(IsoDecoder::new(mapping)?)),
             Format::Events => Decoder::Events,
         })
     }
@@ -191,6 +205,7 @@ impl Format {
                 itch::Framer::new(itch::Framing::Soup).cut(buf)
             }
             Format::Itch(_) => itch::Framer::default().cut(buf),
+            Format::Iso20022(_) => iso20022::Decoder::<()>::default().cut(buf),
             Format::Events => jsonl::cut(buf),
         }
     }
@@ -199,7 +214,7 @@ impl Format {
     pub fn head<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         match self {
             Format::Fixed(_, layout) => fixed::Decoder::head(layout, bytes),
-            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Events => &[],
+            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Iso20022(_) | Format::Events => &[],
         }
     }
 
@@ -210,7 +225,9 @@ impl Format {
     pub fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
         match self {
             Format::Itch(m) => m.itch.as_ref().map_or(Ok(None), |text| date_of_source(text, path)),
-            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Events => Ok(None),
+            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Iso20022(_) | Format::Events => {
+                Ok(None)
+            }
         }
     }
 
@@ -218,13 +235,13 @@ impl Format {
     pub fn head_bytes(&self) -> usize {
         match self {
             Format::Fixed(_, layout) => layout.head_bytes(),
-            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Events => 0,
+            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Iso20022(_) | Format::Events => 0,
         }
     }
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 4] = ["fix", "fixed", "swift", "itch"];
+const MAPPED: [&str; 5] = ["fix", "fixed", "swift", "itch", "iso20022"];
 
 /// Whether a mapping can be compiled for its format.
 ///
@@ -272,6 +289,7 @@ impl Decoder {
             Decoder::Fixed(d) => d.decode(block, source, known),
             Decoder::Swift(d) => d.decode(block, source, known),
             Decoder::Itch(d) => d.decode(block, source, known),
+            Decoder::Iso20022(d) => d.decode(block, source, known),
             Decoder::Events => jsonl::decode(block, source, known),
         }
     }

@@ -7,8 +7,8 @@ use crate::open::first_bytes;
 use std::path::Path;
 use unitape_codec::capture::is_capture;
 use unitape_codec::fixed::{Decoder, Next};
-use unitape_codec::itch;
 use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
+use unitape_codec::{iso20022, itch};
 
 const LOOK_BYTES: u64 = 64 << 10;
 
@@ -55,6 +55,10 @@ fn recognise(head: &[u8]) -> Option<Format> {
     }
     if is_swift(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
+        return Format::by(best).ok();
+    }
+    if is_iso20022(text) {
+        let best = Mapping::all_built_in().find(|m| m.format == "iso20022")?;
         return Format::by(best).ok();
     }
     let start = head.windows(5).position(|w| w == b"8=FIX")?;
@@ -117,6 +121,23 @@ fn is_swift(text: &[u8]) -> bool {
         _ => false,
     }
 }
+
+/// XML, with a header or document near the start whose namespace names a message.
+fn is_iso20022(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    let mut decoder = iso20022::Decoder::default();
+    if !text.starts_with(b"<") {
+        return false;
+    }
+    match decoder.next(text, 0, true, &mut iso20022::Leaves::default()) {
+        iso20022::Next::Message(_) => true,
+        // The first message may be damaged, or longer than was looked at.
+        _ => ISO_SIGNS.iter().any(|sign| contains(text, sign)),
+    }
+}
+
+/// What stands in namespaces of documents and headers.
+const ISO_SIGNS: [&[u8]; 3] = [b":iso:std:iso:20022:", b"urn:swift:xsd:", b"six-interbank-clearing.com/de/p"];
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|w| w == part)

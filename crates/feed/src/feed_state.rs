@@ -4,6 +4,7 @@ use crate::account::SourceAccount;
 use crate::block::{Block, Fixup, Tally};
 use crate::bookkeeping::source_frame;
 use crate::decode::Decoder;
+use crate::iso20022::Carried;
 use crate::source::SourceFacts;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct FeedState {
     pub expected: Option<(usize, u64)>,
     /// Bytes that the block before left undecoded.
     pub leftover: Vec<u8>,
+    /// What came before of a message that was not over there.
+    pub carried: Option<Box<Carried>>,
     /// Greatest event time so far: a feed's own order wins over its clock.
     pub running_max: i64,
     /// Greatest sequence of each session.
@@ -237,6 +240,7 @@ impl FeedState {
             cursor: Cursor::default(),
             expected: None,
             leftover: Vec::new(),
+            carried: None,
             running_max,
             sessions,
             sessions_refused: 0,
@@ -285,7 +289,10 @@ impl FeedState {
 
     /// The block's place in its source does not follow what was decoded before it.
     pub fn misses(&self, block: &Block) -> bool {
-        !self.leftover.is_empty() || self.expected.is_some_and(|e| e != (block.source, block.base))
+        // A message that goes on from block to block must be told what it began with.
+        self.carried.is_some()
+            || !self.leftover.is_empty()
+            || self.expected.is_some_and(|e| e != (block.source, block.base))
     }
 
     /// The block ends a source, or has its trailer, and there are more or fewer messages before than is said;
@@ -299,6 +306,7 @@ impl FeedState {
 
     /// Puts what was left over before the block's own bytes, to be decoded again.
     pub fn join_leftover(&mut self, block: &mut Block) {
+        block.carried = self.carried.take();
         block.base -= self.leftover.len() as u64;
         self.leftover.append(&mut block.bytes);
         std::mem::swap(&mut self.leftover, &mut block.bytes);
@@ -312,7 +320,8 @@ impl FeedState {
     }
 
     /// Keeps what the block did not decode, for the next one.
-    pub fn keep_leftover(&mut self, block: &Block) {
+    pub fn keep_leftover(&mut self, block: &mut Block) {
+        self.carried = block.leaves.take();
         // It belongs to the same source: at its end a block is decoded whole.
         self.leftover.extend_from_slice(&block.bytes[block.decoded..]);
         self.leftover_times.clear();

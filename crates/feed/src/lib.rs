@@ -12,7 +12,7 @@
 //! | `intake` | cuts them into blocks |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
 //! | `block` | a stretch of bytes and the events made of it |
-//! | `decode`, `fix`, `fixed`, `swift`, `itch`, `jsonl` | bytes to events, by format |
+//! | `decode`, `fix`, `fixed`, `swift`, `itch`, `iso20022`, `jsonl` | bytes to events, by format |
 //! | `head` | the first bytes of a source, for blocks that begin further on |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
 //! | `mapping` | how a message becomes events, in TOML |
@@ -51,6 +51,7 @@ mod folder;
 mod gone;
 mod head;
 mod intake;
+mod iso20022;
 mod itch;
 pub mod journal;
 mod jsonl;

@@ -31,8 +31,8 @@ impl Visit for Parting {
         self.leaves.attribute(mark.0, name, value);
     }
 
-    fn close(&mut self, mark: (u32, bool), text: Option<Value>, at: Span) -> bool {
-        self.leaves.close(mark.0, text, at);
+    fn close(&mut self, buf: &[u8], mark: (u32, bool), text: Option<Value>, at: Span) -> bool {
+        self.leaves.close(buf, mark.0, text, at);
         self.part && mark.1
     }
 }
@@ -158,7 +158,8 @@ pub fn any_bytes(data: &[u8]) {
     }
     assert!(Decoder::<u32>::default().cut(input) <= input.len());
     let mut out = Vec::new();
-    let summary = decode_json(&mut &input[..], "fuzz", max_message, &mut out).expect("memory reads and writes");
+    let summary =
+        decode_json(&mut &input[..], "fuzz", max_message, &mut out).expect("memory reads and writes");
     let lines = out.iter().filter(|&&byte| byte == b'\n').count() as u64;
     assert_eq!(lines, summary.messages + summary.errors, "one line an object");
     for line in out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

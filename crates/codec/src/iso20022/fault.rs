@@ -149,11 +149,16 @@ impl fmt::Display for Fault {
             What::Utf8 => write!(f, "byte {at} is not UTF-8"),
             What::Char(byte) => write!(f, "the character {byte:#04x} at byte {at} is none of XML's"),
             What::Depth => write!(f, "the element at byte {at} is more than {DEPTH_MAX} deep"),
-            What::Attributes => write!(f, "the element at byte {at} has more than {ATTRIBUTES_MAX} attributes"),
+            What::Attributes => {
+                write!(f, "the element at byte {at} has more than {ATTRIBUTES_MAX} attributes")
+            }
             What::Long => write!(f, "the name at byte {at} is longer than {NAME_BYTES_MAX} bytes"),
             What::NoEnd { limit } => write!(f, "no end of the message within {limit} bytes"),
             What::Namespace => {
-                write!(f, "the namespace of Document, which starts at byte {at}, names no message of ISO 20022")
+                write!(
+                    f,
+                    "the namespace of Document, which starts at byte {at}, names no message of ISO 20022"
+                )
             }
             What::NoNamespace => {
                 write!(f, "Document, at byte {at}, has no namespace, and no header tells which message it is")

@@ -62,10 +62,12 @@ pub struct Message {
     pub span: Span,
     /// Which message it is: places in [`Decoder::text`].
     pub kind: MsgType,
-    /// Not all of the message, or not the first of it.
+    /// Not all of the message.
     pub part: bool,
-    /// The text is the decoder's own copy.
-    copied: bool,
+    /// More of the message follows.
+    pub goes_on: bool,
+    /// Bytes of context; with any, the text is the decoder's own copy.
+    context_bytes: usize,
 }
 
 /// Finds messages and tells a visitor what is in them.
@@ -82,12 +84,7 @@ pub struct Decoder<M> {
 impl<M: Copy + Default> Default for Decoder<M> {
     /// Messages up to 1 MiB.
     fn default() -> Self {
-        Self {
-            parser: Parser::default(),
-            max_message: 1 << 20,
-            context: Vec::new(),
-            scratch: Vec::new(),
-        }
+        Self { parser: Parser::default(), max_message: 1 << 20, context: Vec::new(), scratch: Vec::new() }
     }
 }
 
@@ -120,7 +117,16 @@ impl<M: Copy + Default> Decoder<M> {
     #[inline]
     #[must_use]
     pub fn text<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
-        if message.copied { &self.scratch } else { buf }
+        if message.context_bytes > 0 { &self.scratch } else { buf }
+    }
+
+    /// The bytes of `message` with the context in which it stands.
+    #[must_use]
+    pub fn with_context<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
+        match message.context_bytes {
+            0 => message.span.of(buf),
+            n => &self.scratch[..n + message.span.len()],
+        }
     }
 
     /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends. If it is a message, it was told to `visit`;
@@ -152,7 +158,8 @@ impl<M: Copy + Default> Decoder<M> {
             }
             _ => &[][..],
         };
-        let again = if head.len() > 1 { memchr::memmem::rfind(buf, head).filter(|n| *n > from) } else { None };
+        let again =
+            if head.len() > 1 { memchr::memmem::rfind(buf, head).filter(|n| *n > from) } else { None };
         let cut = again.or_else(|| memchr::memmem::rfind(buf, b"<?xml ")).unwrap_or(0);
         if cut == 0 && buf.len() > self.max_message { buf.len() } else { cut }
     }
@@ -195,7 +202,7 @@ impl<M: Copy + Default> Decoder<M> {
                 if open {
                     self.parser.wrapper(buf, &mut self.context);
                 }
-                Ok(self.message(from, end, false, false))
+                Ok(self.message((from, end), Part::All, 0))
             }
             // A prolog of which the document is missing.
             Outcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
@@ -213,20 +220,22 @@ impl<M: Copy + Default> Decoder<M> {
     #[cold]
     fn at_limit(&mut self, buf: &[u8], from: usize, limit: usize) -> Next {
         if let Some(Outcome::Message { end, .. }) = self.parser.header_alone() {
-            return self.message(from, end, false, false);
+            return self.message((from, end), Part::All, 0);
         }
         let no_end = What::NoEnd { limit: self.max_message as u32 };
         match self.parser.part_at {
             Some(end) => match self.part(&buf[from..end], from) {
-                Ok(()) => self.message(from, end, true, false),
+                Ok(()) => self.message((from, end), Part::GoesOn, 0),
                 Err(what) => told(from, limit, what, from),
             },
             None => told(from, limit, no_end, from),
         }
     }
 
-    fn message(&self, start: usize, end: usize, part: bool, copied: bool) -> Next {
-        Next::Message(Message { span: Span { start, end }, kind: self.parser.kind, part, copied })
+    fn message(&self, span: (usize, usize), part: Part, context_bytes: usize) -> Next {
+        let span = Span { start: span.0, end: span.1 };
+        let (part, goes_on) = (part != Part::All, part == Part::GoesOn);
+        Next::Message(Message { span, kind: self.parser.kind, part, goes_on, context_bytes })
     }
 
     /// A message inside something, or a part of one.
@@ -257,12 +266,14 @@ impl<M: Copy + Default> Decoder<M> {
             let place = |n: usize| at + n.saturating_sub(live);
             match outcome {
                 Outcome::Message { end, open } => {
-                    let (end, part) = (place(end), self.parser.document_at().is_some_and(|at| at < live));
+                    let begun = self.parser.document_at().is_some_and(|at| at < live);
+                    let part = if begun { Part::Last } else { Part::All };
+                    let end = place(end);
                     self.context.clear();
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    return Ok(self.message(at, end, part, true));
+                    return Ok(self.message((at, end), part, live));
                 }
                 Outcome::Tail { end } => {
                     self.context.clear();
@@ -294,7 +305,7 @@ impl<M: Copy + Default> Decoder<M> {
             let parted = self.part(&scratch[..end], 0);
             self.scratch = scratch;
             return Ok(match parted {
-                Ok(()) => self.message(at, place(end), true, true),
+                Ok(()) => self.message((at, place(end)), Part::GoesOn, live),
                 Err(what) => {
                     self.context.clear();
                     told(at, limit, what, at)
@@ -381,6 +392,14 @@ impl<M: Copy + Default> Decoder<M> {
             None => Next::Incomplete { from, need: buf.len() + 1 },
         }
     }
+}
+
+/// How much of a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    GoesOn,
+    Last,
 }
 
 fn told(start: usize, end: usize, what: What, at: usize) -> Next {

@@ -165,7 +165,7 @@ impl Visit for Leaves {
         self.found.push((path, value));
     }
 
-    fn close(&mut self, mark: u32, text: Option<Value>, _at: Span) -> bool {
+    fn close(&mut self, _buf: &[u8], mark: u32, text: Option<Value>, _at: Span) -> bool {
         if let Some(text) = text {
             self.found.push((mark, text));
         }

@@ -83,14 +83,17 @@ fn read(text: &[u8], found: &mut Vec<(String, String)>) -> Result<(), String> {
             }
             Event::GeneralRef(reference) => {
                 let name: &str = &reference;
-                let text = quick_xml::escape::unescape(&format!("&{name};")).map_err(|e| e.to_string())?.into_owned();
+                let text = quick_xml::escape::unescape(&format!("&{name};"))
+                    .map_err(|e| e.to_string())?
+                    .into_owned();
                 if let Some(top) = stack.last_mut() {
                     top.text.push_str(&text);
                 }
             }
             Event::CData(cdata) => {
                 let text: &str = &cdata;
-                let holds_message = ["<Document", ":Document", "<AppHdr", ":AppHdr"].iter().any(|w| text.contains(w));
+                let holds_message =
+                    ["<Document", ":Document", "<AppHdr", ":AppHdr"].iter().any(|w| text.contains(w));
                 match stack.last_mut() {
                     Some(top) if top.path.is_some() => {
                         top.text.push_str(&line_ends(text));

@@ -35,9 +35,9 @@ pub trait Visit {
     /// An attribute of the element that began last, without those of namespaces.
     fn attribute(&mut self, mark: Self::Mark, name: &[u8], value: Value);
 
-    /// The element that is in `at` ends; with its text if no element is in it. True where a message that is too
+    /// The element that is in `at` of `buf` ends; with its text if no element is in it. True where a message that is too
     /// large may be parted.
-    fn close(&mut self, mark: Self::Mark, text: Option<Value>, at: Span) -> bool;
+    fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<Value>, at: Span) -> bool;
 }
 
 /// The two sorts of trees that make a message.
@@ -281,7 +281,7 @@ impl<M: Copy + Default> Parser<M> {
                     }
                     let text = (open.flags & PARENT == 0).then(|| leaf(buf, &open, lt));
                     let span = Span { start: name - 1, end: at };
-                    if visit.close(open.mark, text, span) {
+                    if visit.close(buf, open.mark, text, span) {
                         self.part(span);
                     }
                     if self.stack.len() == depth {
@@ -435,7 +435,7 @@ impl<M: Copy + Default> Parser<M> {
         let at = (gt + 1) as u32;
         let text = Value { start: at, end: at, form: Form::Plain };
         let span = Span { start: lt, end: gt + 1 };
-        if visit.close(mark, Some(text), span) {
+        if visit.close(buf, mark, Some(text), span) {
             self.part(span);
         }
         if depth == top {
@@ -477,9 +477,7 @@ impl<M: Copy + Default> Parser<M> {
             Root::Document => {
                 self.document = Some(lt);
                 self.kind = match (uri, self.named) {
-                    (Some(uri), _) => {
-                        kind::of_namespace(buf, uri).ok_or(Stop::Bad(What::Namespace, lt))?
-                    }
+                    (Some(uri), _) => kind::of_namespace(buf, uri).ok_or(Stop::Bad(What::Namespace, lt))?,
                     (None, Some(named)) => {
                         let span = Span { start: named.start as usize, end: named.end as usize };
                         kind::of_identifier(buf, span).ok_or(Stop::Bad(What::NoNamespace, lt))?
@@ -790,9 +788,7 @@ fn attribute_value(buf: &[u8], start: usize, quote: u8) -> Step<Value> {
 
 /// Whether header or document starts in the text of a CDATA section.
 fn holds_message(text: &[u8]) -> bool {
-    [&b"Document"[..], b"AppHdr"].iter().any(|word| {
-        memmem::find_iter(text, word).any(|n| {
-            n > 0 && matches!(text[n - 1], b'<' | b':')
-        })
-    })
+    [&b"Document"[..], b"AppHdr"]
+        .iter()
+        .any(|word| memmem::find_iter(text, word).any(|n| n > 0 && matches!(text[n - 1], b'<' | b':')))
 }

@@ -22,13 +22,25 @@ pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
         let clock = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
         let (ccy, cents) = (["EUR", "USD", "GBP", "CHF"][next(4) as usize], 100 + next(10_000_000_000));
         let amount = format!("{}.{:02}", cents / 100, cents % 100);
-        let uetr = format!("{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}", next(1 << 32), next(1 << 16), next(4096), next(4096), next(1 << 48));
+        let uetr = format!(
+            "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
+            next(1 << 32),
+            next(1 << 16),
+            next(4096),
+            next(4096),
+            next(1 << 48)
+        );
         // Accounts come back, as they do: twenty thousand of them.
         let mut account = || 10_000_000 + 4_321 * next(20_000);
         let (debtor, creditor) = (account(), account());
-        let (payer, payee, town) = (NAMES[next(8) as usize], NAMES[next(8) as usize], TOWNS[next(4) as usize]);
-        let (house, order, invoice, purpose) =
-            (1 + next(200), next(10_000_000), next(1_000_000), ["SUPP", "SALA", "TRAD", "INTC"][next(4) as usize]);
+        let (payer, payee, town) =
+            (NAMES[next(8) as usize], NAMES[next(8) as usize], TOWNS[next(4) as usize]);
+        let (house, order, invoice, purpose) = (
+            1 + next(200),
+            next(10_000_000),
+            next(1_000_000),
+            ["SUPP", "SALA", "TRAD", "INTC"][next(4) as usize],
+        );
         // Writing to a String cannot fail.
         let _ = write!(
             out,

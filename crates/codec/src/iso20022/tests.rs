@@ -58,13 +58,17 @@ fn messages_in_all_their_wrappings() {
     check(&d, ONE);
     check(format!("\u{feff}<?xml version=\"1.0\"?>\n<!-- c -->\r\n{d}\r\n"), ONE);
     check(format!("{d}{}", doc("<B>2</B>")), &format!("{ONE}\n{TWO}"));
-    check(format!("{d}\n<?xml version='1.0' encoding='utf-8' standalone='yes'?>{}", doc("<B>2</B>")), &format!("{ONE}\n{TWO}"));
+    check(
+        format!("{d}\n<?xml version='1.0' encoding='utf-8' standalone='yes'?>{}", doc("<B>2</B>")),
+        &format!("{ONE}\n{TWO}"),
+    );
     check(format!("<p:Document xmlns:p='{NS}'><p:A >1</p:A\n></p:Document>"), ONE);
     check(format!("<x xmlns:p='{NS}'><y><p:Document><p:A>1</p:A></p:Document></y>text</x>"), ONE);
     check(format!("<x><![CDATA[ <?xml version=\"1.0\"?>{d} ]]></x>"), ONE);
     check(format!("<x><![CDATA[no]]><z/><![CDATA[{d}]]><w>&amp;</w></x>"), ONE);
     check(format!("{d}<!-- over --> <?and done?> "), ONE);
-    let header = "<h:AppHdr xmlns:h='urn:iso:std:iso:20022:tech:xsd:head.001.001.02'><h:CreDt>T</h:CreDt></h:AppHdr>";
+    let header =
+        "<h:AppHdr xmlns:h='urn:iso:std:iso:20022:tech:xsd:head.001.001.02'><h:CreDt>T</h:CreDt></h:AppHdr>";
     let both = "pacs.002.001.11 AppHdr/CreDt=T Document/A=1";
     check(format!("{header}{d}"), both);
     check(format!("<E>{header}<Body>{d}</Body></E>"), both);

@@ -357,6 +357,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/sim-day.toml"),
     include_str!("../../../../mappings/nasdaq-itch50.toml"),
     include_str!("../../../../mappings/nasdaq-itch50-stateless.toml"),
+    include_str!("../../../../mappings/iso20022.toml"),
 ];
 
 #[cfg(test)]
@@ -380,6 +381,7 @@ mod tests {
             "sim-day",
             "nasdaq-itch50",
             "nasdaq-itch50-stateless",
+            "iso20022",
         ];
         assert_eq!(names, all);
     }

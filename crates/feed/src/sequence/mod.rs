@@ -202,7 +202,7 @@ impl Sequencer {
             }
         }
         feed.sources[block.source].seen += block.tally.messages;
-        feed.keep_leftover(&block);
+        feed.keep_leftover(&mut block);
         self.counters.messages.fetch_add(block.tally.messages, Ordering::Relaxed);
         self.counters.events.fetch_add(block.tally.events, Ordering::Relaxed);
         self.counters.quarantined.fetch_add(block.tally.quarantined, Ordering::Relaxed);

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
-use unitape_codec::itch;
-use unitape_codec::swift_mt;
+use unitape_codec::{iso20022, itch, swift_mt};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -43,7 +42,7 @@ bad; they are printed with their error and their neighbours are kept.")]
 
 Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept. A value that
 is not of its tag's form has an error in its place, and its message is none the worse for it.")]
-    Swift(SwiftArgs),
+    Swift(PlainArgs),
     /// NASDAQ TotalView-ITCH 5.0, each message with two bytes of length before it
     #[command(after_help = "Examples:
   unitape decode itch 01302020.NASDAQ_ITCH50 --json | head -n 3
@@ -52,6 +51,15 @@ is not of its tag's form has an error in its place, and its message is none the 
 
 Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.")]
     Itch(ItchArgs),
+    /// ISO 20022: messages in XML, bare or wrapped
+    #[command(after_help = "Examples:
+  unitape decode iso20022 payments.xml --json | head -n 3
+  unitape decode iso20022 statement.xml
+  cat batch.xml | unitape decode iso20022 - --json
+
+A file may hold any number of documents, each in whatever is wrapped around it. Exit code 3 when messages were bad;
+they are printed with their error and their neighbours are kept.")]
+    Iso20022(PlainArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -76,7 +84,7 @@ enum ItchFraming {
 }
 
 #[derive(Debug, clap::Args)]
-struct SwiftArgs {
+struct PlainArgs {
     /// Files; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -124,6 +132,7 @@ pub fn run(args: Args) -> output::Result {
         FormatArgs::Fixed(args) => fixed(&args),
         FormatArgs::Swift(args) => swift(&args),
         FormatArgs::Itch(args) => itch(&args),
+        FormatArgs::Iso20022(args) => iso(&args),
     }
 }
 
@@ -198,7 +207,7 @@ fn fix(args: &FixArgs) -> output::Result {
     Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
 }
 
-fn swift(args: &SwiftArgs) -> output::Result {
+fn swift(args: &PlainArgs) -> output::Result {
     let framer = swift_mt::Framer::default();
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
@@ -221,6 +230,20 @@ fn itch(args: &ItchArgs) -> output::Result {
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = itch::decode_json(input, label, framer, out)?;
+        messages += summary.messages;
+        errors += summary.errors;
+        Ok(())
+    })?;
+    if !args.json {
+        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
+    }
+    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+}
+
+fn iso(args: &PlainArgs) -> output::Result {
+    let (mut messages, mut errors) = (0, 0);
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = iso20022::decode_json(input, label, iso20022::MESSAGE_BYTES_MAX, out)?;
         messages += summary.messages;
         errors += summary.errors;
         Ok(())

@@ -1,0 +1,87 @@
+//! The line of a statement (`Ntry`) as JSON, in the words that lines of SWIFT statements have too.
+//!
+//! ```text
+//! [{"date":"2009-11-03","entry_date":"2009-11-02","amt":"-2120","ccy":"EUR","mark":"D","status":"PDNG",
+//!   "type":"PMNT/RCDT/XBCT","ref":"E2E","bank_ref":"B1","entry_ref":"N1","cpty_name":"…","cpty_acct":"…","info":"…",
+//!   "transactions":"3"}]
+//! ```
+//!
+//! `amt` is what the line adds to the account, exact and in canonical form. Of several transactions in one line
+//! (`TxDtls`) the first one is told.
+
+use super::Found;
+use super::tree::LINE;
+use crate::mapping::json_string;
+use unitape_codec::iso20022::value;
+use unitape_model::{Amount, Refusal};
+
+/// Appends the line that these values, in the order of [`LINE`], make.
+///
+/// # Errors
+/// When amount or day is none.
+pub(super) fn line(values: &[Option<Found>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let mut scratch = Vec::new();
+    let mut get = |n: usize| -> Option<Vec<u8>> {
+        Some(values.get(n).copied()??.value.text(buf, &mut scratch).to_vec())
+    };
+    debug_assert_eq!(values.len(), LINE.len());
+    let mut texts: Vec<Option<Vec<u8>>> = (0..LINE.len()).map(&mut get).collect();
+    let mut take = |n: usize| texts[n].take();
+    out.extend_from_slice(b"[{");
+    let mut put = |name: &str, value: &[u8]| {
+        if out.last() != Some(&b'{') {
+            out.push(b',');
+        }
+        out.extend_from_slice(format!("\"{name}\":{}", json_string(value)).as_bytes());
+    };
+    for (name, n) in [("date", 0), ("entry_date", 1)] {
+        if let Some(text) = take(n) {
+            value::time(&text).ok_or(Refusal::BadTime)?;
+            put(name, &text[..10]);
+        }
+    }
+    let debit = match take(4).as_deref() {
+        Some(b"DBIT") => true,
+        Some(b"CRDT") | None => false,
+        Some(_) => return Err(Refusal::BadValue),
+    };
+    if let Some(text) = take(2) {
+        let amount = Amount::parse(value::decimal(&text))?;
+        let mantissa = if debit { -amount.mantissa() } else { amount.mantissa() };
+        put("amt", Amount::new(mantissa, amount.exponent())?.to_string().as_bytes());
+    }
+    if let Some(text) = take(3) {
+        put("ccy", &text);
+    }
+    put("mark", if debit { b"D" } else { b"C" });
+    if let Some(text) = take(5) {
+        put("reversal", &text);
+    }
+    if let Some(text) = take(6).or(take(7)) {
+        put("status", &text);
+    }
+    let domain: Vec<_> = [take(8), take(9), take(10)].into_iter().flatten().collect();
+    if let Some(text) = if domain.is_empty() { take(11) } else { Some(domain.join(&b'/')) } {
+        put("type", &text);
+    }
+    for (name, n) in [("ref", 12), ("bank_ref", 13), ("entry_ref", 14)] {
+        if let Some(text) = take(n) {
+            put(name, &text);
+        }
+    }
+    let (debtor, creditor) = ((take(15), take(17)), (take(16), take(18)));
+    let (name, account) = if debit { creditor } else { debtor };
+    for (word, text) in [("cpty_name", name), ("cpty_acct", account)] {
+        if let Some(text) = text {
+            put(word, &text);
+        }
+    }
+    if let Some(text) = take(19).or(take(20)) {
+        put("info", &text);
+    }
+    if let Some(text) = take(21) {
+        put("transactions", &text);
+    }
+    out.extend_from_slice(b"}]");
+    Ok(())
+}

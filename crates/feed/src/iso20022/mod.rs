@@ -1,0 +1,366 @@
+//! ISO 20022 messages for the mapper: found in their wrappings, what the mapping names noted in one pass.
+//!
+//! [`path`] tells how mappings name what is in a message. Values are the text of elements; `signed` amounts have their
+//! sign. A time without an offset is taken as UTC, a day is its midnight.
+//!
+//! **Entries.** What is known of an entry is what stands in it, and before it in the elements it is in, up to where
+//! the first entry of another group in it begins, or else to its end. ISO 20022 tells headers first.
+//!
+//! **Large messages.** A message above 1 MiB is told in parts where its rule makes events of entries only: each part is
+//! as many entries as fit, a message of its own in the account, and what the message said before is carried to the
+//! next (at most 512 KiB, also from block to block). All others above that are refused. Within 1 MiB a message is
+//! all or nothing.
+//!
+//! **Unlisted** fields are kept under their path, with `#2`, `#3`, … when they repeat.
+
+mod entry;
+mod path;
+mod tree;
+mod visit;
+
+pub use path::IsoDialect;
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::mapping::{Cursor, Mapper, Mapping, Message, Origin, Plan, Refused, compile};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use unitape_codec::iso20022::{self, Decoder, Fault, Leaves, Next, Span, Value, value};
+use unitape_model::event::Value as EventValue;
+use unitape_model::schema::{Slot, Spec};
+use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
+use visit::{Mark, Noted};
+
+/// Decodes blocks of ISO 20022 messages; one per worker and feed.
+#[derive(Debug)]
+pub struct IsoDecoder {
+    decoder: Decoder<Mark>,
+    mapper: Mapper<Found>,
+    noted: Noted,
+    detail: String,
+    /// The head of a message in which nothing came before it, and which what is around it does not end with.
+    blank: Arc<[u8]>,
+}
+
+/// A value that was found.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    value: Value,
+    is: Is,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    /// Text as it stands.
+    Text,
+    /// An amount, and whether it is less than zero.
+    Signed(bool),
+    /// The line of a statement: where its values begin.
+    Line(u32),
+}
+
+/// What a source's next block needs to know of this one's end: the message that is not over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// What was said before.
+    pub context: Vec<u8>,
+    /// Where in the source the message, or what is around it, began.
+    pub start: u64,
+}
+
+impl IsoDecoder {
+    /// A decoder by `mapping`.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        let (plan, places) = compile(mapping, &IsoDialect)?;
+        let wrong = |what| Error::Mapping { origin: mapping.origin.clone(), what };
+        let tree = tree::Tree::new(&places, plan.slot_count).map_err(wrong)?;
+        let parts = parting(&plan, places.groups.len());
+        Ok(Self {
+            decoder: Decoder::default(),
+            noted: Noted::new(tree, parts),
+            mapper: Mapper::new(plan),
+            detail: String::new(),
+            blank: b" "[..].into(),
+        })
+    }
+
+    /// Decodes all whole messages of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        if !block.head.is_empty() {
+            self.retry(block, &bytes, source, known);
+            block.bytes = bytes;
+            return;
+        }
+        let Carried { context, mut start } = block.carried.take().map(|c| *c).unwrap_or_default();
+        self.decoder.set_context(&context);
+        let mut head: Arc<[u8]> = context.into();
+        let mut at = 0;
+        loop {
+            let alone = head.is_empty();
+            let span = match self.decoder.next(&bytes, at, block.eof, &mut self.noted) {
+                Next::Message(message) => {
+                    let open = !self.decoder.context().is_empty();
+                    block.head = if alone && open { self.blank.clone() } else { head.clone() };
+                    self.message(block, &bytes, &message, source, known);
+                    message.span
+                }
+                Next::Bad { span, fault } => {
+                    block.head = head.clone();
+                    self.bad(block, &bytes, (span, fault), source);
+                    span
+                }
+                Next::Incomplete { from, .. } => {
+                    block.decoded = from;
+                    break;
+                }
+                Next::End => {
+                    block.decoded = bytes.len();
+                    break;
+                }
+            };
+            if alone {
+                start = block.base + span.start as u64;
+            }
+            let context = self.decoder.context();
+            // A restart begins at a mark, and knows nothing of what came before it.
+            if context.is_empty() {
+                block.progress(start, block.base + span.end as u64);
+            }
+            if *context != *head {
+                head = context.into();
+            }
+            at = span.end;
+        }
+        let context = self.decoder.context();
+        if !context.is_empty() && !block.eof {
+            block.leaves = Some(Box::new(Carried { context: context.to_vec(), start }));
+        }
+        block.head = Arc::default();
+        block.bytes = bytes;
+    }
+
+    /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
+    #[cold]
+    fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, known: &Dictionary) {
+        block.decoded = bytes.len();
+        // What was around it is not over where it ends; it is as if the next one began there.
+        let followed = [bytes, b"<AppHdr/>"].concat();
+        for bytes in [bytes, &followed] {
+            self.decoder.set_context(&block.head);
+            match self.decoder.next(bytes, 0, true, &mut self.noted) {
+                Next::Message(message) if message.span.end == block.decoded => {
+                    self.message(block, bytes, &message, source, known);
+                    return;
+                }
+                Next::Bad { span, fault } if bytes.len() > block.decoded => {
+                    let end = span.end.min(block.decoded);
+                    self.bad(block, bytes, (Span { end, ..span }, fault), source);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn message(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        message: &iso20022::Message,
+        source: u32,
+        known: &Dictionary,
+    ) {
+        self.noted.tell(message);
+        let taken = Taken {
+            raw: message.span.of(bytes),
+            text: self.decoder.text(message, bytes),
+            all: self.decoder.with_context(message, bytes),
+            noted: &self.noted,
+        };
+        if message.part && self.noted.entries.is_empty() {
+            // What follows the last entry of a message that was told in parts.
+            block.end_ignored();
+            return;
+        }
+        let origin = Origin { source, offset: block.base + message.span.start as u64 };
+        self.mapper.message(block, &taken, origin, known);
+    }
+
+    #[cold]
+    fn bad(&mut self, block: &mut Block, bytes: &[u8], (span, fault): (Span, Fault), source: u32) {
+        self.detail.clear();
+        // Writing to a String cannot fail.
+        _ = write!(self.detail, "{fault}");
+        let (offset, code) = (block.base + span.start as u64, fault.code().as_str());
+        block.quarantine(source, offset, span.of(bytes), code, &self.detail);
+    }
+}
+
+/// Whether messages may be parted behind entries of each group: where all events come of entries.
+fn parting(plan: &Plan, groups: usize) -> Vec<bool> {
+    let mut parts = vec![true; groups];
+    let mut used = vec![false; groups];
+    for rule in &plan.rules {
+        let only_entries = rule.events.iter().all(|e| e.each.is_some()) && rule.pick_groups.is_empty();
+        for group in rule.events.iter().filter_map(|e| e.each).chain(rule.pick_groups.iter().copied()) {
+            used[group] = true;
+            parts[group] &= only_entries;
+        }
+    }
+    parts.iter().zip(used).map(|(parts, used)| *parts && used).collect()
+}
+
+impl Noted {
+    /// Puts what no element tells into its slots.
+    fn tell(&mut self, message: &iso20022::Message) {
+        if message.goes_on {
+            // Entries behind the place where it is parted belong to the next part.
+            self.entries.truncate(self.entries_parted);
+        }
+        let kind = message.kind;
+        let of = |span: Span| {
+            let value = Value { start: span.start as u32, end: span.end as u32, ..Value::default() };
+            (!span.is_empty()).then_some(Found { value, is: Is::Text })
+        };
+        // Business area and number: `pacs.008`.
+        let short = Span { end: kind.name.end.min(kind.name.start + 8), ..kind.name };
+        let slots =
+            [(self.tree.message, short), (self.tree.kind, kind.name), (self.tree.variant, kind.variant)];
+        for (slot, span) in slots {
+            if slot != 0 {
+                self.registers[usize::from(slot)] = of(span);
+            }
+        }
+    }
+}
+
+/// The message in hand.
+struct Taken<'m> {
+    raw: &'m [u8],
+    /// What values are in.
+    text: &'m [u8],
+    /// The message with its context.
+    all: &'m [u8],
+    noted: &'m Noted,
+}
+
+impl Taken<'_> {
+    fn line(&self, at: u32, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        let values = &self.noted.values[at as usize..];
+        out.clear();
+        entry::line(&values[..tree::LINE.len()], self.text, out)
+    }
+}
+
+impl Message for Taken<'_> {
+    type Ref = Found;
+    const FIELD: &'static str = "path";
+    const TYPE: &'static str = "message";
+    const TIME: &'static str = "day or time of XML";
+
+    fn raw(&self) -> &[u8] {
+        self.raw
+    }
+
+    #[inline]
+    fn slot(&self, slot: u8) -> Option<Found> {
+        self.noted.registers[usize::from(slot)]
+    }
+
+    #[inline]
+    fn text<'v>(&'v self, found: Found, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        match found.is {
+            Is::Text => found.value.text(self.text, scratch),
+            Is::Signed(less) => {
+                let mut cooked = Vec::new();
+                let text = value::decimal(found.value.text(self.text, &mut cooked));
+                scratch.clear();
+                // Nothing is not less than nothing.
+                if less && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
+                    scratch.push(b'-');
+                }
+                scratch.extend_from_slice(text);
+                scratch
+            }
+            // For people: the line that cannot be told.
+            Is::Line(at) => match self.line(at, scratch) {
+                Ok(()) => scratch,
+                Err(_) => self.noted.values[at as usize..][2].map_or(&[], |f| f.value.raw(self.text)),
+            },
+        }
+    }
+
+    fn time(&self, found: Found) -> Option<UnixNanos> {
+        value::time(found.value.text(self.text, &mut Vec::new())).map(UnixNanos)
+    }
+
+    #[inline]
+    fn set(
+        &self,
+        found: Found,
+        event: &mut EventBuilder<'_>,
+        spec: &Spec,
+        names: &mut crate::block::Names<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        match (found.is, spec.slot) {
+            (Is::Line(at), Slot::Json) => {
+                self.line(at, scratch)?;
+                let json = std::str::from_utf8(scratch).map_err(|_| Refusal::NotUtf8)?;
+                event.set(spec, EventValue::Json(json))
+            }
+            (Is::Line(_), _) => Err(Refusal::WrongSort),
+            (
+                _,
+                Slot::Amount { .. } | Slot::Price { .. } | Slot::Decimal { .. } | Slot::DecimalNarrow { .. },
+            ) => event.set_text(spec, value::decimal(self.text(found, scratch)), names),
+            _ => event.set_text(spec, self.text(found, scratch), names),
+        }
+    }
+
+    #[inline]
+    fn next_entry(
+        &self,
+        group: usize,
+        cursor: &mut Cursor,
+        entry: &mut [Option<Found>],
+    ) -> Result<bool, Refused> {
+        let left = self.noted.entries.get(cursor.at..).unwrap_or_default();
+        let Some(n) = left.iter().position(|(g, _)| usize::from(*g) == group) else { return Ok(false) };
+        let plan = &self.noted.tree.groups[group];
+        let at = left[n].1 as usize;
+        for ((slot, _), found) in plan.members.iter().zip(&self.noted.values[at..]) {
+            entry[usize::from(*slot)] = *found;
+        }
+        if let Some((slot, _)) = plan.line {
+            let line = (at + plan.members.len()) as u32;
+            entry[usize::from(slot)] = Some(Found { value: Value::default(), is: Is::Line(line) });
+        }
+        *cursor = Cursor { at: cursor.at + n + 1, found: cursor.found + 1 };
+        Ok(true)
+    }
+
+    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+        let (mut leaves, mut scratch) = (Leaves::default(), Vec::new());
+        // Read once more, for the paths; what it comes to is known.
+        Decoder::default().next(self.all, 0, true, &mut leaves);
+        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        for (path, value) in leaves.iter() {
+            let path = String::from_utf8_lossy(path);
+            if self.noted.tree.listed.contains(&*path) || value.is_empty() {
+                continue;
+            }
+            let count = seen.entry(path.clone().into_owned()).or_default();
+            *count += 1;
+            let name = if *count > 1 { format!("{path}#{count}") } else { path.into_owned() };
+            keep(&name, value.text(self.all, &mut scratch))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! How mappings name what is in an ISO 20022 message.
+//!
+//! | path | is |
+//! |---|---|
+//! | `@message`, `@type`, `@variant` | `pacs.008`, `pacs.008.001.07`, what a community put behind it (`ch.02`) |
+//! | `AppHdr/CreDt` | an element of the header, by local names |
+//! | `FIToFICstmrCdtTrf/GrpHdr/MsgId` | an element of the document; `Document/` before it may be left out |
+//! | `*/GrpHdr/MsgId` | the same, whatever the message is called; only first |
+//! | `…/IntrBkSttlmAmt@Ccy` | an attribute |
+//! | `…/FinInstnId/BICFI\|BIC` | the first there of several names |
+//! | `…/Bal[Tp/CdOrPrtry/Cd=OPBD]/Amt` | of the first `Bal` in which that holds |
+//! | `…/Amt@signed` | the amount, less than zero where `CdtDbtInd` beside it is `DBIT` |
+//! | `./PmtId/EndToEndId`, `../Dbtr/Nm` | in an entry of a group: in it, and in what it is in |
+//! | `.` | in `members` of a group: all of the entry |
+//! | `@entry` | the line of a statement (`Ntry`) that the entry is, for fields that are lists |
+//!
+//! A group's delimiter is the path of its element, from the document on. Where an element that is no group's is there
+//! several times, the first one counts.
+
+use crate::mapping::Dialect;
+
+/// ISO 20022 names its fields by paths of elements.
+#[derive(Clone, Copy, Debug)]
+pub struct IsoDialect;
+
+/// A place in a message.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Path {
+    /// `@message`.
+    Message,
+    /// `@type`.
+    Type,
+    /// `@variant`.
+    Variant,
+    /// `.`.
+    Entry,
+    /// `@entry`.
+    Line,
+    /// An element or attribute.
+    Element(Element),
+}
+
+/// Where an element or attribute stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Element {
+    /// From where.
+    pub from: From,
+    /// The way down.
+    pub steps: Vec<Step>,
+    /// What of it.
+    pub what: What,
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum From {
+    /// `AppHdr`.
+    Header,
+    /// `Document`.
+    Document,
+    /// The entry in hand, so many levels up.
+    Entry(usize),
+}
+
+/// What of an element is meant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// Its text.
+    Text,
+    /// An attribute.
+    Attribute(String),
+    /// Its text with the sign of what stands beside it.
+    Signed,
+}
+
+/// One level of a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step {
+    /// Any of these; `*` is all.
+    pub names: Vec<String>,
+    /// Only where an element in it says this.
+    pub only: Option<(Vec<String>, String)>,
+}
+
+impl Dialect for IsoDialect {
+    type Path = Path;
+    const TYPE_PATH: &'static str = "@message";
+    const COUNTED_GROUPS: bool = false;
+
+    fn path(&self, text: &str) -> Result<Path, String> {
+        match text {
+            "@message" => return Ok(Path::Message),
+            "@type" => return Ok(Path::Type),
+            "@variant" => return Ok(Path::Variant),
+            "@entry" => return Ok(Path::Line),
+            "." => return Ok(Path::Entry),
+            _ => {}
+        }
+        let (mut from, mut rest) = (From::Document, text);
+        if let Some(inside) = text.strip_prefix("AppHdr/") {
+            (from, rest) = (From::Header, inside);
+        } else if let Some(inside) = text.strip_prefix("Document/") {
+            rest = inside;
+        } else if text.starts_with("./") || text.starts_with("../") || text.starts_with("@") {
+            let mut up = 0;
+            rest = text.strip_prefix("./").unwrap_or(text);
+            while let Some(inside) = rest.strip_prefix("../") {
+                (up, rest) = (up + 1, inside);
+            }
+            from = From::Entry(up);
+        } else if let Some(of_entry) = text.strip_prefix(".@") {
+            return Err(format!("`{text}`: an attribute of the entry itself is `@{of_entry}`"));
+        }
+        let (way, what) = match rest.rsplit_once('@') {
+            Some((way, "signed")) => (way, What::Signed),
+            Some((way, name)) if is_name(name) => (way, What::Attribute(name.to_owned())),
+            Some((_, name)) => return Err(format!("`{name}` is no attribute")),
+            None => (rest, What::Text),
+        };
+        let mut steps = Vec::new();
+        for step in split(way) {
+            steps.push(self::step(step).ok_or_else(|| format!("`{step}` of `{text}` is no element"))?);
+        }
+        let stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
+        if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != From::Document {
+            return Err(format!("`{text}`: * may only stand for the message's own element"));
+        }
+        if steps.iter().filter(|s| s.only.is_some()).count() > 1 {
+            return Err(format!("`{text}`: only one condition in a path"));
+        }
+        let whole_entry = matches!(from, From::Entry(_)) && matches!(what, What::Attribute(_));
+        if steps.is_empty() && !whole_entry {
+            return Err(format!("`{text}` names no element"));
+        }
+        Ok(Path::Element(Element { from, steps, what }))
+    }
+
+    fn container(&self, path: &Path) -> Option<Path> {
+        match path {
+            Path::Line | Path::Element(Element { from: From::Entry(_), .. }) => Some(Path::Entry),
+            _ => None,
+        }
+    }
+}
+
+/// The steps of a way; `/` in a condition parts nothing.
+fn split(way: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    way.split(move |c| {
+        inside = match c {
+            '[' => true,
+            ']' => false,
+            _ => inside,
+        };
+        c == '/' && !inside
+    })
+    .filter(move |_| !way.is_empty())
+}
+
+fn step(text: &str) -> Option<Step> {
+    let (names, only) = match text.strip_suffix(']') {
+        None => (text, None),
+        Some(text) => {
+            let (names, condition) = text.split_once('[')?;
+            let (way, value) = condition.split_once('=')?;
+            let way: Vec<String> = way.split('/').map(str::to_owned).collect();
+            if !way.iter().all(|n| is_name(n)) {
+                return None;
+            }
+            (names, Some((way, value.to_owned())))
+        }
+    };
+    let names: Vec<String> = names.split('|').map(str::to_owned).collect();
+    let known = names.iter().all(|n| is_name(n)) || names == ["*"] && only.is_none();
+    known.then_some(Step { names, only })
+}
+
+fn is_name(text: &str) -> bool {
+    let rest = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.') || b >= 0x80;
+    text.bytes().all(rest)
+        && text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_' || b >= 0x80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A path that is misspelled and yet taken is a field that never has a value.
+    #[test]
+    fn paths_are_read_or_refused() {
+        for good in [
+            "@message",
+            "@entry",
+            ".",
+            "AppHdr/CreDt",
+            "FIToFICstmrCdtTrf/GrpHdr/MsgId",
+            "*/GrpHdr/MsgId",
+            "./IntrBkSttlmAmt@Ccy",
+            "../../Id",
+            "./DbtrAgt/FinInstnId/BICFI|BIC",
+            "./Bal[Tp/CdOrPrtry/Cd=OPBD]/Amt@signed",
+            "@Ccy",
+        ] {
+            assert!(IsoDialect.path(good).is_ok(), "{good}: {:?}", IsoDialect.path(good));
+        }
+        let document = IsoDialect.path("Document/A/B");
+        assert_eq!(document, IsoDialect.path("A/B"));
+        for (bad, says) in [
+            ("", "is no element"),
+            ("A//B", "no element"),
+            ("A/*/B", "may only stand"),
+            ("./*/B", "may only stand"),
+            ("A/1B", "no element"),
+            ("A/B[C]", "no element"),
+            ("A[B=1]/C[D=2]", "only one condition"),
+            ("A/B@", "no attribute"),
+            (".@Ccy", "attribute of the entry"),
+            ("../", "no element"),
+            ("a b", "no element"),
+        ] {
+            let error = IsoDialect.path(bad).map(|p| format!("{p:?}")).expect_err(bad);
+            assert!(error.contains(says), "{bad}: {error}");
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! All that a mapping asks for, as a tree of elements: what is not in it is passed over.
+//!
+//! ```text
+//!  FIToFICstmrCdtTrf ─┬─ GrpHdr ─── CreDtTm ▸ register 3 (of the message: the first one stays)
+//!                     └─ CdtTrfTxInf (an entry: its registers are emptied where it begins, copied where it ends)
+//!                            ├─ PmtId ── EndToEndId ▸ register 17
+//!                            └─ IntrBkSttlmAmt ▸ register 18, @Ccy ▸ register 19
+//! ```
+
+use super::path::{Element, From, Path, Step, What};
+use crate::mapping::Places;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Index of a register; 0 is none.
+pub(super) type Register = u16;
+
+/// An element that is asked for, or in which something is.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    children: Vec<Child>,
+    /// Whatever has no child of its own.
+    any: u32,
+    /// Where the text goes: the first of the message; the one of the entry in hand.
+    pub(super) first: Register,
+    pub(super) current: Register,
+    /// Attributes and where they go, in the same two ways.
+    pub(super) attributes: Vec<(Box<[u8]>, Register, Register)>,
+    /// It may be there several times, each with values of its own.
+    pub(super) repeats: bool,
+    /// What is emptied where it begins.
+    pub(super) clears: Vec<Register>,
+    /// What is done where it ends.
+    pub(super) actions: Vec<Action>,
+    /// Groups whose entries it is.
+    pub(super) groups: Vec<u16>,
+    /// Registers of actions in it.
+    owns: Vec<Register>,
+}
+
+#[derive(Debug)]
+struct Child {
+    key: u64,
+    name: Box<[u8]>,
+    node: u32,
+}
+
+/// A value is passed on when an element ends.
+#[derive(Debug)]
+pub(super) struct Action {
+    /// Only where this register says this.
+    pub(super) only: Option<(Register, Box<[u8]>)>,
+    pub(super) from: Register,
+    /// The register that tells its sign.
+    pub(super) sign: Option<Register>,
+    pub(super) to: Register,
+}
+
+/// A group.
+#[derive(Debug, Default)]
+pub(super) struct GroupPlan {
+    /// Slots of an entry and the registers they are filled from.
+    pub(super) members: Vec<(u8, Register)>,
+    /// The slot of the statement line, and the registers it is made of.
+    pub(super) line: Option<(u8, Vec<Register>)>,
+}
+
+/// The tree and its registers.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<Node>,
+    pub(super) registers: usize,
+    pub(super) groups: Vec<GroupPlan>,
+    /// Slots of what no element tells.
+    pub(super) message: u8,
+    pub(super) kind: u8,
+    pub(super) variant: u8,
+    /// Paths that are asked for or known, as they are told of unlisted fields.
+    pub(super) listed: BTreeSet<String>,
+    keeps_current: BTreeMap<(u32, String), Register>,
+}
+
+/// The roots: nodes 1 and 2; node 0 is nothing.
+pub(super) const HEADER: u32 = 1;
+pub(super) const DOCUMENT: u32 = 2;
+
+/// What of an element the line of a statement is made of, from `Ntry` on; see [`super::entry`].
+pub(super) const LINE: [&str; 22] = [
+    "ValDt/Dt|DtTm",
+    "BookgDt/Dt|DtTm",
+    "Amt",
+    "Amt@Ccy",
+    "CdtDbtInd",
+    "RvslInd",
+    "Sts",
+    "Sts/Cd|Prtry",
+    "BkTxCd/Domn/Cd",
+    "BkTxCd/Domn/Fmly/Cd",
+    "BkTxCd/Domn/Fmly/SubFmlyCd",
+    "BkTxCd/Prtry/Cd",
+    "NtryDtls/TxDtls/Refs/EndToEndId",
+    "AcctSvcrRef",
+    "NtryRef",
+    "NtryDtls/TxDtls/RltdPties/Dbtr/Nm",
+    "NtryDtls/TxDtls/RltdPties/Cdtr/Nm",
+    "NtryDtls/TxDtls/RltdPties/DbtrAcct/Id/IBAN",
+    "NtryDtls/TxDtls/RltdPties/CdtrAcct/Id/IBAN",
+    "NtryDtls/TxDtls/RmtInf/Ustrd",
+    "AddtlNtryInf",
+    "NtryDtls/Btch/NbOfTxs",
+];
+
+impl Tree {
+    /// The tree of a compiled mapping whose messages have `slots` slots.
+    ///
+    /// # Errors
+    /// What cannot be, for people.
+    pub(super) fn new(places: &Places<Path>, slots: usize) -> Result<Self, String> {
+        let mut this =
+            Self { nodes: (0..3).map(|_| Node::default()).collect(), registers: slots, ..Self::default() };
+        let mut wild = Vec::new();
+        for (path, &slot) in &places.message {
+            match path {
+                Path::Message => this.message = slot,
+                Path::Type => this.kind = slot,
+                Path::Variant => this.variant = slot,
+                Path::Element(e) if matches!(e.from, From::Entry(_)) => {
+                    return Err(format!("{}: outside a group's entries", shown(e)));
+                }
+                Path::Line | Path::Entry if slot != 0 => {
+                    return Err("@entry: outside a group's entries".to_owned());
+                }
+                Path::Line | Path::Entry => {}
+                Path::Element(e) if e.steps.first().is_some_and(|s| s.names[0] == "*") => {
+                    wild.push((e, slot))
+                }
+                Path::Element(e) => this.of_message(e, e.steps.clone(), slot)?,
+            }
+        }
+        for group in &places.groups {
+            this.group(group.members.iter(), &group.delimiter)?;
+        }
+        // What is asked of all messages is asked of each that is named, and of all others.
+        let mut roots: Vec<String> =
+            this.nodes[DOCUMENT as usize].children.iter().map(|c| text(&c.name)).collect();
+        roots.push("*".to_owned());
+        for (element, slot) in wild {
+            for root in &roots {
+                let mut steps = element.steps.clone();
+                steps[0].names = vec![root.clone()];
+                this.of_message(element, steps, slot)?;
+            }
+        }
+        this.settle();
+        Ok(this)
+    }
+
+    /// The element `name` in `node`; 0 where it is not asked for.
+    #[inline]
+    pub(super) fn child(&self, node: u32, name: &[u8]) -> u32 {
+        let node = &self.nodes[node as usize];
+        let key = key(name);
+        for child in &node.children {
+            if child.key == key && child.name.len() == name.len() && (name.len() <= 8 || *child.name == *name)
+            {
+                return child.node;
+            }
+        }
+        node.any
+    }
+
+    fn of_message(&mut self, element: &Element, steps: Vec<Step>, slot: u8) -> Result<(), String> {
+        let root = if element.from == From::Header { HEADER } else { DOCUMENT };
+        self.element(root, &steps, &element.what, Some(u16::from(slot))).map(drop)
+    }
+
+    fn group<'p>(
+        &mut self,
+        members: impl Iterator<Item = (&'p Path, &'p u8)>,
+        delimiter: &Path,
+    ) -> Result<(), String> {
+        let Path::Element(Element { from: From::Document, steps, what: What::Text }) = delimiter else {
+            return Err("a group's delimiter is a path from the document on".to_owned());
+        };
+        if steps.iter().any(|s| s.only.is_some() || s.names.len() > 1 || s.names[0] == "*") {
+            return Err("a group's delimiter is one plain path".to_owned());
+        }
+        let number = self.groups.len() as u16;
+        let mut node = DOCUMENT;
+        for step in steps {
+            node = self.add(node, &step.names[0]);
+            // What an entry is in may be there several times, too.
+            self.nodes[node as usize].repeats = true;
+        }
+        self.nodes[node as usize].groups.push(number);
+        let mut plan = GroupPlan::default();
+        for (path, &slot) in members {
+            match path {
+                Path::Entry => {}
+                path if path == delimiter => {}
+                Path::Line => {
+                    let mut registers = Vec::new();
+                    for part in LINE {
+                        let (way, what) = match part.split_once('@') {
+                            Some((way, name)) => (way, What::Attribute(name.to_owned())),
+                            None => (part, What::Text),
+                        };
+                        let inside = way
+                            .split('/')
+                            .map(|s| Step { names: s.split('|').map(str::to_owned).collect(), only: None });
+                        let way: Vec<Step> = steps.iter().cloned().chain(inside).collect();
+                        registers.push(self.element(DOCUMENT, &way, &what, None)?);
+                    }
+                    plan.line = Some((slot, registers));
+                }
+                Path::Element(e) => {
+                    let way: Vec<Step> = match e.from {
+                        From::Entry(up) if up >= steps.len() => {
+                            return Err(format!("{}: above the document", shown(e)));
+                        }
+                        From::Entry(up) => {
+                            steps[..steps.len() - up].iter().chain(&e.steps).cloned().collect()
+                        }
+                        From::Document => e.steps.clone(),
+                        From::Header => return Err("an entry is in the document".to_owned()),
+                    };
+                    plan.members.push((slot, self.element(DOCUMENT, &way, &e.what, None)?));
+                }
+                Path::Message | Path::Type | Path::Variant => {
+                    return Err("@message, @type and @variant are the message's".to_owned());
+                }
+            }
+        }
+        self.groups.push(plan);
+        Ok(())
+    }
+
+    /// Asks for what stands at the end of a way; gives its register. With `slot` it is the message's, and the
+    /// register is the slot; else it is the entry's.
+    fn element(
+        &mut self,
+        root: u32,
+        steps: &[Step],
+        what: &What,
+        slot: Option<Register>,
+    ) -> Result<Register, String> {
+        let mut key = String::new();
+        let condition = steps.iter().position(|s| s.only.is_some());
+        for step in steps {
+            key.push('/');
+            key.push_str(&step.names.join("|"));
+            if let Some((way, value)) = &step.only {
+                key.push_str(&format!("[{}={value}]", way.join("/")));
+            }
+        }
+        key.push_str(&match what {
+            What::Text => String::new(),
+            What::Attribute(name) => format!("@{name}"),
+            What::Signed => "@signed".to_owned(),
+        });
+        let known = slot.is_none().then(|| self.keeps_current.get(&(root, key.clone()))).flatten();
+        if let Some(&register) = known {
+            return Ok(register);
+        }
+        let to = match slot {
+            Some(slot) => slot,
+            None => self.register()?,
+        };
+        for way in ways(steps) {
+            let mut listed = if root == HEADER { "AppHdr".to_owned() } else { "Document".to_owned() };
+            way.iter().for_each(|name| listed.extend(["/", name]));
+            if let What::Attribute(name) = what {
+                listed.push_str(&format!("@{name}"));
+            }
+            self.listed.insert(listed);
+            if slot == Some(0) {
+                continue;
+            }
+            match (what, condition) {
+                (What::Text | What::Attribute(_), None) => {
+                    let node = way.iter().fold(root, |node, name| self.add(node, name));
+                    self.put(node, what, to, slot.is_some());
+                }
+                // It is passed on where the element ends that the condition, or the sign, is in.
+                _ => {
+                    let inside = match condition {
+                        Some(n) => n + 1,
+                        None => way.len() - 1,
+                    };
+                    let outer = way[..inside - 1].iter().fold(root, |node, name| self.add(node, name));
+                    let node = self.add(outer, &way[inside - 1]);
+                    let plain = |names: &[String]| -> Vec<Step> {
+                        names.iter().map(|n| Step { names: vec![n.clone()], only: None }).collect()
+                    };
+                    let text = if *what == What::Signed { &What::Text } else { what };
+                    let from = self.element(root, &plain(&way), text, None)?;
+                    let sign = match what {
+                        What::Signed => {
+                            let mut beside = way.clone();
+                            *beside.last_mut().expect("one step at least") = "CdtDbtInd".to_owned();
+                            Some(self.element(root, &plain(&beside), &What::Text, None)?)
+                        }
+                        _ => None,
+                    };
+                    let only = match condition.and_then(|n| steps[n].only.as_ref()) {
+                        Some((inside_way, value)) => {
+                            let mut full = way[..inside].to_vec();
+                            full.extend(inside_way.iter().cloned());
+                            let register = self.element(root, &plain(&full), &What::Text, None)?;
+                            Some((register, value.as_bytes().into()))
+                        }
+                        None => None,
+                    };
+                    let this = &mut self.nodes[node as usize];
+                    this.repeats |= condition.is_some();
+                    this.actions.push(Action { only, from, sign, to });
+                    if slot.is_none() {
+                        self.nodes[outer as usize].owns.push(to);
+                    }
+                }
+            }
+        }
+        if slot.is_none() {
+            self.keeps_current.insert((root, key), to);
+        }
+        Ok(to)
+    }
+
+    fn put(&mut self, node: u32, what: &What, to: Register, of_message: bool) {
+        let node = &mut self.nodes[node as usize];
+        let (first, current) = match what {
+            What::Attribute(name) => {
+                let at = node.attributes.iter().position(|(n, ..)| **n == *name.as_bytes());
+                let at = at.unwrap_or_else(|| {
+                    node.attributes.push((name.as_bytes().into(), 0, 0));
+                    node.attributes.len() - 1
+                });
+                let (_, first, current) = &mut node.attributes[at];
+                (first, current)
+            }
+            _ => (&mut node.first, &mut node.current),
+        };
+        *(if of_message { first } else { current }) = to;
+    }
+
+    fn register(&mut self) -> Result<Register, String> {
+        let next = self.registers;
+        self.registers += 1;
+        Register::try_from(next).map_err(|_| "too many different paths".to_owned())
+    }
+
+    fn add(&mut self, node: u32, name: &str) -> u32 {
+        let new = self.nodes.len() as u32;
+        let parent = &mut self.nodes[node as usize];
+        if name == "*" {
+            if parent.any != 0 {
+                return parent.any;
+            }
+            parent.any = new;
+        } else {
+            if let Some(child) = parent.children.iter().find(|c| *c.name == *name.as_bytes()) {
+                return child.node;
+            }
+            parent.children.push(Child {
+                key: key(name.as_bytes()),
+                name: name.as_bytes().into(),
+                node: new,
+            });
+        }
+        self.nodes.push(Node::default());
+        new
+    }
+
+    /// Notes what each element that repeats empties.
+    fn settle(&mut self) {
+        for n in 0..self.nodes.len() {
+            if self.nodes[n].repeats {
+                let mut clears = Vec::new();
+                let mut left = vec![n];
+                while let Some(i) = left.pop() {
+                    let node = &self.nodes[i];
+                    clears.push(node.current);
+                    clears.extend(node.attributes.iter().map(|a| a.2));
+                    clears.extend(&node.owns);
+                    left.extend(node.children.iter().map(|c| c.node as usize));
+                    left.extend((node.any != 0).then_some(node.any as usize));
+                }
+                clears.retain(|r| *r != 0);
+                self.nodes[n].clears = clears;
+            }
+        }
+    }
+}
+
+/// Every way that the names of the steps allow.
+fn ways(steps: &[Step]) -> Vec<Vec<String>> {
+    let mut ways = vec![Vec::new()];
+    for step in steps {
+        ways = ways
+            .iter()
+            .flat_map(|way| {
+                step.names.iter().map(move |name| {
+                    let mut way = way.clone();
+                    way.push(name.clone());
+                    way
+                })
+            })
+            .collect();
+    }
+    ways
+}
+
+/// A number of a name by which it is found; no two names of the same length, up to eight bytes, have the same.
+#[inline(always)]
+fn key(name: &[u8]) -> u64 {
+    let len = name.len();
+    let number = |at: usize, n: usize| {
+        let mut bytes = [0; 8];
+        bytes[..n].copy_from_slice(&name[at..at + n]);
+        u64::from_le_bytes(bytes)
+    };
+    match len {
+        0 => 0,
+        1..4 => {
+            u64::from(name[0])
+                | u64::from(name[len / 2]) << 8
+                | u64::from(name[len - 1]) << 16
+                | (len as u64) << 24
+        }
+        4..8 => number(0, 4) | number(len - 4, 4) << 32,
+        _ => number(0, 8),
+    }
+}
+
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+fn shown(element: &Element) -> String {
+    let steps: Vec<_> = element.steps.iter().map(|s| s.names.join("|")).collect();
+    match element.from {
+        From::Entry(0) => format!("./{}", steps.join("/")),
+        From::Entry(up) => format!("{}{}", "../".repeat(up), steps.join("/")),
+        _ => steps.join("/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Two names with one number would be one element.
+    #[test]
+    fn short_names_have_numbers_of_their_own() {
+        let mut names: Vec<String> = Vec::new();
+        for a in ["", "A", "B"] {
+            for b in ["", "A", "B", "Ab"] {
+                for c in ["", "C", "CC", "DdD"] {
+                    names.push(format!("{a}{b}{c}"));
+                }
+            }
+        }
+        names.sort();
+        names.dedup();
+        for a in names.iter().filter(|n| n.len() <= 8) {
+            for b in names.iter().filter(|n| n.len() <= 8) {
+                assert!(a == b || a.len() != b.len() || key(a.as_bytes()) != key(b.as_bytes()), "{a} {b}");
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What is noted of a message while it is read: registers, and the entries of groups.
+
+use super::tree::{Action, DOCUMENT, HEADER, Register, Tree};
+use super::{Found, Is};
+use unitape_codec::iso20022::{Root, Span, Value, Visit};
+
+/// The registers of the message in hand, and its entries.
+#[derive(Debug)]
+pub(super) struct Noted {
+    pub(super) tree: Tree,
+    pub(super) registers: Vec<Option<Found>>,
+    /// Entries of groups in the order in which they were known: group, and where in `values` theirs begin.
+    pub(super) entries: Vec<(u16, u32)>,
+    pub(super) values: Vec<Option<Found>>,
+    /// Entries at the place where the message was parted last.
+    pub(super) entries_parted: usize,
+    /// Behind which groups' entries it may be parted.
+    pub(super) parts: Vec<bool>,
+    /// In which element each node was seen last.
+    seen: Vec<u32>,
+    serial: u32,
+    /// Entries that have begun and are not noted yet, outermost first.
+    open: Vec<u16>,
+    live: usize,
+    scratch: Vec<u8>,
+}
+
+/// A node, and the element in the message that it is now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    node: u32,
+    serial: u32,
+}
+
+impl Noted {
+    pub(super) fn new(tree: Tree, parts: Vec<bool>) -> Self {
+        Self {
+            registers: vec![None; tree.registers],
+            seen: vec![0; tree.nodes.len()],
+            tree,
+            entries: Vec::new(),
+            values: Vec::new(),
+            entries_parted: 0,
+            parts,
+            serial: 0,
+            open: Vec::new(),
+            live: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Notes the entries that have begun, with what is known of them at `at`.
+    fn note_open(&mut self, at: usize) {
+        for group in std::mem::take(&mut self.open) {
+            // What was told before is not told again.
+            if at >= self.live {
+                let plan = &self.tree.groups[usize::from(group)];
+                self.entries.push((group, self.values.len() as u32));
+                let registers = &self.registers;
+                self.values.extend(plan.members.iter().map(|(_, r)| registers[usize::from(*r)]));
+                if let Some((_, line)) = &plan.line {
+                    self.values.extend(line.iter().map(|r| registers[usize::from(*r)]));
+                }
+            }
+        }
+    }
+
+    /// A value in the first of its two places that it may have; nothing said is no value.
+    #[inline(always)]
+    fn set(registers: &mut [Option<Found>], (first, current): (Register, Register), value: Value) {
+        if value.is_empty() {
+            return;
+        }
+        let found = Some(Found { value, is: Is::Text });
+        if current != 0 {
+            registers[usize::from(current)] = found;
+        }
+        if first != 0 && registers[usize::from(first)].is_none() {
+            registers[usize::from(first)] = found;
+        }
+    }
+}
+
+/// Passes a value on.
+fn act(action: &Action, registers: &mut [Option<Found>], buf: &[u8], scratch: &mut Vec<u8>) {
+    let mut says = |register: Register, what: &[u8]| {
+        registers[usize::from(register)].is_some_and(|found| found.value.text(buf, scratch) == what)
+    };
+    if action.only.as_ref().is_some_and(|(register, what)| !says(*register, what)) {
+        return;
+    }
+    let less = action.sign.map(|register| says(register, b"DBIT"));
+    if let Some(found) = registers[usize::from(action.from)]
+        && registers[usize::from(action.to)].is_none()
+    {
+        let is = less.map_or(found.is, Is::Signed);
+        registers[usize::from(action.to)] = Some(Found { is, ..found });
+    }
+}
+
+impl Visit for Noted {
+    type Mark = Mark;
+
+    fn begin(&mut self, live: usize) {
+        self.registers.fill(None);
+        self.entries.clear();
+        self.values.clear();
+        self.open.clear();
+        self.entries_parted = 0;
+        self.live = live;
+        if self.serial > u32::MAX / 2 {
+            self.serial = 0;
+            self.seen.fill(0);
+        }
+    }
+
+    fn root(&mut self, root: Root) -> Mark {
+        self.serial += 1;
+        Mark { node: if root == Root::Header { HEADER } else { DOCUMENT }, serial: self.serial }
+    }
+
+    #[inline]
+    fn open(&mut self, parent: Mark, name: &[u8], at: usize) -> Mark {
+        if parent.node == 0 {
+            return Mark::default();
+        }
+        let node = self.tree.child(parent.node, name);
+        if node == 0 {
+            return Mark::default();
+        }
+        let this = &self.tree.nodes[node as usize];
+        let seen = &mut self.seen[node as usize];
+        if this.repeats {
+            if !this.groups.is_empty() {
+                // What an entry holds before the first entry in it is what is known of it.
+                if !self.open.is_empty() {
+                    self.note_open(at);
+                }
+                self.open.extend_from_slice(&self.tree.nodes[node as usize].groups);
+            }
+            for register in &self.tree.nodes[node as usize].clears {
+                self.registers[usize::from(*register)] = None;
+            }
+        } else if *seen == parent.serial {
+            // A second one of what is there once as far as the mapping knows: its parts are not those of the first.
+            return Mark::default();
+        } else {
+            *seen = parent.serial;
+        }
+        self.serial = self.serial.wrapping_add(1);
+        Mark { node, serial: self.serial }
+    }
+
+    #[inline]
+    fn attribute(&mut self, mark: Mark, name: &[u8], value: Value) {
+        if mark.node == 0 {
+            return;
+        }
+        let attributes = &self.tree.nodes[mark.node as usize].attributes;
+        if let Some((_, first, current)) = attributes.iter().find(|(n, ..)| **n == *name) {
+            Self::set(&mut self.registers, (*first, *current), value);
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, buf: &[u8], mark: Mark, text: Option<Value>, at: Span) -> bool {
+        if mark.node == 0 {
+            return false;
+        }
+        let node = &self.tree.nodes[mark.node as usize];
+        if let Some(text) = text
+            && node.first | node.current != 0
+        {
+            Self::set(&mut self.registers, (node.first, node.current), text);
+        }
+        for action in &node.actions {
+            act(action, &mut self.registers, buf, &mut self.scratch);
+        }
+        if node.groups.is_empty() {
+            return false;
+        }
+        if !self.open.is_empty() {
+            self.note_open(at.end - 1);
+        }
+        let parts = &self.parts;
+        let may_part = self.tree.nodes[mark.node as usize].groups.iter().all(|g| parts[usize::from(*g)]);
+        if may_part {
+            self.entries_parted = self.entries.len();
+        }
+        may_part
+    }
+}
