@@ -12,6 +12,7 @@
 //! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
 //! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
+//! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
 //! | [`events`] | our own events as JSON Lines |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!

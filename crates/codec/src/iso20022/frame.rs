@@ -348,7 +348,9 @@ impl<M: Copy + Default> Decoder<M> {
     #[cold]
     fn bad(&self, buf: &[u8], from: usize, fault: Fault, eof: bool) -> Next {
         let at = fault.at as usize;
-        match self.resync(buf, (from, at.max(from + 1)), eof, fault.what) {
+        // Where another message starts in one that is not over, it starts; every other fault is behind.
+        let after = at + usize::from(fault.what != What::Truncated);
+        match self.resync(buf, (from, after.max(from + 1)), eof, fault.what) {
             Next::Bad { span, .. } => {
                 let fault = Fault { at: at.saturating_sub(from) as u32, ..fault };
                 Next::Bad { span, fault }

@@ -224,6 +224,38 @@ fn samples_for_benches_are_good_and_of_their_size() {
     check::agree(1 << 20, false, &input).unwrap();
 }
 
+// An input that once broke something stays in the corpus; it must not break it again.
+#[test]
+fn the_corpus_under_every_option() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/iso20022_bytes");
+    let entries = std::fs::read_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut count = 0;
+    for entry in entries {
+        let mut input = std::fs::read(entry.expect("a directory entry").path()).expect("a corpus file");
+        for pick in 0..8 {
+            input[0] = pick;
+            check::any_bytes(&input);
+        }
+        count += 1;
+    }
+    assert!(count >= 10, "the corpus has lost files: {count}");
+}
+
+// A message with one byte changed at a time, all over.
+#[test]
+fn messages_with_every_byte_changed() {
+    let mut input = vec![3];
+    input.extend(sample_messages(1, 1));
+    for at in 1..input.len() {
+        let before = input[at];
+        for byte in [b'<', b'>', b'&', b'/', b'"', 0, before ^ 1] {
+            input[at] = byte;
+            check::any_bytes(&input);
+        }
+        input[at] = before;
+    }
+}
+
 /// Pieces that make XML, good and bad.
 fn piece() -> impl Strategy<Value = String> {
     let fixed = |s: &'static str| Just(s.to_owned()).boxed();

@@ -7,6 +7,7 @@ mod book;
 mod farm;
 mod fix;
 mod fixed;
+mod iso20022;
 mod itch;
 mod passes;
 mod record;
@@ -32,6 +33,7 @@ const BENCHES: [(&str, &[&str], Bench); 10] = [
     ("fixed", &["taq", "taq-events", "taq-to-tape"], fixed::run),
     ("swift", &["typed", "to-tape"], swift::run),
     ("itch", &["events", "with-orders"], itch::run),
+    ("iso20022", &["pacs008"], iso20022::run),
     ("store", &["ingest", "scan", "size"], store::run),
     ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
     ("book", &["flow", "deep"], book::run),
@@ -51,7 +53,8 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
 
 Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20
 isolation), farm (empty), fix (orders jse orders-to-tape),
-fixed (taq taq-events taq-to-tape), swift (typed to-tape), itch (events with-orders), store (ingest scan size),
+fixed (taq taq-events taq-to-tape), swift (typed to-tape), itch (events with-orders),
+iso20022 (pacs008), store (ingest scan size),
 watch (otr wash spoofing three), book (flow deep), sim (events frames).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
@@ -230,7 +233,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
-            ("tapes", "tape, farm, fix, fixed, swift, itch, store, watch, book, sim"),
+            ("tapes", "tape, farm, fix, fixed, swift, itch, iso20022, store, watch, book, sim"),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match wanted(name) {

@@ -1,0 +1,373 @@
+//! ISO 20022 feeds: real files to the message, bad ones with their reason, and the same tape however they are cut.
+
+mod common;
+
+use common::{assert_same, feed, run};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use unitape_codec::events::{Form, Sources, write_event};
+use unitape_codec::iso20022::sample::sample_messages;
+use unitape_feed::{Account, Feed, Format, Mapping, quarantine};
+use unitape_model::Event;
+use unitape_tape::{Reader, Start};
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/iso20022")
+}
+
+fn named(path: &Path) -> Feed {
+    let format = Format::named("iso20022", "iso20022").unwrap();
+    Feed { name: "iso".to_owned(), format, files: vec![path.to_owned()] }
+}
+
+/// The events of the tape, as their lines.
+fn events(dir: &Path) -> Vec<Value> {
+    let names = Account::of(dir).unwrap().dictionary;
+    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut lines = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
+        let mut out = Vec::new();
+        write_event(&mut out, &event, 0, &names, &Sources::default(), Form::Plain);
+        lines.push(serde_json::from_slice(&out).unwrap());
+    }
+    lines
+}
+
+/// Events of `text`, and why the rest was refused, by reason.
+fn events_of(format: &Format, text: &[u8]) -> (Vec<Value>, BTreeMap<String, usize>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tape) = (dir.path().join("in.xml"), dir.path().join("tape"));
+    std::fs::write(&file, text).unwrap();
+    let feed = Feed { name: "iso".to_owned(), format: format.clone(), files: vec![file] };
+    let s = run(&tape, &[feed], 1, 64 << 10).summary;
+    assert!(Account::of(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    let mut reasons = BTreeMap::new();
+    for entry in quarantine::list(&tape).unwrap() {
+        *reasons.entry(entry.reason).or_default() += 1;
+    }
+    assert_eq!(reasons.values().sum::<usize>() as u64, s.quarantined);
+    let told = events(&tape).into_iter().filter(|e| e["kind"] != "quarantine").collect();
+    (told, reasons)
+}
+
+fn shipped() -> Format {
+    Format::named("iso20022", "iso20022").unwrap()
+}
+
+// Every message of the samples is events, known and not wanted, or refused for a reason that is right.
+#[test]
+fn every_sample_is_accounted_for() {
+    // Payments, statements and their lines, statuses, ignored, refused.
+    for (file, expected) in [
+        ("prowide/camt.003.001.04.xml", [0, 0, 0, 1, 0]),
+        ("prowide/camt.053.001.07.xml", [0, 1, 0, 0, 0]),
+        ("prowide/mx_sample_bah.xml", [0, 0, 0, 1, 0]),
+        ("prowide/mx_sample_document.xml", [0, 0, 0, 1, 0]),
+        ("prowide/mx_sample_header.xml", [0, 0, 0, 1, 0]),
+        ("prowide/mx_sample_payload.xml", [0, 0, 0, 1, 0]),
+        ("prowide/pacs.002-CDATA.xml", [0, 0, 1, 0, 0]),
+        ("prowide/pacs.008.001.07.xml", [1, 0, 0, 0, 0]),
+        ("prowide/pacs.009.001.07.xml", [1, 0, 0, 0, 0]),
+        ("prowide/seev.031.002.09.xml", [0, 0, 1, 0, 0]),
+        ("moov/FI_camt_052_sample.xml.xml", [0, 4, 0, 0, 0]),
+        ("moov/FI_camt_053_sample.xml.xml", [0, 11, 0, 0, 0]),
+        ("moov/FI_camt_054_sample.xml.xml", [0, 7, 0, 0, 0]),
+        ("moov/International_payment_USD_naujas_1.xml", [1, 0, 0, 0, 0]),
+        ("moov/musterfile_pain.001_Nov2020.xml", [8, 0, 0, 0, 0]),
+        ("moov/pain008-musterfile.xml", [2, 0, 0, 0, 0]),
+        ("moov/sepa_payment_naujas_1.xml", [1, 0, 0, 0, 0]),
+        ("moov/statement_1.xml", [0, 5, 0, 0, 0]),
+        // It tells the status of nothing.
+        ("moov/valid_pacs_v11.xml", [0, 0, 0, 0, 1]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let s = run(dir.path(), &[feed(&vectors().join(file))], 2, 64 << 10).summary;
+        let kind = |name| s.by_kind.get(name).copied().unwrap_or(0);
+        let found = [kind("payment"), kind("statement"), kind("status"), s.ignored, s.quarantined];
+        assert_eq!(found, expected, "{file}: {:?}", quarantine::list(dir.path()).unwrap());
+        assert_eq!(s.messages, 1, "{file}");
+        assert!(Account::of(dir.path()).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    }
+}
+
+fn doc(kind: &str, content: &str) -> String {
+    format!("<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:{kind}\">{content}</Document>")
+}
+
+const HEAD: &str = "<GrpHdr><MsgId>M</MsgId><CreDtTm>2026-03-02T09:30:00.000000001+01:00</CreDtTm></GrpHdr>";
+/// 2026-03-02 08:30 UTC and a nanosecond.
+const AT: i64 = 1_772_440_200_000_000_001;
+
+fn payment(amount: &str, more: &str) -> String {
+    doc(
+        "pacs.008.001.08",
+        &format!(
+            "<FIToFICstmrCdtTrf>{HEAD}<CdtTrfTxInf><PmtId><EndToEndId>E</EndToEndId></PmtId>{amount}{more}</CdtTrfTxInf></FIToFICstmrCdtTrf>"
+        ),
+    )
+}
+
+// What the fields of each sort of message become.
+#[test]
+fn messages_become_the_right_events() {
+    let amount = "<IntrBkSttlmAmt Ccy=\"EUR\">+0012.50</IntrBkSttlmAmt>";
+    let parties = "<Dbtr><Pty><Nm>A &amp; B</Nm></Pty></Dbtr><DbtrAcct><Id><Othr><Id>7</Id></Othr></Id></DbtrAcct>\
+        <DbtrAgt><FinInstnId><BIC>AAAABEBB</BIC></FinInstnId></DbtrAgt><CdtrAcct><Id><IBAN>GB2</IBAN></Id></CdtrAcct>";
+    let two = "<PmtInf><PmtInfId>P1</PmtInfId><Dbtr><Nm>D1</Nm></Dbtr><DbtrAcct><Id><IBAN>A1</IBAN></Id></DbtrAcct>\
+        <CdtTrfTxInf><PmtId><EndToEndId>E1</EndToEndId></PmtId><Amt><InstdAmt Ccy=\"CHF\">1</InstdAmt></Amt></CdtTrfTxInf>\
+        <CdtTrfTxInf><PmtId><EndToEndId>E2</EndToEndId></PmtId><Amt><InstdAmt Ccy=\"CHF\">2</InstdAmt></Amt></CdtTrfTxInf></PmtInf>\
+        <PmtInf><PmtInfId>P2</PmtInfId><CdtTrfTxInf><PmtId><EndToEndId>E3</EndToEndId></PmtId>\
+        <Amt><EqvtAmt><Amt Ccy=\"USD\">3.25</Amt></EqvtAmt></Amt></CdtTrfTxInf></PmtInf>";
+    let returned = "<TxInf><RtrId>R</RtrId><OrgnlEndToEndId>E</OrgnlEndToEndId><RtrdIntrBkSttlmAmt Ccy=\"EUR\">5</RtrdIntrBkSttlmAmt>\
+        <RtrRsnInf><Rsn><Cd>AC04</Cd></Rsn></RtrRsnInf><OrgnlTxRef><Dbtr><Nm>PAYER</Nm></Dbtr><Cdtr><Nm>PAID</Nm></Cdtr></OrgnlTxRef></TxInf>";
+    let statuses = "<OrgnlGrpInfAndSts><OrgnlMsgId>O</OrgnlMsgId><GrpSts>PART</GrpSts></OrgnlGrpInfAndSts>\
+        <TxInfAndSts><OrgnlEndToEndId>E1</OrgnlEndToEndId><TxSts>ACSC</TxSts></TxInfAndSts>\
+        <TxInfAndSts><OrgnlEndToEndId>E2</OrgnlEndToEndId><TxSts>RJCT</TxSts><StsRsnInf><Rsn><Prtry>X1</Prtry></Rsn></StsRsnInf></TxInfAndSts>";
+    let balance = |code: &str, amount: &str, mark: &str| {
+        format!(
+            "<Bal><Tp><CdOrPrtry><Cd>{code}</Cd></CdOrPrtry></Tp><Amt Ccy=\"EUR\">{amount}</Amt><CdtDbtInd>{mark}</CdtDbtInd></Bal>"
+        )
+    };
+    let statements = format!(
+        "<Stmt><Id>S1</Id><Acct><Id><IBAN>A1</IBAN></Id></Acct>{}{}<Ntry><Amt Ccy=\"EUR\">1.10</Amt><CdtDbtInd>DBIT</CdtDbtInd>\
+         <ValDt><DtTm>2026-03-01T10:00:00</DtTm></ValDt><NtryDtls><TxDtls><Refs><EndToEndId>E1</EndToEndId></Refs></TxDtls>\
+         <TxDtls><Refs><EndToEndId>E2</EndToEndId></Refs><RltdPties><Cdtr><Nm>NOT OF THE FIRST</Nm></Cdtr></RltdPties></TxDtls></NtryDtls></Ntry></Stmt>\
+         <Stmt><Id>S2</Id><Acct><Id><IBAN>A2</IBAN></Id></Acct>{}</Stmt>",
+        balance("OPBD", "10.00", "DBIT"),
+        balance("CLBD", "11.10", "DBIT"),
+        balance("CLBD", "0.00", "DBIT"),
+    );
+    let messages = [
+        payment(amount, parties),
+        doc("pain.001.001.09", &format!("<CstmrCdtTrfInitn>{HEAD}{two}</CstmrCdtTrfInitn>")),
+        doc("pacs.004.001.09", &format!("<PmtRtr>{HEAD}{returned}</PmtRtr>")),
+        doc("pacs.002.001.10", &format!("<FIToFIPmtStsRpt>{HEAD}{statuses}</FIToFIPmtStsRpt>")),
+        doc("camt.053.001.08", &format!("<BkToCstmrStmt>{HEAD}{statements}</BkToCstmrStmt>")),
+        doc("camt.060.001.05", "<AcctRptgReq/>"),
+    ];
+    let (found, reasons) = events_of(&shipped(), messages.join("\n").as_bytes());
+    assert_eq!(reasons, BTreeMap::new());
+    let payment = |msg: &str, ref_: &str, ccy: &str, amt: &str, more: Value| {
+        let mut event = json!({"seq": 0, "ts": AT, "kind": "payment", "msg": msg, "ref": ref_, "ccy": ccy, "amt": amt, "msg_id": "M"});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    };
+    let expected = [
+        payment(
+            "pacs.008",
+            "E",
+            "EUR",
+            "12.5",
+            json!({"dr_name": "A & B", "dr_acct": "7", "dr_bic": "AAAABEBB", "cr_acct": "GB2"}),
+        ),
+        payment(
+            "pain.001",
+            "E1",
+            "CHF",
+            "1",
+            json!({"dr_name": "D1", "dr_acct": "A1", "payment_info": "P1"}),
+        ),
+        payment(
+            "pain.001",
+            "E2",
+            "CHF",
+            "2",
+            json!({"dr_name": "D1", "dr_acct": "A1", "payment_info": "P1"}),
+        ),
+        // The debtor of the first PmtInf is not that of the second.
+        payment("pain.001", "E3", "USD", "3.25", json!({"payment_info": "P2"})),
+        payment(
+            "pacs.004",
+            "E",
+            "EUR",
+            "5",
+            json!({"dr_name": "PAID", "cr_name": "PAYER", "reason": "AC04", "return_id": "R"}),
+        ),
+        json!({"seq": 0, "ts": AT, "kind": "status", "state": "PART", "msg": "pacs.002", "msg_id": "M", "orig_msg_id": "O"}),
+        json!({"seq": 0, "ts": AT, "kind": "status", "state": "ACSC", "msg": "pacs.002", "msg_id": "M", "ref": "E1"}),
+        json!({"seq": 0, "ts": AT, "kind": "status", "state": "RJCT", "reason": "X1", "msg": "pacs.002", "msg_id": "M", "ref": "E2"}),
+        json!({"seq": 0, "ts": AT, "kind": "statement", "acct": "A1", "ccy": "EUR", "ref": "S1", "opening": "-10", "closing": "-11.1", "msg": "camt.053"}),
+        json!({"seq": 0, "ts": AT, "kind": "statement", "acct": "A2", "ccy": "EUR", "ref": "S2", "closing": "0", "msg": "camt.053"}),
+        json!({"seq": 0, "ts": AT, "kind": "statement", "acct": "A1", "ccy": "EUR", "ref": "S1", "msg": "camt.053",
+               "entries": [{"date": "2026-03-01", "amt": "-1.1", "ccy": "EUR", "mark": "D", "ref": "E1"}]}),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(*found, expected);
+    }
+}
+
+// What is exact nowhere is refused, what is broken is told, and the neighbours are there.
+#[test]
+fn bad_messages_are_refused_with_their_reason() {
+    let good = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "");
+    let amount = |text: &str| payment(&format!("<IntrBkSttlmAmt Ccy=\"EUR\">{text}</IntrBkSttlmAmt>"), "");
+    for (bad, reason) in [
+        (amount(&"9".repeat(45)), "decimal_fit"),
+        (amount("1,50"), "bad_decimal"),
+        (amount("1e5"), "bad_decimal"),
+        (amount("NaN"), "bad_decimal"),
+        (amount(""), "missing"),
+        (payment("<IntrBkSttlmAmt>1</IntrBkSttlmAmt>", ""), "missing"),
+        (good.replace("T09:30", "T29:30"), "bad_time"),
+        (good.replace("000000001+", "0000000001+"), "bad_time"),
+        (good.replace("<CreDtTm>", "<X>").replace("</CreDtTm>", "</X>"), "bad_time"),
+        (good.replace("pacs.008.001.08", "pacs.008"), "namespace"),
+        (good.replace("urn:iso", "&urn;"), "bad_entity"),
+        (format!("<!DOCTYPE a [<!ENTITY b \"{}\">]>{good}", "x".repeat(100)), "doctype"),
+        (good.replace("</PmtId>", ""), "mismatch"),
+        (good.replace("</CdtTrfTxInf>", "\u{1}</CdtTrfTxInf>"), "mixed"),
+        ("<a><b/></a>".to_owned(), "no_document"),
+        ("--boundary".to_owned(), "garbage"),
+    ] {
+        let decl = "\n<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+        let (told, reasons) = events_of(&shipped(), format!("{good}{decl}{bad}{decl}{good}").as_bytes());
+        let (found, count) = reasons.iter().next().expect("one reason");
+        // What a fault in the middle leaves of its document is not told again.
+        assert_eq!(found, reason, "{bad}");
+        assert_eq!((*count, reasons.len(), told.len()), (1, 1, 2), "{bad} {reasons:?}");
+    }
+}
+
+/// A statement of `entries` lines, each of about 300 bytes.
+fn statement(entries: usize) -> String {
+    let mut text = format!("<BkToCstmrStmt>{HEAD}<Stmt><Id>BIG</Id><Acct><Id><IBAN>A1</IBAN></Id></Acct>");
+    for n in 0..entries {
+        let _ = write!(
+            text,
+            "<Ntry><NtryRef>{n}</NtryRef><Amt Ccy=\"EUR\">{}.{:02}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts>BOOK</Sts>\
+             <BookgDt><Dt>2026-03-02</Dt></BookgDt><AddtlNtryInf>{}</AddtlNtryInf></Ntry>\n",
+            n / 100,
+            n % 100,
+            "information ".repeat(10),
+        );
+    }
+    doc("camt.053.001.08", &(text + "</Stmt></BkToCstmrStmt>"))
+}
+
+// A statement larger than any block flows line by line, with the account it is of, and in bounded memory; its
+// neighbours are there, and a line that is wrong takes no more with it than its part.
+#[test]
+fn statements_of_any_size_flow() {
+    let good = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "");
+    let lines = 12_000;
+    let large = statement(lines);
+    assert!(large.len() > 3 << 20);
+    let input = format!("{good}<Batch><Message>{large}</Message><Message>{good}</Message></Batch>{good}");
+    let (told, reasons) = events_of(&shipped(), input.as_bytes());
+    assert_eq!(reasons, BTreeMap::new());
+    assert_eq!(told.len(), lines + 4);
+    let statements: Vec<_> = told.iter().filter(|e| e["kind"] == "statement").collect();
+    assert_eq!((&statements[0]["acct"], &statements[0]["entries"]), (&json!("A1"), &Value::Null));
+    for (n, line) in statements[1..].iter().enumerate() {
+        assert_eq!((&line["acct"], &line["ref"]), (&json!("A1"), &json!("BIG")));
+        assert_eq!(line["entries"][0]["entry_ref"], n.to_string());
+    }
+    let bad = large.replace(
+        "<NtryRef>7000</NtryRef><Amt Ccy=\"EUR\">70.00",
+        "<NtryRef>7000</NtryRef><Amt Ccy=\"EUR\">70,00",
+    );
+    assert_ne!(bad, large);
+    let (told, reasons) = events_of(&shipped(), format!("{good}{bad}{good}").as_bytes());
+    assert_eq!(reasons, [("bad_decimal".to_owned(), 1)].into());
+    let lost = lines + 3 - told.len();
+    assert!((1..4_500).contains(&lost), "{lost}");
+}
+
+// Where the farm cuts, how many workers there are and when it was stopped must not be seen on the tape.
+#[test]
+fn tapes_are_the_same_however_they_are_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("all.xml");
+    let mut input = sample_messages(300, 3);
+    input.extend_from_slice(b"junk </x>");
+    input.extend_from_slice(statement(9_000).as_bytes());
+    let one = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "");
+    let batch: String = (0..300).map(|_| format!("<M>{one}</M>")).collect();
+    input.extend_from_slice(format!("<Batch>{batch}</Batch>").as_bytes());
+    input.extend_from_slice(statement(5_000).as_bytes());
+    input.extend_from_slice(&sample_messages(20, 4));
+    std::fs::write(&file, &input).unwrap();
+    let first = dir.path().join("first");
+    let s = run(&first, &[named(&file)], 1, 1 << 20).summary;
+    assert_eq!((s.quarantined, s.by_kind["payment"], s.by_kind["statement"]), (1, 620, 14_002));
+    for (workers, block_bytes) in [(1, 64 << 10), (2, 256 << 10), (3, 4 << 10), (4, 100_000)] {
+        let other = dir.path().join(format!("{workers}-{block_bytes}"));
+        run(&other, &[named(&file)], workers, block_bytes);
+        assert_same(&first, &other, &format!("{workers} workers, blocks of {block_bytes}"));
+    }
+}
+
+// What a mended mapping recovers, it recovers too where the message stood in a batch or was a part of a large one.
+#[test]
+fn quarantine_is_retried_with_its_context() {
+    let text = Mapping::built_in("iso20022").unwrap().text;
+    let strict = text.replace("\"../Id\"", "{ from = \"./NotThere\", required = true }");
+    let strict = strict.replace("ref = { from = \"./PmtId/EndToEndId\"", "ref = { from = \"./NotThere\"");
+    let strict = strict.replace("name = \"iso20022\"", "name = \"strict\"");
+    let one = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "");
+    let input = format!("<W xmlns:x=\"u\"><M>{one}</M><M>{one}</M></W>{}{one}", statement(9_000));
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tape) = (dir.path().join("in.xml"), dir.path().join("tape"));
+    std::fs::write(&file, input).unwrap();
+    let format = Format::by(Mapping::parse(&strict, "strict").unwrap()).unwrap();
+    let s = run(&tape, &[Feed { name: "iso".to_owned(), format, files: vec![file] }], 2, 64 << 10).summary;
+    assert_eq!(s.quarantined, s.messages, "{s:?}");
+    let mended = Mapping::built_in("iso20022").unwrap();
+    let retried = quarantine::retry(&tape, Some(&mended)).unwrap();
+    assert_eq!(
+        (retried.tried, retried.left, retried.events),
+        (s.quarantined, 0, 9_000 + 1 + 3),
+        "{retried:?}"
+    );
+}
+
+// Mappings are asked for what messages have; a path that cannot be is an error before any message is read.
+#[test]
+fn mappings_say_what_is_wrong_with_them() {
+    let head = "name='m'\nformat='iso20022'\n[message]\nts='*/GrpHdr/CreDtTm'\n";
+    for (rest, says) in [
+        ("[[rule]]\n[[rule.event]]\nkind='status'\nfields={state='A//B'}\n", "no element"),
+        ("[[rule]]\n[[rule.event]]\nkind='status'\nfields={state='./A'}\n", "outside a group's entries"),
+        (
+            "[[rule]]\n[[rule.event]]\nkind='statement'\nfields={acct='A/B',entries='@entry'}\n",
+            "outside a group's entries",
+        ),
+        (
+            "[group.g]\ndelimiter='A|B/C'\nmembers=['A|B/C','.']\n[[rule]]\n[[rule.event]]\nkind='status'\neach='g'\nfields={state='./A'}\n",
+            "one plain path",
+        ),
+        (
+            "[group.g]\ndelimiter='A/C'\nmembers=['A/C','.']\n[[rule]]\n[[rule.event]]\nkind='status'\neach='g'\nfields={state='../../../A'}\n",
+            "above the document",
+        ),
+    ] {
+        let error = Mapping::parse(&format!("{head}{rest}"), "m.toml").expect_err(rest).to_string();
+        assert!(error.contains(says), "{error}\nshould say: {says}");
+    }
+}
+
+// A mapping of one's own: what nothing names is kept, conditions and messages of no group.
+#[test]
+fn unlisted_fields_are_kept_under_their_path() {
+    let text = "name='m'\nformat='iso20022'\n[message]\nts='*/GrpHdr/CreDtTm'\ndrop=['*/GrpHdr/MsgId']\n\
+        [[rule]]\nwhen={'@type'='pacs.008.001.08'}\n[[rule.event]]\nkind='status'\n\
+        fields={state='FIToFICstmrCdtTrf/CdtTrfTxInf/PmtId/EndToEndId'}\n";
+    let format = Format::by(Mapping::parse(text, "m.toml").unwrap()).unwrap();
+    let one = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "<Ustrd>a</Ustrd><Ustrd>b</Ustrd>");
+    let tx = "Document/FIToFICstmrCdtTrf/CdtTrfTxInf";
+    let (told, reasons) = events_of(&format, format!("<W>{one}{one}</W>").as_bytes());
+    assert_eq!((told.len(), reasons.len()), (2, 0));
+    for event in told {
+        assert_eq!(event["state"], "E");
+        assert_eq!(event[format!("{tx}/IntrBkSttlmAmt@Ccy")], "EUR");
+        assert_eq!(
+            (&event[format!("{tx}/Ustrd")], &event[format!("{tx}/Ustrd#2")]),
+            (&json!("a"), &json!("b"))
+        );
+        assert!(event.get("Document/FIToFICstmrCdtTrf/GrpHdr/MsgId").is_none(), "{event}");
+    }
+}
