@@ -137,7 +137,7 @@ impl fmt::Display for Fault {
             What::Mismatch => write!(f, "the end tag at byte {at} is not that of the open element"),
             What::Expected(what) => write!(f, "{what} expected at byte {at}"),
             What::Doctype => {
-                write!(f, "a DOCTYPE at byte {at}: document types and their entities are not read")
+                write!(f, "a DOCTYPE before byte {at}: document types and their entities are not read")
             }
             What::Entity => write!(
                 f,

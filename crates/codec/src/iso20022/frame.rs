@@ -210,6 +210,7 @@ impl<M: Copy + Default> Decoder<M> {
                 Ok(Next::Bad { span: Span { start: from, end }, fault })
             }
             Outcome::Tail { end } => Err(end),
+            Outcome::Refused { fault, end } => Ok(told(from, end, fault.what, fault.at as usize)),
             Outcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
             Outcome::Need if view.len() < limit => Ok(Next::Incomplete { from, need: buf.len() + 1 }),
             Outcome::Need => Ok(self.at_limit(buf, from, view.len())),
@@ -222,8 +223,11 @@ impl<M: Copy + Default> Decoder<M> {
         if let Some(Outcome::Message { end, .. }) = self.parser.header_alone() {
             return self.message((from, end), Part::All, 0);
         }
-        let no_end = What::NoEnd { limit: self.max_message as u32 };
-        match self.parser.part_at {
+        let no_end = match self.parser.has_doctype() {
+            true => What::Doctype,
+            false => What::NoEnd { limit: self.max_message as u32 },
+        };
+        match self.parser.part_at.filter(|_| !self.parser.has_doctype()) {
             Some(end) => match self.part(&buf[from..end], from) {
                 Ok(()) => self.message((from, end), Part::GoesOn, 0),
                 Err(what) => told(from, limit, what, from),
@@ -278,6 +282,10 @@ impl<M: Copy + Default> Decoder<M> {
                 Outcome::Tail { end } => {
                     self.context.clear();
                     return Err(place(end));
+                }
+                Outcome::Refused { fault, end } => {
+                    self.context.clear();
+                    return Ok(told(at, place(end), fault.what, place(fault.at as usize)));
                 }
                 Outcome::Need if chunk < most => {
                     chunk = (chunk * 4).min(most);

@@ -58,6 +58,8 @@ pub(super) enum Outcome {
     Tail { end: usize },
     /// Not good.
     Bad(Fault),
+    /// Not good up to `end`, where it is over.
+    Refused { fault: Fault, end: usize },
     /// More bytes decide.
     Need,
 }
@@ -83,6 +85,8 @@ pub(super) struct Parser<M> {
     named: Option<Value>,
     /// An encoding other than UTF-8 was declared, here.
     encoding: Option<usize>,
+    /// A document type was declared.
+    doctype: bool,
 }
 
 /// An element that is not over.
@@ -161,6 +165,7 @@ impl<M: Copy + Default> Parser<M> {
         self.part_at = None;
         self.kind = MsgType::default();
         (self.document, self.header_end, self.named, self.encoding) = (None, None, None, None);
+        self.doctype = false;
         visit.begin(live);
         let outcome = match self.run(buf, from, live, whole, visit) {
             Err(Stop::Done(outcome)) => outcome,
@@ -168,7 +173,10 @@ impl<M: Copy + Default> Parser<M> {
             Err(Stop::Need) | Ok(()) if whole => self.at_end(buf),
             Err(Stop::Need) | Ok(()) => Outcome::Need,
         };
+        let refused = |at: usize| Fault { what: What::Doctype, at: at as u32 };
         match outcome {
+            Outcome::Message { end, .. } if self.doctype => Outcome::Refused { fault: refused(end), end },
+            Outcome::Bad(fault) if self.doctype => Outcome::Bad(refused(fault.at as usize)),
             Outcome::Message { end, .. } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
                 Err(fault) => Outcome::Bad(fault),
@@ -627,7 +635,7 @@ impl<M: Copy + Default> Parser<M> {
                 return match known {
                     0 => comment(buf, lt),
                     1 => self.cdata(buf, lt, wrapper, whole),
-                    _ => Err(Stop::Bad(What::Doctype, lt)),
+                    _ => self.doctype(buf, lt),
                 };
             }
             if head.starts_with(rest) {
@@ -635,6 +643,34 @@ impl<M: Copy + Default> Parser<M> {
             }
         }
         Err(Stop::Bad(What::Expected("a comment or CDATA"), lt))
+    }
+
+    /// A document type is passed over, so that its document is known to be refused whole.
+    fn doctype(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
+        if let Some(alone) = self.header_alone() {
+            return Err(Stop::Done(alone));
+        }
+        if !self.stack.is_empty() {
+            return Err(Stop::Bad(What::Doctype, lt));
+        }
+        self.doctype = true;
+        let (mut depth, mut quote) = (0, 0);
+        for (n, &byte) in buf.iter().enumerate().skip(lt) {
+            match byte {
+                b'"' | b'\'' if quote == 0 => quote = byte,
+                _ if quote != 0 => quote = if byte == quote { 0 } else { quote },
+                b'[' => depth += 1,
+                b']' => depth -= 1,
+                b'>' if depth <= 0 => return Ok(n + 1),
+                _ => {}
+            }
+        }
+        Err(Stop::Need)
+    }
+
+    /// Whether a document type was declared.
+    pub(super) fn has_doctype(&self) -> bool {
+        self.doctype
     }
 
     fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool, whole: bool) -> Step<usize> {
