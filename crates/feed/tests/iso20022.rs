@@ -236,10 +236,10 @@ fn bad_messages_are_refused_with_their_reason() {
 fn statement(entries: usize) -> String {
     let mut text = format!("<BkToCstmrStmt>{HEAD}<Stmt><Id>BIG</Id><Acct><Id><IBAN>A1</IBAN></Id></Acct>");
     for n in 0..entries {
-        let _ = write!(
+        let _ = writeln!(
             text,
             "<Ntry><NtryRef>{n}</NtryRef><Amt Ccy=\"EUR\">{}.{:02}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts>BOOK</Sts>\
-             <BookgDt><Dt>2026-03-02</Dt></BookgDt><AddtlNtryInf>{}</AddtlNtryInf></Ntry>\n",
+             <BookgDt><Dt>2026-03-02</Dt></BookgDt><AddtlNtryInf>{}</AddtlNtryInf></Ntry>",
             n / 100,
             n % 100,
             "information ".repeat(10),

@@ -27,7 +27,10 @@ fn decode_reads_stdin_and_keeps_the_neighbours_of_bad_messages() {
     let place = lines[4]["offset"].as_u64().unwrap() as usize;
     assert_eq!(&input[place..], GOOD);
     let shown = run_with_stdin(["decode", "iso20022", "-"], GOOD.as_bytes()).code(0);
-    assert_eq!(shown.stdout.trim_end(), "0 @0 pacs.002.001.11 Document/A/B@C=x Document/A/B=[\"1\",\"2\"]");
+    assert_eq!(
+        shown.stdout.trim_ascii_end(),
+        b"0 @0 pacs.002.001.11 Document/A/B@C=x Document/A/B=[\"1\",\"2\"]"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(super) fn text(buf: &[u8], mut at: usize) -> (usize, bool) {
     while let Some(eight) = buf.get(at..at + 8) {
         let word = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
         let stop = has(word, b'<') | has(word, b'&');
-        let dark = ((word & !HIGHS) + 0x5f * ONES | word) & HIGHS;
+        let dark = (((word & !HIGHS) + 0x5f * ONES) | word) & HIGHS;
         if stop != 0 {
             // What `has` says above its first hit may be wrong; below it is right.
             let n = stop.trailing_zeros() / 8;

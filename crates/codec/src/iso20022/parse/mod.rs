@@ -9,13 +9,17 @@
 //! Of a wrapper only the tags are looked at; what is in header and document goes to a [`Visit`], element by element,
 //! with values as places in the buffer. Nothing is copied. A wrapper may hold the message in a CDATA section.
 
-use super::kind::{self, MsgType};
-use super::scan::{self, is_white, same, skip_white, starts_name};
+mod markup;
+mod roots;
+mod tag;
+
+use super::kind::MsgType;
+use super::scan::{self, is_white, same, starts_name};
 use super::value::{Form, Value};
-use super::{ATTRIBUTES_MAX, DEPTH_MAX, NAME_BYTES_MAX};
+use super::{DEPTH_MAX, NAME_BYTES_MAX};
 use super::{Fault, What, reference};
 use crate::fix::Span;
-use memchr::memmem;
+use tag::end_tag;
 
 /// What is told of header and document.
 pub trait Visit {
@@ -453,107 +457,10 @@ impl<M: Copy + Default> Parser<M> {
         Ok(gt + 1)
     }
 
-    /// Where the tag of header or document stands decides what becomes of what came before it.
-    fn before_root(&mut self, root: Root, zone: Zone, lt: usize) -> Step<()> {
-        match (zone, root) {
-            // A header in a document, or a document in a header, is that of the next message.
-            (Zone::In(Root::Document, _), Root::Header) | (Zone::In(Root::Header, _), _) => {
-                Err(Stop::Bad(What::Truncated, lt))
-            }
-            (Zone::In(Root::Document, _), Root::Document) => Ok(()),
-            (Zone::Wrapper, _) if self.document.is_some() => self.next_begins(lt),
-            (Zone::Wrapper, Root::Header) if self.header_end.is_some() => self.next_begins(lt),
-            (Zone::Wrapper, _) => Ok(()),
-        }
-    }
-
-    fn next_begins(&self, lt: usize) -> Step<()> {
-        Err(Stop::Done(Outcome::Message { end: lt, open: !self.stack.is_empty() }))
-    }
-
-    /// Whether the element that starts here is of a namespace of its own that names a message.
-    fn names_message(&self, buf: &[u8], name: usize, local: usize) -> bool {
-        let depth = self.stack.len();
-        let uri = self.uri(buf, name, local).filter(|b| b.depth == depth);
-        uri.is_some_and(|b| kind::of_namespace(buf, b.uri).is_some())
-    }
-
-    fn begin_root(&mut self, buf: &[u8], root: Root, (name, local): (usize, usize), lt: usize) -> Step<()> {
-        let uri = self.uri(buf, name, local).map(|b| b.uri).filter(|uri| !uri.is_empty());
-        match root {
-            Root::Header => self.kind = uri.map(|uri| kind::of_header(buf, uri)).unwrap_or_default(),
-            Root::Document => {
-                self.document = Some(lt);
-                self.kind = match (uri, self.named) {
-                    (Some(uri), _) => kind::of_namespace(buf, uri).ok_or(Stop::Bad(What::Namespace, lt))?,
-                    (None, Some(named)) => {
-                        let span = Span { start: named.start as usize, end: named.end as usize };
-                        kind::of_identifier(buf, span).ok_or(Stop::Bad(What::NoNamespace, lt))?
-                    }
-                    (None, None) => return Err(Stop::Bad(What::NoNamespace, lt)),
-                };
-            }
-        }
-        Ok(())
-    }
-
-    /// Header or document is over.
-    fn root_ends(&mut self, root: Root, end: usize) -> Step<()> {
-        match root {
-            Root::Header => self.header_end = Some(end),
-            Root::Document if self.stack.is_empty() => {
-                return Err(Stop::Done(Outcome::Message { end, open: false }));
-            }
-            Root::Document => {}
-        }
-        Ok(())
-    }
-
-    /// The outermost element is over, and it was no document.
-    fn root_over(&self, end: usize, in_context: bool, lt: usize) -> Outcome {
-        if self.document.is_some() || self.header_end.is_some() {
-            Outcome::Message { end, open: false }
-        } else if in_context {
-            Outcome::Tail { end }
-        } else {
-            bad(What::NoDocument, lt)
-        }
-    }
-
-    /// The message a header tells.
-    fn header_field(&mut self, buf: &[u8], open: &Open<M>, text: Option<Value>) {
-        let local = (open.name + u32::from(open.prefix_bytes)) as usize;
-        if open.name_bytes - open.prefix_bytes == 9 && buf[local..].starts_with(b"MsgDefIdr") {
-            self.named = text;
-        }
-    }
-
     fn part(&mut self, span: Span) {
         while self.parted.pop_if(|p| p.start >= span.start).is_some() {}
         self.parted.push(span);
         self.part_at = Some(span.end);
-    }
-
-    #[inline]
-    fn is_bound(&self, buf: &[u8], prefix: &[u8]) -> bool {
-        self.bound.iter().rev().any(|b| b.prefix.of(buf) == prefix)
-    }
-
-    fn uri(&self, buf: &[u8], name: usize, local: usize) -> Option<&Bound> {
-        let prefix = if local > name { &buf[name..local - 1] } else { &[] };
-        self.bound.iter().rev().find(|b| b.prefix.of(buf) == prefix)
-    }
-
-    /// In a CDATA section that holds elements: where it ends, if it does so before `lt`.
-    #[inline]
-    fn wrapped_end(&mut self, buf: &[u8], at: usize, lt: usize) -> Option<usize> {
-        let top = self.stack.last()?;
-        if top.name_bytes != 0 {
-            return None;
-        }
-        let n = memmem::find(&buf[at..lt], b"]]>")?;
-        self.stack.pop();
-        Some(at + n + 3)
     }
 
     /// Takes a reference in text; gives where text goes on to.
@@ -569,183 +476,9 @@ impl<M: Copy + Default> Parser<M> {
         }
     }
 
-    /// Takes the attributes behind a name; gives where the tag's `>` stands and whether the element is empty.
-    fn attributes(&mut self, buf: &[u8], lt: usize, mut at: usize) -> Step<(usize, bool)> {
-        loop {
-            let from = skip_white(buf, at);
-            match buf.get(from) {
-                None => return Err(Stop::Need),
-                Some(b'>') => return Ok((from, false)),
-                Some(b'/') => {
-                    return match buf.get(from + 1) {
-                        None => Err(Stop::Need),
-                        Some(b'>') => Ok((from + 1, true)),
-                        Some(_) => Err(Stop::Bad(What::Expected(">"), from + 1)),
-                    };
-                }
-                Some(&byte) if from > at && starts_name(byte) => {}
-                Some(_) => return Err(Stop::Bad(What::Expected("an attribute, > or />"), from)),
-            }
-            if self.attributes.len() >= ATTRIBUTES_MAX {
-                return Err(Stop::Bad(What::Attributes, lt));
-            }
-            let mut end = scan::name(buf, from);
-            let mut prefix_bytes = 0;
-            if buf.get(end) == Some(&b':') {
-                prefix_bytes = end + 1 - from;
-                end = scan::name(buf, end + 1);
-            }
-            if end - from > NAME_BYTES_MAX {
-                return Err(Stop::Bad(What::Long, from));
-            }
-            let name = Span { start: from, end };
-            if prefix_bytes > 0 && name.len() > prefix_bytes && !starts_name(buf[from + prefix_bytes]) {
-                return Err(Stop::Bad(What::Expected("a name"), from + prefix_bytes));
-            }
-            let equals = skip_white(buf, end);
-            match buf.get(equals) {
-                None => return Err(Stop::Need),
-                Some(b'=') if name.len() > prefix_bytes => {}
-                Some(_) => return Err(Stop::Bad(What::Expected("="), equals)),
-            }
-            let start = skip_white(buf, equals + 1);
-            let quote = match buf.get(start) {
-                None => return Err(Stop::Need),
-                Some(&quote @ (b'"' | b'\'')) => quote,
-                Some(_) => return Err(Stop::Bad(What::Expected("a quote"), start)),
-            };
-            let value = attribute_value(buf, start + 1, quote)?;
-            if self.attributes.iter().any(|a| a.name.of(buf) == name.of(buf)) {
-                return Err(Stop::Bad(What::Expected("another attribute"), from));
-            }
-            self.attributes.push(Attribute { name, prefix_bytes, value });
-            at = value.end as usize + 1;
-        }
-    }
-
-    /// Takes a comment, CDATA section or processing instruction; gives where it ends.
-    #[cold]
-    fn markup(&mut self, buf: &[u8], lt: usize, (pi, wrapper): (bool, bool), whole: bool) -> Step<usize> {
-        let rest = &buf[lt..];
-        if pi {
-            return self.instruction(buf, lt);
-        }
-        for (head, known) in [(&b"<!--"[..], 0), (b"<![CDATA[", 1), (b"<!DOCTYPE", 2)] {
-            if rest.starts_with(head) {
-                return match known {
-                    0 => comment(buf, lt),
-                    1 => self.cdata(buf, lt, wrapper, whole),
-                    _ => self.doctype(buf, lt),
-                };
-            }
-            if head.starts_with(rest) {
-                return Err(Stop::Need);
-            }
-        }
-        Err(Stop::Bad(What::Expected("a comment or CDATA"), lt))
-    }
-
-    /// A document type is passed over, so that its document is known to be refused whole.
-    fn doctype(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
-        if let Some(alone) = self.header_alone() {
-            return Err(Stop::Done(alone));
-        }
-        if !self.stack.is_empty() {
-            return Err(Stop::Bad(What::Doctype, lt));
-        }
-        self.doctype = true;
-        let (mut depth, mut quote) = (0, 0);
-        for (n, &byte) in buf.iter().enumerate().skip(lt) {
-            match byte {
-                b'"' | b'\'' if quote == 0 => quote = byte,
-                _ if quote != 0 => quote = if byte == quote { 0 } else { quote },
-                b'[' => depth += 1,
-                b']' => depth -= 1,
-                b'>' if depth <= 0 => return Ok(n + 1),
-                _ => {}
-            }
-        }
-        Err(Stop::Need)
-    }
-
     /// Whether a document type was declared.
     pub(super) fn has_doctype(&self) -> bool {
         self.doctype
-    }
-
-    fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool, whole: bool) -> Step<usize> {
-        let from = lt + 9;
-        if self.stack.is_empty() {
-            return Err(Stop::Bad(What::Expected("an element"), lt));
-        }
-        let end = memmem::find(&buf[from..], b"]]>").map(|n| from + n);
-        if wrapper && buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<') {
-            let view = &buf[from..end.unwrap_or(buf.len())];
-            if holds_message(view) {
-                if self.stack.len() >= DEPTH_MAX {
-                    return Err(Stop::Bad(What::Depth, lt));
-                }
-                let (name, content) = ((lt + 1) as u32, from as u32);
-                self.stack.push(Open { name, content, ..Open::default() });
-                return Ok(from);
-            }
-        }
-        if let Some(open) = self.stack.last_mut() {
-            open.flags |= TEXT;
-        }
-        match end {
-            Some(end) => Ok(end + 3),
-            None if whole => Err(Stop::Bad(What::Truncated, buf.len())),
-            None => Err(Stop::Need),
-        }
-    }
-
-    fn instruction(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
-        let target = lt + 2;
-        let name_end = scan::name(buf, target);
-        if name_end == buf.len() {
-            return Err(Stop::Need);
-        }
-        if !buf[target..name_end].eq_ignore_ascii_case(b"xml") {
-            if !starts_name(buf[target]) {
-                return Err(Stop::Bad(What::Expected("a name"), target));
-            }
-            return memmem::find(&buf[name_end..], b"?>").map(|n| name_end + n + 2).ok_or(Stop::Need);
-        }
-        // A declaration starts a document.
-        match self.stack.last() {
-            None => {
-                if let Some(alone) = self.header_alone() {
-                    return Err(Stop::Done(alone));
-                }
-            }
-            // In CDATA it is that of the document in there.
-            Some(top) if top.name_bytes == 0 && skip_white(buf, top.content as usize) == lt => {}
-            Some(_) => return Err(Stop::Bad(What::Truncated, lt)),
-        }
-        let Some(n) = memmem::find(&buf[name_end..], b"?>") else { return Err(Stop::Need) };
-        self.attributes.clear();
-        let end = name_end + n;
-        // Read as if it were a tag, for its two attributes.
-        match self.attributes(&buf[..end], lt, name_end) {
-            Err(Stop::Need) => {}
-            Err(Stop::Bad(what, at)) => return Err(Stop::Bad(what, at)),
-            Ok(_) | Err(Stop::Done(_)) => return Err(Stop::Bad(What::Expected("?>"), end)),
-        }
-        if let Some(encoding) = self.attributes.iter().find(|a| a.name.of(buf) == b"encoding") {
-            let name = encoding.value.raw(buf).to_ascii_lowercase();
-            let at = encoding.value.start as usize;
-            match &name[..] {
-                b"utf-8" | b"utf8" => {}
-                // Where only ASCII is used they all are the same.
-                b"us-ascii" | b"ascii" | b"latin1" => self.encoding = Some(at),
-                n if n.starts_with(b"iso-8859-") || n.starts_with(b"windows-125") => {
-                    self.encoding = Some(at);
-                }
-                _ => return Err(Stop::Bad(What::Encoding, at)),
-            }
-        }
-        Ok(end + 2)
     }
 }
 
@@ -771,60 +504,4 @@ fn leaf<M>(buf: &[u8], open: &Open<M>, lt: usize) -> Value {
         _ => Form::Plain,
     };
     Value { start: start as u32, end: end as u32, form }
-}
-
-/// An end tag that is not written in the plainest way; gives where its `>` stands.
-#[cold]
-fn end_tag(buf: &[u8], lt: usize, (name, bytes): (usize, usize)) -> Step<usize> {
-    let rest = &buf[lt + 2..];
-    let want = &buf[name..name + bytes];
-    if rest.len() < bytes {
-        return Err(if want.starts_with(rest) { Stop::Need } else { Stop::Bad(What::Mismatch, lt) });
-    }
-    if bytes == 0 || !rest.starts_with(want) {
-        return Err(Stop::Bad(What::Mismatch, lt));
-    }
-    let at = skip_white(buf, lt + 2 + bytes);
-    match buf.get(at) {
-        None => Err(Stop::Need),
-        Some(b'>') => Ok(at),
-        Some(_) => Err(Stop::Bad(What::Mismatch, lt)),
-    }
-}
-
-fn comment(buf: &[u8], lt: usize) -> Step<usize> {
-    let from = lt + 4;
-    let Some(n) = memmem::find(&buf[from..], b"--") else { return Err(Stop::Need) };
-    match buf.get(from + n + 2) {
-        None => Err(Stop::Need),
-        Some(b'>') => Ok(from + n + 3),
-        Some(_) => Err(Stop::Bad(What::Expected("-->"), from + n)),
-    }
-}
-
-/// A value up to its quote.
-fn attribute_value(buf: &[u8], start: usize, quote: u8) -> Step<Value> {
-    let rest = &buf[start..];
-    let Some(n) = rest.iter().position(|b| *b == quote || *b == b'<') else { return Err(Stop::Need) };
-    if rest[n] == b'<' {
-        return Err(Stop::Bad(What::Expected("no <"), start + n));
-    }
-    let end = start + n;
-    let mut form = Form::Plain;
-    let mut at = start;
-    while let Some(n) = memchr::memchr(b'&', &buf[at..end]) {
-        form = Form::References;
-        at = match reference::read(&buf[..end], at + n) {
-            reference::Read::Is(_, end) => end,
-            _ => return Err(Stop::Bad(What::Entity, at + n)),
-        };
-    }
-    Ok(Value { start: start as u32, end: end as u32, form })
-}
-
-/// Whether header or document starts in the text of a CDATA section.
-fn holds_message(text: &[u8]) -> bool {
-    [&b"Document"[..], b"AppHdr"]
-        .iter()
-        .any(|word| memmem::find_iter(text, word).any(|n| n > 0 && matches!(text[n - 1], b'<' | b':')))
 }

@@ -1,0 +1,163 @@
+//! What begins with `<!` or `<?`: comments, CDATA, document types, instructions and declarations.
+
+use super::super::scan::{self, skip_white, starts_name};
+use super::super::{DEPTH_MAX, What};
+use super::{Open, Parser, Step, Stop, TEXT};
+use memchr::memmem;
+
+impl<M: Copy + Default> Parser<M> {
+    /// In a CDATA section that holds elements: where it ends, if it does so before `lt`.
+    #[inline]
+    pub(super) fn wrapped_end(&mut self, buf: &[u8], at: usize, lt: usize) -> Option<usize> {
+        let top = self.stack.last()?;
+        if top.name_bytes != 0 {
+            return None;
+        }
+        let n = memmem::find(&buf[at..lt], b"]]>")?;
+        self.stack.pop();
+        Some(at + n + 3)
+    }
+
+    /// Takes a comment, CDATA section or processing instruction; gives where it ends.
+    #[cold]
+    pub(super) fn markup(
+        &mut self,
+        buf: &[u8],
+        lt: usize,
+        (pi, wrapper): (bool, bool),
+        whole: bool,
+    ) -> Step<usize> {
+        let rest = &buf[lt..];
+        if pi {
+            return self.instruction(buf, lt);
+        }
+        for (head, known) in [(&b"<!--"[..], 0), (b"<![CDATA[", 1), (b"<!DOCTYPE", 2)] {
+            if rest.starts_with(head) {
+                return match known {
+                    0 => comment(buf, lt),
+                    1 => self.cdata(buf, lt, wrapper, whole),
+                    _ => self.doctype(buf, lt),
+                };
+            }
+            if head.starts_with(rest) {
+                return Err(Stop::Need);
+            }
+        }
+        Err(Stop::Bad(What::Expected("a comment or CDATA"), lt))
+    }
+
+    /// A document type is passed over, so that its document is known to be refused whole.
+    fn doctype(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
+        if let Some(alone) = self.header_alone() {
+            return Err(Stop::Done(alone));
+        }
+        if !self.stack.is_empty() {
+            return Err(Stop::Bad(What::Doctype, lt));
+        }
+        self.doctype = true;
+        let (mut depth, mut quote) = (0, 0);
+        for (n, &byte) in buf.iter().enumerate().skip(lt) {
+            match byte {
+                b'"' | b'\'' if quote == 0 => quote = byte,
+                _ if quote != 0 => quote = if byte == quote { 0 } else { quote },
+                b'[' => depth += 1,
+                b']' => depth -= 1,
+                b'>' if depth <= 0 => return Ok(n + 1),
+                _ => {}
+            }
+        }
+        Err(Stop::Need)
+    }
+
+    fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool, whole: bool) -> Step<usize> {
+        let from = lt + 9;
+        if self.stack.is_empty() {
+            return Err(Stop::Bad(What::Expected("an element"), lt));
+        }
+        let end = memmem::find(&buf[from..], b"]]>").map(|n| from + n);
+        if wrapper && buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<') {
+            let view = &buf[from..end.unwrap_or(buf.len())];
+            if holds_message(view) {
+                if self.stack.len() >= DEPTH_MAX {
+                    return Err(Stop::Bad(What::Depth, lt));
+                }
+                let (name, content) = ((lt + 1) as u32, from as u32);
+                self.stack.push(Open { name, content, ..Open::default() });
+                return Ok(from);
+            }
+        }
+        if let Some(open) = self.stack.last_mut() {
+            open.flags |= TEXT;
+        }
+        match end {
+            Some(end) => Ok(end + 3),
+            None if whole => Err(Stop::Bad(What::Truncated, buf.len())),
+            None => Err(Stop::Need),
+        }
+    }
+
+    fn instruction(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
+        let target = lt + 2;
+        let name_end = scan::name(buf, target);
+        if name_end == buf.len() {
+            return Err(Stop::Need);
+        }
+        if !buf[target..name_end].eq_ignore_ascii_case(b"xml") {
+            if !starts_name(buf[target]) {
+                return Err(Stop::Bad(What::Expected("a name"), target));
+            }
+            return memmem::find(&buf[name_end..], b"?>").map(|n| name_end + n + 2).ok_or(Stop::Need);
+        }
+        // A declaration starts a document.
+        match self.stack.last() {
+            None => {
+                if let Some(alone) = self.header_alone() {
+                    return Err(Stop::Done(alone));
+                }
+            }
+            // In CDATA it is that of the document in there.
+            Some(top) if top.name_bytes == 0 && skip_white(buf, top.content as usize) == lt => {}
+            Some(_) => return Err(Stop::Bad(What::Truncated, lt)),
+        }
+        let Some(n) = memmem::find(&buf[name_end..], b"?>") else { return Err(Stop::Need) };
+        self.attributes.clear();
+        let end = name_end + n;
+        // Read as if it were a tag, for its two attributes.
+        match self.attributes(&buf[..end], lt, name_end) {
+            Err(Stop::Need) => {}
+            Err(Stop::Bad(what, at)) => return Err(Stop::Bad(what, at)),
+            Ok(_) | Err(Stop::Done(_)) => return Err(Stop::Bad(What::Expected("?>"), end)),
+        }
+        if let Some(encoding) = self.attributes.iter().find(|a| a.name.of(buf) == b"encoding") {
+            let name = encoding.value.raw(buf).to_ascii_lowercase();
+            let at = encoding.value.start as usize;
+            match &name[..] {
+                b"utf-8" | b"utf8" => {}
+                // Where only ASCII is used they all are the same.
+                b"us-ascii" | b"ascii" | b"latin1" => self.encoding = Some(at),
+                n if n.starts_with(b"iso-8859-") || n.starts_with(b"windows-125") => {
+                    self.encoding = Some(at);
+                }
+                _ => return Err(Stop::Bad(What::Encoding, at)),
+            }
+        }
+        Ok(end + 2)
+    }
+}
+
+fn comment(buf: &[u8], lt: usize) -> Step<usize> {
+    let from = lt + 4;
+    let Some(n) = memmem::find(&buf[from..], b"--") else { return Err(Stop::Need) };
+    match buf.get(from + n + 2) {
+        None => Err(Stop::Need),
+        Some(b'>') => Ok(from + n + 3),
+        Some(_) => Err(Stop::Bad(What::Expected("-->"), from + n)),
+    }
+}
+
+/// Whether header or document starts in the text of a CDATA section.
+fn holds_message(text: &[u8]) -> bool {
+    [&b"Document"[..], b"AppHdr"]
+        .iter()
+        .any(|word| memmem::find_iter(text, word).any(|n| n > 0 && matches!(text[n - 1], b'<' | b':')))
+}

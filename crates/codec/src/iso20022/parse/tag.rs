@@ -1,0 +1,111 @@
+//! Attributes, namespaces and end tags.
+
+use super::super::scan::{self, skip_white, starts_name};
+use super::super::value::{Form, Value};
+use super::super::{ATTRIBUTES_MAX, NAME_BYTES_MAX, Span, What, reference};
+use super::{Attribute, Bound, Parser, Step, Stop};
+
+impl<M: Copy + Default> Parser<M> {
+    #[inline]
+    pub(super) fn is_bound(&self, buf: &[u8], prefix: &[u8]) -> bool {
+        self.bound.iter().rev().any(|b| b.prefix.of(buf) == prefix)
+    }
+
+    pub(super) fn uri(&self, buf: &[u8], name: usize, local: usize) -> Option<&Bound> {
+        let prefix = if local > name { &buf[name..local - 1] } else { &[] };
+        self.bound.iter().rev().find(|b| b.prefix.of(buf) == prefix)
+    }
+
+    /// Takes the attributes behind a name; gives where the tag's `>` stands and whether the element is empty.
+    pub(super) fn attributes(&mut self, buf: &[u8], lt: usize, mut at: usize) -> Step<(usize, bool)> {
+        loop {
+            let from = skip_white(buf, at);
+            match buf.get(from) {
+                None => return Err(Stop::Need),
+                Some(b'>') => return Ok((from, false)),
+                Some(b'/') => {
+                    return match buf.get(from + 1) {
+                        None => Err(Stop::Need),
+                        Some(b'>') => Ok((from + 1, true)),
+                        Some(_) => Err(Stop::Bad(What::Expected(">"), from + 1)),
+                    };
+                }
+                Some(&byte) if from > at && starts_name(byte) => {}
+                Some(_) => return Err(Stop::Bad(What::Expected("an attribute, > or />"), from)),
+            }
+            if self.attributes.len() >= ATTRIBUTES_MAX {
+                return Err(Stop::Bad(What::Attributes, lt));
+            }
+            let mut end = scan::name(buf, from);
+            let mut prefix_bytes = 0;
+            if buf.get(end) == Some(&b':') {
+                prefix_bytes = end + 1 - from;
+                end = scan::name(buf, end + 1);
+            }
+            if end - from > NAME_BYTES_MAX {
+                return Err(Stop::Bad(What::Long, from));
+            }
+            let name = Span { start: from, end };
+            if prefix_bytes > 0 && name.len() > prefix_bytes && !starts_name(buf[from + prefix_bytes]) {
+                return Err(Stop::Bad(What::Expected("a name"), from + prefix_bytes));
+            }
+            let equals = skip_white(buf, end);
+            match buf.get(equals) {
+                None => return Err(Stop::Need),
+                Some(b'=') if name.len() > prefix_bytes => {}
+                Some(_) => return Err(Stop::Bad(What::Expected("="), equals)),
+            }
+            let start = skip_white(buf, equals + 1);
+            let quote = match buf.get(start) {
+                None => return Err(Stop::Need),
+                Some(&quote @ (b'"' | b'\'')) => quote,
+                Some(_) => return Err(Stop::Bad(What::Expected("a quote"), start)),
+            };
+            let value = attribute_value(buf, start + 1, quote)?;
+            if self.attributes.iter().any(|a| a.name.of(buf) == name.of(buf)) {
+                return Err(Stop::Bad(What::Expected("another attribute"), from));
+            }
+            self.attributes.push(Attribute { name, prefix_bytes, value });
+            at = value.end as usize + 1;
+        }
+    }
+}
+
+/// An end tag that is not written in the plainest way; gives where its `>` stands.
+#[cold]
+pub(super) fn end_tag(buf: &[u8], lt: usize, (name, bytes): (usize, usize)) -> Step<usize> {
+    let rest = &buf[lt + 2..];
+    let want = &buf[name..name + bytes];
+    if rest.len() < bytes {
+        return Err(if want.starts_with(rest) { Stop::Need } else { Stop::Bad(What::Mismatch, lt) });
+    }
+    if bytes == 0 || !rest.starts_with(want) {
+        return Err(Stop::Bad(What::Mismatch, lt));
+    }
+    let at = skip_white(buf, lt + 2 + bytes);
+    match buf.get(at) {
+        None => Err(Stop::Need),
+        Some(b'>') => Ok(at),
+        Some(_) => Err(Stop::Bad(What::Mismatch, lt)),
+    }
+}
+
+/// A value up to its quote.
+fn attribute_value(buf: &[u8], start: usize, quote: u8) -> Step<Value> {
+    let rest = &buf[start..];
+    let Some(n) = rest.iter().position(|b| *b == quote || *b == b'<') else { return Err(Stop::Need) };
+    if rest[n] == b'<' {
+        return Err(Stop::Bad(What::Expected("no <"), start + n));
+    }
+    let end = start + n;
+    let mut form = Form::Plain;
+    let mut at = start;
+    while let Some(n) = memchr::memchr(b'&', &buf[at..end]) {
+        form = Form::References;
+        at = match reference::read(&buf[..end], at + n) {
+            reference::Read::Is(_, end) => end,
+            _ => return Err(Stop::Bad(What::Entity, at + n)),
+        };
+    }
+    Ok(Value { start: start as u32, end: end as u32, form })
+}
