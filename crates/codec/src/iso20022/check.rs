@@ -37,6 +37,23 @@ impl Visit for Parting {
     }
 }
 
+/// The codes of the faults in `input`, told in parts.
+pub fn part_codes(max_message: usize, input: &[u8]) -> Vec<&'static str> {
+    let mut decoder = Decoder::default().with_max_message(max_message);
+    let mut visit = Parting { part: true, ..Parting::default() };
+    let (mut at, mut codes) = (0, Vec::new());
+    loop {
+        at = match decoder.next(input, at, true, &mut visit) {
+            Next::Message(message) => message.span.end,
+            Next::Bad { span, fault } => {
+                codes.push(fault.code().as_str());
+                span.end
+            }
+            Next::Incomplete { .. } | Next::End => return codes,
+        };
+    }
+}
+
 /// Paths and texts as they were told last.
 fn told(leaves: &Leaves, text: &[u8]) -> Vec<(String, String)> {
     let mut scratch = Vec::new();
@@ -44,10 +61,24 @@ fn told(leaves: &Leaves, text: &[u8]) -> Vec<(String, String)> {
     leaves.iter().map(|(path, value)| (string(path), string(value.text(text, &mut scratch)))).collect()
 }
 
-fn between(buf: &[u8], from: usize, to: usize) -> bool {
-    let white = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0xef | 0xbb | 0xbf);
-    // Comments and instructions at the end, and what is around messages, are told of nothing.
-    buf[from..to].iter().all(white) || buf[from..to].contains(&b'<')
+/// Whether what is told of nothing may be: white space, byte order marks, comments and instructions; and, where a
+/// wrapper was not over, what is left of it.
+fn between(mut skipped: &[u8], alone: bool) -> bool {
+    while let Some(&byte) = skipped.first() {
+        let n = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => Some(1),
+            0xef if skipped.starts_with(&[0xef, 0xbb, 0xbf]) => Some(3),
+            b'<' if skipped.starts_with(b"<!--") => {
+                memchr::memmem::find(&skipped[4..], b"-->").map(|n| n + 7)
+            }
+            b'<' if skipped.starts_with(b"<?") => memchr::memmem::find(skipped, b"?>").map(|n| n + 2),
+            _ if !alone => return true,
+            _ => None,
+        };
+        let Some(n) = n else { return false };
+        skipped = &skipped[n..];
+    }
+    true
 }
 
 /// What is told of every message of `input` that stands for itself is what the slow twin reads in its bytes, and
@@ -84,14 +115,14 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
             }
             Next::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
             Next::End => {
-                let none_lost = between(input, at, input.len());
+                let none_lost = between(&input[at..], alone);
                 return if none_lost { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
             }
         };
         if span.end < span.start || span.start < at || span.end > input.len() {
             return Err(format!("at {at}: span {span:?}"));
         }
-        if !between(input, at, span.start) {
+        if !between(&input[at..span.start], alone) {
             return Err(format!("at {at}: bytes lost before {span:?}"));
         }
         at = span.end;

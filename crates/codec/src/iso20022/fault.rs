@@ -84,8 +84,10 @@ pub struct Fault {
 pub enum What {
     Garbage,
     Truncated,
+    Unclosed,
     Mismatch,
     Expected(&'static str),
+    Comment,
     Doctype,
     Entity,
     Encoding,
@@ -108,9 +110,9 @@ impl Fault {
     pub const fn code(self) -> Code {
         match self.what {
             What::Garbage => Code::Garbage,
-            What::Truncated => Code::Truncated,
+            What::Truncated | What::Unclosed => Code::Truncated,
             What::Mismatch => Code::Mismatch,
-            What::Expected(_) => Code::Malformed,
+            What::Expected(_) | What::Comment => Code::Malformed,
             What::Doctype => Code::Doctype,
             What::Entity => Code::BadEntity,
             What::Encoding => Code::BadEncoding,
@@ -134,6 +136,8 @@ impl fmt::Display for Fault {
             What::Truncated => {
                 write!(f, "the message is not over at byte {at}, where the input ends or another one starts")
             }
+            What::Unclosed => write!(f, "the comment, CDATA section or instruction at byte {at} is not over"),
+            What::Comment => write!(f, "the comment at byte {at} has -- in it"),
             What::Mismatch => write!(f, "the end tag at byte {at} is not that of the open element"),
             What::Expected(what) => write!(f, "{what} expected at byte {at}"),
             What::Doctype => {

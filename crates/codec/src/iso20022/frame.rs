@@ -213,13 +213,13 @@ impl<M: Copy + Default> Decoder<M> {
             Outcome::Refused { fault, end } => Ok(told(from, end, fault.what, fault.at as usize)),
             Outcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
             Outcome::Need if view.len() < limit => Ok(Next::Incomplete { from, need: buf.len() + 1 }),
-            Outcome::Need => Ok(self.at_limit(buf, from, view.len())),
+            Outcome::Need => Ok(self.at_limit(buf, from, view.len(), eof)),
         }
     }
 
     /// What stands at the limit is not over.
     #[cold]
-    fn at_limit(&mut self, buf: &[u8], from: usize, limit: usize) -> Next {
+    fn at_limit(&mut self, buf: &[u8], from: usize, limit: usize, eof: bool) -> Next {
         if let Some(Outcome::Message { end, .. }) = self.parser.header_alone() {
             return self.message((from, end), Part::All, 0);
         }
@@ -227,12 +227,18 @@ impl<M: Copy + Default> Decoder<M> {
             true => What::Doctype,
             false => What::NoEnd { limit: self.max_message as u32 },
         };
-        match self.parser.part_at.filter(|_| !self.parser.has_doctype()) {
-            Some(end) => match self.part(&buf[from..end], from) {
-                Ok(()) => self.message((from, end), Part::GoesOn, 0),
-                Err(what) => told(from, limit, what, from),
-            },
-            None => told(from, limit, no_end, from),
+        match (self.parser.part_at, self.parser.unclosed) {
+            (Some(end), _) if !self.parser.has_doctype() => {
+                let fault = self.parser.characters(buf, from, end).err();
+                match (self.part(&buf[from..end], from), fault) {
+                    (Ok(()), None) => self.message((from, end), Part::GoesOn, 0),
+                    (Ok(()), Some(fault)) => told(from, end, fault.what, fault.at as usize),
+                    (Err(what), _) => told(from, limit, what, from),
+                }
+            }
+            // What begins there may have swallowed its neighbours.
+            (_, Some(at)) => self.resync(buf, (from, at + 1), eof, no_end),
+            _ => told(from, limit, no_end, from),
         }
     }
 
@@ -307,14 +313,21 @@ impl<M: Copy + Default> Decoder<M> {
             let limit = at + chunk;
             let Some(end) = end else {
                 self.context.clear();
-                return Ok(told(at, limit, What::NoEnd { limit: self.max_message as u32 }, at));
+                let no_end = What::NoEnd { limit: self.max_message as u32 };
+                return Ok(match self.parser.unclosed.filter(|at| *at >= live) {
+                    Some(unclosed) => self.resync(buf, (at, place(unclosed) + 1), eof, no_end),
+                    None => told(at, limit, no_end, at),
+                });
             };
             let scratch = std::mem::take(&mut self.scratch);
+            let fault = self.parser.characters(&scratch, live, end).err();
             let parted = self.part(&scratch[..end], 0);
             self.scratch = scratch;
-            return Ok(match parted {
-                Ok(()) => self.message((at, place(end)), Part::GoesOn, live),
-                Err(what) => {
+            return Ok(match (parted, fault) {
+                (Ok(()), None) => self.message((at, place(end)), Part::GoesOn, live),
+                // The parts behind it are none the worse for it.
+                (Ok(()), Some(fault)) => told(at, place(end), fault.what, place(fault.at as usize)),
+                (Err(what), _) => {
                     self.context.clear();
                     told(at, limit, what, at)
                 }
@@ -356,8 +369,9 @@ impl<M: Copy + Default> Decoder<M> {
     #[cold]
     fn bad(&self, buf: &[u8], from: usize, fault: Fault, eof: bool) -> Next {
         let at = fault.at as usize;
-        // Where another message starts in one that is not over, it starts; every other fault is behind.
-        let after = at + usize::from(fault.what != What::Truncated);
+        // Where another message starts in one that is not over, or in place of what was expected, it starts; every
+        // other fault is behind.
+        let after = at + usize::from(!matches!(fault.what, What::Truncated | What::Expected(_)));
         match self.resync(buf, (from, after.max(from + 1)), eof, fault.what) {
             Next::Bad { span, .. } => {
                 let fault = Fault { at: at.saturating_sub(from) as u32, ..fault };

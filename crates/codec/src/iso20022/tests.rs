@@ -124,6 +124,13 @@ fn faults_have_their_word_and_neighbours_are_kept() {
         (doc("<A>1</B>"), "mismatch"),
         (doc("<A><B></A></B>"), "mismatch"),
         (doc("<A>1</A></A>"), "mismatch"),
+        (doc("<A>1<!-- never over</A>"), "truncated"),
+        (doc("<A>1<![CDATA[never over</A>"), "truncated"),
+        (doc("<A>1<?never over</A>"), "truncated"),
+        ("<!-- never over".to_owned(), "truncated"),
+        ("<!DOCTYPE html>".to_owned(), "doctype"),
+        ("<!DOCTYPE html [<!-- don't > --><?a ' ?>]>".to_owned(), "doctype"),
+        ("<!DOCTYPE never [ over".to_owned(), "doctype"),
         (format!("<Document xmlns='{NS}'><A>1"), "truncated"),
         (doc("<A x=1/>"), "malformed"),
         (doc("<A x='1' x='2'/>"), "malformed"),
@@ -166,6 +173,30 @@ fn faults_have_their_word_and_neighbours_are_kept() {
     }
 }
 
+// A file that was cut anywhere, and the next one right behind it: what is left of the first is one fault, and all of
+// the second is there.
+#[test]
+fn a_message_cut_anywhere_takes_nothing_else_with_it() {
+    let first = format!(
+        "<?xml version=\"1.0\"?><!-- c --><Document xmlns=\"{NS}\"><A x='1'>te&amp;xt<![CDATA[<]]></A><?pi i?><B/></Document>"
+    );
+    let good = doc("<B>2</B>");
+    for cut in 1..first.len() {
+        let alone = read(&first.as_bytes()[..cut]);
+        assert!(alone.starts_with('!') && alone.lines().count() == 1, "{cut}: {alone}");
+        for decl in ["", "<?xml version='1.0'?>"] {
+            let input = format!("{}{decl}{good}", &first[..cut]);
+            let got = read(input.as_bytes());
+            let lines: Vec<_> = got.lines().collect();
+            // A declaration without a document is no fault of the document that follows.
+            assert!(lines.len() <= 3 && lines.last() == Some(&TWO), "{input}\n{got}");
+            assert!(lines[..lines.len() - 1].iter().all(|l| l.starts_with('!')), "{input}\n{got}");
+            check::agree(1 << 20, false, input.as_bytes()).unwrap();
+            check::cuts(1 << 20, false, input.as_bytes()).unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_is_not_utf_8_is_told() {
     let mut input = doc("<A>~</A>").into_bytes();
@@ -195,6 +226,25 @@ fn large_messages_flow_in_parts() {
         let out = String::from_utf8(out).unwrap();
         assert_eq!(out.contains("too_large"), max < large.len() - 100, "{max}: {out}");
         assert!(out.trim_end().ends_with("\"fields\":{\"Document/B\":\"2\"}}"), "{max}: {out}");
+    }
+}
+
+// In a part, too, characters are looked at; and the parts beside it are there.
+#[test]
+fn parts_are_refused_one_by_one() {
+    let entries: String = (0..40).map(|n| format!("<Ntry><N>{n}</N></Ntry>")).collect();
+    let good = doc(&format!("<Stmt>{entries}</Stmt>"));
+    for (bad, code) in [(&b"\xff"[..], "bad_utf8"), (b"\x01", "bad_char")] {
+        for entry in [0, 20, 39] {
+            let place = format!("<N>{entry}</N>");
+            let at = good.find(&place).unwrap() + 3;
+            let mut input = good.clone().into_bytes();
+            input.splice(at..=at, bad.iter().copied());
+            let faults = check::part_codes(300, &input);
+            assert_eq!(faults, [code], "{entry}");
+            check::agree(300, true, &input).unwrap();
+            check::cuts(300, true, &input).unwrap();
+        }
     }
 }
 

@@ -20,13 +20,7 @@ impl<M: Copy + Default> Parser<M> {
 
     /// Takes a comment, CDATA section or processing instruction; gives where it ends.
     #[cold]
-    pub(super) fn markup(
-        &mut self,
-        buf: &[u8],
-        lt: usize,
-        (pi, wrapper): (bool, bool),
-        whole: bool,
-    ) -> Step<usize> {
+    pub(super) fn markup(&mut self, buf: &[u8], lt: usize, (pi, wrapper): (bool, bool)) -> Step<usize> {
         let rest = &buf[lt..];
         if pi {
             return self.instruction(buf, lt);
@@ -35,7 +29,7 @@ impl<M: Copy + Default> Parser<M> {
             if rest.starts_with(head) {
                 return match known {
                     0 => comment(buf, lt),
-                    1 => self.cdata(buf, lt, wrapper, whole),
+                    1 => self.cdata(buf, lt, wrapper),
                     _ => self.doctype(buf, lt),
                 };
             }
@@ -55,21 +49,25 @@ impl<M: Copy + Default> Parser<M> {
             return Err(Stop::Bad(What::Doctype, lt));
         }
         self.doctype = true;
-        let (mut depth, mut quote) = (0, 0);
-        for (n, &byte) in buf.iter().enumerate().skip(lt) {
-            match byte {
-                b'"' | b'\'' if quote == 0 => quote = byte,
-                _ if quote != 0 => quote = if byte == quote { 0 } else { quote },
-                b'[' => depth += 1,
-                b']' => depth -= 1,
-                b'>' if depth <= 0 => return Ok(n + 1),
-                _ => {}
-            }
+        let (mut depth, mut at) = (0, lt + 2);
+        loop {
+            let Some(rest) = buf.get(at..).filter(|rest| !rest.is_empty()) else { return Err(Stop::Need) };
+            let skipped = match rest[0] {
+                quote @ (b'"' | b'\'') => memchr::memchr(quote, &rest[1..]).map(|n| n + 2),
+                b'<' if rest.starts_with(b"<!--") => memmem::find(&rest[4..], b"-->").map(|n| n + 7),
+                b'<' if rest.starts_with(b"<?") => memmem::find(rest, b"?>").map(|n| n + 2),
+                b'<' if b"<!--".starts_with(rest) => None,
+                b'>' if depth <= 0 => return Ok(at + 1),
+                byte => {
+                    depth += i32::from(byte == b'[') - i32::from(byte == b']');
+                    Some(1)
+                }
+            };
+            at += skipped.ok_or(Stop::Need)?;
         }
-        Err(Stop::Need)
     }
 
-    fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool, whole: bool) -> Step<usize> {
+    fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool) -> Step<usize> {
         let from = lt + 9;
         if self.stack.is_empty() {
             return Err(Stop::Bad(What::Expected("an element"), lt));
@@ -89,11 +87,7 @@ impl<M: Copy + Default> Parser<M> {
         if let Some(open) = self.stack.last_mut() {
             open.flags |= TEXT;
         }
-        match end {
-            Some(end) => Ok(end + 3),
-            None if whole => Err(Stop::Bad(What::Truncated, buf.len())),
-            None => Err(Stop::Need),
-        }
+        end.map(|end| end + 3).ok_or(Stop::Need)
     }
 
     fn instruction(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
@@ -113,6 +107,9 @@ impl<M: Copy + Default> Parser<M> {
             None => {
                 if let Some(alone) = self.header_alone() {
                     return Err(Stop::Done(alone));
+                }
+                if self.doctype {
+                    return Err(Stop::Bad(What::Truncated, lt));
                 }
             }
             // In CDATA it is that of the document in there.
@@ -151,7 +148,7 @@ fn comment(buf: &[u8], lt: usize) -> Step<usize> {
     match buf.get(from + n + 2) {
         None => Err(Stop::Need),
         Some(b'>') => Ok(from + n + 3),
-        Some(_) => Err(Stop::Bad(What::Expected("-->"), from + n)),
+        Some(_) => Err(Stop::Bad(What::Comment, lt)),
     }
 }
 

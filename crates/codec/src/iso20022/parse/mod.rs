@@ -91,6 +91,10 @@ pub(super) struct Parser<M> {
     encoding: Option<usize>,
     /// A document type was declared.
     doctype: bool,
+    /// Nothing had begun where the bytes ended.
+    over: bool,
+    /// A comment, section or instruction that begins here has no end in the bytes there are.
+    pub(super) unclosed: Option<usize>,
 }
 
 /// An element that is not over.
@@ -169,9 +173,9 @@ impl<M: Copy + Default> Parser<M> {
         self.part_at = None;
         self.kind = MsgType::default();
         (self.document, self.header_end, self.named, self.encoding) = (None, None, None, None);
-        self.doctype = false;
+        (self.doctype, self.over, self.unclosed) = (false, false, None);
         visit.begin(live);
-        let outcome = match self.run(buf, from, live, whole, visit) {
+        let outcome = match self.run(buf, from, live, visit) {
             Err(Stop::Done(outcome)) => outcome,
             Err(Stop::Bad(what, at)) => bad(what, at),
             Err(Stop::Need) | Ok(()) if whole => self.at_end(buf),
@@ -181,6 +185,7 @@ impl<M: Copy + Default> Parser<M> {
         match outcome {
             Outcome::Message { end, .. } if self.doctype => Outcome::Refused { fault: refused(end), end },
             Outcome::Bad(fault) if self.doctype => Outcome::Bad(refused(fault.at as usize)),
+            Outcome::Tail { end } if self.doctype => Outcome::Bad(refused(end)),
             Outcome::Message { end, .. } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
                 Err(fault) => Outcome::Bad(fault),
@@ -211,10 +216,13 @@ impl<M: Copy + Default> Parser<M> {
         if let Some(alone) = self.header_alone() {
             return alone;
         }
-        if self.stack.is_empty() && self.document.is_none() {
+        if self.stack.is_empty() && self.document.is_none() && self.over {
             return Outcome::Tail { end: buf.len() };
         }
-        bad(What::Truncated, buf.len())
+        match self.unclosed {
+            Some(at) => bad(What::Unclosed, at),
+            None => bad(What::Truncated, buf.len()),
+        }
     }
 
     /// Encoding and characters of a message.
@@ -235,14 +243,7 @@ impl<M: Copy + Default> Parser<M> {
         }
     }
 
-    fn run<V: Visit<Mark = M>>(
-        &mut self,
-        buf: &[u8],
-        from: usize,
-        live: usize,
-        whole: bool,
-        visit: &mut V,
-    ) -> Step<()> {
+    fn run<V: Visit<Mark = M>>(&mut self, buf: &[u8], from: usize, live: usize, visit: &mut V) -> Step<()> {
         let mut zone = Zone::Wrapper;
         let mut at = from;
         loop {
@@ -264,7 +265,10 @@ impl<M: Copy + Default> Parser<M> {
                     return Err(end.map_or(Stop::Bad(What::Expected("an element"), at), Stop::Done));
                 }
             }
-            let Some(&next) = buf.get(lt + 1) else { return Err(Stop::Need) };
+            let Some(&next) = buf.get(lt + 1) else {
+                self.over = lt == buf.len();
+                return Err(Stop::Need);
+            };
             match next {
                 b'/' => {
                     let Some(open) = self.stack.last().copied() else {
@@ -309,18 +313,19 @@ impl<M: Copy + Default> Parser<M> {
                     {
                         open.flags |= MARKED | if white { 0 } else { TEXT };
                     }
-                    at = self.markup(buf, lt, (next == b'?', zone == Zone::Wrapper), whole)?;
+                    self.unclosed = Some(lt);
+                    at = self.markup(buf, lt, (next == b'?', zone == Zone::Wrapper))?;
+                    self.unclosed = None;
                 }
                 _ if starts_name(next) => {
+                    let mut mixed = false;
                     if zone != Zone::Wrapper
                         && let Some(parent) = self.stack.last_mut()
                     {
-                        if !white || parent.flags & TEXT != 0 {
-                            return Err(Stop::Bad(What::Mixed, lt));
-                        }
+                        mixed = !white || parent.flags & TEXT != 0;
                         parent.flags |= PARENT;
                     }
-                    at = self.start_tag(buf, lt, &mut zone, visit)?;
+                    at = self.start_tag(buf, lt, mixed, &mut zone, visit)?;
                 }
                 _ => return Err(Stop::Bad(What::Expected("a name"), lt + 1)),
             }
@@ -333,6 +338,7 @@ impl<M: Copy + Default> Parser<M> {
         &mut self,
         buf: &[u8],
         lt: usize,
+        mixed: bool,
         zone: &mut Zone,
         visit: &mut V,
     ) -> Step<usize> {
@@ -358,6 +364,8 @@ impl<M: Copy + Default> Parser<M> {
         };
         if let Some(root) = root {
             self.before_root(root, *zone, lt)?;
+        } else if mixed {
+            return Err(Stop::Bad(What::Mixed, lt));
         } else if self.stack.is_empty()
             && let Some(alone) = self.header_alone()
         {
@@ -394,6 +402,7 @@ impl<M: Copy + Default> Parser<M> {
                 // The end of the one before is missing.
                 return Err(Stop::Bad(What::Truncated, lt));
             }
+            (Zone::In(..), _) if mixed => return Err(Stop::Bad(What::Mixed, lt)),
             (Zone::In(..), _) => {
                 let parent = self.stack.last().map(|open| open.mark).unwrap_or_default();
                 visit.open(parent, word, lt)
