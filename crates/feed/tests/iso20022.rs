@@ -3,13 +3,15 @@
 mod common;
 
 use common::{assert_same, feed, run};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_codec::events::{Form, Sources, write_event};
 use unitape_codec::iso20022::sample::sample_messages;
-use unitape_feed::{Account, Feed, Format, Mapping, quarantine};
+use unitape_feed::{Account, Ending, Feed, Format, Mapping, Options, consolidate, quarantine};
 use unitape_model::Event;
 use unitape_tape::{Reader, Start};
 
@@ -298,6 +300,76 @@ fn tapes_are_the_same_however_they_are_cut() {
         let other = dir.path().join(format!("{workers}-{block_bytes}"));
         run(&other, &[named(&file)], workers, block_bytes);
         assert_same(&first, &other, &format!("{workers} workers, blocks of {block_bytes}"));
+    }
+}
+
+/// Good and bad messages, batches and a statement above the limit of a message, in an order of its own for each seed.
+fn mixed(seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut pick = |of: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % of
+    };
+    let one = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "");
+    let mut input = Vec::new();
+    let large = pick(12);
+    for n in 0..12 {
+        if n == large {
+            input.extend_from_slice(statement(4_000 + pick(2_000) as usize).as_bytes());
+        }
+        match pick(6) {
+            0 => input.extend_from_slice(&sample_messages(1 + pick(40) as usize, seed)),
+            1 => input.extend_from_slice(format!("<W>{}</W>", one.repeat(1 + pick(60) as usize)).as_bytes()),
+            2 => input.extend_from_slice(&one.as_bytes()[..pick(one.len() as u64) as usize]),
+            3 => input.extend_from_slice(format!("<?xml version='1.0'?>{one}<!-- c --> junk ").as_bytes()),
+            4 => input.extend_from_slice(one.replace("<PmtId>", "<PmtId>&x;").as_bytes()),
+            _ => input.extend_from_slice(statement(pick(40) as usize).as_bytes()),
+        }
+    }
+    input
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+
+    // Stopped wherever it is, and started again: nothing twice, nothing missing, the same bytes.
+    #[test]
+    fn stopped_and_started_again(seed in any::<u64>(), workers in 1usize..4, block in 3_000usize..300_000) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("in.xml");
+        std::fs::write(&file, mixed(seed)).unwrap();
+        let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
+        run(&whole, &[named(&file)], 1, 1 << 20);
+        prop_assert!(Account::of(&whole).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+        for attempt in 0.. {
+            prop_assert!(attempt < 10_000);
+            let stop = AtomicBool::new(false);
+            let options = Options {
+                feeds: vec![named(&file)],
+                workers,
+                block_bytes: block,
+                tape: common::small_tape(),
+                stop: Some(&stop),
+                ..Options::default()
+            };
+            let progress = options.progress.clone();
+            let ending = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let told = || progress.counters.messages.load(Ordering::Relaxed);
+                    while told() < 20 && !stop.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                    stop.store(true, Ordering::Relaxed);
+                });
+                let ending = consolidate(&parts, options).unwrap().ending;
+                stop.store(true, Ordering::Relaxed);
+                ending
+            });
+            if ending == Ending::EndOfInput {
+                break;
+            }
+        }
+        assert_same(&whole, &parts, &format!("seed {seed}, {workers} workers, blocks of {block}"));
     }
 }
 
