@@ -221,7 +221,8 @@ fn bad_messages_are_refused_with_their_reason() {
         (good.replace("urn:iso", "&urn;"), "bad_entity"),
         (format!("<!DOCTYPE a [<!ENTITY b \"{}\">]>{good}", "x".repeat(100)), "doctype"),
         (good.replace("</PmtId>", ""), "mismatch"),
-        (good.replace("</CdtTrfTxInf>", "\u{1}</CdtTrfTxInf>"), "mixed"),
+        (good.replace("</CdtTrfTxInf>", "\u{1}</CdtTrfTxInf>"), "bad_char"),
+        (good.replace("</CdtTrfTxInf>", "x</CdtTrfTxInf>"), "mixed"),
         ("<a><b/></a>".to_owned(), "no_document"),
         ("--boundary".to_owned(), "garbage"),
     ] {
@@ -300,6 +301,31 @@ fn tapes_are_the_same_however_they_are_cut() {
         let other = dir.path().join(format!("{workers}-{block_bytes}"));
         run(&other, &[named(&file)], workers, block_bytes);
         assert_same(&first, &other, &format!("{workers} workers, blocks of {block_bytes}"));
+    }
+}
+
+// What stands around entries and is over is not needed for the next ones: thousands of PmtInf, each with its debtor
+// and a single transaction, must not fill what is carried from part to part.
+#[test]
+fn instructions_of_any_size_flow() {
+    let count = 6_000;
+    let mut infos = String::new();
+    for n in 0..count {
+        let _ = writeln!(
+            infos,
+            "  <PmtInf>\n    <PmtInfId>P{n}</PmtInfId>\n    <Dbtr><Nm>{}</Nm></Dbtr>\n    <CdtTrfTxInf><PmtId><EndToEndId>E{n}</EndToEndId></PmtId>\
+             <Amt><InstdAmt Ccy=\"CHF\">{n}.5</InstdAmt></Amt></CdtTrfTxInf>\n  </PmtInf>",
+            "Debtor ".repeat(60),
+        );
+    }
+    let text = doc("pain.001.001.09", &format!("<CstmrCdtTrfInitn>{HEAD}{infos}</CstmrCdtTrfInitn>"));
+    assert!(text.len() > 3 << 20);
+    let (told, reasons) = events_of(&shipped(), text.as_bytes());
+    assert_eq!((told.len(), reasons), (count, BTreeMap::new()));
+    for (n, event) in told.iter().enumerate() {
+        let (amt, info) = (format!("{n}.5"), format!("P{n}"));
+        assert_eq!((&event["amt"], &event["payment_info"]), (&json!(amt), &json!(info)));
+        assert_eq!(event["msg_id"], "M");
     }
 }
 

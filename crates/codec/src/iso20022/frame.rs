@@ -339,8 +339,8 @@ impl<M: Copy + Default> Decoder<M> {
         whole && self.parser.part_at == Some(self.scratch.len())
     }
 
-    /// Carries on with a message of which a part was told: its bytes without the elements that were. `text` is the
-    /// message from its start, which was told as being at `base`.
+    /// Carries on with a message of which a part was told: its bytes without the elements that were, and without the
+    /// white space before them, or a million indented lines would be a context of megabytes. `text` is the message from its start, which was told as being at `base`.
     fn part(&mut self, text: &[u8], base: usize) -> Result<(), What> {
         let mut context = Vec::new();
         let mut from = 0;
@@ -350,7 +350,7 @@ impl<M: Copy + Default> Decoder<M> {
             if end > text.len() {
                 break;
             }
-            context.extend_from_slice(&text[from..start]);
+            context.extend_from_slice(text[from..start].trim_ascii_end());
             if n + 1 == parted.len() {
                 // An empty one says that the first has been there.
                 context.extend_from_slice(emptied(&text[start..end]));

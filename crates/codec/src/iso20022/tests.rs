@@ -229,6 +229,15 @@ fn large_messages_flow_in_parts() {
     }
 }
 
+// What is carried from part to part is bounded by what stands beside the parts, not by how many there are: one byte
+// for each line of a statement, its line end, was too much after half a million.
+#[test]
+fn what_is_carried_does_not_grow_with_the_parts() {
+    let entries: String = (0..2_000).map(|n| format!("\n    <Ntry>{n}</Ntry>")).collect();
+    let large = doc(&format!("<Stmt><Id>S</Id>{entries}</Stmt>"));
+    assert!(check::part_codes(400, large.as_bytes()).is_empty());
+}
+
 // In a part, too, characters are looked at; and the parts beside it are there.
 #[test]
 fn parts_are_refused_one_by_one() {

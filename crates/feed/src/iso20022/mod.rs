@@ -8,7 +8,8 @@
 //!
 //! **Large messages.** A message above 1 MiB is told in parts where its rule makes events of entries only: each part is
 //! as many entries as fit, a message of its own in the account, and what the message said before is carried to the
-//! next (at most 512 KiB, also from block to block). All others above that are refused. Within 1 MiB a message is
+//! next (at most 512 KiB, also from block to block). Elements that hold nothing but entries and what is known of those
+//! (`PmtInf`) are not carried once they are over. All others above that are refused. Within 1 MiB a message is
 //! all or nothing.
 //!
 //! **Unlisted** fields are kept under their path, with `#2`, `#3`, … when they repeat.
@@ -78,11 +79,11 @@ impl IsoDecoder {
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &IsoDialect)?;
         let wrong = |what| Error::Mapping { origin: mapping.origin.clone(), what };
-        let tree = tree::Tree::new(&places, plan.slot_count).map_err(wrong)?;
-        let parts = parting(&plan, places.groups.len());
+        let mut tree = tree::Tree::new(&places, plan.slot_count).map_err(wrong)?;
+        tree.part(&parting(&plan, places.groups.len()), plan.slot_count);
         Ok(Self {
             decoder: Decoder::default(),
-            noted: Noted::new(tree, parts),
+            noted: Noted::new(tree),
             mapper: Mapper::new(plan),
             detail: String::new(),
             blank: b" "[..].into(),

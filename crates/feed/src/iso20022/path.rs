@@ -206,7 +206,7 @@ mod tests {
         let document = IsoDialect.path("Document/A/B");
         assert_eq!(document, IsoDialect.path("A/B"));
         for (bad, says) in [
-            ("", "is no element"),
+            ("", "names no element"),
             ("A//B", "no element"),
             ("A/*/B", "may only stand"),
             ("./*/B", "may only stand"),

@@ -33,6 +33,8 @@ pub(super) struct Node {
     pub(super) actions: Vec<Action>,
     /// Groups whose entries it is.
     pub(super) groups: Vec<u16>,
+    /// A message that is too large may be parted behind it.
+    pub(super) parts: bool,
     /// Registers of actions in it.
     owns: Vec<Register>,
 }
@@ -370,24 +372,58 @@ impl Tree {
         new
     }
 
+    /// Lets messages be parted behind elements that nothing outside asks of: such that hold entries of groups that
+    /// `may` be parted, and nothing of the message's own or of other groups' entries. `slots` is how many the message has.
+    pub(super) fn part(&mut self, may: &[bool], slots: usize) {
+        for n in 0..self.nodes.len() {
+            if !self.nodes[n].repeats {
+                continue;
+            }
+            let inside = self.inside(n);
+            let nodes = || inside.iter().map(|i| &self.nodes[*i]);
+            let groups: BTreeSet<u16> = nodes().flat_map(|node| node.groups.iter().copied()).collect();
+            let of_message = nodes().any(|node| {
+                let told = |action: &Action| usize::from(action.to) < slots;
+                node.first != 0 || node.attributes.iter().any(|a| a.1 != 0) || node.actions.iter().any(told)
+            });
+            let registers = &self.nodes[n].clears;
+            let of_others = self.groups.iter().enumerate().any(|(g, plan)| {
+                let members = plan.members.iter().map(|(_, register)| register);
+                let mut used = members.chain(plan.line.iter().flat_map(|(_, line)| line));
+                !groups.contains(&(g as u16)) && used.any(|register| registers.contains(register))
+            });
+            let may_part = groups.iter().all(|g| may[usize::from(*g)]);
+            self.nodes[n].parts = may_part && !groups.is_empty() && !of_message && !of_others;
+        }
+    }
+
     /// Notes what each element that repeats empties.
     fn settle(&mut self) {
         for n in 0..self.nodes.len() {
             if self.nodes[n].repeats {
                 let mut clears = Vec::new();
-                let mut left = vec![n];
-                while let Some(i) = left.pop() {
+                for i in self.inside(n) {
                     let node = &self.nodes[i];
                     clears.push(node.current);
                     clears.extend(node.attributes.iter().map(|a| a.2));
                     clears.extend(&node.owns);
-                    left.extend(node.children.iter().map(|c| c.node as usize));
-                    left.extend((node.any != 0).then_some(node.any as usize));
                 }
                 clears.retain(|r| *r != 0);
                 self.nodes[n].clears = clears;
             }
         }
+    }
+
+    /// An element and all in it.
+    fn inside(&self, node: usize) -> Vec<usize> {
+        let (mut found, mut at) = (vec![node], 0);
+        while let Some(&n) = found.get(at) {
+            let node = &self.nodes[n];
+            found.extend(node.children.iter().map(|c| c.node as usize));
+            found.extend((node.any != 0).then_some(node.any as usize));
+            at += 1;
+        }
+        found
     }
 }
 

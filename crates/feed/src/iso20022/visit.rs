@@ -14,8 +14,6 @@ pub(super) struct Noted {
     pub(super) values: Vec<Option<Found>>,
     /// Entries at the place where the message was parted last.
     pub(super) entries_parted: usize,
-    /// Behind which groups' entries it may be parted.
-    pub(super) parts: Vec<bool>,
     /// In which element each node was seen last.
     seen: Vec<u32>,
     serial: u32,
@@ -33,7 +31,7 @@ pub(super) struct Mark {
 }
 
 impl Noted {
-    pub(super) fn new(tree: Tree, parts: Vec<bool>) -> Self {
+    pub(super) fn new(tree: Tree) -> Self {
         Self {
             registers: vec![None; tree.registers],
             seen: vec![0; tree.nodes.len()],
@@ -41,7 +39,6 @@ impl Noted {
             entries: Vec::new(),
             values: Vec::new(),
             entries_parted: 0,
-            parts,
             serial: 0,
             open: Vec::new(),
             live: 0,
@@ -176,17 +173,13 @@ impl Visit for Noted {
         for action in &node.actions {
             act(action, &mut self.registers, buf, &mut self.scratch);
         }
-        if node.groups.is_empty() {
-            return false;
-        }
-        if !self.open.is_empty() {
+        let parts = node.parts;
+        if !node.groups.is_empty() && !self.open.is_empty() {
             self.note_open(at.end - 1);
         }
-        let parts = &self.parts;
-        let may_part = self.tree.nodes[mark.node as usize].groups.iter().all(|g| parts[usize::from(*g)]);
-        if may_part {
+        if parts {
             self.entries_parted = self.entries.len();
         }
-        may_part
+        parts
     }
 }
