@@ -53,6 +53,9 @@ fn recognise(head: &[u8]) -> Option<Format> {
     if let Some(format) = fixed(head) {
         return Some(format);
     }
+    if let Some(format) = csv(head) {
+        return Some(format);
+    }
     if is_swift(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
         return Format::by(best).ok();
@@ -98,6 +101,21 @@ fn fixed(head: &[u8]) -> Option<Format> {
             }
         }
         (at > 0).then_some(format)
+    })
+}
+
+/// The shipped layout all of whose columns the header has.
+fn csv(head: &[u8]) -> Option<Format> {
+    Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout).find_map(|mapping| {
+        let format = Format::by(mapping).ok()?;
+        let Format::Csv(_, layout) = &format else { return None };
+        let mut decoder = unitape_codec::csv::Decoder::new(layout.clone());
+        match decoder.next(head, 0, 0, false) {
+            unitape_codec::csv::Next::Header { .. } => {}
+            _ => return None,
+        }
+        let has = |name: &str| decoder.names().iter().any(|n| n == name);
+        layout.row().columns().iter().all(|c| has(c.name())).then(|| format.clone())
     })
 }
 

@@ -15,9 +15,9 @@ pub struct Wrong {
     pub what: String,
 }
 
-type Build<T> = Result<T, Wrong>;
+pub type Build<T> = Result<T, Wrong>;
 
-fn wrong<T>(at: &Range<usize>, what: String) -> Build<T> {
+pub fn wrong<T>(at: &Range<usize>, what: String) -> Build<T> {
     Err(Wrong { at: at.start, what })
 }
 
@@ -84,13 +84,13 @@ pub fn build(text: LayoutText) -> Build<Layout> {
 }
 
 #[derive(Default)]
-struct Zones {
+pub struct Zones {
     names: Vec<String>,
-    zones: Vec<Zone>,
+    pub zones: Vec<Zone>,
 }
 
 impl Zones {
-    fn id(&mut self, name: &Spanned<String>) -> Build<u16> {
+    pub fn id(&mut self, name: &Spanned<String>) -> Build<u16> {
         if let Some(i) = self.names.iter().position(|n| n == name.get_ref()) {
             return Ok(i as u16);
         }
@@ -235,7 +235,7 @@ fn gap(from: usize, to: usize) -> String {
     format!("bytes {} to {to} belong to no column; name them, or say type = \"filler\"", from + 1)
 }
 
-fn build_column(
+pub fn build_column(
     text: &ColumnText,
     span: &Range<usize>,
     place: Range<usize>,

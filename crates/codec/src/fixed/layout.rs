@@ -155,6 +155,12 @@ impl Record {
         self.role
     }
 
+    /// The same under another name.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
     /// Bytes without its terminator.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -30,6 +30,7 @@ mod error;
 mod fault;
 mod json;
 mod layout;
+mod loose;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
@@ -45,6 +46,15 @@ pub use decode::{Decoder, Next};
 pub use error::Error;
 pub use fault::{Code, Fault};
 pub use json::{Summary, decode_json};
+/// What rows of separated values share with records: sorts of values, dates, zones.
+pub(crate) mod inside {
+    pub(crate) use super::layout::Record;
+    pub(crate) use super::loose::{days_in, loose_columns, waits};
+    pub(crate) use super::plan::{Around, read};
+    pub(crate) use super::text::ColumnText;
+    pub(crate) use super::when::Zone;
+}
+
 pub use layout::{COLUMNS_MAX, Column, Layout, RECORD_BYTES_MAX, Record};
 pub use text::Role;
 pub use value::Value;

@@ -158,7 +158,16 @@ pub fn careful(
     around: &mut Around<'_>,
 ) -> Result<Value, Code> {
     let (start, end) = (column.start(), column.start() + column.length());
-    let whole = &record[start..end];
+    read(column, (&record[start..end], start), values, around)
+}
+
+/// Reads the value `whole` of any column; text is told by its offset, of which `start` is that of `whole`.
+pub fn read(
+    column: &Column,
+    (whole, start): (&[u8], usize),
+    values: &[Value],
+    around: &mut Around<'_>,
+) -> Result<Value, Code> {
     if let Sort::Literal(is) = &column.sort {
         return if whole == &is[..] { Ok(Value::None) } else { Err(Code::BadLiteral) };
     }

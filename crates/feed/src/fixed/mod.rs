@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::mapping::{Dialect, Mapper, Mapping, Message, Origin, Places, Refused, compile};
 use batch::{Fast, KindProgram};
 use std::sync::Arc;
+use unitape_codec::csv;
 use unitape_codec::fixed::{Column, Decoder, Fault, Layout, Next, Record, Value};
 use unitape_model::event::Value as Field;
 use unitape_model::schema::{Slot, Spec};
@@ -29,11 +30,13 @@ pub struct FixedDecoder {
 
 /// Where a sort of record has what the mapping looks at.
 #[derive(Debug)]
-struct Kind {
+pub(crate) struct Kind {
     /// Column by slot, or [`NONE`], or [`RECORD`].
     slots: Vec<u16>,
     /// Columns that nothing names and that are kept.
     unlisted: Vec<u16>,
+    /// Whether such are kept.
+    keeps: bool,
 }
 
 /// Fixed-width columns are named by their layout.
@@ -151,6 +154,7 @@ impl FixedDecoder {
                             of: &layout.records()[usize::from(kind)],
                             values: self.decoder.values(),
                             kind: &self.kinds[usize::from(kind)],
+                            others: None,
                         };
                         self.mapper.message(block, &fields, origin, known);
                     }
@@ -191,7 +195,7 @@ fn refuse(block: &mut Block, origin: Origin, raw: &[u8], fault: Fault, layout: &
 impl Block {
     /// A header or trailer says that `stated` records stand between it and the other; how many there are, if
     /// these are not as many. Without knowing what came `before` the block only notes it, for the sequencer.
-    fn claim(&mut self, stated: u64, headers: u64, before: Option<u64>) -> Option<u64> {
+    pub(crate) fn claim(&mut self, stated: u64, headers: u64, before: Option<u64>) -> Option<u64> {
         let here = self.tally.messages;
         match before {
             None => {
@@ -207,7 +211,7 @@ impl Block {
 }
 
 impl Kind {
-    fn new(record: &Record, slot_count: usize, places: &Places<String>) -> Self {
+    pub(crate) fn new(record: &Record, slot_count: usize, places: &Places<String>) -> Self {
         let mut slots = vec![NONE; slot_count];
         for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
             let column = record.find(path).filter(|i| record.columns()[*i].speaks());
@@ -221,18 +225,21 @@ impl Kind {
             places.keeps && c.speaks() && !c.redefines() && !places.message.contains_key(c.name())
         };
         let columns = record.columns().iter().enumerate();
-        Self { slots, unlisted: columns.filter(|(_, c)| unlisted(c)).map(|(i, _)| i as u16).collect() }
+        let unlisted = columns.filter(|(_, c)| unlisted(c)).map(|(i, _)| i as u16).collect();
+        Self { slots, unlisted, keeps: places.keeps }
     }
 }
 
 /// The record in hand.
-struct Fields<'m> {
-    raw: &'m [u8],
+pub(crate) struct Fields<'m> {
+    pub raw: &'m [u8],
     /// What the values are offsets into.
-    record: &'m [u8],
-    of: &'m Record,
-    values: &'m [Value],
-    kind: &'m Kind,
+    pub record: &'m [u8],
+    pub of: &'m Record,
+    pub values: &'m [Value],
+    pub kind: &'m Kind,
+    /// What has columns that the layout does not name.
+    pub others: Option<&'m csv::Decoder>,
 }
 
 impl Fields<'_> {
@@ -332,6 +339,11 @@ impl Message for Fields<'_> {
             if self.values[usize::from(i)] != Value::None {
                 keep(self.of.columns()[usize::from(i)].name(), self.text(i, &mut scratch))?;
             }
+        }
+        if self.kind.keeps
+            && let Some(decoder) = self.others
+        {
+            decoder.others(self.record).try_for_each(|(name, text)| keep(name, text))?;
         }
         Ok(())
     }

@@ -151,6 +151,7 @@ impl Reread<'_> {
             of: &self.decoder.layout().records()[usize::from(kind)],
             values: self.decoder.values(),
             kind: self.kinds.get(usize::from(kind))?,
+            others: None,
         };
         Some((fields, self.plan))
     }
