@@ -59,6 +59,36 @@ column = [
 const PLAIN: &str = "name='x'\nterminator='none'\n[[record]]\nname='r'\n\
     column=[{name='a',length=3,type='int'},{name='b',length=2}]";
 
+/// Records of a mainframe: EBCDIC text, zoned, packed and binary numbers, told by their first character.
+pub const EBCDIC: &str = r#"
+name = "mainframe"
+terminator = "none"
+encoding = "ebcdic-037"
+
+[[record]]
+name = "tail"
+role = "trailer"
+when = { mark = "T" }
+count = "n"
+column = [
+  { name = "mark", length = 1 },
+  { name = "n", length = 3, type = "int", storage = "packed" },
+  { name = "rest", length = 26, type = "filler" },
+]
+
+[[record]]
+name = "data"
+column = [
+  { name = "mark", length = 1 },
+  { name = "name", length = 6, squeeze = true },
+  { name = "zoned", length = 4, type = "decimal", decimals = 2, sign = "overpunch" },
+  { name = "packed", length = 3, type = "decimal", decimals = 2, storage = "packed" },
+  { name = "wide", length = 10, type = "int", storage = "packed" },
+  { name = "half", length = 2, type = "int", storage = "binary", required = true },
+  { name = "count", length = 4, type = "int", storage = "unsigned" },
+]
+"#;
+
 /// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
 ///
 /// # Panics
@@ -66,7 +96,7 @@ const PLAIN: &str = "name='x'\nterminator='none'\n[[record]]\nname='r'\n\
 pub fn any_bytes(data: &[u8]) {
     let [which, piece, input @ ..] = data else { return };
     let taq = Layout::built_in("nyse-taq-bbo-98").unwrap_or_default();
-    let text = [ALL, taq, PLAIN][usize::from(*which) % 3];
+    let text = [ALL, taq, PLAIN, EBCDIC][usize::from(*which) % 4];
     let layout = Arc::new(Layout::parse(text, "layout").expect("a good layout"));
     let slow = naive::decode(&layout, input);
     assert_eq!(fast(&layout, input, |_| usize::MAX / 2), slow);

@@ -115,7 +115,15 @@ impl Fault {
         if let Some((record_index, index)) = column {
             let column = &layout.records()[usize::from(record_index)].columns()[usize::from(index)];
             let value = record.get(column.start()..column.start() + column.length()).unwrap_or_default();
+            let mut text = Vec::new();
             let cut = &value[..value.len().min(60)];
+            let cut = match layout.page.filter(|_| !column.is_stored()) {
+                None => cut,
+                Some(page) => {
+                    page.latin1(cut, &mut text);
+                    &text
+                }
+            };
             // Writing to a String cannot fail.
             _ = write!(
                 out,

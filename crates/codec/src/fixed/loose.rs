@@ -72,6 +72,9 @@ fn build(
                 "filler, start, length and redefines are for fixed-width records".to_owned(),
             );
         }
+        if text.storage != super::text::Storage::Text {
+            return wrong(&span, "storage is for fixed-width records".to_owned());
+        }
         // Forms and literals are as long as they are.
         let length = match (&text.form, &text.is) {
             (Some(form), _) => Form::parse(form.get_ref()).map_or(0, |(f, _)| f.length()),

@@ -119,7 +119,7 @@ impl Columns {
     #[must_use]
     pub fn new(layout: &Layout, kind: u16) -> Option<Self> {
         let record = layout.records().get(usize::from(kind))?;
-        if record.role() != super::Role::Data {
+        if record.role() != super::Role::Data || layout.page.is_some() {
             return None;
         }
         let mut ops = Vec::new();

@@ -4,6 +4,7 @@
 //! error. `docs/bench.md` tells the method.
 
 mod book;
+mod csv;
 mod farm;
 mod fix;
 mod fixed;
@@ -30,6 +31,7 @@ const BENCHES: [(&str, &[&str], Bench); 10] = [
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
     ("fixed", &["taq", "taq-events", "taq-to-tape"], fixed::run),
+    ("csv", &["taq", "taq-events"], csv::run),
     ("swift", &["typed", "to-tape"], swift::run),
     ("itch", &["events", "with-orders"], itch::run),
     ("store", &["ingest", "scan", "size"], store::run),
@@ -51,8 +53,8 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
 
 Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20
 isolation), farm (empty), fix (orders jse orders-to-tape),
-fixed (taq taq-events taq-to-tape), swift (typed to-tape), itch (events with-orders), store (ingest scan size),
-watch (otr wash spoofing three), book (flow deep), sim (events frames).
+fixed (taq taq-events taq-to-tape), csv (taq taq-events), swift (typed to-tape), itch (events with-orders),
+store (ingest scan size), watch (otr wash spoofing three), book (flow deep), sim (events frames).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct Args {
     /// Benches, or single cases as bench/case [default: all]
@@ -230,7 +232,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
-            ("tapes", "tape, farm, fix, fixed, swift, itch, store, watch, book, sim"),
+            ("tapes", "tape, farm, fix, fixed, csv, swift, itch, store, watch, book, sim"),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match wanted(name) {
