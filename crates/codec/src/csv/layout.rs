@@ -163,7 +163,7 @@ impl Layout {
     /// The day that a file's name tells: the last eight digits in a row that are a day, `YYYYMMDD`.
     pub(super) fn day_of(name: &str) -> Option<i32> {
         let digits = name.as_bytes().windows(8).filter(|w| w.iter().all(u8::is_ascii_digit));
-        digits.filter_map(days_in).last()
+        digits.filter_map(days_in).next_back()
     }
 }
 
