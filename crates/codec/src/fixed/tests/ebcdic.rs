@@ -54,7 +54,7 @@ fn zoned_packed_and_binary() {
             {"n":0,"offset":0,"type":"data","fields":{"mark":"D","name":"CAFé","zoned":"12.34","packed":"123.45","wide":-1,"half":-2,"count":7}}
             {"n":1,"offset":30,"type":"data","fields":{"mark":"D","name":"B C","zoned":"-1.2","packed":"-1","wide":9,"half":16448,"count":4294967295}}
             {"n":2,"offset":60,"type":"data","fields":{"mark":"D","wide":123,"half":0,"count":0}}
-            {"n":3,"offset":90,"type":"trailer","fields":{"mark":"T","n":3}}
+            {"n":3,"offset":90,"type":"tail","fields":{"mark":"T","n":3}}
         "#]],
     );
 }
