@@ -1,12 +1,12 @@
 //! Rows of separated values for the mapper.
 //!
-//! A path is the name of a column of the layout, or `@record`: `row`. Columns that only the file has are kept
+//! A path is the name of a column of the layout, `@record`: `row`, or `@day`: the day of the file. Columns that only the file has are kept
 //! under their names where the mapping keeps what is not listed. Header and trailer are messages that become
 //! nothing; that the trailer's count is right is checked.
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::fixed::{Fields, Kind};
+use crate::fixed::{DAY_PATH, Fields, Kind};
 use crate::mapping::{Dialect, Mapper, Mapping, Origin, compile};
 use std::path::Path;
 use std::sync::Arc;
@@ -34,14 +34,15 @@ impl Dialect for CsvDialect {
 
     fn path(&self, text: &str) -> Result<String, String> {
         let row = self.0.row();
-        if text == RECORD_PATH || row.find(text).is_some_and(|i| row.columns()[i].speaks()) {
+        if matches!(text, RECORD_PATH | DAY_PATH) || row.find(text).is_some_and(|i| row.columns()[i].speaks())
+        {
             return Ok(text.to_owned());
         }
         Err(format!("`{text}` is no column of the layout {}", self.0.name()))
     }
 
     fn framing(&self) -> Vec<String> {
-        vec![RECORD_PATH.to_owned()]
+        vec![RECORD_PATH.to_owned(), DAY_PATH.to_owned()]
     }
 }
 
@@ -113,6 +114,7 @@ impl CsvDecoder {
                         values: self.decoder.values(),
                         kind: &self.kind,
                         others: Some(&self.decoder),
+                        day: self.decoder.day(),
                     };
                     self.mapper.message(block, &fields, origin, known);
                     (span, end)

@@ -104,9 +104,11 @@ fn fixed(head: &[u8]) -> Option<Format> {
     })
 }
 
-/// The shipped layout all of whose columns the header has.
+/// The shipped layout all of whose columns the header has; of several the one with most columns, which knows the
+/// file best.
 fn csv(head: &[u8]) -> Option<Format> {
-    Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout).find_map(|mapping| {
+    let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
+    let fits = csv.filter_map(|mapping| {
         let format = Format::by(mapping).ok()?;
         let Format::Csv(_, layout) = &format else { return None };
         let mut decoder = unitape_codec::csv::Decoder::new(layout.clone());
@@ -115,8 +117,10 @@ fn csv(head: &[u8]) -> Option<Format> {
             _ => return None,
         }
         let has = |name: &str| decoder.names().iter().any(|n| n == name);
-        layout.row().columns().iter().all(|c| has(c.name())).then(|| format.clone())
-    })
+        let columns = layout.row().columns();
+        columns.iter().all(|c| has(c.name())).then(|| (columns.len(), format.clone()))
+    });
+    fits.max_by_key(|(columns, _)| *columns).map(|(_, format)| format)
 }
 
 /// Enough to tell one layout from another.

@@ -127,10 +127,13 @@ fn without_a_day_in_the_name_there_is_none() {
 #[test]
 fn the_taq_files_are_known_and_accounted_for() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, kind, events) in
-        [("EQY_US_ALL_TRADE_20161024.txt", "trade", 60), ("SPLITS_US_ALL_BBO_A_20161024.txt", "bbo", 40)]
-    {
-        let tape = dir.path().join(kind);
+    for (name, kind, events) in [
+        ("EQY_US_ALL_TRADE_20161024.txt", "trade", 60),
+        ("SPLITS_US_ALL_BBO_A_20161024.txt", "bbo", 40),
+        ("EQY_US_ALL_NBBO_20161024.txt", "bbo", 40),
+        ("EQY_US_ALL_REF_MASTER_20161024.txt", "ref", 6),
+    ] {
+        let tape = dir.path().join(name);
         let s = run(&tape, &[feed(&vectors().join(name))], 2, 1000).summary;
         assert_eq!((s.messages, s.ignored, s.quarantined), (events + 2, 2, 0));
         assert_eq!(s.by_kind[kind], events);

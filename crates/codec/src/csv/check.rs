@@ -27,6 +27,10 @@ column = [
 pub const BARE: &str = "name='bare'\nseparator='semicolon'\nquote='none'\nheader=false\nshort='pad'\nday='2014-02-06'\n\
     column=[{name='a',type='int'},{name='b'},{name='c',type='literal',is='x'}]";
 
+/// A byte a character, in single quotes.
+pub const LATIN: &str = "name='latin'\nseparator='tab'\nquote=\"'\"\nencoding='windows-1252'\n\
+    trailer={first='é',columns=['mark']}\ncolumn=[{name='p',type='decimal'},{name='é',squeeze=true}]";
+
 /// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
 ///
 /// # Panics
@@ -34,7 +38,7 @@ pub const BARE: &str = "name='bare'\nseparator='semicolon'\nquote='none'\nheader
 pub fn any_bytes(data: &[u8]) {
     let [which, piece, input @ ..] = data else { return };
     let taq = Layout::built_in("nyse-taq-trades").unwrap_or_default();
-    let text = [ALL, taq, BARE][usize::from(*which) % 3];
+    let text = [ALL, taq, BARE, LATIN][usize::from(*which) % 4];
     let layout = Arc::new(Layout::parse(text, "layout").expect("a good layout"));
     both(&layout, "x_20161024.csv", input, usize::from(*piece) + 1);
     // Layouts come from outside too.

@@ -1,7 +1,8 @@
 //! Rows out of bytes.
 
 use super::fault::{Code, Fault};
-use super::layout::Layout;
+use super::latin::push_utf8;
+use super::layout::{Encoding, Layout};
 use super::row::{Place, Row, Values};
 use super::simd::Kernel;
 use crate::fix::Span;
@@ -303,6 +304,9 @@ impl Decoder {
                 place.end += raw.len() as u32;
             }
         }
+        if self.layout.encoding == Encoding::Windows1252 && !raw.is_ascii() {
+            self.transcode(raw);
+        }
         if self.header.is == Is::Awaited {
             let names = self.row.places.iter().map(|p| {
                 let text = self.text(self.record(raw), *p);
@@ -340,6 +344,32 @@ impl Decoder {
         }
     }
 
+    /// Puts values that are not ASCII behind the row, as UTF-8.
+    #[cold]
+    fn transcode(&mut self, raw: &[u8]) {
+        if !self.in_apart {
+            self.apart.clear();
+            self.apart.extend_from_slice(raw);
+            self.in_apart = true;
+        }
+        let mut value = Vec::new();
+        for p in &mut self.row.places {
+            value.clear();
+            value.extend_from_slice(place(&self.apart, *p));
+            if !value.is_ascii() {
+                let start = self.apart.len();
+                push_utf8(&value, &mut self.apart);
+                *p = Place { start: start as u32, end: self.apart.len() as u32, apart: true };
+            }
+        }
+    }
+
+    /// The day of the file, where it is known.
+    #[must_use]
+    pub fn day(&self) -> Value {
+        self.day[0]
+    }
+
     /// Takes the names of the file's columns.
     fn know(&mut self, names: Vec<String>) -> Result<(), Fault> {
         let columns = self.layout.row.columns();
@@ -373,7 +403,7 @@ impl Decoder {
             return Err(Fault::numbers(Code::RaggedRow, wanted, found));
         }
         let record: &[u8] = if self.in_apart { &self.apart } else { raw };
-        if std::str::from_utf8(raw).is_err() {
+        if self.layout.encoding == Encoding::Utf8 && std::str::from_utf8(raw).is_err() {
             // A separator is ASCII, so the fault lies in one of the values.
             let bad = self.row.places.iter().position(|p| std::str::from_utf8(place(record, *p)).is_err());
             return Err(Fault { value: bad.map(|i| i as u16), ..Fault::of(Code::NotUtf8) });

@@ -13,6 +13,7 @@ pub struct Layout {
     pub(super) separator: u8,
     pub(super) quote: Option<u8>,
     pub(super) comment: Option<u8>,
+    pub(super) encoding: Encoding,
     pub(super) header: bool,
     /// A row may end early, the rest is blank.
     pub(super) pad: bool,
@@ -53,6 +54,8 @@ struct LayoutText {
     #[serde(default = "double_quote")]
     quote: Spanned<String>,
     comment: Option<Spanned<String>>,
+    #[serde(default)]
+    encoding: Encoding,
     #[serde(default = "yes")]
     header: bool,
     #[serde(default)]
@@ -85,6 +88,17 @@ enum Separator {
     Tab,
     Pipe,
     Semicolon,
+}
+
+/// How text that is not ASCII is encoded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(super) enum Encoding {
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    /// A byte a character.
+    #[serde(rename = "windows-1252", alias = "latin1", alias = "iso-8859-1")]
+    Windows1252,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -233,6 +247,7 @@ fn build(text: LayoutText) -> Result<Layout, (usize, String)> {
         separator,
         quote,
         comment,
+        encoding: text.encoding,
         header,
         pad,
         row_bytes_max,
@@ -246,4 +261,6 @@ fn build(text: LayoutText) -> Result<Layout, (usize, String)> {
 const BUILT_IN: &[(&str, &str)] = &[
     ("nyse-taq-trades", include_str!("../../../../mappings/layouts/nyse-taq-trades.toml")),
     ("nyse-taq-quotes", include_str!("../../../../mappings/layouts/nyse-taq-quotes.toml")),
+    ("nyse-taq-nbbo", include_str!("../../../../mappings/layouts/nyse-taq-nbbo.toml")),
+    ("nyse-taq-master", include_str!("../../../../mappings/layouts/nyse-taq-master.toml")),
 ];

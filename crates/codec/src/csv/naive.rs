@@ -1,7 +1,8 @@
 //! The slow, obvious twin: the rules read aloud, a byte at a time, on an input that is all there. Values of typed
 //! columns are read as for fixed-width records, whose twin is elsewhere.
 
-use super::layout::Layout;
+use super::latin::push_utf8;
+use super::layout::{Encoding, Layout};
 use crate::fixed::inside::{Around, read, waits};
 use crate::fixed::{self, Value};
 
@@ -72,7 +73,20 @@ pub fn decode(layout: &Layout, name: &str, input: &[u8]) -> Vec<Found> {
                 (bad_length, bad_end, Err("long_row"))
             }
             Ok((values, length, end)) => {
-                (length, end, whole(layout, &values, &input[at..at + length], &mut header, day))
+                let utf8 = |value: &Vec<u8>| {
+                    let mut text = Vec::new();
+                    push_utf8(value, &mut text);
+                    text
+                };
+                let raw = &input[at..at + length];
+                let what = match layout.encoding {
+                    Encoding::Utf8 => whole(layout, &values, raw, &mut header, day),
+                    Encoding::Windows1252 => {
+                        let values: Vec<Vec<u8>> = values.iter().map(utf8).collect();
+                        whole(layout, &values, b"", &mut header, day)
+                    }
+                };
+                (length, end, what)
             }
         };
         out.push(Found { offset: at, length, what });

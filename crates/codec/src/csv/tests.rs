@@ -1,6 +1,6 @@
 //! Rows that went wrong somewhere, and the fast path against its slow twin.
 
-use super::check::{ALL, BARE, any_bytes, both};
+use super::check::{ALL, BARE, LATIN, any_bytes, both};
 use super::{Layout, decode_json};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -53,6 +53,21 @@ fn neighbours_of_bad_rows_are_kept() {
             {"n":10,"offset":47,"length":3,"error":{"code":"not_utf8","message":"column t is not UTF-8"}}
             {"n":11,"offset":51,"type":"row","fields":{"n":10,"t":"l"}}
         "#]],
+    );
+}
+
+/// Names with accents put half a file of instruments into quarantine.
+#[test]
+fn a_byte_a_character() {
+    check(
+        LATIN,
+        b"p\t\xe9\t\x80\n1.5\tCAF\xc9  X\t'it''s \x80'\n\xe9\t\t\n2\t\xff\t\n",
+        expect![[r#"
+        {"n":0,"offset":0,"type":"header","fields":{"columns":["p","é","€"]}}
+        {"n":1,"offset":6,"type":"row","fields":{"p":"1.5","é":"CAFÉ X","€":"it's €"}}
+        {"n":2,"offset":28,"type":"trailer","fields":{"mark":"é"}}
+        {"n":3,"offset":32,"type":"row","fields":{"p":"2","é":"ÿ"}}
+    "#]],
     );
 }
 
@@ -151,6 +166,8 @@ proptest! {
         let input = format!("{head}\n{}", rows.concat());
         both(&layout(ALL), "x_20161024", input.as_bytes(), piece);
         both(&layout(BARE), "x", input.replace(',', ";").as_bytes(), piece);
+        let bytes: Vec<u8> = input.chars().map(|c| match c { ',' => b'\t', '"' => b'\'', c => c as u8 }).collect();
+        both(&layout(LATIN), "x", &bytes, piece);
     }
 
     #[test]

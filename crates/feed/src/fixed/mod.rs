@@ -49,6 +49,12 @@ const NONE: u16 = u16::MAX;
 /// The record's name.
 const RECORD: u16 = u16::MAX - 1;
 
+/// The day of the file.
+const DAY: u16 = u16::MAX - 2;
+
+/// The path of the day of a file, where its format tells one.
+pub(crate) const DAY_PATH: &str = "@day";
+
 const RECORD_PATH: &str = "@record";
 
 impl Dialect for FixedDialect {
@@ -155,6 +161,7 @@ impl FixedDecoder {
                             values: self.decoder.values(),
                             kind: &self.kinds[usize::from(kind)],
                             others: None,
+                            day: Value::None,
                         };
                         self.mapper.message(block, &fields, origin, known);
                     }
@@ -217,6 +224,7 @@ impl Kind {
             let column = record.find(path).filter(|i| record.columns()[*i].speaks());
             slots[usize::from(*slot)] = match column {
                 _ if path == RECORD_PATH => RECORD,
+                _ if path == DAY_PATH => DAY,
                 Some(i) => i as u16,
                 None => NONE,
             };
@@ -240,12 +248,23 @@ pub(crate) struct Fields<'m> {
     pub kind: &'m Kind,
     /// What has columns that the layout does not name.
     pub others: Option<&'m csv::Decoder>,
+    /// The day of the file, where it is not a column's.
+    pub day: Value,
 }
 
 impl Fields<'_> {
     /// A column that has a value.
     fn column(&self, column: u16) -> Option<u16> {
-        (self.values[usize::from(column)] != Value::None).then_some(column)
+        (self.value(column) != Value::None).then_some(column)
+    }
+
+    #[inline]
+    fn value(&self, column: u16) -> Value {
+        match self.values.get(usize::from(column)) {
+            Some(value) => *value,
+            None if column == DAY => self.day,
+            None => Value::None,
+        }
     }
 }
 
@@ -273,8 +292,8 @@ impl Message for Fields<'_> {
         if column == RECORD {
             return self.of.name().as_bytes();
         }
-        let squeeze = self.of.columns()[usize::from(column)].squeezes();
-        match self.values[usize::from(column)] {
+        let squeeze = self.of.columns().get(usize::from(column)).is_some_and(Column::squeezes);
+        match self.value(column) {
             Value::Text { start, end } if !squeeze => &self.record[start as usize..end as usize],
             value => {
                 scratch.clear();
@@ -286,15 +305,15 @@ impl Message for Fields<'_> {
 
     #[inline]
     fn number(&self, column: u16) -> Option<u64> {
-        match self.values.get(usize::from(column))? {
-            Value::Int(n) => u64::try_from(*n).ok(),
+        match self.value(column) {
+            Value::Int(n) => u64::try_from(n).ok(),
             _ => None,
         }
     }
 
     #[inline]
     fn time(&self, column: u16) -> Option<UnixNanos> {
-        match *self.values.get(usize::from(column))? {
+        match self.value(column) {
             Value::Instant(ts) => Some(UnixNanos(ts)),
             Value::Date(days) => Some(UnixNanos(i64::from(days) * 86_400_000_000_000)),
             _ => None,
@@ -310,7 +329,7 @@ impl Message for Fields<'_> {
         names: &mut Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let value = self.values.get(usize::from(column)).copied().unwrap_or_default();
+        let value = self.value(column);
         let (mantissa, exponent) = match value {
             Value::Decimal { mantissa, exponent } => (mantissa, exponent),
             Value::Int(n) => (n, 0),

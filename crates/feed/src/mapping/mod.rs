@@ -361,6 +361,8 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/nasdaq-itch50-stateless.toml"),
     include_str!("../../../../mappings/nyse-taq-trades.toml"),
     include_str!("../../../../mappings/nyse-taq-quotes.toml"),
+    include_str!("../../../../mappings/nyse-taq-nbbo.toml"),
+    include_str!("../../../../mappings/nyse-taq-master.toml"),
 ];
 
 #[cfg(test)]
@@ -386,6 +388,8 @@ mod tests {
             "nasdaq-itch50-stateless",
             "nyse-taq-trades",
             "nyse-taq-quotes",
+            "nyse-taq-nbbo",
+            "nyse-taq-master",
         ];
         assert_eq!(names, all);
     }

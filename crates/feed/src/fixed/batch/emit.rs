@@ -6,7 +6,7 @@ use super::program::{KindProgram, NO_VARIANT, Program, Variant};
 use super::{Fast, Lane, SLOW, bulk};
 use crate::block::Block;
 use crate::mapping::Plan;
-use unitape_codec::fixed::{Decoder, LANES, Next};
+use unitape_codec::fixed::{Decoder, LANES, Next, Value};
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Dictionary, Header, LINE, flags};
 
@@ -152,6 +152,7 @@ impl Reread<'_> {
             values: self.decoder.values(),
             kind: self.kinds.get(usize::from(kind))?,
             others: None,
+            day: Value::None,
         };
         Some((fields, self.plan))
     }
