@@ -1,4 +1,4 @@
-//! Rows of separated values by three layouts: the fast path against the slow twin, on any bytes, in any pieces; and
+//! Rows of separated values by four layouts: the fast path against the slow twin, on any bytes, in any pieces; and
 //! any bytes as a layout.
 #![no_main]
 
