@@ -133,11 +133,9 @@ impl Format {
     /// Name and hash of the mapping.
     pub fn mapping(&self) -> Option<String> {
         match self {
-            Format::Fix(m)
-            | Format::Swift(m)
-            | Format::Itch(m)
-            | Format::Fixed(m, _)
-            | Format::Csv(m, _) => Some(m.identity()),
+            Format::Fix(m) | Format::Swift(m) | Format::Itch(m) | Format::Fixed(m, _) | Format::Csv(m, _) => {
+                Some(m.identity())
+            }
             Format::Events => None,
         }
     }
@@ -150,9 +148,12 @@ impl Format {
             {
                 Statefulness::Stream
             }
-            Format::Fix(_) | Format::Fixed(..) | Format::Csv(..) | Format::Swift(_) | Format::Itch(_) | Format::Events => {
-                Statefulness::Stateless
-            }
+            Format::Fix(_)
+            | Format::Fixed(..)
+            | Format::Csv(..)
+            | Format::Swift(_)
+            | Format::Itch(_)
+            | Format::Events => Statefulness::Stateless,
         }
     }
 
@@ -229,7 +230,7 @@ impl Format {
             Format::Itch(m) => m.itch.as_ref().map_or(Ok(None), |text| date_of_source(text, path)),
             Format::Fix(_) | Format::Fixed(..) | Format::Csv(..) | Format::Swift(_) | Format::Events => {
                 Ok(None)
-            },
+            }
         }
     }
 
