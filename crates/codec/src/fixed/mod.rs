@@ -17,7 +17,8 @@
 //! trailer may count the records; [`decode_json`] checks that, and whoever reads a file in parts is told what
 //! they say ([`Decoder::header_count`]).
 //!
-//! It reads ASCII and EBCDIC, packed and binary numbers. It keeps no state but the header, whose date holds for the whole file.
+//! It reads ASCII and EBCDIC, packed and binary numbers. It keeps no state but the header, whose date holds for the
+//! whole file.
 
 mod batch;
 mod build;

@@ -26,7 +26,7 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 10] = [
+const BENCHES: [(&str, &[&str], Bench); 11] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
