@@ -1,5 +1,5 @@
-//! Fixed-width records by three layouts: the fast path against the slow twin, on any bytes, in any pieces; and any
-//! bytes as a layout.
+//! Fixed-width records by four layouts: the fast path against the slow twin, on any bytes, in any pieces; batches of
+//! columns against the decoder; and any bytes as a layout.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

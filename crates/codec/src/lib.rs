@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`fix`] | FIX tag=value: framing, fields, values, dictionaries, groups, JSON |
 //! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
+//! | [`csv`] | rows of separated values by a layout: framing, quotes, values, JSON |
 //! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
@@ -34,6 +35,7 @@
 //! It opens no files, reads no clock, keeps no session and gives fields no meaning.
 
 pub mod capture;
+pub mod csv;
 pub mod events;
 pub mod fix;
 pub mod fixed;

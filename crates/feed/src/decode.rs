@@ -2,6 +2,7 @@
 
 use crate::block::Block;
 use crate::capture::{self, Select};
+use crate::csv::{self, CsvDecoder};
 use crate::error::Error;
 use crate::feed_state::Sort;
 use crate::fix::FixDecoder;
@@ -36,6 +37,8 @@ pub enum Format {
     Fix(Box<Mapping>),
     /// Fixed-width records, by a mapping and the layout that it names.
     Fixed(Box<Mapping>, Arc<fixed::Layout>),
+    /// Rows of separated values, by a mapping and the layout that it names.
+    Csv(Box<Mapping>, Arc<unitape_codec::csv::Layout>),
     /// SWIFT MT, by a mapping.
     Swift(Box<Mapping>),
     /// NASDAQ ITCH, by the table of a mapping.
@@ -83,6 +86,8 @@ pub enum Decoder {
     Fix(Box<FixDecoder>),
     /// Fixed-width records by a mapping.
     Fixed(Box<FixedDecoder>),
+    /// Rows of separated values by a mapping.
+    Csv(Box<CsvDecoder>),
     /// SWIFT MT by a mapping.
     Swift(Box<SwiftDecoder>),
     /// NASDAQ ITCH.
@@ -105,6 +110,10 @@ impl Format {
                 let layout = layout(&mapping)?;
                 Ok(Format::Fixed(Box::new(mapping), layout))
             }
+            "csv" => {
+                let layout = csv::layout(&mapping)?;
+                Ok(Format::Csv(Box::new(mapping), layout))
+            }
             "swift" => Ok(Format::Swift(Box::new(mapping))),
             "itch" => Ok(Format::Itch(Box::new(mapping))),
             "iso20022" => Ok(Format::Iso20022(Box::new(mapping))),
@@ -120,6 +129,7 @@ impl Format {
         match self {
             Format::Fix(_) => "fix",
             Format::Fixed(..) => "fixed",
+            Format::Csv(..) => "csv",
             Format::Swift(_) => "swift",
             Format::Itch(_) => "itch",
             Format::Iso20022(_) => "iso20022",
@@ -134,7 +144,8 @@ impl Format {
             | Format::Swift(m)
             | Format::Itch(m)
             | Format::Iso20022(m)
-            | Format::Fixed(m, _) => Some(m.identity()),
+            | Format::Fixed(m, _)
+            | Format::Csv(m, _) => Some(m.identity()),
             Format::Events => None,
         }
     }
@@ -147,11 +158,14 @@ impl Format {
             {
                 Statefulness::Stream
             }
-            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Itch(_) | Format::Events => {
-                Statefulness::Stateless
-            }
-            // One that is larger than its bound goes on from block to block, and those blocks are decoded in order.
-            Format::Iso20022(_) => Statefulness::Stateless,
+            // An ISO 20022 message larger than its bound goes on from block to block, and those blocks are decoded in order.
+            Format::Fix(_)
+            | Format::Fixed(..)
+            | Format::Csv(..)
+            | Format::Swift(_)
+            | Format::Itch(_)
+            | Format::Iso20022(_)
+            | Format::Events => Statefulness::Stateless,
         }
     }
 
@@ -163,6 +177,7 @@ impl Format {
         Ok(match self {
             Format::Fix(mapping) => Decoder::Fix(Box::new(FixDecoder::new(Framer::default(), mapping)?)),
             Format::Fixed(mapping, _) => Decoder::Fixed(Box::new(FixedDecoder::new(mapping)?)),
+            Format::Csv(mapping, _) => Decoder::Csv(Box::new(CsvDecoder::new(mapping)?)),
             Format::Swift(mapping) => {
                 Decoder::Swift(Box::new(SwiftDecoder::new(swift_mt::Framer::default(), mapping)?))
             }
@@ -200,6 +215,7 @@ impl Format {
         match self {
             Format::Fix(_) => Framer::default().cut(buf),
             Format::Fixed(_, layout) => fixed::Decoder::cut(layout, buf),
+            Format::Csv(..) => unitape_codec::csv::Decoder::cut(buf),
             Format::Swift(_) => swift_mt::Framer::default().cut(buf),
             Format::Itch(m) if m.itch.as_ref().is_some_and(|i| i.framing == FramingText::Soup) => {
                 itch::Framer::new(itch::Framing::Soup).cut(buf)
@@ -211,10 +227,13 @@ impl Format {
     }
 
     /// What stands at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
-    pub fn head<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+    pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         match self {
-            Format::Fixed(_, layout) => fixed::Decoder::head(layout, bytes),
-            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Iso20022(_) | Format::Events => &[],
+            Format::Fixed(_, layout) => fixed::Decoder::head(layout, bytes).into(),
+            Format::Csv(_, layout) => csv::head(layout, path, bytes).into(),
+            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Iso20022(_) | Format::Events => {
+                Arc::default()
+            }
         }
     }
 
@@ -225,9 +244,12 @@ impl Format {
     pub fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
         match self {
             Format::Itch(m) => m.itch.as_ref().map_or(Ok(None), |text| date_of_source(text, path)),
-            Format::Fix(_) | Format::Fixed(..) | Format::Swift(_) | Format::Iso20022(_) | Format::Events => {
-                Ok(None)
-            }
+            Format::Fix(_)
+            | Format::Fixed(..)
+            | Format::Csv(..)
+            | Format::Swift(_)
+            | Format::Iso20022(_)
+            | Format::Events => Ok(None),
         }
     }
 
@@ -235,13 +257,17 @@ impl Format {
     pub fn head_bytes(&self) -> usize {
         match self {
             Format::Fixed(_, layout) => layout.head_bytes(),
+            Format::Csv(_, layout) => CSV_HEAD_ROWS * layout.row_bytes_max(),
             Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Iso20022(_) | Format::Events => 0,
         }
     }
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 5] = ["fix", "fixed", "swift", "itch", "iso20022"];
+const MAPPED: [&str; 6] = ["fix", "fixed", "csv", "swift", "itch", "iso20022"];
+
+/// Comments may stand before a header, for so many times the longest row.
+const CSV_HEAD_ROWS: usize = 2;
 
 /// Whether a mapping can be compiled for its format.
 ///
@@ -287,6 +313,7 @@ impl Decoder {
         match self {
             Decoder::Fix(d) => d.decode(block, source, known),
             Decoder::Fixed(d) => d.decode(block, source, known),
+            Decoder::Csv(d) => d.decode(block, source, known),
             Decoder::Swift(d) => d.decode(block, source, known),
             Decoder::Itch(d) => d.decode(block, source, known),
             Decoder::Iso20022(d) => d.decode(block, source, known),

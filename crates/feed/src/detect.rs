@@ -53,6 +53,9 @@ fn recognise(head: &[u8]) -> Option<Format> {
     if let Some(format) = fixed(head) {
         return Some(format);
     }
+    if let Some(format) = csv(head) {
+        return Some(format);
+    }
     if is_swift(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
         return Format::by(best).ok();
@@ -103,6 +106,25 @@ fn fixed(head: &[u8]) -> Option<Format> {
         }
         (at > 0).then_some(format)
     })
+}
+
+/// The shipped layout all of whose columns the header has; of several the one with most columns, which knows the
+/// file best.
+fn csv(head: &[u8]) -> Option<Format> {
+    let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
+    let fits = csv.filter_map(|mapping| {
+        let format = Format::by(mapping).ok()?;
+        let Format::Csv(_, layout) = &format else { return None };
+        let mut decoder = unitape_codec::csv::Decoder::new(layout.clone());
+        match decoder.next(head, 0, 0, false) {
+            unitape_codec::csv::Next::Header { .. } => {}
+            _ => return None,
+        }
+        let has = |name: &str| decoder.names().iter().any(|n| n == name);
+        let columns = layout.row().columns();
+        columns.iter().all(|c| has(c.name())).then(|| (columns.len(), format.clone()))
+    });
+    fits.max_by_key(|(columns, _)| *columns).map(|(_, format)| format)
 }
 
 /// Enough to tell one layout from another.

@@ -11,6 +11,8 @@ use unitape_model::{Dict, Dictionary};
 pub struct ToEvents {
     decoder: Decoder,
     head_bytes: usize,
+    /// Of the source, which may tell its day.
+    pub name: String,
     format: Format,
     block: Block,
     known: Dictionary,
@@ -23,7 +25,14 @@ impl ToEvents {
     /// When its mapping cannot be compiled.
     pub fn new(format: Format) -> Result<Self, Error> {
         let (decoder, head_bytes) = (format.decoder()?, format.head_bytes());
-        Ok(Self { decoder, head_bytes, format, block: Block::default(), known: Dictionary::default() })
+        Ok(Self {
+            decoder,
+            head_bytes,
+            name: String::new(),
+            format,
+            block: Block::default(),
+            known: Dictionary::default(),
+        })
     }
 
     /// The same by the general way, where the format has a faster one beside it.
@@ -61,7 +70,7 @@ impl ToEvents {
     pub fn pass(&mut self, blocks: &mut [Vec<u8>], learn: bool, mut each: impl FnMut(&[u8])) -> Tally {
         let (mut tally, mut base, count) = (Tally::default(), 0, blocks.len());
         let head: std::sync::Arc<[u8]> = match blocks.first() {
-            Some(first) if self.head_bytes > 0 => self.format.head(first).into(),
+            Some(first) if self.head_bytes > 0 => self.format.head(std::path::Path::new(&self.name), first),
             _ => std::sync::Arc::default(),
         };
         for (i, bytes) in blocks.iter_mut().enumerate() {

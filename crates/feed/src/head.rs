@@ -40,12 +40,12 @@ impl Head {
         let known = self.of.as_ref().filter(|(source, _)| *source == block.source && block.base > 0);
         let head = match known {
             Some((_, head)) => head.clone(),
-            None if block.base == 0 => Arc::from(format.head(&block.bytes)),
+            None if block.base == 0 => format.head(path, &block.bytes),
             None => {
                 let read = first_bytes(path, most as u64);
                 let bytes =
                     read.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
-                Arc::from(format.head(&bytes))
+                format.head(path, &bytes)
             }
         };
         block.head = head.clone();

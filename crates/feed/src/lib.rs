@@ -40,6 +40,7 @@ pub mod block;
 mod bookkeeping;
 mod capture;
 mod consolidate;
+mod csv;
 mod decode;
 mod detect;
 mod error;

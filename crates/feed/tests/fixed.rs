@@ -211,3 +211,98 @@ fn a_trailer_is_held_against_all_blocks() {
         assert_same(&one, &many, "blocks of 70 bytes");
     }
 }
+
+/// Letters, digits and blanks in code page 037.
+fn ebcdic(text: &str) -> Vec<u8> {
+    let byte = |b: u8| match b {
+        b'0'..=b'9' => 0xf0 + (b - b'0'),
+        b'A'..=b'I' => 0xc1 + (b - b'A'),
+        b'J'..=b'R' => 0xd1 + (b - b'J'),
+        b'S'..=b'Z' => 0xe2 + (b - b'S'),
+        b'}' => 0xd0,
+        _ => 0x40,
+    };
+    text.bytes().map(byte).collect()
+}
+
+const MAINFRAME: &str = r#"
+name = "mainframe"
+terminator = "none"
+encoding = "ebcdic-037"
+zone = "UTC"
+[[record]]
+name = "head"
+role = "header"
+column = [
+  { name = "mark", length = 1, type = "literal", is = "H" },
+  { name = "day", length = 8, type = "date", form = "YYYYMMDD" },
+  { name = "rest", length = 15, type = "filler" },
+]
+[[record]]
+name = "tail"
+role = "trailer"
+when = { mark = "T" }
+count = "records"
+column = [
+  { name = "mark", length = 1 },
+  { name = "records", length = 4, type = "int", storage = "packed" },
+  { name = "rest", length = 19, type = "filler" },
+]
+[[record]]
+name = "trade"
+when = { mark = "D" }
+column = [
+  { name = "mark", length = 1 },
+  { name = "time", length = 6, type = "time", form = "HHMMSS", date = "header.day", required = true },
+  { name = "instr", length = 6, required = true },
+  { name = "px", length = 4, type = "decimal", decimals = 2, storage = "packed", required = true },
+  { name = "qty", length = 4, type = "int", storage = "binary", required = true },
+  { name = "net", length = 3, type = "int", sign = "overpunch" },
+]
+"#;
+
+/// A file of a mainframe with a packed number that is none among its records, under a trailer that says `stated`.
+fn mainframe(records: u32, stated: u32) -> Vec<u8> {
+    let packed = |n: u32| u32::from_str_radix(&format!("{n:07}c"), 16).unwrap().to_be_bytes();
+    let mut bytes = ebcdic(&format!("H20140206{:15}", ""));
+    for i in 0..records {
+        bytes.extend(ebcdic(&format!("D{:02}{:02}{:02}A{:<5}", i / 3600, i / 60 % 60, i % 60, i % 7)));
+        bytes.extend(if i == 100 { [0xff; 4] } else { packed(100_000 + i) });
+        bytes.extend(i.to_be_bytes());
+        bytes.extend(ebcdic("12}"));
+    }
+    bytes.extend(ebcdic("T"));
+    bytes.extend(packed(stated));
+    bytes.extend(ebcdic(&" ".repeat(19)));
+    bytes
+}
+
+/// Bytes of a mainframe were once translated as a whole, packed numbers and all, and each price was another.
+#[test]
+fn a_mainframes_records_at_any_number_of_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    let mapping = "name='m'\nformat='fixed'\nlayout='mainframe.toml'\nmessage={ts='time'}\n\
+        [[rule]]\nwhen={'@record'='head'}\nignore=true\n[[rule]]\nwhen={'@record'='tail'}\nignore=true\n\
+        [[rule]]\n[[rule.event]]\nkind='trade'\nfields={instr='instr',px='px',qty='qty'}\n";
+    std::fs::write(dir.path().join("mainframe.toml"), MAINFRAME).unwrap();
+    let file = dir.path().join("m.toml");
+    std::fs::write(&file, mapping).unwrap();
+    for (stated, ignored, reasons) in
+        [(2000, 2, &["bad_number"][..]), (1999, 1, &["bad_number", "record_count"])]
+    {
+        let bytes = mainframe(2000, stated);
+        let feed = named(dir.path(), "f", &file.display().to_string(), &bytes);
+        let one = dir.path().join(format!("one-{stated}"));
+        let s = run(&one, std::slice::from_ref(&feed), 1, 1 << 20).summary;
+        assert_eq!((s.messages, s.events, s.ignored), (2002, 1999, ignored));
+        let entries = quarantine::list(&one).unwrap();
+        assert_eq!(entries.iter().map(|e| e.reason.as_str()).collect::<Vec<_>>(), reasons);
+        let times = times(&one);
+        assert_eq!((times[0], times[1998]), (1_391_644_800_000_000_000, 1_391_646_799_000_000_000));
+        for (workers, block_bytes) in [(2, 1000), (4, 331), (4, 4096)] {
+            let other = dir.path().join(format!("{workers}-{block_bytes}-{stated}"));
+            run(&other, std::slice::from_ref(&feed), workers, block_bytes);
+            assert_same(&one, &other, &format!("{workers} workers, blocks of {block_bytes}"));
+        }
+    }
+}

@@ -1,8 +1,11 @@
 //! From a layout's text to a layout that holds together, or what is wrong with it and where.
 
+use super::ebcdic::Page;
 use super::layout::{COLUMNS_MAX, Column, DateOf, Layout, RECORD_BYTES_MAX, Record, Select, Sort};
 use super::plan::steps;
-use super::text::{ColumnText, LayoutText, OneOrMany, RecordText, Role, Sign, Terminator, Trim, Type};
+use super::text::{
+    ColumnText, LayoutText, OneOrMany, RecordText, Role, Short, Sign, Storage, Terminator, Trim, Type,
+};
 use super::when::{Form, Holds, Zone};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,18 +18,29 @@ pub struct Wrong {
     pub what: String,
 }
 
-type Build<T> = Result<T, Wrong>;
+pub type Build<T> = Result<T, Wrong>;
 
-fn wrong<T>(at: &Range<usize>, what: String) -> Build<T> {
+pub fn wrong<T>(at: &Range<usize>, what: String) -> Build<T> {
     Err(Wrong { at: at.start, what })
 }
 
 /// Builds a layout.
 pub fn build(text: LayoutText) -> Build<Layout> {
     check_name(&text.name)?;
-    if let Some(encoding) = text.encoding.as_ref().filter(|e| e.get_ref() != "ascii") {
-        return wrong(&encoding.span(), format!("encoding `{}`; there is: ascii", encoding.get_ref()));
-    }
+    let page = match text.encoding.as_ref().filter(|e| e.get_ref() != "ascii") {
+        None => None,
+        Some(encoding) => match Page::named(encoding.get_ref()) {
+            Some(_) if text.terminator != Terminator::None => {
+                let what = "EBCDIC records have no line ends: terminator = \"none\"".to_owned();
+                return wrong(&encoding.span(), what);
+            }
+            Some(page) => Some(page),
+            None => {
+                let what = "there is: ascii, ebcdic-037, ebcdic-500";
+                return wrong(&encoding.span(), format!("encoding `{}`; {what}", encoding.get_ref()));
+            }
+        },
+    };
     if text.record.is_empty() {
         return wrong(&text.name.span(), "a layout needs a [[record]]".to_owned());
     }
@@ -80,17 +94,18 @@ pub fn build(text: LayoutText) -> Build<Layout> {
         records,
         zones: zones.zones,
         record_bytes_max,
+        page,
     })
 }
 
 #[derive(Default)]
-struct Zones {
+pub struct Zones {
     names: Vec<String>,
-    zones: Vec<Zone>,
+    pub zones: Vec<Zone>,
 }
 
 impl Zones {
-    fn id(&mut self, name: &Spanned<String>) -> Build<u16> {
+    pub fn id(&mut self, name: &Spanned<String>) -> Build<u16> {
         if let Some(i) = self.names.iter().position(|n| n == name.get_ref()) {
             return Ok(i as u16);
         }
@@ -129,6 +144,15 @@ fn build_record(
         if known {
             return wrong(&text.name.span(), format!("two columns are called `{}`", text.name.get_ref()));
         }
+        if text.storage != Storage::Text && layout.terminator != Terminator::None {
+            let what = "such a number may hold a line end: terminator = \"none\"".to_owned();
+            return wrong(&span, what);
+        }
+        if matches!(text.storage, Storage::Binary | Storage::Unsigned) && layout.short == Short::Pad {
+            let what =
+                "a record that may end early (short = \"pad\") has no blank for such a number".to_owned();
+            return wrong(&span, what);
+        }
         let place = place(text, &span, &columns, next)?;
         if text.redefines.is_none() {
             next = place.end;
@@ -153,7 +177,7 @@ fn build_record(
             return wrong(&name.span(), "a header or trailer counts records, data do not".to_owned());
         }
         Some(name) => match find(name, "count")? {
-            i if matches!(columns[i].sort, Sort::Int(_)) => Some(i as u16),
+            i if matches!(columns[i].sort, Sort::Int(_) | Sort::Stored(_, None)) => Some(i as u16),
             _ => return wrong(&name.span(), "count: the column must be of type int".to_owned()),
         },
     };
@@ -235,7 +259,7 @@ fn gap(from: usize, to: usize) -> String {
     format!("bytes {} to {to} belong to no column; name them, or say type = \"filler\"", from + 1)
 }
 
-fn build_column(
+pub fn build_column(
     text: &ColumnText,
     span: &Range<usize>,
     place: Range<usize>,
@@ -263,6 +287,23 @@ fn build_column(
     if text.sign != Sign::None && !matches!(text.r#type, Type::Int | Type::Decimal) {
         return wrong(span, "`sign` is for numbers".to_owned());
     }
+    if text.storage != Storage::Text {
+        let most = if text.storage == Storage::Packed { 16 } else { 8 };
+        if !matches!(text.r#type, Type::Int | Type::Decimal)
+            || text.sign != Sign::None
+            || !text.none.is_empty()
+        {
+            let what =
+                "`storage` is for int and decimal, has its own sign, and goes without `none`".to_owned();
+            return wrong(span, what);
+        }
+        if text.r#type == Type::Decimal && text.decimals.is_none() {
+            return wrong(span, "such a number has no point: say `decimals`".to_owned());
+        }
+        if length > most {
+            return wrong(span, format!("such a number has 1 to {most} bytes"));
+        }
+    }
     let form = |wanted: Holds, example: &str| match &text.form {
         None => wrong(span, format!("it needs a form, such as {example}")),
         Some(form) => match Form::parse(form.get_ref()) {
@@ -280,10 +321,14 @@ fn build_column(
     };
     let sort = match text.r#type {
         Type::Text => Sort::Text,
+        Type::Int if text.storage != Storage::Text => Sort::Stored(text.storage, None),
         Type::Int => Sort::Int(text.sign),
         Type::Decimal => match &text.decimals {
             Some(d) if *d.get_ref() > 18 => {
                 return wrong(&d.span(), "decimals: 18 at most".to_owned());
+            }
+            d if text.storage != Storage::Text => {
+                Sort::Stored(text.storage, d.as_ref().map(|d| *d.get_ref()))
             }
             d => Sort::Decimal(text.sign, d.as_ref().map(|d| *d.get_ref())),
         },

@@ -1,6 +1,6 @@
 //! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
 
-use super::{Decoder, Layout, Next, Value, naive};
+use super::{Columns, Decoder, Framed, Frames, LANES, Layout, Next, Numbers, Value, naive};
 use std::sync::Arc;
 
 /// Every sort of column, every sign, dates and times of three origins, a header and a trailer.
@@ -59,6 +59,36 @@ column = [
 const PLAIN: &str = "name='x'\nterminator='none'\n[[record]]\nname='r'\n\
     column=[{name='a',length=3,type='int'},{name='b',length=2}]";
 
+/// Records of a mainframe: EBCDIC text, zoned, packed and binary numbers, told by their first character.
+pub const EBCDIC: &str = r#"
+name = "mainframe"
+terminator = "none"
+encoding = "ebcdic-037"
+
+[[record]]
+name = "tail"
+role = "trailer"
+when = { mark = "T" }
+count = "n"
+column = [
+  { name = "mark", length = 1 },
+  { name = "n", length = 3, type = "int", storage = "packed" },
+  { name = "rest", length = 26, type = "filler" },
+]
+
+[[record]]
+name = "data"
+column = [
+  { name = "mark", length = 1 },
+  { name = "name", length = 6, squeeze = true },
+  { name = "zoned", length = 4, type = "decimal", decimals = 2, sign = "overpunch" },
+  { name = "packed", length = 3, type = "decimal", decimals = 2, storage = "packed" },
+  { name = "wide", length = 10, type = "int", storage = "packed" },
+  { name = "half", length = 2, type = "int", storage = "binary", required = true },
+  { name = "count", length = 4, type = "int", storage = "unsigned" },
+]
+"#;
+
 /// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
 ///
 /// # Panics
@@ -66,14 +96,92 @@ const PLAIN: &str = "name='x'\nterminator='none'\n[[record]]\nname='r'\n\
 pub fn any_bytes(data: &[u8]) {
     let [which, piece, input @ ..] = data else { return };
     let taq = Layout::built_in("nyse-taq-bbo-98").unwrap_or_default();
-    let text = [ALL, taq, PLAIN][usize::from(*which) % 3];
+    let text = [ALL, taq, PLAIN, EBCDIC][usize::from(*which) % 4];
     let layout = Arc::new(Layout::parse(text, "layout").expect("a good layout"));
     let slow = naive::decode(&layout, input);
     assert_eq!(fast(&layout, input, |_| usize::MAX / 2), slow);
     assert_eq!(fast(&layout, input, |_| usize::from(*piece) + 1), slow);
+    batches(&layout, input);
     // Layouts come from outside too.
     if let Ok(text) = std::str::from_utf8(input) {
         _ = Layout::parse(text, "any");
+    }
+}
+
+/// Batches against the decoder: the records that are framed are those it finds, and those that are said to be good
+/// are, with the same values, on every kernel.
+///
+/// # Panics
+/// When they differ.
+pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
+    let mut decoder = Decoder::new(layout.clone());
+    decoder.read_header(input);
+    let mut at = Decoder::head(layout, input).len();
+    let kinds = 0..layout.records().len() as u16;
+    let columns: Vec<Option<Columns>> = kinds.map(|kind| Columns::new(layout, kind)).collect();
+    let (frames, mut framed) = (Frames::new(layout), [Framed::default(); LANES]);
+    while at < input.len() {
+        let count = frames.fill(layout, input, at, &mut framed);
+        if let Some((first, even)) = frames.even(layout, input, at) {
+            assert!((1..=count).contains(&even));
+            let whole = first.end as usize - at;
+            for (i, framed) in framed[..even].iter().enumerate() {
+                let end = (at + (i + 1) * whole) as u32;
+                assert_eq!(*framed, Framed { end, ..first });
+            }
+        }
+        let mut starts = vec![Vec::new(); columns.len()];
+        for framed in &framed[..count] {
+            // Not the first of a file.
+            let next = decoder.next(input, at, 1, true);
+            match next {
+                Next::Record { span, kind, end } => {
+                    let found = Framed { length: span.len() as u32, end: end as u32, kind };
+                    assert_eq!((span.start, found), (at, *framed));
+                }
+                Next::Bad { span, end, .. } => {
+                    assert_eq!(
+                        (span.start, span.len(), end),
+                        (at, framed.length as usize, framed.end as usize)
+                    );
+                }
+                other => panic!("{other:?} at {at}, where a record was framed"),
+            }
+            starts[usize::from(framed.kind)].push(at as u32);
+            at = framed.end as usize;
+        }
+        for (columns, starts) in columns.iter().zip(&mut starts) {
+            let Some(columns) = columns else { continue };
+            starts.retain(|start| *start as usize + columns.reach() <= input.len());
+            for mut columns in [columns.clone(), columns.clone().portable()] {
+                same_values(&mut columns, &mut decoder, input, starts);
+            }
+        }
+        if count == 0 {
+            match decoder.next(input, at, 1, true) {
+                Next::Record { end, .. } | Next::Bad { end, .. } => at = end,
+                Next::Incomplete { .. } | Next::End => return,
+            }
+        }
+    }
+}
+
+fn same_values(columns: &mut Columns, decoder: &mut Decoder, input: &[u8], starts: &[u32]) {
+    let good = columns.read(decoder, input, starts);
+    for (lane, start) in starts.iter().enumerate().filter(|(lane, _)| good >> lane & 1 == 1) {
+        let next = decoder.next(input, *start as usize, 1, true);
+        assert!(matches!(next, Next::Record { .. }), "{next:?} at {start}, said to be good");
+        for (i, value) in decoder.values().iter().enumerate() {
+            let Some((place, numbers)) = columns.find(i as u16) else { continue };
+            let n = columns.values(place)[lane];
+            let found = match (columns.none(place) >> lane & 1, numbers) {
+                (1, _) => Value::None,
+                (_, Numbers::Int) => Value::Int(n),
+                (_, Numbers::Instant) => Value::Instant(n),
+                (_, Numbers::Decimal(exponent)) => Value::Decimal { mantissa: n, exponent },
+            };
+            assert_eq!(found, *value, "column {i} at {start}");
+        }
     }
 }
 

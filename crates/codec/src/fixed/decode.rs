@@ -1,8 +1,9 @@
 //! Records out of bytes.
 
+use super::ebcdic::push_utf8;
 use super::fault::{Code, Fault};
-use super::layout::{Layout, RECORD_BYTES_MAX, Record};
-use super::plan::{Around, run};
+use super::layout::{Layout, RECORD_BYTES_MAX, Record, Sort};
+use super::plan::{Around, EBCDIC_BLANK, run};
 use super::text::{Role, Short, Terminator};
 use super::value::Value;
 use super::when::Zone;
@@ -78,6 +79,8 @@ pub struct Decoder {
     padded: Vec<u8>,
     /// Whether the values are of `padded`.
     in_padded: bool,
+    /// The record's characters, where they are not ASCII as they stand.
+    text: Vec<u8>,
 }
 
 /// A line without an end is cut into pieces of so many bytes.
@@ -94,6 +97,7 @@ impl Decoder {
             zones: layout.zones.clone(),
             padded: Vec::new(),
             in_padded: false,
+            text: Vec::new(),
             layout,
         }
     }
@@ -233,6 +237,14 @@ impl Decoder {
     #[inline]
     fn read(&mut self, raw: &[u8], first: bool) -> Result<u16, Fault> {
         let layout = &*self.layout;
+        let (raw, stored) = match layout.page {
+            None => (raw, raw),
+            Some(page) => {
+                self.text.clear();
+                page.latin1(raw, &mut self.text);
+                (&self.text[..], raw)
+            }
+        };
         let kind = match layout.header {
             Some(header) if first => Some(header),
             _ => layout.kind_of(raw),
@@ -244,20 +256,44 @@ impl Decoder {
         let bytes = record.bytes();
         self.in_padded = false;
         let text = match raw.len() {
-            n if n == bytes => raw,
+            n if n == bytes && layout.page.is_none() => raw,
             n if n > bytes => return Err(Fault::lengths(Code::LongRecord, bytes, n)),
-            n if layout.short == Short::Error => return Err(Fault::lengths(Code::ShortRecord, bytes, n)),
+            n if n < bytes && layout.short == Short::Error => {
+                return Err(Fault::lengths(Code::ShortRecord, bytes, n));
+            }
             _ => {
                 self.padded.clear();
                 self.padded.extend_from_slice(raw);
                 self.padded.resize(bytes, b' ');
                 self.in_padded = true;
+                if layout.page.is_some() {
+                    // Numbers that are no text are not translated.
+                    for column in record.columns().iter().filter(|c| matches!(c.sort, Sort::Stored(..))) {
+                        let at = column.start()..column.start() + column.length();
+                        match stored.get(at.clone()) {
+                            Some(bytes) => self.padded[at].copy_from_slice(bytes),
+                            None => self.padded[at].fill(EBCDIC_BLANK),
+                        }
+                    }
+                }
                 &self.padded[..]
             }
         };
         let mut around = Around { header: &self.header, zones: &mut self.zones };
         let values = &mut self.values[..record.columns().len()];
         run(&record.steps, record.columns(), text, kind, values, &mut around)?;
+        if layout.page.is_some() {
+            // What is not ASCII stands behind the record as UTF-8.
+            for value in values.iter_mut() {
+                let Value::Text { start, end } = *value else { continue };
+                let text = &self.padded[start as usize..end as usize];
+                if !text.is_ascii() {
+                    let (latin1, from) = (text.to_vec(), self.padded.len());
+                    push_utf8(&latin1, &mut self.padded);
+                    *value = Value::Text { start: from as u32, end: self.padded.len() as u32 };
+                }
+            }
+        }
         if record.role() == Role::Header {
             self.header.clear();
             self.header.extend_from_slice(values);

@@ -54,6 +54,22 @@ impl Code {
     }
 }
 
+impl Code {
+    /// What is wrong with a value, in words behind it.
+    pub(crate) const fn says(self) -> &'static str {
+        match self {
+            Code::Missing => "is blank and must not be",
+            Code::BadNumber => "is no number of the form the layout says",
+            Code::NumberRange => "is beyond 64 bits",
+            Code::BadDate => "is no date",
+            Code::BadTime => "is no time of that day",
+            Code::BadFlag => "is none of the values of the flag",
+            Code::BadLiteral => "is not what must stand there",
+            _ => "has no date: what tells it is not there or not readable",
+        }
+    }
+}
+
 /// Why a stretch of input is no good record. A plain value, so that a stream of nothing but faults allocates
 /// nothing; [`Fault::text`] gives the sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +115,15 @@ impl Fault {
         if let Some((record_index, index)) = column {
             let column = &layout.records()[usize::from(record_index)].columns()[usize::from(index)];
             let value = record.get(column.start()..column.start() + column.length()).unwrap_or_default();
+            let mut text = Vec::new();
             let cut = &value[..value.len().min(60)];
+            let cut = match layout.page.filter(|_| !column.is_stored()) {
+                None => cut,
+                Some(page) => {
+                    page.latin1(cut, &mut text);
+                    &text
+                }
+            };
             // Writing to a String cannot fail.
             _ = write!(
                 out,
@@ -109,16 +133,7 @@ impl Fault {
                 cut.escape_ascii()
             );
         }
-        out.push_str(match code {
-            Code::Missing => "is blank and must not be",
-            Code::BadNumber => "is no number of the form the layout says",
-            Code::NumberRange => "is beyond 64 bits",
-            Code::BadDate => "is no date",
-            Code::BadTime => "is no time of that day",
-            Code::BadFlag => "is none of the values of the flag",
-            Code::BadLiteral => "is not what must stand there",
-            _ => "has no date: the header is not there or not readable",
-        });
+        out.push_str(code.says());
         out
     }
 }

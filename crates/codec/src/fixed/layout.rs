@@ -1,9 +1,10 @@
 //! Layouts: which columns a record has, read from TOML and checked.
 
 use super::build::build;
+use super::ebcdic::Page;
 use super::error::Error;
 use super::plan::Step;
-use super::text::{LayoutText, Role, Short, Sign, Terminator, Trim};
+use super::text::{LayoutText, Role, Short, Sign, Storage, Terminator, Trim};
 use super::when::{Form, Zone};
 use std::ops::Range;
 
@@ -18,6 +19,8 @@ pub struct Layout {
     pub(crate) header: Option<u16>,
     pub(crate) zones: Vec<Zone>,
     pub(crate) record_bytes_max: usize,
+    /// How text is encoded, where it is not ASCII.
+    pub(crate) page: Option<Page>,
 }
 
 /// A sort of record.
@@ -61,6 +64,8 @@ pub(crate) enum Sort {
     Int(Sign),
     /// Places behind the point, `None` where the point is written.
     Decimal(Sign, Option<u8>),
+    /// A number that is no text, with the places behind its point: `None` for a whole number.
+    Stored(Storage, Option<u8>),
     Date(Form),
     Time(Form, Option<(DateOf, u16)>),
     /// With its zone.
@@ -155,6 +160,12 @@ impl Record {
         self.role
     }
 
+    /// The same under another name.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
     /// Bytes without its terminator.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -209,6 +220,11 @@ impl Column {
     #[must_use]
     pub fn pad(&self) -> u8 {
         self.pad
+    }
+
+    /// Whether it holds a number that is no text.
+    pub(crate) fn is_stored(&self) -> bool {
+        matches!(self.sort, Sort::Stored(..))
     }
 
     /// Whether it holds text.

@@ -17,7 +17,8 @@
 //! trailer may count the records; [`decode_json`] checks that, and whoever reads a file in parts is told what
 //! they say ([`Decoder::header_count`]).
 //!
-//! It reads ASCII. It keeps no state but the header, whose date holds for the whole file.
+//! It reads ASCII and EBCDIC, packed and binary numbers. It keeps no state but the header, whose date holds for the
+//! whole file.
 
 mod batch;
 mod build;
@@ -26,10 +27,12 @@ mod build;
 pub mod check;
 mod decode;
 mod digits;
+mod ebcdic;
 mod error;
 mod fault;
 mod json;
 mod layout;
+mod loose;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
@@ -45,6 +48,15 @@ pub use decode::{Decoder, Next};
 pub use error::Error;
 pub use fault::{Code, Fault};
 pub use json::{Summary, decode_json};
+/// What rows of separated values share with records: sorts of values, dates, zones.
+pub(crate) mod inside {
+    pub(crate) use super::layout::Record;
+    pub(crate) use super::loose::{days_in, loose_columns, waits};
+    pub(crate) use super::plan::{Around, read};
+    pub(crate) use super::text::ColumnText;
+    pub(crate) use super::when::Zone;
+}
+
 pub use layout::{COLUMNS_MAX, Column, Layout, RECORD_BYTES_MAX, Record};
 pub use text::Role;
 pub use value::Value;

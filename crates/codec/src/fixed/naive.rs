@@ -3,7 +3,7 @@
 
 use super::fault::Code;
 use super::layout::{Column, DateOf, Layout, RECORD_BYTES_MAX, Sort};
-use super::text::{Role, Short, Sign, Terminator, Trim};
+use super::text::{Role, Short, Sign, Storage, Terminator, Trim};
 use jiff::civil::{Date, DateTime, Time};
 use std::collections::BTreeMap;
 
@@ -64,6 +64,15 @@ fn line(layout: &Layout, input: &[u8]) -> (usize, usize, bool) {
 }
 
 fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, Date>) -> Result<Read, Code> {
+    let original = raw.to_vec();
+    let mut latin1 = Vec::new();
+    let raw = match layout.page {
+        None => raw,
+        Some(page) => {
+            page.latin1(raw, &mut latin1);
+            &latin1
+        }
+    };
     let is = |r: &&super::layout::Record| {
         let selected = r
             .when
@@ -92,7 +101,24 @@ fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, 
     let waits = |c: &Column| matches!(c.sort, Sort::Time(_, Some((DateOf::Record(_), _))));
     for late in [false, true] {
         for (i, column) in record.columns().iter().enumerate().filter(|(_, c)| waits(c) == late) {
+            if let Sort::Stored(storage, places) = &column.sort {
+                let at = column.start()..column.start() + column.length();
+                let whole = original.get(at).map_or_else(|| vec![0x40; column.length()], <[u8]>::to_vec);
+                match stored(&whole, *storage, usize::from(places.unwrap_or(0)))? {
+                    Some(text) => _ = texts.insert(i, text),
+                    None if column.required => return Err(Code::Missing),
+                    None => {}
+                }
+                continue;
+            }
             let text = value(layout, column, &raw, (i, &mut own_dates), dates)?;
+            // Latin-1 is Unicode's beginning.
+            let text = match (&column.sort, layout.page) {
+                (Sort::Text, Some(_)) => {
+                    text.map(|t| t.iter().map(|b| char::from(*b)).collect::<String>().into_bytes())
+                }
+                _ => text,
+            };
             match text {
                 Some(text) if column.speaks() => _ = texts.insert(i, text),
                 None if column.required && !matches!(column.sort, Sort::Literal(_)) => {
@@ -107,6 +133,37 @@ fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, 
     }
     let texts = texts.into_iter().map(|(i, text)| (record.columns()[i].name().to_owned(), text));
     Ok((record.name().to_owned(), texts.collect()))
+}
+
+/// By hexadecimal digits.
+fn stored(whole: &[u8], storage: Storage, places: usize) -> Result<Option<Vec<u8>>, Code> {
+    if storage == Storage::Packed && whole.iter().all(|b| *b == 0x40) {
+        return Ok(None);
+    }
+    let hex: String = whole.iter().map(|b| format!("{b:02x}")).collect();
+    let n = match storage {
+        Storage::Packed => {
+            let (digits, sign) = hex.split_at(hex.len() - 1);
+            let minus = match sign {
+                "a" | "c" | "e" | "f" => "",
+                "b" | "d" => "-",
+                _ => return Err(Code::BadNumber),
+            };
+            if !digits.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(Code::BadNumber);
+            }
+            format!("{minus}{digits}").parse::<i128>().map_err(|_| Code::NumberRange)?
+        }
+        _ => {
+            let n = i128::from_str_radix(&hex, 16).map_err(|_| Code::BadNumber)?;
+            let all = 1i128 << (8 * whole.len());
+            if storage == Storage::Binary && n >= all / 2 { n - all } else { n }
+        }
+    };
+    let n = i64::try_from(n).map_err(|_| Code::NumberRange)?;
+    let digits = format!("{:0width$}", n.unsigned_abs(), width = places + 1);
+    let (units, fraction) = digits.split_at(digits.len() - places);
+    Ok(Some(plain(n < 0, units, fraction)))
 }
 
 fn value(
@@ -144,7 +201,7 @@ fn value(
     }
     let as_str = || String::from_utf8(text.clone()).unwrap_or_else(|_| "?".to_owned());
     match &column.sort {
-        Sort::Literal(_) | Sort::Flag { .. } => Ok(None),
+        Sort::Literal(_) | Sort::Flag { .. } | Sort::Stored(..) => Ok(None),
         Sort::Filler => Ok(None),
         Sort::Text if column.squeeze => {
             while let Some(i) = text.windows(2).position(|w| w == b"  ") {

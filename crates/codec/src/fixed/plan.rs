@@ -6,7 +6,7 @@
 use super::digits::{POW10, number};
 use super::fault::{Code, Fault};
 use super::layout::{Column, DateOf, Sort};
-use super::text::{Sign, Trim};
+use super::text::{Sign, Storage, Trim};
 use super::value::Value;
 use super::when::Zone;
 use unitape_model::{Decimal, NumError};
@@ -158,9 +158,29 @@ pub fn careful(
     around: &mut Around<'_>,
 ) -> Result<Value, Code> {
     let (start, end) = (column.start(), column.start() + column.length());
-    let whole = &record[start..end];
+    read(column, (&record[start..end], start), values, around)
+}
+
+/// Reads the value `whole` of any column; text is told by its offset, of which `start` is that of `whole`.
+pub fn read(
+    column: &Column,
+    (whole, start): (&[u8], usize),
+    values: &[Value],
+    around: &mut Around<'_>,
+) -> Result<Value, Code> {
     if let Sort::Literal(is) = &column.sort {
         return if whole == &is[..] { Ok(Value::None) } else { Err(Code::BadLiteral) };
+    }
+    if let Sort::Stored(storage, places) = &column.sort {
+        // Bytes of a binary number may be any.
+        if *storage == Storage::Packed && whole.iter().all(|b| *b == EBCDIC_BLANK) {
+            return Ok(Value::None);
+        }
+        let n = stored(whole, *storage)?;
+        return Ok(match places {
+            None => Value::Int(n),
+            Some(places) => Value::Decimal { mantissa: n, exponent: -(*places as i8) },
+        });
     }
     let (from, to) = trimmed(whole, column.pad, column.trim);
     let text = &whole[from..to];
@@ -181,7 +201,7 @@ pub fn careful(
         return Ok(Value::None);
     }
     match &column.sort {
-        Sort::Text | Sort::Filler | Sort::Literal(_) | Sort::Flag { .. } => {
+        Sort::Text | Sort::Filler | Sort::Literal(_) | Sort::Flag { .. } | Sort::Stored(..) => {
             Ok(Value::Text { start: (start + from) as u32, end: (start + to) as u32 })
         }
         Sort::Int(sign) => Ok(Value::Int(integer(text, *sign)?)),
@@ -216,6 +236,44 @@ pub fn careful(
             let Some(&Value::Date(days)) = day else { return Err(Code::NoDate) };
             let utc = around.zones[usize::from(*zone)].utc(days, nanos);
             utc.map(Value::Instant).ok_or(Code::BadTime)
+        }
+    }
+}
+
+/// What a field of text is filled with where a number was not set.
+pub const EBCDIC_BLANK: u8 = 0x40;
+
+/// A number that is no text.
+fn stored(bytes: &[u8], storage: Storage) -> Result<i64, Code> {
+    match storage {
+        Storage::Text => Err(Code::BadNumber),
+        Storage::Packed => {
+            let (last, whole) = bytes.split_last().ok_or(Code::BadNumber)?;
+            let negative = match last & 15 {
+                0xa | 0xc | 0xe | 0xf => false,
+                0xb | 0xd => true,
+                _ => return Err(Code::BadNumber),
+            };
+            let digits = whole.iter().flat_map(|b| [b >> 4, b & 15]).chain([last >> 4]);
+            let mut n = Ok(0i64);
+            for digit in digits {
+                if digit > 9 {
+                    return Err(Code::BadNumber);
+                }
+                let digit = i64::from(if negative { -(digit as i8) } else { digit as i8 });
+                let next = |n: i64| n.checked_mul(10).and_then(|n| n.checked_add(digit));
+                n = n.and_then(|n| next(n).ok_or(Code::NumberRange));
+            }
+            n
+        }
+        Storage::Binary | Storage::Unsigned => {
+            let negative = storage == Storage::Binary && bytes.first().is_some_and(|b| b >> 7 == 1);
+            let fill = if negative { u64::MAX } else { 0 };
+            let n = bytes.iter().fold(fill, |n, b| n << 8 | u64::from(*b));
+            match storage {
+                Storage::Binary => Ok(n as i64),
+                _ => i64::try_from(n).map_err(|_| Code::NumberRange),
+            }
         }
     }
 }

@@ -100,6 +100,8 @@ pub struct ColumnText {
     pub decimals: Option<Spanned<u8>>,
     #[serde(default)]
     pub sign: Sign,
+    #[serde(default)]
+    pub storage: Storage,
     pub pad: Option<Spanned<String>>,
     pub trim: Option<Trim>,
     #[serde(default)]
@@ -130,6 +132,21 @@ pub enum Type {
     Flag,
     Literal,
     Filler,
+}
+
+/// How a number stands in its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Storage {
+    /// A character for each digit.
+    #[default]
+    Text,
+    /// Two digits a byte, the sign in the last half: COMP-3. A, C, E and F are plus, B and D minus.
+    Packed,
+    /// Big-endian, two's complement, 1 to 8 bytes: COMP.
+    Binary,
+    /// Big-endian without a sign, 1 to 8 bytes.
+    Unsigned,
 }
 
 /// How a number shows its sign.

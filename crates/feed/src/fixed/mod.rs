@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::mapping::{Dialect, Mapper, Mapping, Message, Origin, Places, Refused, compile};
 use batch::{Fast, KindProgram};
 use std::sync::Arc;
+use unitape_codec::csv;
 use unitape_codec::fixed::{Column, Decoder, Fault, Layout, Next, Record, Value};
 use unitape_model::event::Value as Field;
 use unitape_model::schema::{Slot, Spec};
@@ -29,11 +30,13 @@ pub struct FixedDecoder {
 
 /// Where a sort of record has what the mapping looks at.
 #[derive(Debug)]
-struct Kind {
+pub(crate) struct Kind {
     /// Column by slot, or [`NONE`], or [`RECORD`].
     slots: Vec<u16>,
     /// Columns that nothing names and that are kept.
     unlisted: Vec<u16>,
+    /// Whether such are kept.
+    keeps: bool,
 }
 
 /// Fixed-width columns are named by their layout.
@@ -45,6 +48,12 @@ const NONE: u16 = u16::MAX;
 
 /// The record's name.
 const RECORD: u16 = u16::MAX - 1;
+
+/// The day of the file.
+const DAY: u16 = u16::MAX - 2;
+
+/// The path of the day of a file, where its format tells one.
+pub(crate) const DAY_PATH: &str = "@day";
 
 const RECORD_PATH: &str = "@record";
 
@@ -151,6 +160,8 @@ impl FixedDecoder {
                             of: &layout.records()[usize::from(kind)],
                             values: self.decoder.values(),
                             kind: &self.kinds[usize::from(kind)],
+                            others: None,
+                            day: Value::None,
                         };
                         self.mapper.message(block, &fields, origin, known);
                     }
@@ -191,7 +202,7 @@ fn refuse(block: &mut Block, origin: Origin, raw: &[u8], fault: Fault, layout: &
 impl Block {
     /// A header or trailer says that `stated` records stand between it and the other; how many there are, if
     /// these are not as many. Without knowing what came `before` the block only notes it, for the sequencer.
-    fn claim(&mut self, stated: u64, headers: u64, before: Option<u64>) -> Option<u64> {
+    pub(crate) fn claim(&mut self, stated: u64, headers: u64, before: Option<u64>) -> Option<u64> {
         let here = self.tally.messages;
         match before {
             None => {
@@ -207,12 +218,13 @@ impl Block {
 }
 
 impl Kind {
-    fn new(record: &Record, slot_count: usize, places: &Places<String>) -> Self {
+    pub(crate) fn new(record: &Record, slot_count: usize, places: &Places<String>) -> Self {
         let mut slots = vec![NONE; slot_count];
         for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
             let column = record.find(path).filter(|i| record.columns()[*i].speaks());
             slots[usize::from(*slot)] = match column {
                 _ if path == RECORD_PATH => RECORD,
+                _ if path == DAY_PATH => DAY,
                 Some(i) => i as u16,
                 None => NONE,
             };
@@ -221,24 +233,38 @@ impl Kind {
             places.keeps && c.speaks() && !c.redefines() && !places.message.contains_key(c.name())
         };
         let columns = record.columns().iter().enumerate();
-        Self { slots, unlisted: columns.filter(|(_, c)| unlisted(c)).map(|(i, _)| i as u16).collect() }
+        let unlisted = columns.filter(|(_, c)| unlisted(c)).map(|(i, _)| i as u16).collect();
+        Self { slots, unlisted, keeps: places.keeps }
     }
 }
 
 /// The record in hand.
-struct Fields<'m> {
-    raw: &'m [u8],
+pub(crate) struct Fields<'m> {
+    pub raw: &'m [u8],
     /// What the values are offsets into.
-    record: &'m [u8],
-    of: &'m Record,
-    values: &'m [Value],
-    kind: &'m Kind,
+    pub record: &'m [u8],
+    pub of: &'m Record,
+    pub values: &'m [Value],
+    pub kind: &'m Kind,
+    /// What has columns that the layout does not name.
+    pub others: Option<&'m csv::Decoder>,
+    /// The day of the file, where it is not a column's.
+    pub day: Value,
 }
 
 impl Fields<'_> {
     /// A column that has a value.
     fn column(&self, column: u16) -> Option<u16> {
-        (self.values[usize::from(column)] != Value::None).then_some(column)
+        (self.value(column) != Value::None).then_some(column)
+    }
+
+    #[inline]
+    fn value(&self, column: u16) -> Value {
+        match self.values.get(usize::from(column)) {
+            Some(value) => *value,
+            None if column == DAY => self.day,
+            None => Value::None,
+        }
     }
 }
 
@@ -266,8 +292,8 @@ impl Message for Fields<'_> {
         if column == RECORD {
             return self.of.name().as_bytes();
         }
-        let squeeze = self.of.columns()[usize::from(column)].squeezes();
-        match self.values[usize::from(column)] {
+        let squeeze = self.of.columns().get(usize::from(column)).is_some_and(Column::squeezes);
+        match self.value(column) {
             Value::Text { start, end } if !squeeze => &self.record[start as usize..end as usize],
             value => {
                 scratch.clear();
@@ -279,15 +305,15 @@ impl Message for Fields<'_> {
 
     #[inline]
     fn number(&self, column: u16) -> Option<u64> {
-        match self.values.get(usize::from(column))? {
-            Value::Int(n) => u64::try_from(*n).ok(),
+        match self.value(column) {
+            Value::Int(n) => u64::try_from(n).ok(),
             _ => None,
         }
     }
 
     #[inline]
     fn time(&self, column: u16) -> Option<UnixNanos> {
-        match *self.values.get(usize::from(column))? {
+        match self.value(column) {
             Value::Instant(ts) => Some(UnixNanos(ts)),
             Value::Date(days) => Some(UnixNanos(i64::from(days) * 86_400_000_000_000)),
             _ => None,
@@ -303,7 +329,7 @@ impl Message for Fields<'_> {
         names: &mut Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let value = self.values.get(usize::from(column)).copied().unwrap_or_default();
+        let value = self.value(column);
         let (mantissa, exponent) = match value {
             Value::Decimal { mantissa, exponent } => (mantissa, exponent),
             Value::Int(n) => (n, 0),
@@ -332,6 +358,11 @@ impl Message for Fields<'_> {
             if self.values[usize::from(i)] != Value::None {
                 keep(self.of.columns()[usize::from(i)].name(), self.text(i, &mut scratch))?;
             }
+        }
+        if self.kind.keeps
+            && let Some(decoder) = self.others
+        {
+            decoder.others(self.record).try_for_each(|(name, text)| keep(name, text))?;
         }
         Ok(())
     }

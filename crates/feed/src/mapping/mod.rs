@@ -79,7 +79,7 @@ pub struct Mapping {
     /// One line for people.
     #[serde(default)]
     pub title: String,
-    /// For fixed-width records: the name of a shipped layout, or a file beside the mapping.
+    /// For fixed-width records and rows: the name of a shipped layout, or a file beside the mapping.
     pub layout: Option<String>,
     /// How to know a file of this sort by its content.
     #[serde(default)]
@@ -327,10 +327,13 @@ impl Mapping {
             let place = ["layout".to_owned()];
             Err(Error::Mapping { origin: line::origin(&self.origin, &self.text, &place), what })
         };
-        if self.format != "fixed" {
-            return fail(format!("format {} has no layout", self.format));
-        }
-        if let Some(text) = unitape_codec::fixed::Layout::built_in(name) {
+        use unitape_codec::{csv, fixed};
+        let (shipped, all): (_, Vec<&str>) = match self.format.as_str() {
+            "fixed" => (fixed::Layout::built_in(name), fixed::Layout::all_built_in().collect()),
+            "csv" => (csv::Layout::built_in(name), csv::Layout::all_built_in().collect()),
+            other => return fail(format!("format {other} has no layout")),
+        };
+        if let Some(text) = shipped {
             self.layout_text = Some((text.to_owned(), name.clone()));
             return Ok(());
         }
@@ -338,8 +341,7 @@ impl Mapping {
         match std::fs::read_to_string(&path) {
             Ok(text) => self.layout_text = Some((text, path.display().to_string())),
             Err(e) => {
-                let shipped: Vec<_> = unitape_codec::fixed::Layout::all_built_in().collect();
-                let (path, shipped) = (path.display(), shipped.join(", "));
+                let (path, shipped) = (path.display(), all.join(", "));
                 return fail(format!(
                     "layout: neither a shipped one ({shipped}) nor a readable file: {path}: {e}"
                 ));
@@ -358,6 +360,10 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/nasdaq-itch50.toml"),
     include_str!("../../../../mappings/nasdaq-itch50-stateless.toml"),
     include_str!("../../../../mappings/iso20022.toml"),
+    include_str!("../../../../mappings/nyse-taq-trades.toml"),
+    include_str!("../../../../mappings/nyse-taq-quotes.toml"),
+    include_str!("../../../../mappings/nyse-taq-nbbo.toml"),
+    include_str!("../../../../mappings/nyse-taq-master.toml"),
 ];
 
 #[cfg(test)]
@@ -382,6 +388,10 @@ mod tests {
             "nasdaq-itch50",
             "nasdaq-itch50-stateless",
             "iso20022",
+            "nyse-taq-trades",
+            "nyse-taq-quotes",
+            "nyse-taq-nbbo",
+            "nyse-taq-master",
         ];
         assert_eq!(names, all);
     }

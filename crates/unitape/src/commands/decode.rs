@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use unitape_codec::csv;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
 use unitape_codec::{iso20022, itch, swift_mt};
@@ -34,6 +35,15 @@ Exit code 3 when messages were bad; they are printed with their error and their 
 The layout is a shipped one or a file; docs/formats-fixed.md tells what it can say. Exit code 3 when records were
 bad; they are printed with their error and their neighbours are kept.")]
     Fixed(FixedArgs),
+    /// Rows of separated values (CSV, TSV, pipes), by a layout
+    #[command(after_help = "Examples:
+  unitape decode csv --layout nyse-taq-trades EQY_US_ALL_TRADE_20161024.txt --json | head -n 3
+  unitape decode csv --layout mine.toml prices.csv --json
+
+The layout is a shipped one or a file; docs/formats-csv.md tells what it can say. A day that the layout looks for in
+the file's name is not known for stdin. Exit code 3 when rows were bad; they are printed with their error and their
+neighbours are kept.")]
+    Csv(FixedArgs),
     /// SWIFT MT: messages in blocks, RJE files, statements without blocks
     #[command(after_help = "Examples:
   unitape decode swift payments.rje --json | head -n 3
@@ -130,6 +140,7 @@ pub fn run(args: Args) -> output::Result {
     match args.format {
         FormatArgs::Fix(args) => fix(&args),
         FormatArgs::Fixed(args) => fixed(&args),
+        FormatArgs::Csv(args) => csv(&args),
         FormatArgs::Swift(args) => swift(&args),
         FormatArgs::Itch(args) => itch(&args),
         FormatArgs::Iso20022(args) => iso(&args),
@@ -137,7 +148,8 @@ pub fn run(args: Args) -> output::Result {
 }
 
 fn fixed(args: &FixedArgs) -> output::Result {
-    let layout = Arc::new(layout(&args.layout)?);
+    let (text, origin) = layout(&args.layout, Layout::built_in, Layout::all_built_in().collect())?;
+    let layout = Arc::new(Layout::parse(&text, &origin)?);
     let (mut records, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = fixed::decode_json(input, label, &layout, out)?;
@@ -151,18 +163,37 @@ fn fixed(args: &FixedArgs) -> output::Result {
     Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
 }
 
-/// A layout file, or the shipped layout of this name.
-fn layout(name: &Path) -> Result<Layout, Failure> {
-    let shipped = name.to_str().and_then(Layout::built_in);
+fn csv(args: &FixedArgs) -> output::Result {
+    let (text, origin) = layout(&args.layout, csv::Layout::built_in, csv::Layout::all_built_in().collect())?;
+    let layout = Arc::new(csv::Layout::parse(&text, &origin)?);
+    let (mut rows, mut errors) = (0, 0);
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = csv::decode_json(input, label, &layout, out)?;
+        rows += summary.records;
+        errors += summary.errors;
+        Ok(())
+    })?;
+    if !args.json {
+        eprintln!("{} rows, {} bad", grouped(rows), grouped(errors));
+    }
+    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+}
+
+/// Text and origin of a layout file, or of the shipped layout of this name.
+fn layout(
+    name: &Path,
+    shipped: impl Fn(&str) -> Option<&'static str>,
+    names: Vec<&str>,
+) -> Result<(String, String), Failure> {
+    let shipped = name.to_str().and_then(shipped);
     let text = match shipped {
         Some(text) => text.to_owned(),
         None => std::fs::read_to_string(name).map_err(|e| {
-            let names: Vec<&str> = Layout::all_built_in().collect();
             let what = format!("neither a shipped layout ({}) nor a readable file: {e}", names.join(", "));
             Failure::Error(format!("--layout {}: {what}", name.display()))
         })?,
     };
-    Ok(Layout::parse(&text, &name.display().to_string())?)
+    Ok((text, name.display().to_string()))
 }
 
 /// Passes each file, open and with its name, to `decode`, with what it writes to.

@@ -1,7 +1,6 @@
 //! Where records are that have their length and their line end, without looking at what is in them.
 
 use super::LANES;
-use super::simd::prefetch;
 use crate::fixed::layout::Layout;
 use crate::fixed::text::{Role, Terminator};
 
@@ -74,8 +73,6 @@ impl Frames {
             next = record.end as usize;
             count += 1;
         }
-        // The next batch, while this one is read.
-        prefetch(bytes, next, next - at);
         if layout.terminator == Terminator::None
             || memchr::memchr_iter(b'\n', &bytes[at..next]).count() == count
         {
@@ -89,6 +86,29 @@ impl Frames {
             whole
         };
         found[..count].iter().take_while(one).count()
+    }
+
+    /// The first of the records from `at` on and how many there are, at most [`LANES`], where all of them are of one
+    /// sort, length and line end; these are the first that [`Frames::fill`] finds. `None` where that has to look at
+    /// each.
+    #[inline]
+    #[must_use]
+    pub fn even(&self, layout: &Layout, bytes: &[u8], at: usize) -> Option<(Framed, usize)> {
+        let Select::One(_) = self.select else { return None };
+        let first = self.record_at(layout, bytes, at)?;
+        let (length, whole) = (first.length as usize, first.end as usize - at);
+        if layout.terminator == Terminator::None {
+            return Some((first, ((bytes.len() - at) / whole).min(LANES)));
+        }
+        let like = |record: &&[u8]| {
+            let (text, end) = record.split_at(length);
+            // A carriage return before a line feed belongs to the line end; one before a record is passed over.
+            let last = text.last().is_some_and(|b| *b == b'\r') && end.len() == 1;
+            end.ends_with(b"\n") && (end.len() == 1 || end[0] == b'\r') && !last && text[0] != b'\r'
+        };
+        let count = bytes[at..].chunks_exact(whole).take(LANES).take_while(like).count();
+        let feeds = memchr::memchr_iter(b'\n', &bytes[at..at + count * whole]).count();
+        (feeds == count).then_some((first, count))
     }
 
     #[inline]

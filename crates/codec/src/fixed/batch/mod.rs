@@ -31,7 +31,7 @@ use super::value::Value;
 use super::when::Holds;
 use clock::{Clock, Day};
 pub use frame::{Framed, Frames};
-use simd::Kernel;
+use simd::{Kernel, prefetch};
 
 /// Records at once, at most.
 pub const LANES: usize = 64;
@@ -119,7 +119,7 @@ impl Columns {
     #[must_use]
     pub fn new(layout: &Layout, kind: u16) -> Option<Self> {
         let record = layout.records().get(usize::from(kind))?;
-        if record.role() != super::Role::Data {
+        if record.role() != super::Role::Data || layout.page.is_some() {
             return None;
         }
         let mut ops = Vec::new();
@@ -162,8 +162,13 @@ impl Columns {
         if starts.is_empty() {
             return 0;
         }
-        let Self { kernel, kind, ops, values, none, scratch, .. } = self;
+        let Self { kernel, kind, ops, values, none, scratch, reach, .. } = self;
+        // What stands behind is asked for a part at a time: all at once would have to be waited for.
+        let mut ahead = last + *reach;
+        let part = (ahead - starts[0] as usize) / ops.len().max(1) + 1;
         for ((op, values), none) in ops.iter().zip(values).zip(none) {
+            prefetch(bytes, ahead, part);
+            ahead += part;
             let mut found = match &op.what {
                 What::Number(number) => number.read(*kernel, bytes, starts, (values, scratch)),
                 What::Clock(clock) => {
@@ -171,12 +176,15 @@ impl Columns {
                     clock.read(*kernel, bytes, starts, day, (values, scratch))
                 }
                 What::Text { start, length, pad } => {
-                    let blank = |at: &u32| {
+                    let mut bad = 0;
+                    for (lane, at) in starts.iter().enumerate() {
                         let at = *at as usize + start;
-                        bytes[at..at + length].iter().all(|b| b == pad)
-                    };
-                    let bad = starts.iter().enumerate().filter(|(_, at)| blank(at));
-                    Found { bad: bad.fold(0, |bad, (lane, _)| bad | 1 << lane), none: 0 }
+                        // Nearly always its first byte says enough.
+                        if bytes[at] == *pad {
+                            bad |= u64::from(bytes[at..at + length].iter().all(|b| b == pad)) << lane;
+                        }
+                    }
+                    Found { bad, none: 0 }
                 }
                 What::Careful => one_by_one(decoder, *kind, op.column, bytes, starts, values),
             };
@@ -327,6 +335,11 @@ fn op(column: &Column, index: u16) -> Option<Option<Op>> {
 /// Lanes whose number is one that means none.
 fn said_none(none: &[i64], number: &Number, bytes: &[u8], starts: &[u32], values: &Lanes) -> u64 {
     let mut found = 0;
+    let values = &values[..starts.len()];
+    // Whether there is one at all is quicker to see for all at once.
+    if !none.iter().any(|none| values.iter().fold(false, |any, n| any | (n == none))) {
+        return 0;
+    }
     for (lane, at) in starts.iter().enumerate() {
         // Such a text fills its column: with a digit in front a number of its value is written as it is.
         if none.contains(&values[lane]) && bytes[*at as usize + number.start].is_ascii_digit() {

@@ -1,4 +1,5 @@
-//! The one place with instruction-set specific code: up to 16 digits of two records in one register (AVX2).
+//! The one place with instruction-set specific code: up to 16 digits of two records, or up to eight of four, in one
+//! register (AVX2).
 //!
 //! ```text
 //!  16 bytes from the column's start      0 0 0 0 2 4 1 7 6 2 2 0 0 0 0 0
@@ -68,8 +69,9 @@ impl Kernel {
 #[inline]
 pub(super) fn prefetch(bytes: &[u8], at: usize, length: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in bytes.get(at..).unwrap_or_default().iter().take(length).step_by(64) {
+    for line in (at..bytes.len().min(at + length)).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let line = &bytes[line];
         // SAFETY: asking for a line touches no memory, and this one is the slice's.
         unsafe { _mm_prefetch(std::ptr::from_ref(line).cast(), _MM_HINT_T0) };
     }
@@ -87,30 +89,77 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn numbers(op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes) -> Found {
         let mut found = Found::default();
+        if op.width <= 8 {
+            short(op, bytes, starts, values, &mut found)
+        } else {
+            long(op, bytes, starts, values, &mut found)
+        }
+        found
+    }
+
+    /// Up to 16 digits: two records in a register.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn long(op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes, found: &mut Found) {
         let mut right = [-128i8; 16];
         for i in 0..op.width {
             right[16 - op.width + i] = i as i8;
         }
         let right = twice(right);
         let width = (1u32 << op.width) - 1;
+        let all = width | width << 16;
         let hundreds = _mm256_set1_epi32(100 | 1 << 16);
-        for (pair, at) in starts.chunks(2).enumerate() {
+        let first_eight = _mm256_set1_epi64x(100_000_000);
+        for (pair, (at, values)) in starts.chunks(2).zip(values.as_chunks_mut::<2>().0).enumerate() {
             let (a, b) = (at[0] as usize + op.start, at[at.len() - 1] as usize + op.start);
             let (x, digits) = digits(sixteen(bytes, a), sixteen(bytes, b));
             let pairs = _mm256_maddubs_epi16(_mm256_shuffle_epi8(x, right), tens());
-            let (first, second) = eights(_mm256_madd_epi16(pairs, hundreds));
-            for (i, (n, digits)) in [(first, digits), (second, digits >> 16)].into_iter().enumerate() {
-                let lane = 2 * pair + i;
-                if let Some(value) = values.get_mut(lane) {
-                    *value = i64::from(n as u32) * 100_000_000 + (n >> 32);
-                    if digits & width != width && i < at.len() {
-                        let start = at[i] as usize + op.start;
-                        *value = portable::one(op, &bytes[start..start + op.width], lane, &mut found);
+            let n = eights(_mm256_madd_epi16(pairs, hundreds));
+            let n = _mm256_add_epi64(_mm256_mul_epu32(n, first_eight), _mm256_srli_epi64(n, 32));
+            store_two(n, values);
+            if digits & all != all {
+                for (i, (at, digits)) in at.iter().zip([digits, digits >> 16]).enumerate() {
+                    if digits & width != width {
+                        let start = *at as usize + op.start;
+                        values[i] = portable::one(op, &bytes[start..start + op.width], 2 * pair + i, found);
                     }
                 }
             }
         }
-        found
+    }
+
+    /// Up to eight digits: four records in a register.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn short(op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes, found: &mut Found) {
+        let mut right = [-128i8; 16];
+        for i in 0..op.width {
+            right[8 - op.width + i] = i as i8;
+            right[16 - op.width + i] = 8 + i as i8;
+        }
+        let right = twice(right);
+        let width = (1u32 << op.width) - 1;
+        let all = width * 0x0101_0101;
+        let hundreds = _mm256_set1_epi32(100 | 1 << 16);
+        for (four, (at, values)) in starts.chunks(4).zip(values.as_chunks_mut::<4>().0).enumerate() {
+            // The last record stands for those that are missing.
+            let load = |i: usize| eight(bytes, at[i.min(at.len() - 1)] as usize + op.start);
+            let (a, b) = (_mm_set_epi64x(load(1), load(0)), _mm_set_epi64x(load(3), load(2)));
+            let (x, digits) = digits(a, b);
+            let pairs = _mm256_maddubs_epi16(_mm256_shuffle_epi8(x, right), tens());
+            let n = eights(_mm256_madd_epi16(pairs, hundreds));
+            let n = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(_mm256_permute4x64_epi64(n, 0b1000)));
+            // SAFETY: `values` is four times 8 bytes; the store needs no alignment.
+            unsafe { _mm256_storeu_si256(values.as_mut_ptr().cast(), n) };
+            if digits & all != all {
+                for (i, at) in at.iter().enumerate() {
+                    if digits >> (8 * i) & width != width {
+                        let start = *at as usize + op.start;
+                        values[i] = portable::one(op, &bytes[start..start + op.width], 4 * four + i, found);
+                    }
+                }
+            }
+        }
     }
 
     /// # Safety
@@ -125,31 +174,35 @@ mod avx2 {
         }
         let places = twice(places);
         let width = (1u32 << (6 + near)) - 1;
+        let all = width | width << 16;
         let most = _mm256_broadcastsi128_si256(_mm_setr_epi16(0, 0, 23, 59, 59, 99, 99, 99));
         let factors = _mm256_broadcastsi128_si256(_mm_setr_epi16(0, 0, 60, 1, 100, 1, 100, 1));
+        let minute_micros = _mm256_set1_epi64x(60_000_000);
         let unit = 10i64.pow(9 - op.digits as u32);
-        for (pair, at) in starts.chunks(2).enumerate() {
+        for (pair, (at, values)) in starts.chunks(2).zip(values.as_chunks_mut::<2>().0).enumerate() {
             let (a, b) = (at[0] as usize + op.start, at[at.len() - 1] as usize + op.start);
             let (x, digits) = digits(sixteen(bytes, a), sixteen(bytes, b));
             let pairs = _mm256_maddubs_epi16(_mm256_shuffle_epi8(x, places), tens());
             let beyond = _mm256_movemask_epi8(_mm256_cmpgt_epi16(pairs, most)) as u32;
-            let (first, second) = eights(_mm256_madd_epi16(pairs, factors));
-            for (i, (n, digits, beyond)) in
-                [(first, digits, beyond & 0xffff), (second, digits >> 16, beyond >> 16)]
-                    .into_iter()
-                    .enumerate()
-            {
-                let lane = 2 * pair + i;
-                let (Some(value), Some(start)) = (values.get_mut(lane), at.get(i)) else { break };
-                *value = i64::from(n as u32) * 60_000_000_000 + (n >> 32) * 1000;
+            let n = eights(_mm256_madd_epi16(pairs, factors));
+            let micros = _mm256_add_epi64(_mm256_mul_epu32(n, minute_micros), _mm256_srli_epi64(n, 32));
+            // Times 1000, which is 1024 less 16 less 8.
+            let less = _mm256_add_epi64(_mm256_slli_epi64(micros, 4), _mm256_slli_epi64(micros, 3));
+            store_two(_mm256_sub_epi64(_mm256_slli_epi64(micros, 10), less), values);
+            if digits & all == all && beyond == 0 && op.digits <= 6 {
+                continue;
+            }
+            let each = [(digits, beyond & 0xffff), (digits >> 16, beyond >> 16)];
+            for (i, (at, (digits, beyond))) in at.iter().zip(each).enumerate() {
+                let (lane, start) = (2 * pair + i, *at as usize);
                 if digits & width != width || beyond != 0 {
-                    *value = portable::one_clock(op, bytes, *start as usize, lane, &mut found);
+                    values[i] = portable::one_clock(op, bytes, start, lane, &mut found);
                 } else if op.digits > 6 {
                     // The last three digits of nanoseconds stand alone.
-                    let start = *start as usize + op.start + 12;
+                    let start = start + op.start + 12;
                     let rest = &bytes[start..start + op.digits - 6];
                     if rest.iter().all(u8::is_ascii_digit) {
-                        *value += rest.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')) * unit;
+                        values[i] += rest.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')) * unit;
                     } else {
                         found.bad |= 1 << lane;
                     }
@@ -190,12 +243,26 @@ mod avx2 {
         (_mm256_and_si256(x, are), _mm256_movemask_epi8(are) as u32)
     }
 
-    /// Of fours: two numbers of eight digits for each record, the first in the low half.
+    #[inline]
+    fn eight(bytes: &[u8], at: usize) -> i64 {
+        let bytes: [u8; 8] = bytes[at..at + 8].try_into().expect("eight bytes");
+        i64::from_le_bytes(bytes)
+    }
+
+    /// Of fours: two numbers of eight digits in the low half of each half, the first in the low bits.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn eights(fours: __m256i) -> (i64, i64) {
+    fn eights(fours: __m256i) -> __m256i {
         let packed = _mm256_packus_epi32(fours, fours);
-        let eights = _mm256_madd_epi16(packed, _mm256_set1_epi32(10_000 | 1 << 16));
-        (_mm256_extract_epi64(eights, 0), _mm256_extract_epi64(eights, 2))
+        _mm256_madd_epi16(packed, _mm256_set1_epi32(10_000 | 1 << 16))
+    }
+
+    /// The low words of both halves.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn store_two(n: __m256i, values: &mut [i64; 2]) {
+        let two = _mm256_castsi256_si128(_mm256_permute4x64_epi64(n, 0b1000));
+        // SAFETY: `values` is twice 8 bytes; the store needs no alignment.
+        unsafe { _mm_storeu_si128(values.as_mut_ptr().cast(), two) };
     }
 }

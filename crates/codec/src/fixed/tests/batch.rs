@@ -130,7 +130,12 @@ proptest! {
     /// A line end inside a record, or one that is not where it should be, makes another record of it.
     #[test]
     fn frames_are_the_decoders(
-        input in prop::collection::vec(prop_oneof![30 => Just(b'7'), 1 => Just(b'\n'), 1 => Just(b'\r')], 1..400),
+        input in prop_oneof![
+            prop::collection::vec(prop_oneof![30 => Just(b'7'), 1 => Just(b'\n'), 1 => Just(b'\r')], 1..400),
+            prop::collection::vec(prop_oneof![9 => Just("77777"), 1 => Just("7777"), 1 => Just("7777\r"), 1 => Just("\r7777")], 1..90)
+                .prop_flat_map(|records| (Just(records), prop::sample::select(vec!["\n", "\r\n", ""])))
+                .prop_map(|(records, end)| records.join(end).into_bytes()),
+        ],
         which in 0usize..3,
     ) {
         let text = ["newline", "crlf", "none"].map(|t| {
@@ -141,6 +146,14 @@ proptest! {
         let mut framed = [Framed::default(); LANES];
         for at in 0..input.len() {
             let count = Frames::new(&layout).fill(&layout, &input, at, &mut framed);
+            if let Some((first, even)) = Frames::new(&layout).even(&layout, &input, at) {
+                prop_assert!(even >= 1 && even <= count);
+                let whole = first.end as usize - at;
+                for (i, framed) in framed[..even].iter().enumerate() {
+                    prop_assert_eq!((framed.length, framed.kind), (first.length, first.kind));
+                    prop_assert_eq!(framed.end as usize, at + (i + 1) * whole);
+                }
+            }
             let mut next = at;
             for framed in &framed[..count] {
                 let found = decoder.next(&input, next, 1, false);

@@ -1,6 +1,7 @@
 //! Layouts and records that went wrong somewhere, and the fast path against its slow twin.
 
 mod batch;
+mod ebcdic;
 mod layouts;
 mod records;
 mod twins;

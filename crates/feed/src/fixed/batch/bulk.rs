@@ -19,6 +19,7 @@ pub(super) fn all(
     bytes: &[u8],
     lanes: &[Lane],
     (source, known): (u32, &Dictionary),
+    found: &mut Found,
 ) -> Option<usize> {
     let (first, last) = (lanes.first()?, lanes.last()?);
     let (start, end) = (block.base + u64::from(first.start), block.base + u64::from(last.end));
@@ -46,7 +47,6 @@ pub(super) fn all(
             *sequence = *value as u32;
         }
     }
-    let mut found = Found { ids: [[0; LANES]; NAMES_MAX], extensions: [(0, 0); LANES] };
     for (name, ids) in program.names.iter_mut().zip(&mut found.ids) {
         if name.find_all(bytes, starts, known, ids) != 0 {
             return None;
@@ -58,34 +58,103 @@ pub(super) fn all(
         return None;
     }
     let times = columns.values(*ts);
-    program.frames_of(&mut block.arena, lanes, (source, block.base), (times, &sequences), &found);
+    let first = block.arena.len();
+    if program.kept.is_none() {
+        program.even_frames(&mut block.arena, lanes, (source, block.base), (times, &sequences), found);
+        let fixed = program.template.len();
+        let frames = (0..lanes.len()).map(|lane| (lane, first + lane * fixed));
+        for put in &program.puts {
+            put.store(&mut block.arena, frames.clone(), bytes, starts);
+        }
+        let end_of = |i: usize| (first + (i + 1) * fixed) as u32;
+        end_messages(block, lanes, times, end_of);
+        return Some(last.end as usize);
+    }
+    program.frames_of(&mut block.arena, lanes, (source, block.base), (times, &sequences), found);
+    let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
     for put in &program.puts {
-        put.store(&mut block.arena, &program.frames, bytes, starts);
+        put.store(&mut block.arena, frames.clone(), bytes, starts);
     }
     let arena_end = block.arena.len() as u32;
-    let base = block.base;
     let ends = program.frames.iter().skip(1).map(|(_, frame)| *frame).chain([arena_end]);
     // An array's length is known, a chain's is not.
     let mut frame_ends = [0; LANES];
     frame_ends.iter_mut().zip(ends).for_each(|(to, end)| *to = end);
-    block.end_messages(lanes.iter().enumerate().map(|(i, lane)| Ended {
-        offset: base + u64::from(lane.start),
-        ts: times[i % LANES],
-        end: frame_ends[i % LANES],
-        length: lane.length,
-    }));
+    end_messages(block, lanes, times, |i| frame_ends[i % LANES]);
     program.frames.clear();
     Some(last.end as usize)
 }
 
-/// What was looked up, by lane.
-struct Found {
+/// Notes the messages of all lanes; `end_of` tells where their frames end.
+#[inline]
+fn end_messages(block: &mut Block, lanes: &[Lane], times: &[i64; LANES], end_of: impl Fn(usize) -> u32) {
+    let base = block.base;
+    block.end_messages(lanes.iter().zip(times).enumerate().map(|(i, (lane, ts))| Ended {
+        offset: base + u64::from(lane.start),
+        ts: *ts,
+        end: end_of(i),
+        length: lane.length,
+    }));
+}
+
+/// What was looked up, by lane; of the batch in hand.
+#[derive(Debug)]
+pub(super) struct Found {
     ids: [[u32; LANES]; NAMES_MAX],
     extensions: [Span; LANES],
 }
 
+impl Default for Found {
+    fn default() -> Self {
+        Self { ids: [[0; LANES]; NAMES_MAX], extensions: [(0, 0); LANES] }
+    }
+}
+
+/// What stands in a frame before the ids, in the order of `unitape_model::schema`.
+#[inline]
+fn head(header: Header, ts: i64, (source, offset): (u32, u64), sequence: u32) -> [u64; 4] {
+    [
+        header.0,
+        ts as u64,
+        u64::from(source) | u64::from(offset as u32) << 32,
+        u64::from(RECV_NONE as u32) | u64::from(sequence) << 32,
+    ]
+}
+
 impl Program {
-    /// Frames of all lanes, but for what is put into them.
+    /// Frames of all lanes without extensions, but for what is put into them.
+    #[inline]
+    fn even_frames(
+        &mut self,
+        arena: &mut Vec<u8>,
+        lanes: &[Lane],
+        (source, base): (u32, u64),
+        (times, sequences): (&[i64; LANES], &[u32; LANES]),
+        found: &Found,
+    ) {
+        let header = Header::read(&self.template);
+        let (fixed, start) = (self.template.len(), arena.len());
+        arena.extend_from_slice(&self.templates[..lanes.len() * fixed]);
+        let frames = &mut arena[start..];
+        let lanes = lanes.iter().zip(times.iter().zip(sequences));
+        for (frame, (lane, (ts, sequence))) in frames.chunks_exact_mut(fixed).zip(lanes) {
+            let head = head(header, *ts, (source, base + u64::from(lane.start)), *sequence);
+            for (to, word) in frame.as_chunks_mut::<8>().0.iter_mut().zip(head) {
+                *to = word.to_le_bytes();
+            }
+        }
+        for (name, ids) in self.names.iter().zip(&found.ids) {
+            for (frame, id) in frames.chunks_exact_mut(fixed).zip(ids) {
+                if name.short {
+                    frame[name.at..name.at + 2].copy_from_slice(&short_id(*id).to_le_bytes());
+                } else {
+                    frame[name.at..name.at + 4].copy_from_slice(&id.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// Frames of all lanes with their extensions, but for what is put into them.
     #[inline]
     fn frames_of(
         &mut self,
@@ -113,14 +182,7 @@ impl Program {
                     Header::unstamped(header.kind(), header.flags() | flags::EXT, lines)
                 }
             };
-            // All that stands before the ids, in the order of `unitape_model::schema`.
-            let offset = (base + u64::from(lane.start)) as u32;
-            let head = [
-                header.0,
-                times[i] as u64,
-                u64::from(source) | u64::from(offset) << 32,
-                u64::from(RECV_NONE as u32) | u64::from(sequences[i]) << 32,
-            ];
+            let head = head(header, times[i], (source, base + u64::from(lane.start)), sequences[i]);
             for (to, word) in arena[frame..frame + 32].as_chunks_mut::<8>().0.iter_mut().zip(head) {
                 *to = word.to_le_bytes();
             }

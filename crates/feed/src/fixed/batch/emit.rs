@@ -6,7 +6,7 @@ use super::program::{KindProgram, NO_VARIANT, Program, Variant};
 use super::{Fast, Lane, SLOW, bulk};
 use crate::block::Block;
 use crate::mapping::Plan;
-use unitape_codec::fixed::{Decoder, LANES, Next};
+use unitape_codec::fixed::{Decoder, LANES, Next, Value};
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Dictionary, Header, LINE, flags};
 
@@ -45,13 +45,13 @@ impl FixedDecoder {
         lanes: &[Lane],
         (source, known, before): (u32, &Dictionary, Option<u64>),
     ) -> usize {
-        let Fast { kinds, lists, taken, .. } = fast;
+        let Fast { kinds, lists, taken, looked_up, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
                 program.read(&mut self.decoder, bytes, starts);
             }
         }
-        if let Some(end) = bulk::all(kinds, lists, block, bytes, lanes, (source, known)) {
+        if let Some(end) = bulk::all(kinds, lists, block, bytes, lanes, (source, known), looked_up) {
             *taken += lanes.len() as u64;
             return end;
         }
@@ -151,6 +151,8 @@ impl Reread<'_> {
             of: &self.decoder.layout().records()[usize::from(kind)],
             values: self.decoder.values(),
             kind: self.kinds.get(usize::from(kind))?,
+            others: None,
+            day: Value::None,
         };
         Some((fields, self.plan))
     }
@@ -286,7 +288,8 @@ fn store(kinds: &mut [Option<KindProgram>], lists: &Lists, block: &mut Block, by
         for variant in program.iter_mut().filter(|_| !starts.is_empty()).flat_map(|p| &mut p.variants) {
             if let Variant::Event(program) = variant {
                 for put in &program.puts {
-                    put.store(&mut block.arena, &program.frames, bytes, starts);
+                    let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
+                    put.store(&mut block.arena, frames, bytes, starts);
                 }
                 program.frames.clear();
             }

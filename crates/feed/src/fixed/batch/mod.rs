@@ -35,6 +35,7 @@ pub(super) struct Fast {
     lists: Lists,
     frames: Frames,
     found: Box<[Framed; LANES]>,
+    looked_up: Box<bulk::Found>,
     /// Records taken so.
     taken: u64,
 }
@@ -64,6 +65,7 @@ impl Fast {
             kinds,
             frames: Frames::new(layout),
             found: Box::new([Framed::default(); LANES]),
+            looked_up: Box::default(),
             taken: 0,
         })
     }
@@ -88,6 +90,9 @@ impl Fast {
     /// Finds the records of a batch from `at` on; gives how many.
     fn gather(&mut self, layout: &Layout, bytes: &[u8], at: usize, lanes: &mut [Lane; LANES]) -> usize {
         self.lists.clear();
+        if let Some((first, count)) = self.frames.even(layout, bytes, at) {
+            return self.even(bytes, at, (first, count), lanes);
+        }
         let found = &mut self.found;
         let count = self.frames.fill(layout, bytes, at, found);
         let mut next = at;
@@ -98,6 +103,30 @@ impl Fast {
             let (start, length) = (next as u32, found.length);
             *lane = Lane { start, length, end: found.end, kind: if fast { found.kind } else { SLOW }, index };
             next = found.end as usize;
+        }
+        count
+    }
+
+    /// The same for records that are all like the first; those that come too near the end of the block are left.
+    #[inline]
+    fn even(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        (first, count): (Framed, usize),
+        lanes: &mut [Lane; LANES],
+    ) -> usize {
+        let whole = first.end as usize - at;
+        let reach = self.kinds[usize::from(first.kind)].as_ref().map(|p| p.reach);
+        let room = |reach: usize| (bytes.len() - at).checked_sub(reach).map_or(0, |room| room / whole + 1);
+        let fast = reach.map_or(0, room).min(count);
+        let starts = (0..fast).map(|i| (at + i * whole) as u32);
+        self.lists.starts[usize::from(first.kind)].extend(starts);
+        for (i, lane) in lanes.iter_mut().enumerate().take(count) {
+            let start = (at + i * whole) as u32;
+            let kind = if i < fast { first.kind } else { SLOW };
+            let index = if i < fast { i as u8 } else { 0 };
+            *lane = Lane { start, length: first.length, end: start + whole as u32, kind, index };
         }
         count
     }

@@ -85,7 +85,7 @@ impl Name {
     #[inline]
     pub(super) fn find(&mut self, record: &[u8], known: &Dictionary) -> Option<u32> {
         let key = self.key(record);
-        let slot = slot(key);
+        let slot = self.slot(key);
         let found = &self.known[slot];
         if found.key != key || found.epoch != self.epoch && !self.renew(slot, known) {
             return None;
@@ -105,7 +105,7 @@ impl Name {
         let mut open = 0;
         for (lane, (start, id)) in starts.iter().zip(ids).enumerate() {
             let key = self.key(&bytes[*start as usize..]);
-            let slot = slot(key);
+            let slot = self.slot(key);
             let found = &self.known[slot];
             *id = found.id;
             let good = found.key == key
@@ -173,7 +173,8 @@ impl Name {
                 }
             }
         };
-        self.known[slot(key)] = Known { key, id, epoch: self.epoch, text: kept, length };
+        let slot = self.slot(key);
+        self.known[slot] = Known { key, id, epoch: self.epoch, text: kept, length };
         Some(id)
     }
 
@@ -184,6 +185,16 @@ impl Name {
             let at = (frame + self.at) as u32;
             block.fixups.push(Fixup { frame: frame as u32, at, dict: self.dict, id: id & !PROVISIONAL });
         }
+    }
+
+    /// Where a name is looked for: one of a byte has a place of its own.
+    #[inline]
+    fn slot(&self, key: [u64; 2]) -> usize {
+        if self.masks[0] == 0xff {
+            return key[0] as usize % NAMES;
+        }
+        let mixed = (key[0] ^ key[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 54) as usize % NAMES
     }
 
     #[inline]
@@ -199,10 +210,4 @@ impl Name {
 #[inline]
 pub(super) fn short_id(id: u32) -> u16 {
     id as u16 | if id & PROVISIONAL != 0 { VENUE_PROVISIONAL } else { 0 }
-}
-
-#[inline]
-fn slot(key: [u64; 2]) -> usize {
-    let mixed = (key[0] ^ key[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 54) as usize % NAMES
 }

@@ -51,6 +51,8 @@ pub(super) const NO_VARIANT: u8 = u8::MAX;
 pub(super) struct Program {
     /// The fixed part with its constants and header, whole lines.
     pub template: Vec<u8>,
+    /// The same, [`LANES`] times.
+    pub templates: Vec<u8>,
     pub names: Vec<Name>,
     pub puts: Vec<Put>,
     pub kept: Option<Kept>,
@@ -242,7 +244,8 @@ impl Program {
             _ => Some(Kept::new(kept, record, event.kind)?),
         };
         debug_assert_eq!(Header::read(&template).kind(), event.kind as u8);
-        Some(Self { template, names, puts, kept, frames: Vec::with_capacity(LANES) })
+        let templates = template.repeat(LANES);
+        Some(Self { template, templates, names, puts, kept, frames: Vec::with_capacity(LANES) })
     }
 }
 

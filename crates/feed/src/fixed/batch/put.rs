@@ -193,43 +193,49 @@ impl Put {
 
     /// Puts the values into their frames, of each the lane and where it stands in the arena.
     #[inline]
-    pub(super) fn store(&self, arena: &mut [u8], frames: &[(u8, u32)], bytes: &[u8], starts: &[u32]) {
+    pub(super) fn store(
+        &self,
+        arena: &mut [u8],
+        frames: impl Iterator<Item = (usize, usize)>,
+        bytes: &[u8],
+        starts: &[u32],
+    ) {
         let ready = &*self.ready;
         match &self.what {
             What::Price { at, .. } => {
-                for &(lane, frame) in frames {
-                    put(arena, frame, *at, ready[usize::from(lane) % LANES].to_le_bytes());
+                for (lane, frame) in frames {
+                    put(arena, frame, *at, ready[lane % LANES].to_le_bytes());
                 }
             }
-            What::Decimal { at, exp_at, narrow, .. } => {
-                for &(lane, frame) in frames {
-                    let lane = usize::from(lane) % LANES;
-                    if *narrow {
-                        put(arena, frame, *at, (ready[lane] as u32).to_le_bytes());
-                    } else {
-                        put(arena, frame, *at, ready[lane].to_le_bytes());
-                    }
-                    put(arena, frame, *exp_at, self.exponents[lane].to_le_bytes());
+            What::Decimal { at, exp_at, narrow: true, .. } => {
+                for (lane, frame) in frames {
+                    put(arena, frame, *at, (ready[lane % LANES] as u32).to_le_bytes());
+                    put(arena, frame, *exp_at, self.exponents[lane % LANES].to_le_bytes());
+                }
+            }
+            What::Decimal { at, exp_at, .. } => {
+                for (lane, frame) in frames {
+                    put(arena, frame, *at, ready[lane % LANES].to_le_bytes());
+                    put(arena, frame, *exp_at, self.exponents[lane % LANES].to_le_bytes());
                 }
             }
             What::UInt { at, width, .. } => {
-                for &(lane, frame) in frames {
-                    let (value, start) =
-                        (ready[usize::from(lane) % LANES].to_le_bytes(), frame as usize + at);
+                for (lane, frame) in frames {
+                    let (value, start) = (ready[lane % LANES].to_le_bytes(), frame + at);
                     arena[start..start + width].copy_from_slice(&value[..*width]);
                 }
             }
             What::Nothing { .. } => {}
             What::Code { at, .. } => {
-                for &(lane, frame) in frames {
-                    arena[frame as usize + at] |= ready[usize::from(lane) % LANES] as u8;
+                for (lane, frame) in frames {
+                    arena[frame + at] |= ready[lane % LANES] as u8;
                 }
             }
             What::Text { column, at, n, id, .. } => {
-                for &(lane, frame) in frames {
-                    let start = starts[usize::from(lane)] as usize + column;
-                    let text = &bytes[start..start + ready[usize::from(lane) % LANES] as usize];
-                    let at = frame as usize + at;
+                for (lane, frame) in frames {
+                    let start = starts[lane] as usize + column;
+                    let text = &bytes[start..start + ready[lane % LANES] as usize];
+                    let at = frame + at;
                     let slot = &mut arena[at..at + n];
                     if *id && !text.is_empty() {
                         // It was looked at whether it fits.
@@ -247,8 +253,8 @@ impl Put {
 const TEXT_BYTES_MAX: usize = 64;
 
 #[inline]
-fn put<const N: usize>(arena: &mut [u8], frame: u32, at: usize, value: [u8; N]) {
-    let at = frame as usize + at;
+fn put<const N: usize>(arena: &mut [u8], frame: usize, at: usize, value: [u8; N]) {
+    let at = frame + at;
     arena[at..at + N].copy_from_slice(&value);
 }
 

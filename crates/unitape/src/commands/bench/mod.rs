@@ -4,6 +4,7 @@
 //! error. `docs/bench.md` tells the method.
 
 mod book;
+mod csv;
 mod farm;
 mod fix;
 mod fixed;
@@ -26,11 +27,12 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 10] = [
+const BENCHES: [(&str, &[&str], Bench); 11] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
     ("fixed", &["taq", "taq-events", "taq-to-tape"], fixed::run),
+    ("csv", &["taq", "taq-events"], csv::run),
     ("swift", &["typed", "to-tape"], swift::run),
     ("itch", &["events", "with-orders"], itch::run),
     ("iso20022", &["pacs008"], iso20022::run),
@@ -53,7 +55,7 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
 
 Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20
 isolation), farm (empty), fix (orders jse orders-to-tape),
-fixed (taq taq-events taq-to-tape), swift (typed to-tape), itch (events with-orders),
+fixed (taq taq-events taq-to-tape), csv (taq taq-events), swift (typed to-tape), itch (events with-orders),
 iso20022 (pacs008), store (ingest scan size),
 watch (otr wash spoofing three), book (flow deep), sim (events frames).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
-            ("tapes", "tape, farm, fix, fixed, swift, itch, iso20022, store, watch, book, sim"),
+            ("tapes", "tape, farm, fix, fixed, csv, swift, itch, iso20022, store, watch, book, sim"),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match wanted(name) {

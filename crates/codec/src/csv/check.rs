@@ -1,0 +1,109 @@
+//! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
+
+use super::naive::{Found, What};
+use super::{Decoder, Layout, Next, naive};
+use crate::fixed::Value;
+use std::sync::Arc;
+
+/// Quotes, comments, a trailer, every sort of column, and rows that are soon too long.
+pub const ALL: &str = r##"
+name = "all"
+comment = "#"
+row_bytes_max = 40
+zone = "Europe/London"
+trailer = { first = "END", columns = ["mark", "n"], count = "n" }
+column = [
+  { name = "t", type = "time", form = "HHMM", date = "file" },
+  { name = "d", type = "date", form = "YYMMDD" },
+  { name = "at", type = "time", form = "HHMM", date = "d" },
+  { name = "n", type = "int", sign = "leading", none = ["-", "NA"] },
+  { name = "p", type = "decimal", sign = "leading", required = true },
+  { name = "s", squeeze = true },
+  { name = "f", type = "flag", yes = ["Y", "1"] },
+]
+"##;
+
+/// No header, no quotes, short rows are filled.
+pub const BARE: &str = "name='bare'\nseparator='semicolon'\nquote='none'\nheader=false\nshort='pad'\nday='2014-02-06'\n\
+    column=[{name='a',type='int'},{name='b'},{name='c',type='literal',is='x'}]";
+
+/// A byte a character, in single quotes.
+pub const LATIN: &str = "name='latin'\nseparator='tab'\nquote=\"'\"\nencoding='windows-1252'\n\
+    trailer={first='é',columns=['mark']}\ncolumn=[{name='p',type='decimal'},{name='é',squeeze=true}]";
+
+/// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
+///
+/// # Panics
+/// When the fast path and the twin differ.
+pub fn any_bytes(data: &[u8]) {
+    let [which, piece, input @ ..] = data else { return };
+    let taq = Layout::built_in("nyse-taq-trades").unwrap_or_default();
+    let text = [ALL, taq, BARE, LATIN][usize::from(*which) % 4];
+    let layout = Arc::new(Layout::parse(text, "layout").expect("a good layout"));
+    both(&layout, "x_20161024.csv", input, usize::from(*piece) + 1);
+    // Layouts come from outside too.
+    if let Ok(text) = std::str::from_utf8(input) {
+        _ = Layout::parse(text, "any");
+    }
+}
+
+/// Both ways, whole and in pieces, on every kernel.
+///
+/// # Panics
+/// When they differ.
+pub fn both(layout: &Arc<Layout>, name: &str, input: &[u8], piece: usize) {
+    let slow = naive::decode(layout, name, input);
+    let decoder = Decoder::new(layout.clone());
+    for decoder in [decoder.clone(), decoder.portable()] {
+        assert_eq!(fast(decoder.clone(), name, input, usize::MAX / 2), slow);
+        assert_eq!(fast(decoder, name, input, piece), slow);
+    }
+}
+
+/// All of an input by the fast path, given to it in pieces.
+pub fn fast(mut decoder: Decoder, name: &str, input: &[u8], piece: usize) -> Vec<Found> {
+    decoder.set_name(name);
+    let (mut out, mut start, mut end) = (Vec::new(), 0, piece.min(input.len()));
+    let mut at = 0;
+    loop {
+        let buf = &input[start..end];
+        let next = decoder.next(buf, at, start as u64, end == input.len());
+        let (span, behind, what) = match next {
+            Next::Header { span, end } => (span, end, Ok(What::Header(decoder.names().to_vec()))),
+            Next::Row { span, end } => {
+                let record = decoder.record(span.of(buf));
+                let mut fields = Vec::new();
+                let columns = decoder.layout().row().columns().iter();
+                for (column, value) in columns.zip(decoder.values()) {
+                    if *value != Value::None && column.speaks() {
+                        let mut text = Vec::new();
+                        value.write(record, column.squeezes(), &mut text);
+                        fields.push((column.name().to_owned(), text));
+                    }
+                }
+                let others = decoder.others(record).map(|(name, text)| (name.to_owned(), text.to_vec()));
+                fields.extend(others);
+                (span, end, Ok(What::Row(fields)))
+            }
+            Next::Trailer { span, end, count } => {
+                assert!(decoder.trailer(decoder.record(span.of(buf))).count() > 0);
+                (span, end, Ok(What::Trailer(count)))
+            }
+            Next::Bad { span, fault, end } => {
+                assert!(!decoder.explain(&fault, span.of(buf)).is_empty());
+                assert!(end > at, "it goes on");
+                (span, end, Err(fault.code.as_str()))
+            }
+            Next::Incomplete { from, need } => {
+                assert!(need > buf.len(), "more is asked for than is there");
+                start += from;
+                at = 0;
+                end = (start + need).max(end + piece).min(input.len());
+                continue;
+            }
+            Next::End => return out,
+        };
+        out.push(Found { offset: start + span.start, length: span.len(), what });
+        at = behind;
+    }
+}

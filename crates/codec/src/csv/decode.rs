@@ -1,0 +1,476 @@
+//! Rows out of bytes.
+
+use super::fault::{Code, Fault};
+use super::latin::push_utf8;
+use super::layout::{Encoding, Layout};
+use super::row::{Place, Row, Values};
+use super::simd::Kernel;
+use crate::fix::Span;
+use crate::fixed::inside::{Around, Zone, read, waits};
+use crate::fixed::{self, Value};
+use std::sync::Arc;
+
+/// What stands at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The header; [`Decoder::names`] are its names.
+    Header {
+        /// The row without its line end.
+        span: Span,
+        /// Behind its line end.
+        end: usize,
+    },
+    /// A row; its values are [`Decoder::values`].
+    Row {
+        /// The row without its line end.
+        span: Span,
+        /// Behind its line end.
+        end: usize,
+    },
+    /// The trailer.
+    Trailer {
+        /// The row without its line end.
+        span: Span,
+        /// Behind its line end.
+        end: usize,
+        /// How many rows it says there are.
+        count: Option<u64>,
+    },
+    /// Bytes that are no good row.
+    Bad {
+        /// The row, or what there is of it.
+        span: Span,
+        /// What is wrong.
+        fault: Fault,
+        /// Where to go on.
+        end: usize,
+    },
+    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
+    /// input has ended.
+    Incomplete {
+        /// The first byte still needed.
+        from: usize,
+        /// The shortest buffer that could decide, in bytes from its start.
+        need: usize,
+    },
+    /// The input has ended and all of it was read.
+    End,
+}
+
+/// Decodes rows by a layout.
+///
+/// ```
+/// use unitape_codec::csv::{Decoder, Layout, Next};
+/// use unitape_codec::fixed::Value;
+///
+/// let layout = r#"
+///     name = "prices"
+///     separator = "semicolon"
+///     column = [{ name = "price", type = "decimal" }]
+///     "#;
+/// let mut decoder = Decoder::new(std::sync::Arc::new(Layout::parse(layout, "prices.toml").unwrap()));
+/// let bytes = b"symbol;price\n\"A;B\";12.50\nC;none\n";
+/// let Next::Header { end, .. } = decoder.next(bytes, 0, 0, true) else { panic!() };
+/// let Next::Row { end, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
+/// assert_eq!(decoder.values()[0], Value::Decimal { mantissa: 125, exponent: -1 });
+/// let Next::Bad { fault, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
+/// assert_eq!(fault.code.as_str(), "bad_number");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    layout: Arc<Layout>,
+    kernel: Kernel,
+    row: Values,
+    /// Of the layout's columns.
+    values: Vec<Value>,
+    /// Of columns that only the file has: which of its names, and where the text stands.
+    others: Vec<(u16, Place)>,
+    header: Header,
+    /// The day of the file, where times look for it.
+    day: [Value; 1],
+    zones: Vec<Zone>,
+    /// A row with the values behind it whose quotes were doubled.
+    apart: Vec<u8>,
+    in_apart: bool,
+    /// Columns in the order in which they can be read.
+    order: Vec<u16>,
+}
+
+/// The columns of the file.
+#[derive(Debug, Clone, Default)]
+struct Header {
+    names: Vec<String>,
+    /// Column of the layout, by column of the file.
+    of: Vec<Option<u16>>,
+    /// Column of the file, by column of the layout.
+    at: Vec<Option<u16>>,
+    is: Is,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Is {
+    /// The next row is the header.
+    #[default]
+    Awaited,
+    Known,
+    /// It could not be read.
+    Bad,
+}
+
+impl Decoder {
+    /// A decoder by this layout.
+    #[must_use]
+    pub fn new(layout: Arc<Layout>) -> Self {
+        let columns = layout.row.columns();
+        let mut order: Vec<u16> = (0..columns.len() as u16).collect();
+        order.sort_by_key(|i| waits(&columns[usize::from(*i)]));
+        let mut this = Decoder {
+            kernel: Kernel::best(),
+            row: Values::default(),
+            values: vec![Value::None; columns.len()],
+            others: Vec::new(),
+            header: Header::default(),
+            day: [layout.day.map_or(Value::None, Value::Date)],
+            zones: layout.zones.clone(),
+            apart: Vec::new(),
+            in_apart: false,
+            order,
+            layout,
+        };
+        this.begin();
+        this
+    }
+
+    /// The same with the kernel that every processor runs.
+    #[cfg(any(test, feature = "naive"))]
+    #[must_use]
+    pub fn portable(mut self) -> Self {
+        self.kernel = Kernel::PORTABLE;
+        self
+    }
+
+    /// The layout.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// A file begins: whatever was known of another header is forgotten.
+    pub fn begin(&mut self) {
+        self.header = Header::default();
+        if !self.layout.header {
+            let names = self.layout.row.columns().iter().map(|c| c.name().to_owned()).collect();
+            _ = self.know(names);
+        }
+    }
+
+    /// The file's name, which may tell its day.
+    pub fn set_name(&mut self, name: &str) {
+        let day = self.layout.day.or_else(|| Layout::day_of(name));
+        self.day = [day.map_or(Value::None, Value::Date)];
+    }
+
+    /// Takes the header out of the first bytes of a file, for a decoder that begins further on.
+    pub fn read_header(&mut self, head: &[u8]) {
+        self.begin();
+        if self.header.is == Is::Awaited {
+            _ = self.next(head, 0, 0, true);
+            if self.header.is == Is::Awaited {
+                self.header.is = Is::Bad;
+            }
+        }
+    }
+
+    /// The header with its line end and what stands before it, at the start of `bytes`, the first of a file;
+    /// empty where files of this layout have none.
+    #[must_use]
+    pub fn head<'b>(layout: &Arc<Layout>, bytes: &'b [u8]) -> &'b [u8] {
+        if !layout.header {
+            return &[];
+        }
+        match Decoder::new(layout.clone()).next(bytes, 0, 0, true) {
+            Next::Header { end, .. }
+            | Next::Bad { end, .. }
+            | Next::Row { end, .. }
+            | Next::Trailer { end, .. } => &bytes[..end],
+            Next::Incomplete { .. } | Next::End => bytes,
+        }
+    }
+
+    /// The values of the last row, by column of the layout.
+    #[inline]
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// The values of the last row in columns that the layout does not name: name and text, in the order of the
+    /// file, without those that are empty.
+    pub fn others<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
+        self.others.iter().map(move |(i, place)| {
+            let text = record.get(place.start as usize..place.end as usize).unwrap_or_default();
+            (self.header.names[usize::from(*i)].as_str(), text)
+        })
+    }
+
+    /// The bytes that the values of the last row are offsets into: `raw`, or a copy of it with the values behind
+    /// it in which quotes were doubled.
+    #[inline]
+    #[must_use]
+    pub fn record<'r>(&'r self, raw: &'r [u8]) -> &'r [u8] {
+        if self.in_apart { &self.apart } else { raw }
+    }
+
+    /// Names of the columns, in the order of the file.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.header.names
+    }
+
+    /// Names and texts of the trailer that was found last.
+    pub fn trailer<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
+        let names = self.layout.trailer.as_ref().map_or(&[][..], |t| &t.columns);
+        names.iter().zip(&self.row.places).map(|(name, place)| (name.as_str(), self.text(record, *place)))
+    }
+
+    /// Where to cut `buf` so that only whole rows stand before the cut; a guess, for a line end may stand in
+    /// quotes.
+    #[must_use]
+    pub fn cut(buf: &[u8]) -> usize {
+        memchr::memrchr(b'\n', buf).map_or(0, |i| i + 1)
+    }
+
+    /// What stands at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
+    /// The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
+    pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> Next {
+        let most = self.layout.row_bytes_max;
+        let mut from = at;
+        if base + at as u64 == 0 {
+            match buf {
+                [0xef, 0xbb, 0xbf, ..] => from = 3,
+                [] | [0xef] | [0xef, 0xbb] if !eof => return Next::Incomplete { from: 0, need: 3 },
+                _ => {}
+            }
+        }
+        loop {
+            // Empty lines say nothing.
+            while from < buf.len() && matches!(buf[from], b'\n' | b'\r') {
+                from += 1;
+            }
+            // The start of the file is kept, for a mark at it to be known.
+            let kept = if base + at as u64 == 0 { at } else { from };
+            if from >= buf.len() {
+                return if eof { Next::End } else { Next::Incomplete { from: kept, need: from + 1 } };
+            }
+            if Some(buf[from]) == self.layout.comment {
+                match memchr::memchr(b'\n', &buf[from..buf.len().min(from + most + 2)]) {
+                    Some(end) => {
+                        from += end + 1;
+                        continue;
+                    }
+                    None if buf.len() - from >= most + 2 => {
+                        let span = Span { start: from, end: from + most };
+                        let fault = Fault::numbers(Code::LongRow, most, most + 2);
+                        return Next::Bad { span, fault, end: span.end };
+                    }
+                    None if eof => return Next::End,
+                    None => return Next::Incomplete { from: kept, need: buf.len() + 1 },
+                }
+            }
+            let (length, end) = match self.row.read(&self.layout, self.kernel, &buf[from..], eof) {
+                Row::Whole { length, end } => (length, end),
+                Row::Bad { fault, length, end } => {
+                    let span = Span { start: from, end: from + length };
+                    if self.header.is == Is::Awaited {
+                        self.header.is = Is::Bad;
+                    }
+                    return Next::Bad { span, fault, end: from + end };
+                }
+                Row::More => return Next::Incomplete { from: kept, need: buf.len() + 1 },
+            };
+            let span = Span { start: from, end: from + length };
+            return self.whole(span.of(buf), span, from + end);
+        }
+    }
+
+    fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> Next {
+        self.in_apart = !self.row.text.is_empty();
+        if self.in_apart {
+            self.apart.clear();
+            self.apart.extend_from_slice(raw);
+            self.apart.extend_from_slice(&self.row.text);
+            for place in self.row.places.iter_mut().filter(|p| p.apart) {
+                place.start += raw.len() as u32;
+                place.end += raw.len() as u32;
+            }
+        }
+        if self.layout.encoding == Encoding::Windows1252 && !raw.is_ascii() {
+            self.transcode(raw);
+        }
+        if self.header.is == Is::Awaited {
+            let names = self.row.places.iter().map(|p| {
+                let text = self.text(self.record(raw), *p);
+                std::str::from_utf8(text).map(|t| t.trim().to_owned()).map_err(|_| Fault::of(Code::NotUtf8))
+            });
+            let names: Result<Vec<String>, Fault> = names.collect();
+            return match names.and_then(|names| self.know(names)) {
+                Ok(()) => Next::Header { span, end },
+                Err(fault) => {
+                    self.header.is = Is::Bad;
+                    Next::Bad { span, fault, end }
+                }
+            };
+        }
+        if let Some(trailer) = &self.layout.trailer
+            && self.row.places.first().is_some_and(|p| self.text(self.record(raw), *p) == &trailer.first[..])
+        {
+            let text = trailer.count.map(|i| self.row.places.get(i).map(|p| self.text(self.record(raw), *p)));
+            let count = match text {
+                None => None,
+                Some(text) => {
+                    let text = text.and_then(|t| std::str::from_utf8(t).ok()).map(str::trim);
+                    let digits = text.filter(|t| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()));
+                    match digits.and_then(|d| d.parse().ok()) {
+                        Some(n) => Some(n),
+                        None => return Next::Bad { span, fault: Fault::of(Code::BadTrailer), end },
+                    }
+                }
+            };
+            return Next::Trailer { span, end, count };
+        }
+        match self.values_of(raw) {
+            Ok(()) => Next::Row { span, end },
+            Err(fault) => Next::Bad { span, fault, end },
+        }
+    }
+
+    /// Puts values that are not ASCII behind the row, as UTF-8.
+    #[cold]
+    fn transcode(&mut self, raw: &[u8]) {
+        if !self.in_apart {
+            self.apart.clear();
+            self.apart.extend_from_slice(raw);
+            self.in_apart = true;
+        }
+        let mut value = Vec::new();
+        for p in &mut self.row.places {
+            value.clear();
+            value.extend_from_slice(place(&self.apart, *p));
+            if !value.is_ascii() {
+                let start = self.apart.len();
+                push_utf8(&value, &mut self.apart);
+                *p = Place { start: start as u32, end: self.apart.len() as u32, apart: true };
+            }
+        }
+    }
+
+    /// The day of the file, where it is known.
+    #[must_use]
+    pub fn day(&self) -> Value {
+        self.day[0]
+    }
+
+    /// Takes the names of the file's columns.
+    fn know(&mut self, names: Vec<String>) -> Result<(), Fault> {
+        let columns = self.layout.row.columns();
+        let mut at = vec![None; columns.len()];
+        let mut of = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) && !name.is_empty() {
+                return Err(Fault::at(Code::BadHeader, i));
+            }
+            let column = columns.iter().position(|c| c.name() == name);
+            if let Some(column) = column {
+                at[column] = Some(i as u16);
+            }
+            of.push(column.map(|c| c as u16));
+        }
+        let lacking = columns.iter().zip(&at).filter(|(c, at)| c.required && at.is_none()).count();
+        if lacking > 0 {
+            let wanted = columns.iter().filter(|c| c.required).count();
+            return Err(Fault::numbers(Code::BadHeader, wanted, wanted - lacking));
+        }
+        self.header = Header { names, of, at, is: Is::Known };
+        Ok(())
+    }
+
+    fn values_of(&mut self, raw: &[u8]) -> Result<(), Fault> {
+        if self.header.is != Is::Known {
+            return Err(Fault::of(Code::NoHeader));
+        }
+        let (wanted, found) = (self.header.names.len(), self.row.places.len());
+        if found > wanted || found < wanted && !self.layout.pad {
+            return Err(Fault::numbers(Code::RaggedRow, wanted, found));
+        }
+        let record: &[u8] = if self.in_apart { &self.apart } else { raw };
+        if self.layout.encoding == Encoding::Utf8 && std::str::from_utf8(raw).is_err() {
+            // A separator is ASCII, so the fault lies in one of the values.
+            let bad = self.row.places.iter().position(|p| std::str::from_utf8(place(record, *p)).is_err());
+            return Err(Fault { value: bad.map(|i| i as u16), ..Fault::of(Code::NotUtf8) });
+        }
+        let columns = self.layout.row.columns();
+        for &i in &self.order {
+            let column = &columns[usize::from(i)];
+            let at = self.header.at[usize::from(i)];
+            let place = at.and_then(|at| self.row.places.get(usize::from(at)));
+            let value = match place {
+                None => Value::None,
+                Some(p) => {
+                    let whole = &record[p.start as usize..p.end as usize];
+                    let mut around = Around { header: &self.day, zones: &mut self.zones };
+                    let value = read(column, (whole, p.start as usize), &self.values, &mut around);
+                    value.map_err(|code| Fault::at(Code::Value(code), usize::from(at.unwrap_or(0))))?
+                }
+            };
+            if value == Value::None && column.required && column.speaks() {
+                return Err(Fault::at(Code::Value(fixed::Code::Missing), usize::from(at.unwrap_or(0))));
+            }
+            self.values[usize::from(i)] = value;
+        }
+        self.others.clear();
+        let others = self.row.places.iter().zip(&self.header.of).enumerate();
+        for (i, (place, _)) in others.filter(|(_, (p, of))| of.is_none() && p.start < p.end) {
+            self.others.push((i as u16, *place));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn text<'r>(&self, record: &'r [u8], p: Place) -> &'r [u8] {
+        place(record, p)
+    }
+
+    /// A fault in a sentence, with what stands in the value.
+    #[must_use]
+    pub fn explain(&self, fault: &Fault, raw: &[u8]) -> String {
+        let Fault { code, value, wanted, found } = *fault;
+        let name = |i: u16| self.header.names.get(usize::from(i)).map_or("", String::as_str);
+        match (code, value) {
+            (Code::RaggedRow, _) => format!("{found} values where there are {wanted} columns"),
+            (Code::LongRow, _) => format!("longer than the {wanted} bytes that a row may have"),
+            (Code::RecordCount, _) => format!("{wanted} rows stated, {found} found"),
+            (Code::UnclosedQuote, _) => "a quote is opened and not closed".to_owned(),
+            (Code::BadQuote, _) => "a quote within a value, or something behind a closing quote".to_owned(),
+            (Code::NoHeader, _) => "the file's header cannot be read".to_owned(),
+            (Code::BadTrailer, _) => "the trailer's count is no number".to_owned(),
+            (Code::BadHeader, Some(i)) => format!("the header names column {} twice", i + 1),
+            (Code::BadHeader, None) => {
+                format!("the header has {found} of {wanted} columns that must be there")
+            }
+            (Code::NotUtf8, Some(i)) => format!("column {} is not UTF-8", name(i)),
+            (Code::NotUtf8, None) => "text that is not UTF-8".to_owned(),
+            (Code::Value(code), i) => {
+                let i = i.unwrap_or(0);
+                // The values of the row in hand, if it is still this one.
+                let text = self.row.places.get(usize::from(i)).map(|p| self.text(self.record(raw), *p));
+                let text = text.unwrap_or_default();
+                let cut = &text[..text.len().min(60)];
+                format!("column {}: \"{}\" {}", name(i), cut.escape_ascii(), code.says())
+            }
+        }
+    }
+}
+
+fn place(record: &[u8], p: Place) -> &[u8] {
+    record.get(p.start as usize..p.end as usize).unwrap_or_default()
+}

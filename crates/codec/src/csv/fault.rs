@@ -1,0 +1,82 @@
+//! What can be wrong with a row.
+
+use crate::fixed;
+
+/// The code a fault is reported under, the same word in JSON, quarantine and the docs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// The row has another number of values than there are columns.
+    RaggedRow,
+    /// A quote that is opened is not closed within the longest row.
+    UnclosedQuote,
+    /// A quote stands where none may: within a value, or something behind a closing one.
+    BadQuote,
+    /// The row is longer than a row may be.
+    LongRow,
+    /// Text is not UTF-8.
+    NotUtf8,
+    /// The header lacks columns that the layout requires, has one twice, or cannot be read.
+    BadHeader,
+    /// A row of a file whose header cannot be read.
+    NoHeader,
+    /// The trailer's count cannot be read.
+    BadTrailer,
+    /// Another number of rows than the trailer says.
+    RecordCount,
+    /// A value is none of its column; codes as for fixed-width records.
+    Value(fixed::Code),
+}
+
+impl Code {
+    /// The word for this code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::RaggedRow => "ragged_row",
+            Code::UnclosedQuote => "unclosed_quote",
+            Code::BadQuote => "bad_quote",
+            Code::LongRow => "long_row",
+            Code::NotUtf8 => "not_utf8",
+            Code::BadHeader => "bad_header",
+            Code::NoHeader => "no_header",
+            Code::BadTrailer => "bad_trailer",
+            Code::RecordCount => "record_count",
+            Code::Value(code) => code.as_str(),
+        }
+    }
+}
+
+/// Why a stretch of input is no good row. A plain value, so that a stream of nothing but faults allocates
+/// nothing; [`Decoder::explain`](super::Decoder::explain) gives the sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// The code.
+    pub code: Code,
+    /// Which value of the row, from 0.
+    pub value: Option<u16>,
+    /// Values, bytes or rows that there should be.
+    pub wanted: u64,
+    /// Values, bytes or rows that there are.
+    pub found: u64,
+}
+
+impl Fault {
+    pub(super) const fn of(code: Code) -> Self {
+        Fault { code, value: None, wanted: 0, found: 0 }
+    }
+
+    pub(super) const fn at(code: Code, value: usize) -> Self {
+        Fault { code, value: Some(value as u16), wanted: 0, found: 0 }
+    }
+
+    pub(super) const fn numbers(code: Code, wanted: usize, found: usize) -> Self {
+        Fault { code, value: None, wanted: wanted as u64, found: found as u64 }
+    }
+
+    /// The fault of a trailer that says `stated` rows where there are `found`.
+    #[must_use]
+    pub const fn count(stated: u64, found: u64) -> Self {
+        Fault { code: Code::RecordCount, value: None, wanted: stated, found }
+    }
+}

@@ -1,0 +1,266 @@
+//! Layouts: how a file is written, read from TOML and checked.
+
+use crate::fixed::Error;
+use crate::fixed::inside::{ColumnText, Record, Zone, days_in, loose_columns};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A layout that holds together.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) separator: u8,
+    pub(super) quote: Option<u8>,
+    pub(super) comment: Option<u8>,
+    pub(super) encoding: Encoding,
+    pub(super) header: bool,
+    /// A row may end early, the rest is blank.
+    pub(super) pad: bool,
+    pub(super) row_bytes_max: usize,
+    pub(super) day: Option<i32>,
+    pub(super) trailer: Option<Trailer>,
+    /// What the layout says of columns.
+    pub(super) row: Record,
+    pub(super) zones: Vec<Zone>,
+}
+
+/// How the last row is known, and where in it stands how many rows there are.
+#[derive(Debug, Clone)]
+pub(super) struct Trailer {
+    pub first: Vec<u8>,
+    /// From 0.
+    pub count: Option<usize>,
+    /// Its values have names of their own.
+    pub columns: Vec<String>,
+}
+
+/// A row may have so many bytes, unless its layout says less or more; 4 MiB at most.
+pub const ROW_BYTES_MAX: usize = 64 << 10;
+
+const ROW_BYTES_LIMIT: usize = 4 << 20;
+
+/// A row may have so many values.
+pub(super) const VALUES_MAX: usize = 4096;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayoutText {
+    name: Spanned<String>,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    separator: Separator,
+    #[serde(default = "double_quote")]
+    quote: Spanned<String>,
+    comment: Option<Spanned<String>>,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default = "yes")]
+    header: bool,
+    #[serde(default)]
+    short: Short,
+    row_bytes_max: Option<Spanned<usize>>,
+    day: Option<Spanned<String>>,
+    zone: Option<Spanned<String>>,
+    trailer: Option<Spanned<TrailerText>>,
+    #[serde(default)]
+    column: Vec<Spanned<ColumnText>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrailerText {
+    /// What its first value is.
+    first: String,
+    /// Names of its values, the first included.
+    #[serde(default)]
+    columns: Vec<String>,
+    /// The one of them that counts the rows.
+    count: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Separator {
+    #[default]
+    Comma,
+    Tab,
+    Pipe,
+    Semicolon,
+}
+
+/// How text that is not ASCII is encoded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(super) enum Encoding {
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    /// A byte a character.
+    #[serde(rename = "windows-1252", alias = "latin1", alias = "iso-8859-1")]
+    Windows1252,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Short {
+    #[default]
+    Error,
+    Pad,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn double_quote() -> Spanned<String> {
+    Spanned::new(0..0, "\"".to_owned())
+}
+
+impl Layout {
+    /// Reads a layout; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong with it, and in which line.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        let at = |offset: usize, what: String| {
+            let before = text.as_bytes().get(..offset).unwrap_or_default();
+            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+            Error::Layout { origin: origin.to_owned(), line, what }
+        };
+        let parsed: Result<LayoutText, _> = toml::from_str(text);
+        let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
+        build(parsed).map_err(|(offset, what)| at(offset, what))
+    }
+
+    /// The shipped layout of this name, as its text.
+    #[must_use]
+    pub fn built_in(name: &str) -> Option<&'static str> {
+        BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+    }
+
+    /// Names of the shipped layouts.
+    pub fn all_built_in() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What it says of a row: the columns that it names.
+    #[must_use]
+    pub fn row(&self) -> &Record {
+        &self.row
+    }
+
+    /// Whether the first row names the columns.
+    #[must_use]
+    pub fn has_header(&self) -> bool {
+        self.header
+    }
+
+    /// Bytes of a row, at most.
+    #[must_use]
+    pub fn row_bytes_max(&self) -> usize {
+        self.row_bytes_max
+    }
+
+    /// The day that a file's name tells: the last eight digits in a row that are a day, `YYYYMMDD`.
+    pub(super) fn day_of(name: &str) -> Option<i32> {
+        let digits = name.as_bytes().windows(8).filter(|w| w.iter().all(u8::is_ascii_digit));
+        digits.filter_map(days_in).next_back()
+    }
+}
+
+fn build(text: LayoutText) -> Result<Layout, (usize, String)> {
+    let fail = |at: usize, what: String| Err((at, what));
+    let separator = match text.separator {
+        Separator::Comma => b',',
+        Separator::Tab => b'\t',
+        Separator::Pipe => b'|',
+        Separator::Semicolon => b';',
+    };
+    let quote = match text.quote.get_ref().as_bytes() {
+        b"none" => None,
+        [byte @ (b'"' | b'\'' | b'`')] => Some(*byte),
+        _ => return fail(text.quote.span().start, "quote: `\"`, `'`, or none".to_owned()),
+    };
+    let comment = match text.comment.as_ref().map(|c| (c.span().start, c.get_ref().as_bytes())) {
+        None => None,
+        Some((_, [byte])) if byte.is_ascii_graphic() && *byte != separator && Some(*byte) != quote => {
+            Some(*byte)
+        }
+        Some((at, _)) => {
+            return fail(at, "comment: one character that is neither separator nor quote".to_owned());
+        }
+    };
+    let row_bytes_max = match &text.row_bytes_max {
+        None => ROW_BYTES_MAX,
+        Some(n) if (16..=ROW_BYTES_LIMIT).contains(n.get_ref()) => *n.get_ref(),
+        Some(n) => return fail(n.span().start, format!("row_bytes_max: 16 to {ROW_BYTES_LIMIT}")),
+    };
+    let day = match &text.day {
+        None => None,
+        Some(day) => match Layout::day_of(&day.get_ref().replace('-', "")) {
+            Some(days) => Some(days),
+            None => return fail(day.span().start, "day: YYYY-MM-DD".to_owned()),
+        },
+    };
+    let trailer = match text.trailer {
+        None => None,
+        Some(trailer) => {
+            let (at, trailer) = (trailer.span().start, trailer.into_inner());
+            if trailer.first.is_empty() {
+                return fail(at, "trailer: `first` is what its first value is".to_owned());
+            }
+            let count = match &trailer.count {
+                None => None,
+                Some(name) => match trailer.columns.iter().position(|c| c == name.get_ref()) {
+                    Some(i) => Some(i),
+                    None => {
+                        let what = format!("count: the trailer has no column `{}`", name.get_ref());
+                        return fail(name.span().start, what);
+                    }
+                },
+            };
+            Some(Trailer { first: trailer.first.into_bytes(), count, columns: trailer.columns })
+        }
+    };
+    if !text.header && text.column.is_empty() {
+        let what = "without a header the layout must name all columns in [[column]]".to_owned();
+        return fail(text.name.span().start, what);
+    }
+    let (row, zones) = loose_columns(text.name, text.zone, text.column)?;
+    let (header, pad) = (text.header, text.short == Short::Pad);
+    Ok(Layout {
+        name: row.name().to_owned(),
+        title: text.title,
+        separator,
+        quote,
+        comment,
+        encoding: text.encoding,
+        header,
+        pad,
+        row_bytes_max,
+        day,
+        trailer,
+        row: row.named("row"),
+        zones,
+    })
+}
+
+const BUILT_IN: &[(&str, &str)] = &[
+    ("nyse-taq-trades", include_str!("../../../../mappings/layouts/nyse-taq-trades.toml")),
+    ("nyse-taq-quotes", include_str!("../../../../mappings/layouts/nyse-taq-quotes.toml")),
+    ("nyse-taq-nbbo", include_str!("../../../../mappings/layouts/nyse-taq-nbbo.toml")),
+    ("nyse-taq-master", include_str!("../../../../mappings/layouts/nyse-taq-master.toml")),
+];

@@ -1,0 +1,247 @@
+//! The slow, obvious twin: the rules read aloud, a byte at a time, on an input that is all there. Values of typed
+//! columns are read as for fixed-width records, whose twin is elsewhere.
+
+use super::latin::push_utf8;
+use super::layout::{Encoding, Layout};
+use crate::fixed::inside::{Around, read, waits};
+use crate::fixed::{self, Value};
+
+/// What stands at a place of the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where it starts.
+    pub offset: usize,
+    /// Its bytes without the line end.
+    pub length: usize,
+    /// What it is, or the code of what is wrong with it.
+    pub what: Result<What, &'static str>,
+}
+
+/// What a row is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// The header and its names.
+    Header(Vec<String>),
+    /// A row: names and texts of the values that are not empty, of the layout's columns first.
+    Row(Vec<(String, Vec<u8>)>),
+    /// The trailer and its count.
+    Trailer(Option<u64>),
+}
+
+/// All of an input, a file of this name.
+#[must_use]
+pub fn decode(layout: &Layout, name: &str, input: &[u8]) -> Vec<Found> {
+    let mut out = Vec::new();
+    let mut header: Option<Result<Vec<String>, ()>> = None;
+    if !layout.header {
+        header = Some(Ok(layout.row.columns().iter().map(|c| c.name().to_owned()).collect()));
+    }
+    let day = layout.day.or_else(|| Layout::day_of(name));
+    let mut at = if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    loop {
+        while at < input.len() && (input[at] == b'\n' || input[at] == b'\r') {
+            at += 1;
+        }
+        if at == input.len() {
+            return out;
+        }
+        let (line, line_end) = line(&input[at..]);
+        let most = layout.row_bytes_max;
+        let far = line_end.is_none_or(|end| end > most + 2);
+        if Some(input[at]) == layout.comment {
+            if far && input.len() - at >= most + 2 {
+                out.push(Found { offset: at, length: most, what: Err("long_row") });
+                at += most;
+            } else {
+                at += line_end.unwrap_or(line);
+            }
+            continue;
+        }
+        // Of what is bad: its line, or a piece of a long one.
+        let (bad_length, bad_end) = match line_end.filter(|_| !far) {
+            Some(end) => (line, end),
+            None if input.len() - at >= most + 2 => (most, most),
+            None => (input.len() - at, input.len() - at),
+        };
+        let (length, end, what) = match row(layout, &input[at..]) {
+            Err(code) => {
+                header.get_or_insert(Err(()));
+                (bad_length, bad_end, Err(code))
+            }
+            Ok((_, length, _)) if length > most => {
+                header.get_or_insert(Err(()));
+                (bad_length, bad_end, Err("long_row"))
+            }
+            Ok((values, length, end)) => {
+                let utf8 = |value: &Vec<u8>| {
+                    let mut text = Vec::new();
+                    push_utf8(value, &mut text);
+                    text
+                };
+                let raw = &input[at..at + length];
+                let what = match layout.encoding {
+                    Encoding::Utf8 => whole(layout, &values, raw, &mut header, day),
+                    Encoding::Windows1252 => {
+                        let values: Vec<Vec<u8>> = values.iter().map(utf8).collect();
+                        whole(layout, &values, b"", &mut header, day)
+                    }
+                };
+                (length, end, what)
+            }
+        };
+        out.push(Found { offset: at, length, what });
+        at += end;
+    }
+}
+
+/// Length of a line, and where it ends with its line end, if it has one.
+fn line(input: &[u8]) -> (usize, Option<usize>) {
+    match input.iter().position(|b| *b == b'\n') {
+        Some(at) if at > 0 && input[at - 1] == b'\r' => (at - 1, Some(at + 1)),
+        Some(at) => (at, Some(at + 1)),
+        None => (input.len(), None),
+    }
+}
+
+/// The values of a row, its length and its end with the line end.
+type Parsed = (Vec<Vec<u8>>, usize, usize);
+
+fn row(layout: &Layout, input: &[u8]) -> Result<Parsed, &'static str> {
+    let most = layout.row_bytes_max;
+    let seen = &input[..input.len().min(most + 2)];
+    let whole = input.len() < most + 2;
+    let (mut values, mut at) = (Vec::new(), 0);
+    loop {
+        let mut value = Vec::new();
+        if layout.quote.is_some() && seen.get(at).copied() == layout.quote {
+            at += 1;
+            loop {
+                let quote = |at: usize| seen.get(at).copied() == layout.quote;
+                if at >= seen.len() {
+                    return Err("unclosed_quote");
+                }
+                if !quote(at) {
+                    value.push(seen[at]);
+                    at += 1;
+                } else if quote(at + 1) {
+                    value.push(seen[at]);
+                    at += 2;
+                } else if at + 1 == seen.len() && !whole {
+                    return Err("unclosed_quote");
+                } else {
+                    at += 1;
+                    break;
+                }
+            }
+            values.push(value);
+            match &seen[at..] {
+                [b, ..] if *b == layout.separator => at += 1,
+                [b'\n', ..] => return Ok((values, at, at + 1)),
+                [b'\r', b'\n', ..] => return Ok((values, at, at + 2)),
+                [b'\r'] if whole => return Ok((values, at, at + 1)),
+                [] if whole => return Ok((values, at, at)),
+                [] | [b'\r'] => return Err("long_row"),
+                _ => return Err("bad_quote"),
+            }
+            continue;
+        }
+        loop {
+            match seen.get(at) {
+                Some(b) if *b == layout.separator => {
+                    at += 1;
+                    break;
+                }
+                Some(b) if Some(*b) == layout.quote => return Err("bad_quote"),
+                Some(b'\n') => {
+                    let cut = value.last() == Some(&b'\r');
+                    value.truncate(value.len() - usize::from(cut));
+                    values.push(value);
+                    return Ok((values, at - usize::from(cut), at + 1));
+                }
+                Some(b) => value.push(*b),
+                None if !whole => return Err("long_row"),
+                None => {
+                    let cut = value.last() == Some(&b'\r');
+                    value.truncate(value.len() - usize::from(cut));
+                    values.push(value);
+                    return Ok((values, at - usize::from(cut), at));
+                }
+            }
+            at += 1;
+        }
+        values.push(value);
+    }
+}
+
+fn whole(
+    layout: &Layout,
+    values: &[Vec<u8>],
+    raw: &[u8],
+    header: &mut Option<Result<Vec<String>, ()>>,
+    day: Option<i32>,
+) -> Result<What, &'static str> {
+    if values.len() > 4096 {
+        header.get_or_insert(Err(()));
+        return Err("ragged_row");
+    }
+    let columns = layout.row.columns();
+    let Some(known) = header else {
+        let names: Result<Vec<String>, _> = values.iter().map(|v| String::from_utf8(v.clone())).collect();
+        let Ok(names) = names else {
+            *header = Some(Err(()));
+            return Err("not_utf8");
+        };
+        let names: Vec<String> = names.iter().map(|n| n.trim().to_owned()).collect();
+        let twice = |n: &String| !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1;
+        let lacks = columns.iter().any(|c| c.required && !names.iter().any(|n| n == c.name()));
+        if names.iter().any(twice) || lacks {
+            *header = Some(Err(()));
+            return Err("bad_header");
+        }
+        *header = Some(Ok(names.clone()));
+        return Ok(What::Header(names));
+    };
+    if let Some(trailer) = layout.trailer.as_ref().filter(|t| t.first == values[0]) {
+        let Some(count) = trailer.count else { return Ok(What::Trailer(None)) };
+        let text = values.get(count).and_then(|v| String::from_utf8(v.clone()).ok()).unwrap_or_default();
+        let text = text.trim();
+        return match text.parse() {
+            Ok(n) if !text.starts_with('+') => Ok(What::Trailer(Some(n))),
+            _ => Err("bad_trailer"),
+        };
+    }
+    let Ok(names) = known else { return Err("no_header") };
+    if values.len() > names.len() || values.len() < names.len() && !layout.pad {
+        return Err("ragged_row");
+    }
+    if std::str::from_utf8(raw).is_err() {
+        return Err("not_utf8");
+    }
+    let mut zones = layout.zones.clone();
+    let header = [day.map_or(Value::None, Value::Date)];
+    let mut typed = vec![Value::None; columns.len()];
+    for late in [false, true] {
+        for (i, column) in columns.iter().enumerate().filter(|(_, c)| waits(c) == late) {
+            if let Some(text) = names.iter().position(|n| n == column.name()).and_then(|i| values.get(i)) {
+                let mut around = Around { header: &header, zones: &mut zones };
+                typed[i] = read(column, (text, 0), &typed, &mut around).map_err(fixed::Code::as_str)?;
+            }
+            if typed[i] == Value::None && column.required && column.speaks() {
+                return Err("missing");
+            }
+        }
+    }
+    let mut out = Vec::new();
+    for (column, value) in columns.iter().zip(typed).filter(|(c, v)| *v != Value::None && c.speaks()) {
+        let at = names.iter().position(|n| n == column.name()).unwrap_or(0);
+        let mut text = Vec::new();
+        value.write(&values[at], column.squeezes(), &mut text);
+        out.push((column.name().to_owned(), text));
+    }
+    for (name, value) in names.iter().zip(values) {
+        if !value.is_empty() && !columns.iter().any(|c| c.name() == name) {
+            out.push((name.clone(), value.clone()));
+        }
+    }
+    Ok(What::Row(out))
+}

@@ -1,0 +1,161 @@
+//! The one place with instruction-set specific code: where separators stand in a row without quotes, 32 bytes a
+//! step (AVX2), or eight in a word on every processor.
+
+use super::row::Place;
+
+/// A kernel that this processor can run.
+///
+/// Invariant: `Avx2` exists only if detection found the instructions; [`Kernel::best`] is its only maker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kernel(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+/// What ended a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The first line feed, here.
+    LineEnd(usize),
+    /// A quote before it.
+    Quote,
+    /// Neither.
+    End,
+}
+
+impl Kernel {
+    /// The one that every processor runs.
+    #[cfg(any(test, feature = "naive"))]
+    pub(super) const PORTABLE: Self = Kernel(Set::Portable);
+
+    /// The fastest that this processor runs.
+    pub(super) fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            return Kernel(Set::Avx2);
+        }
+        Kernel(Set::Portable)
+    }
+
+    /// Appends the values that separators end, up to the first line feed or quote.
+    #[inline]
+    pub(super) fn scan(self, bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> Stop {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a Kernel of this kind exists only where detection found the instructions.
+            Set::Avx2 => unsafe { avx2(bytes, separator, quote, out) },
+            Set::Portable => portable(bytes, separator, quote, out),
+        }
+    }
+}
+
+/// The values that separators of one step end; `start` is where the first begins.
+#[inline(always)]
+fn step(
+    mut separators: u64,
+    stops: u64,
+    base: usize,
+    start: &mut u32,
+    out: &mut Vec<Place>,
+) -> Option<usize> {
+    // Only what stands before the first stop.
+    separators &= stops.wrapping_sub(1) & !stops;
+    while separators != 0 {
+        let end = base as u32 + separators.trailing_zeros();
+        out.push(Place { start: *start, end, apart: false });
+        *start = end + 1;
+        separators &= separators - 1;
+    }
+    (stops != 0).then(|| base + stops.trailing_zeros() as usize)
+}
+
+#[inline]
+fn stop(bytes: &[u8], at: usize) -> Stop {
+    if bytes[at] == b'\n' { Stop::LineEnd(at) } else { Stop::Quote }
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> Stop {
+    let mut start = 0;
+    for (i, word) in bytes.chunks(8).enumerate() {
+        let mut padded = [0; 8];
+        padded[..word.len()].copy_from_slice(word);
+        let bits = u64::from_le_bytes(padded);
+        let valid = 0xff >> (8 - word.len());
+        let are = |byte: u8| {
+            let x = bits ^ (u64::from(byte) * ONES);
+            // Bit 7 of each byte that is zero in x, exactly: no carry crosses bytes.
+            let zero = !(((x & LOW7) + LOW7) | x | LOW7);
+            (zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 & valid
+        };
+        if let Some(at) = step(are(separator), are(b'\n') | are(quote), 8 * i, &mut start, out) {
+            return stop(bytes, at);
+        }
+    }
+    Stop::End
+}
+
+/// # Safety
+/// - The processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> Stop {
+    use std::arch::x86_64::*;
+    let (separator, quote) = (_mm256_set1_epi8(separator as i8), _mm256_set1_epi8(quote as i8));
+    let feed = _mm256_set1_epi8(b'\n' as i8);
+    let mut start = 0;
+    for (i, chunk) in bytes.chunks(32).enumerate() {
+        let mut padded = [0; 32];
+        let block: &[u8; 32] = match chunk.try_into() {
+            Ok(whole) => whole,
+            Err(_) => {
+                padded[..chunk.len()].copy_from_slice(chunk);
+                &padded
+            }
+        };
+        // SAFETY: `block` is 32 bytes; the load needs no alignment.
+        let x = unsafe { _mm256_loadu_si256(block.as_ptr().cast()) };
+        // The padding of a short block is not input, whatever separator and quote are.
+        let valid = u32::MAX >> (32 - chunk.len());
+        let separators = _mm256_movemask_epi8(_mm256_cmpeq_epi8(x, separator)) as u32 & valid;
+        let stops = _mm256_or_si256(_mm256_cmpeq_epi8(x, feed), _mm256_cmpeq_epi8(x, quote));
+        let stops = _mm256_movemask_epi8(stops) as u32 & valid;
+        if let Some(at) = step(separators.into(), stops.into(), 32 * i, &mut start, out) {
+            return stop(bytes, at);
+        }
+    }
+    Stop::End
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A stop in the last byte of a step, a separator behind it, a tail of one byte.
+        #[test]
+        fn kernels_agree_with_the_obvious(bytes in "[a,\"\n]{0,20}[ab,]{0,90}[a,\"\n]{0,20}", quote in prop_oneof![Just(b'"'), Just(b'\n')]) {
+            let bytes = bytes.as_bytes();
+            let at = bytes.iter().position(|b| *b == b'\n' || *b == quote);
+            let mut expected = Vec::new();
+            let mut start = 0;
+            for (i, _) in bytes[..at.unwrap_or(bytes.len())].iter().enumerate().filter(|(_, b)| **b == b',') {
+                expected.push(Place { start: start as u32, end: i as u32, apart: false });
+                start = i + 1;
+            }
+            let end = at.map_or(Stop::End, |at| if bytes[at] == b'\n' { Stop::LineEnd(at) } else { Stop::Quote });
+            for kernel in [Kernel::best(), Kernel::PORTABLE] {
+                let mut found = Vec::new();
+                prop_assert_eq!(kernel.scan(bytes, b',', quote, &mut found), end);
+                prop_assert_eq!(&found, &expected);
+            }
+        }
+    }
+}

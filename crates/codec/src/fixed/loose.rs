@@ -1,0 +1,126 @@
+//! Columns without a place: those of separated values, which have their sorts from here.
+
+use super::build::{Wrong, Zones, build_column, wrong};
+use super::layout::{COLUMNS_MAX, DateOf, Record, Sort};
+use super::text::{ColumnText, Role, Type};
+use super::when::{Form, Zone};
+use std::collections::BTreeSet;
+use toml::Spanned;
+
+/// The day that eight digits `YYYYMMDD` are.
+pub(crate) fn days_in(digits: &[u8]) -> Option<i32> {
+    let (form, _) = Form::parse("YYYYMMDD").ok()?;
+    form.read(digits).map(|read| read.days)
+}
+
+/// The columns as a record without places, and the zones of its times. A time with the date `file` has the first
+/// value of the header for its day.
+///
+/// # Errors
+/// Where in the text something is wrong, and what.
+pub(crate) fn loose_columns(
+    name: Spanned<String>,
+    zone: Option<Spanned<String>>,
+    columns: Vec<Spanned<ColumnText>>,
+) -> Result<(Record, Vec<Zone>), (usize, String)> {
+    build(name, zone, columns).map_err(|Wrong { at, what }| (at, what))
+}
+
+fn build(
+    name: Spanned<String>,
+    zone: Option<Spanned<String>>,
+    texts: Vec<Spanned<ColumnText>>,
+) -> Result<(Record, Vec<Zone>), Wrong> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    if name.get_ref().is_empty() || name.get_ref().len() > 64 || !name.get_ref().bytes().all(plain) {
+        return wrong(
+            &name.span(),
+            format!("`{}` is no name: 1 to 64 letters, digits, _ and -", name.get_ref()),
+        );
+    }
+    if texts.len() > COLUMNS_MAX {
+        return wrong(&name.span(), format!("{COLUMNS_MAX} columns at most"));
+    }
+    let mut zones = Zones::default();
+    let zone = zone.as_ref().map(|z| zones.id(z)).transpose()?;
+    let mut columns = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut dates = Vec::new();
+    for text in texts {
+        let (span, mut text) = (text.span(), text.into_inner());
+        let given = text.name.get_ref();
+        if given.is_empty()
+            || given.len() > 128
+            || given.chars().any(char::is_control)
+            || given.starts_with('@')
+        {
+            return wrong(
+                &text.name.span(),
+                "a column's name has 1 to 128 bytes and does not begin with @".to_owned(),
+            );
+        }
+        if !names.insert(given.clone()) {
+            return wrong(&text.name.span(), format!("two columns are called `{given}`"));
+        }
+        if text.r#type == Type::Filler
+            || text.start.is_some()
+            || text.length.is_some()
+            || text.redefines.is_some()
+        {
+            return wrong(
+                &span,
+                "filler, start, length and redefines are for fixed-width records".to_owned(),
+            );
+        }
+        if text.storage != super::text::Storage::Text {
+            return wrong(&span, "storage is for fixed-width records".to_owned());
+        }
+        // Forms and literals are as long as they are.
+        let length = match (&text.form, &text.is) {
+            (Some(form), _) => Form::parse(form.get_ref()).map_or(0, |(f, _)| f.length()),
+            (_, Some(is)) => is.get_ref().len(),
+            _ => 0,
+        };
+        let none = std::mem::take(&mut text.none);
+        let mut column = build_column(&text, &span, 0..length, (&mut zones, zone))?;
+        column.none = none.into_iter().map(|n| n.into_inner().into_bytes()).collect();
+        dates.push(text.date);
+        columns.push(column);
+    }
+    for (i, date) in dates.into_iter().enumerate() {
+        let Some(date) = date else { continue };
+        let of = match date.get_ref().as_str() {
+            "file" => DateOf::Header(0),
+            name => {
+                let is = columns.iter().position(|c| c.name == name && matches!(c.sort, Sort::Date(_)));
+                match is {
+                    Some(is) => DateOf::Record(is as u16),
+                    None => {
+                        return wrong(
+                            &date.span(),
+                            format!("date: no column `{name}` of type date, and not `file`"),
+                        );
+                    }
+                }
+            }
+        };
+        if let Sort::Time(_, Some((date, _))) = &mut columns[i].sort {
+            *date = of;
+        }
+    }
+    let record = Record {
+        name: name.into_inner(),
+        role: Role::Data,
+        bytes: 0,
+        columns,
+        when: Vec::new(),
+        count: None,
+        steps: Vec::new(),
+    };
+    Ok((record, zones.zones))
+}
+
+/// Whether a column's values need another of the same record to be read.
+pub(crate) fn waits(column: &super::Column) -> bool {
+    matches!(column.sort, Sort::Time(_, Some((DateOf::Record(_), _))))
+}

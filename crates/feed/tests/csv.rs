@@ -1,0 +1,141 @@
+//! Rows of separated values onto the tape. What can go wrong beyond fixed-width records: a line end in quotes where
+//! a block is cut, columns in another order than the layout's, a day that only the file's name tells.
+
+mod common;
+
+use common::{assert_same, feed, run};
+use std::fmt::Write;
+use std::path::Path;
+use unitape_feed::{Account, Feed, feed_of_option, quarantine};
+
+const MAPPING: &str = r#"
+name = "notes"
+format = "csv"
+layout = "notes-layout.toml"
+[message]
+ts = "at"
+sequence = "n"
+[[rule]]
+when = { "@record" = "row" }
+[[rule.event]]
+kind = "trade"
+fields = { instr = "instr", px = "px", qty = "qty" }
+"#;
+
+const LAYOUT: &str = r##"
+name = "notes"
+comment = "#"
+zone = "UTC"
+row_bytes_max = 300
+trailer = { first = "END", columns = ["mark", "rows"], count = "rows" }
+column = [
+  { name = "at", type = "time", form = "HH:MM:SS", date = "file", required = true },
+  { name = "n", type = "int" },
+  { name = "instr", required = true },
+  { name = "px", type = "decimal", required = true },
+  { name = "qty", type = "int", required = true },
+]
+"##;
+
+fn named(dir: &Path, name: &str, bytes: &str) -> Feed {
+    std::fs::write(dir.join("notes-layout.toml"), LAYOUT).unwrap();
+    std::fs::write(dir.join("notes.toml"), MAPPING).unwrap();
+    let path = dir.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let mapping = dir.join("notes.toml");
+    feed_of_option(&format!("notes=csv:{}:{}", mapping.display(), path.display())).unwrap()
+}
+
+fn vectors() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/csv")
+}
+
+/// Good rows between all that can happen to one, and notes with line ends, separators and quotes in them.
+fn adversarial(rows: usize) -> (String, u64) {
+    let mut out = "\u{feff}instr,px,note,at,n,qty\n".to_owned();
+    let mut bad = 0;
+    for i in 0..rows {
+        let note = match i % 5 {
+            0 => "\"two\nlines, and a \"\"quote\"\"\"".to_owned(),
+            1 => format!("\"{}\"", "\n,".repeat(i % 90)),
+            _ => "plain".to_owned(),
+        };
+        let (at, px) = (format!("{:02}:{:02}:{:02}", i / 3600 % 24, i / 60 % 60, i % 60), i % 100 + 1);
+        match i % 29 {
+            3 => out += "A,1,x\n",
+            7 => out += "A,1,x\"y,00:00:00,1,1\n",
+            11 => writeln!(out, "A,1.x,{note},{at},{i},1").unwrap(),
+            13 => writeln!(out, "A,1,{},{at},{i},1", "x".repeat(310)).unwrap(),
+            17 => out += "# a comment, with \"one quote\n\n",
+            _ => writeln!(out, "B{},{px}.25,{note},{at},{i},{}\r", i % 7, i + 1).unwrap(),
+        }
+        // What is too long comes in two pieces.
+        bad += match i % 29 {
+            3 | 7 | 11 => 1,
+            13 => 2,
+            _ => 0,
+        };
+    }
+    let of = |which: usize| (0..rows).filter(|i| i % 29 == which).count();
+    writeln!(out, "END,{}", rows - of(17) + of(13)).unwrap();
+    (out, bad)
+}
+
+#[test]
+fn any_number_of_workers_and_any_cut_gives_the_same_tape() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, bad) = adversarial(2_000);
+    let feeds = [named(dir.path(), "notes_20161024.csv", &bytes)];
+    let one = dir.path().join("one");
+    let s = run(&one, &feeds, 1, 1 << 20).summary;
+    assert_eq!((s.quarantined, s.ignored), (bad, 2), "{:?}", quarantine::list(&one).unwrap().last());
+    assert_eq!(s.messages, s.ignored + s.events + s.quarantined);
+    assert!(Account::of(&one).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    for (workers, block_bytes) in [(1, 97), (2, 64 << 10), (2, 5000), (3, 331), (4, 17_001)] {
+        let other = dir.path().join(format!("{workers}-{block_bytes}"));
+        run(&other, &feeds, workers, block_bytes);
+        assert_same(&one, &other, &format!("{workers} workers, blocks of {block_bytes}"));
+    }
+}
+
+#[test]
+fn reasons_are_told_and_neighbours_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, _) = adversarial(29);
+    let tape = dir.path().join("tape");
+    let s = run(&tape, &[named(dir.path(), "x_20161024.csv", &bytes.replace("END,29", "END,30"))], 2, 200)
+        .summary;
+    assert_eq!((s.events, s.quarantined), (24, 6));
+    let entries = quarantine::list(&tape).unwrap();
+    let reasons: Vec<&str> = entries.iter().map(|e| e.reason.as_str()).collect();
+    assert_eq!(reasons, ["ragged_row", "bad_quote", "bad_number", "long_row", "ragged_row", "record_count"]);
+    assert_eq!(entries[5].detail, "30 rows stated, 29 found");
+    assert_eq!(entries[2].detail, "column px: \"1.x\" is no number of the form the layout says");
+}
+
+/// The same rows without a day in the name are refused, each with that reason, and not put on some other day.
+#[test]
+fn without_a_day_in_the_name_there_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "at,n,instr,px,qty\n00:00:01,1,A,1,1\n";
+    let tape = dir.path().join("tape");
+    let s = run(&tape, &[named(dir.path(), "rows.csv", rows)], 1, 1000).summary;
+    assert_eq!((s.events, s.quarantined), (0, 1));
+    assert_eq!(quarantine::list(&tape).unwrap()[0].reason, "no_date");
+}
+
+#[test]
+fn the_taq_files_are_known_and_accounted_for() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, kind, events) in [
+        ("EQY_US_ALL_TRADE_20161024.txt", "trade", 60),
+        ("SPLITS_US_ALL_BBO_A_20161024.txt", "bbo", 40),
+        ("EQY_US_ALL_NBBO_20161024.txt", "bbo", 40),
+        ("EQY_US_ALL_REF_MASTER_20161024.txt", "ref", 6),
+    ] {
+        let tape = dir.path().join(name);
+        let s = run(&tape, &[feed(&vectors().join(name))], 2, 1000).summary;
+        assert_eq!((s.messages, s.ignored, s.quarantined), (events + 2, 2, 0));
+        assert_eq!(s.by_kind[kind], events);
+    }
+}
