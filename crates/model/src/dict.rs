@@ -1,7 +1,8 @@
 //! Names and their ids.
 
 use crate::id::{Dict, NAME_BYTES_MAX};
-use hashbrown::{DefaultHashBuilder, HashTable};
+use crate::words;
+use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 
 /// Gives or finds the id of a name while an event is being built.
@@ -28,7 +29,8 @@ pub struct Dictionary {
 struct Table {
     /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
     hasher: DefaultHashBuilder,
-    ids: HashTable<Entry>,
+    short: Places<Short>,
+    long: Places<Long>,
     /// End of each name in `text`; the name of id `n` ends at `ends[n - 1]`.
     ends: Vec<u32>,
     text: Vec<u8>,
@@ -94,9 +96,7 @@ impl Dictionary {
     /// Forgets all names and keeps the memory.
     pub fn clear(&mut self) {
         for t in self.tables.iter_mut().filter(|t| !t.ends.is_empty()) {
-            t.ids.clear();
-            t.ends.clear();
-            t.text.clear();
+            t.clear();
         }
     }
 
@@ -120,54 +120,140 @@ pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
     std::str::from_utf8(name).map(|_| ()).map_err(|_| crate::Refusal::NotUtf8)
 }
 
-/// A name's id beside what tells it from other names, so that a look-up touches one cache line.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: Key,
+/// A name's id beside what tells it from other names, so that a look-up touches one cache line, or two at most.
+///
+/// Short names are most of those that are looked up for every event, and the most of them; theirs are small, so that
+/// a hundred thousand accounts stay near.
+trait Entry: Copy + Default {
+    /// 0 where there is none.
+    fn id(&self) -> u32;
+    fn hash(&self, hasher: &DefaultHashBuilder) -> u64;
+}
+
+/// A name of at most eight bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Short {
+    word: u64,
+    len: u32,
     id: u32,
 }
 
-/// All of a short name, or length and both ends of a long one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
+/// A longer one: all of it up to 16 bytes, otherwise its hash and its end; the text says the rest. The hash is of
+/// all of it, so that names from outside that are alike at their ends do not meet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Long {
     first: u64,
     last: u64,
     len: u32,
+    id: u32,
 }
 
-impl Key {
+impl Entry for Short {
     #[inline]
-    fn of(name: &[u8]) -> Self {
-        let four = |b: &[u8; 4]| u64::from(u32::from_le_bytes(*b));
-        let (first, last) = match (name.first_chunk(), name.last_chunk()) {
-            // The two overlap in the middle; the length says where.
-            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-            _ => match (name.first_chunk(), name.last_chunk()) {
-                (Some(first), Some(last)) => (four(first), four(last)),
-                _ => (name.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
-            },
-        };
-        Self { first, last, len: name.len() as u32 }
-    }
-
-    /// Whether it says all of the name.
-    #[inline]
-    fn is_whole(self) -> bool {
-        self.len <= 16
+    fn id(&self) -> u32 {
+        self.id
     }
 
     #[inline]
-    fn hash(self, name: &[u8], hasher: &DefaultHashBuilder) -> u64 {
-        if self.is_whole() { hasher.hash_one((self.first, self.last)) } else { hasher.hash_one(name) }
+    fn hash(&self, hasher: &DefaultHashBuilder) -> u64 {
+        hasher.hash_one(self.word)
     }
 }
+
+impl Entry for Long {
+    #[inline]
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    #[inline]
+    fn hash(&self, hasher: &DefaultHashBuilder) -> u64 {
+        hasher.hash_one((self.first, self.last))
+    }
+}
+
+impl Long {
+    #[inline]
+    fn of(name: &[u8], id: u32, hasher: &DefaultHashBuilder) -> Self {
+        let first = if name.len() <= 16 { words::word(name) } else { hasher.hash_one(name) };
+        let last = name.last_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        Self { first, last, len: name.len() as u32, id }
+    }
+}
+
+/// Entries by hash, one after the other where they meet; at most three of four places are taken.
+#[derive(Clone, Debug)]
+struct Places<E> {
+    entries: Vec<E>,
+    used: usize,
+}
+
+impl<E> Default for Places<E> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), used: 0 }
+    }
+}
+
+impl<E: Entry> Places<E> {
+    /// The entry of this hash that `is` the one looked for.
+    #[inline]
+    fn find(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
+        let mask = self.entries.len().wrapping_sub(1);
+        let mut at = hash as usize & mask;
+        // Without any entries there is no place; otherwise one is free at least.
+        while let Some(entry) = self.entries.get(at).filter(|e| e.id() != 0) {
+            if is(entry) {
+                return Some(entry.id());
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    fn insert(&mut self, entry: E, hasher: &DefaultHashBuilder) {
+        if (self.used + 1) * 4 > self.entries.len() * 3 {
+            let more = (self.entries.len() * 2).max(16);
+            let old = std::mem::replace(&mut self.entries, vec![E::default(); more]);
+            old.into_iter().filter(|e| e.id() != 0).for_each(|e| self.put(e, hasher));
+        }
+        self.put(entry, hasher);
+        self.used += 1;
+    }
+
+    fn put(&mut self, entry: E, hasher: &DefaultHashBuilder) {
+        let mask = self.entries.len() - 1;
+        let mut at = entry.hash(hasher) as usize & mask;
+        while self.entries[at].id() != 0 {
+            at = (at + 1) & mask;
+        }
+        self.entries[at] = entry;
+    }
+
+    fn clear(&mut self) {
+        if self.used > 0 {
+            self.entries.fill(E::default());
+            self.used = 0;
+        }
+    }
+}
+
+/// Names up to this length are short.
+const SHORT_BYTES: usize = 8;
 
 impl Table {
     #[inline]
     fn get(&self, name: &[u8]) -> Option<u32> {
-        let key = Key::of(name);
-        let same = |e: &Entry| e.key == key && (key.is_whole() || self.name(e.id) == Some(name));
-        self.ids.find(key.hash(name, &self.hasher), same).map(|e| e.id)
+        let len = name.len() as u32;
+        if name.len() <= SHORT_BYTES {
+            let wanted = Short { word: words::word(name), len, id: 0 };
+            return self.short.find(wanted.hash(&self.hasher), |e| e.word == wanted.word && e.len == len);
+        }
+        let wanted = Long::of(name, 0, &self.hasher);
+        let same = |e: &Long| {
+            (e.first, e.last, e.len) == (wanted.first, wanted.last, len)
+                && (len <= 16 || self.name(e.id) == Some(name))
+        };
+        self.long.find(wanted.hash(&self.hasher), same)
     }
 
     #[inline]
@@ -181,13 +267,19 @@ impl Table {
     fn insert(&mut self, name: &[u8], id: u32) {
         self.text.extend_from_slice(name);
         self.ends.push(u32::try_from(self.text.len()).expect("names under 4 GiB"));
-        let (ends, text, hasher) = (&self.ends, &self.text, &self.hasher);
-        let key = Key::of(name);
-        self.ids.insert_unique(key.hash(name, hasher), Entry { key, id }, |e| {
-            let i = e.id as usize - 1;
-            let start = if i == 0 { 0 } else { ends[i - 1] as usize };
-            e.key.hash(&text[start..ends[i] as usize], hasher)
-        });
+        if name.len() <= SHORT_BYTES {
+            let entry = Short { word: words::word(name), len: name.len() as u32, id };
+            self.short.insert(entry, &self.hasher);
+        } else {
+            self.long.insert(Long::of(name, id, &self.hasher), &self.hasher);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.short.clear();
+        self.long.clear();
+        self.ends.clear();
+        self.text.clear();
     }
 }
 
