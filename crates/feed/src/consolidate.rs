@@ -18,7 +18,7 @@ use crate::gone;
 use crate::intake::{FeedIntake, Intake, Live, Supply};
 use crate::quarantine::RawLog;
 use crate::run::{Input, RunFeed};
-use crate::sequence::{Counters, Patience, PieceBuffer, Plan, Sequencer};
+use crate::sequence::{ByKind, Counters, Patience, PieceBuffer, Plan, Sequencer};
 use crate::source::{Feed, Pending, SourceFacts, is_stdin};
 use crate::stats::Stats;
 use std::collections::VecDeque;
@@ -160,7 +160,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let facts: Vec<Vec<SourceFacts>> = setup
         .feeds
         .iter()
-        .map(|f| f.files().iter().map(|path| SourceFacts::of(path)).collect())
+        .map(|f| f.files().iter().map(|path| SourceFacts::of(path, setup.workers)).collect())
         .collect::<Result<_, _>>()?;
     let id = match Reader::open(dir, Start::End) {
         Ok(reader) => reader.id(),
@@ -211,6 +211,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
                 seen: 0,
                 spares: Vec::new(),
                 pieces: None,
+                by_kind: [0; 64],
             })
         })
         .collect::<Result<Vec<_>, Error>>()?;
@@ -225,7 +226,10 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let mut sequencer = done.sequencer;
     if live && let Some(plan) = sequencer.flush()? {
         // What the merge still held is of all that was received.
-        plan.carry_out()?;
+        plan.carry_out(&mut sequencer.by_kind)?;
+    }
+    for worker in &done.workers {
+        sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
     }
     sequencer.settle(&mut account);
     sequencer.close()?;
@@ -309,6 +313,8 @@ struct Worker {
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<Block>>,
     pieces: Option<PieceBuffer>,
+    /// Events that it has put on the tape.
+    by_kind: ByKind,
 }
 
 impl Farm for Consolidation {
@@ -372,7 +378,7 @@ impl Farm for Consolidation {
 
     fn finish(&self, worker: &mut Worker, plan: Option<Plan>) -> Result<(), Error> {
         if let Some(plan) = plan {
-            let (block, pieces) = plan.carry_out()?;
+            let (block, pieces) = plan.carry_out(&mut worker.by_kind)?;
             worker.spares.push(block);
             worker.pieces = Some(pieces);
         }

@@ -251,6 +251,7 @@ impl Decoder {
             }
             None => self.stretch(block, source, known),
         }
+        block.settle_names(known);
         if block.eof {
             block.decoded = block.bytes.len();
             block.mark_progress(block.base + block.bytes.len() as u64, true);

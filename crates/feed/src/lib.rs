@@ -8,10 +8,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `source`, `folder`, `open` | files, directories that grow, what they hold: plain, compressed, captures |
+//! | `source`, `hash`, `folder`, `open` | files, directories that grow, what they hold: plain, compressed, captures |
 //! | `intake` | cuts them into blocks |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
-//! | `block` | a stretch of bytes and the events made of it |
+//! | `block`, `names` | a stretch of bytes and the events made of it, and the ids in them |
 //! | `decode`, `fix`, `fixed`, `swift`, `itch`, `jsonl` | bytes to events, by format |
 //! | `head` | the first bytes of a source, for blocks that begin further on |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
@@ -49,6 +49,7 @@ mod fix;
 mod fixed;
 mod folder;
 mod gone;
+mod hash;
 mod head;
 mod intake;
 mod itch;
@@ -56,6 +57,7 @@ pub mod journal;
 mod jsonl;
 pub mod mapping;
 mod merge;
+mod names;
 mod open;
 pub mod quarantine;
 mod receive;

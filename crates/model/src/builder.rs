@@ -8,11 +8,11 @@ use crate::id::{Dict, InlineId, pack_id, pack_plain};
 use crate::kind::{Field, Kind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::refusal::Refusal;
-use crate::words;
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SCHEMAS, SEQ_EXT, SEQ_NONE, Schema, Slot,
-    Spec, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SCHEMAS, SEQ_EXT, SEQ_NONE, Schema,
+    Slot, Spec, TAG_UNMAPPED, at,
 };
+use crate::words;
 
 /// A value that will be set again and again, such as what stands for a code of the wire: it is put into its field
 /// by one word, which is laid over what is zero there.
@@ -432,8 +432,10 @@ mod tests {
     #[test]
     fn a_ready_value_is_what_its_text_is() {
         let mut ready_values = 0;
-        let texts = ["B", "S", "P", "A", "R", "Y", "N", "E", "X", "C", "D", "new", "correct", "true", "false", "1"];
-        let texts = texts.into_iter().chain(["", "GTC", "market", "longer than its field", "a\0b", "é", "12345678"]);
+        let texts =
+            ["B", "S", "P", "A", "R", "Y", "N", "E", "X", "C", "D", "new", "correct", "true", "false", "1"];
+        let texts =
+            texts.into_iter().chain(["", "GTC", "market", "longer than its field", "a\0b", "é", "12345678"]);
         for text in texts {
             for kind in Kind::EVENTS {
                 for spec in Schema::of(kind).fields {

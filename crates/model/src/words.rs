@@ -138,7 +138,8 @@ mod tests {
     fn slow_digits(text: &[u8]) -> Option<(u64, u32)> {
         let points: Vec<usize> = (0..text.len()).filter(|i| text[*i] == b'.').collect();
         let digits: Vec<u8> = text.iter().copied().filter(|b| *b != b'.').collect();
-        if points.len() > 1 || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || text.len() > 16 {
+        if points.len() > 1 || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || text.len() > 16
+        {
             return None;
         }
         let places = points.first().map_or(0, |at| text.len() - at - 1);
@@ -172,7 +173,8 @@ mod tests {
 
     #[test]
     fn digits_at_the_ends_of_their_room() {
-        for text in ["9999999999999999", "999999999999999.", ".999999999999999", "0", "0.", ".", "", "1.2.3"] {
+        for text in ["9999999999999999", "999999999999999.", ".999999999999999", "0", "0.", ".", "", "1.2.3"]
+        {
             let got = digits(text.as_bytes()).map(|(d, places)| (number(d), places));
             assert_eq!(got, slow_digits(text.as_bytes()), "{text}");
         }

@@ -267,7 +267,7 @@ impl ItchDecoder {
     ) {
         let mark = block.mark();
         match fields::write(self, block, message, place, known) {
-            Ok((ts, count)) => block.end_message((place.offset, place.length), ts, count, false),
+            Ok((ts, count)) => block.end_message((place.offset, place.length), ts, count, false, known),
             Err(Refused { code, detail }) => {
                 block.back_to(mark);
                 let raw = found.span.of(bytes);

@@ -55,6 +55,11 @@ impl Segment {
     ///
     /// Reserving makes a full disk an error here, and never a signal in the middle of an append.
     pub fn create(path: &Path, header: &SegmentHeader) -> Result<Self> {
+        Self::create_unless(path, header, &|| false)
+    }
+
+    /// The same, given up, as an error, when `stop` says so.
+    pub fn create_unless(path: &Path, header: &SegmentHeader, stop: &dyn Fn() -> bool) -> Result<Self> {
         let meta = header.meta;
         let made = (|| {
             let file = sys::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(true))
@@ -65,7 +70,13 @@ impl Segment {
                 sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
                 map = sys::map(&file).at("map", path)?;
                 advise_huge(&map);
-                populate(&map, 0, HEADER_PAGE + meta.segment_bytes);
+                let all = HEADER_PAGE + meta.segment_bytes;
+                for from in (0..all).step_by(POPULATE_BYTES as usize) {
+                    populate(&map, from, POPULATE_BYTES.min(all - from));
+                    if stop() {
+                        return Err(std::io::Error::from(std::io::ErrorKind::Interrupted)).at("make", path);
+                    }
+                }
                 sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
                 in_memory = true;
             } else {
@@ -512,6 +523,9 @@ fn is_in_memory(file: &File) -> bool {
     }
 }
 
+/// Bytes whose pages are faulted in between two questions whether they are still wanted: a huge page.
+const POPULATE_BYTES: u64 = 2 << 20;
+
 /// Bytes looked at between two questions where the next hole is: a page, the smallest hole.
 const SCAN: u64 = 4096;
 
@@ -535,6 +549,16 @@ fn next_data(file: &File, offset: u64) -> Option<u64> {
 /// the last one ends a unit.
 #[inline]
 pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)> {
+    check_frames_each(run, segment_bytes, |_| {})
+}
+
+/// The same, with a look at each header.
+#[inline]
+pub(crate) fn check_frames_each(
+    run: &[u8],
+    segment_bytes: u64,
+    mut each: impl FnMut(Header),
+) -> Result<(u64, bool)> {
     let mut at = 0;
     let mut ordinals = 0;
     let mut last = false;
@@ -553,6 +577,7 @@ pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)
         if header.len_bytes() as u64 > segment_bytes {
             return bad("the frame is longer than a segment");
         }
+        each(header);
         ordinals += u64::from(!header.is_meta());
         last = header.is_last();
         at += header.len_bytes();
