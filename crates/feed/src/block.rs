@@ -256,8 +256,8 @@ impl Block {
     #[inline]
     pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, Names<'b>) {
         let frame = self.arena.len() as u32;
-        let (local, waiting) = (&mut self.names, &mut self.waiting);
-        (&mut self.arena, Names { known, local, waiting, frame })
+        let Self { arena, names: local, fixups, waiting, .. } = self;
+        (arena, Names { known, local, fixups, waiting, frame })
     }
 
     /// Gives all names their ids, where they wait for them. At the end of all decoding.

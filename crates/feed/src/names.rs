@@ -24,6 +24,7 @@ use unitape_model::{Dict, Dictionary, Refusal, Resolve};
 pub struct Names<'b> {
     pub(crate) known: &'b Dictionary,
     pub(crate) local: &'b mut Dictionary,
+    pub(crate) fixups: &'b mut Vec<Fixup>,
     pub(crate) waiting: &'b mut Waiting,
     pub(crate) frame: u32,
 }
@@ -82,6 +83,20 @@ impl Resolve for Names<'_> {
 }
 
 impl Names<'_> {
+    /// The id itself, which may be provisional and then is noted; only where no other name waits.
+    ///
+    /// # Errors
+    /// As [`Resolve::resolve`].
+    pub fn resolve_now(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+        debug_assert!(self.waiting.before.is_empty(), "fix-ups stay in the order of the arena");
+        if let Some(id) = self.known.get(dict, name) {
+            return Ok(id);
+        }
+        let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
+        self.fixups.push(Fixup { frame: self.frame, at: at as u32, dict, id });
+        Ok(id | PROVISIONAL)
+    }
+
     #[cold]
     fn provisional(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
         // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
