@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use unitape_model::{Dictionary, Header, flags};
 use unitape_ring::farm::{self, Claim, Ending, Farm};
 use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
@@ -86,6 +86,18 @@ pub struct Outcome {
     pub ending: Ending,
     /// Messages that this run read (those that were on the tape already not counted).
     pub fresh_messages: u64,
+    /// How long its workers were in their turns.
+    pub turns: Turns,
+}
+
+/// Time that workers spent where one is at a time, all blocks together. In a run that waits for its sources the intake's
+/// is waiting for the most part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Reading and cutting, in nanoseconds.
+    pub intake_ns: u64,
+    /// Ids, merge and places; and the copy where several feeds are merged.
+    pub sequence_ns: u64,
 }
 
 /// Consolidates the feeds onto the tape in `dir`: makes it, or goes on where an earlier run ended.
@@ -212,6 +224,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
                 spares: Vec::new(),
                 pieces: None,
                 by_kind: [0; 64],
+                turns: Turns::default(),
             })
         })
         .collect::<Result<Vec<_>, Error>>()?;
@@ -228,7 +241,10 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         // What the merge still held is of all that was received.
         plan.carry_out(&mut sequencer.by_kind)?;
     }
+    let mut turns = Turns::default();
     for worker in &done.workers {
+        turns.intake_ns += worker.turns.intake_ns;
+        turns.sequence_ns += worker.turns.sequence_ns;
         sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
     }
     sequencer.settle(&mut account);
@@ -238,7 +254,12 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         account = Account::of(dir)?;
     }
     let summary = account.summary();
-    Ok(Outcome { fresh_messages: summary.messages.saturating_sub(before), summary, ending: done.ending })
+    Ok(Outcome {
+        fresh_messages: summary.messages.saturating_sub(before),
+        summary,
+        ending: done.ending,
+        turns,
+    })
 }
 
 /// Tells how far the feeds were when the run began.
@@ -315,6 +336,7 @@ struct Worker {
     pieces: Option<PieceBuffer>,
     /// Events that it has put on the tape.
     by_kind: ByKind,
+    turns: Turns,
 }
 
 impl Farm for Consolidation {
@@ -333,7 +355,10 @@ impl Farm for Consolidation {
         claim: Claim<'_>,
     ) -> Result<Option<Box<Block>>, Error> {
         let mut block = worker.spares.pop().unwrap_or_default();
-        Ok(intake.fill(&mut block, claim)?.then_some(block))
+        let since = Instant::now();
+        let filled = intake.fill(&mut block, claim)?;
+        worker.turns.intake_ns += since.elapsed().as_nanos() as u64;
+        Ok(filled.then_some(block))
     }
 
     fn work(&self, worker: &mut Worker, mut block: Box<Block>) -> Result<Box<Block>, Error> {
@@ -350,6 +375,7 @@ impl Farm for Consolidation {
         worker: &mut Worker,
         mut block: Box<Block>,
     ) -> Result<Option<Plan>, Error> {
+        let since = Instant::now();
         if let Some(buffer) = worker.pieces.take() {
             sequencer.recycle(buffer);
         }
@@ -373,6 +399,7 @@ impl Farm for Consolidation {
         let plan = sequencer.take(block)?;
         sequencer.publish(&mut worker.known, &mut worker.seen);
         worker.spares.extend(sequencer.spare());
+        worker.turns.sequence_ns += since.elapsed().as_nanos() as u64;
         Ok(plan)
     }
 

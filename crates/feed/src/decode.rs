@@ -102,10 +102,11 @@ impl Format {
             }
             "swift" => Ok(Format::Swift(Box::new(mapping))),
             "itch" => Ok(Format::Itch(Box::new(mapping))),
-            other => Err(Error::Mapping {
-                origin: mapping.origin,
-                what: format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", ")),
-            }),
+            other => {
+                let what =
+                    format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", "));
+                Err(mapping.wrong("format", what))
+            }
         }
     }
 

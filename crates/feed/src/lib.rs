@@ -71,7 +71,8 @@ mod swift;
 pub use account::{Account, FeedSummary, Summary};
 pub use capture::Select;
 pub use consolidate::{
-    BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, consolidate, feed_of_file, feed_of_option,
+    BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, Turns, consolidate, feed_of_file,
+    feed_of_option,
 };
 pub use decode::{Format, How, Sorted};
 pub use detect::detect;
@@ -93,6 +94,24 @@ pub use unitape_ring::farm::Ending;
 #[doc(hidden)]
 pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() })
+}
+
+/// Any text as a mapping, and any bytes as messages for it: it compiles, or the error names a line. For fuzzing.
+///
+/// # Panics
+/// When that does not hold.
+#[doc(hidden)]
+pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
+    match Mapping::parse(text, "m.toml").and_then(Format::by) {
+        Ok(format) => try_bytes(&format, messages).is_ok(),
+        Err(e) => {
+            let told = e.to_string();
+            let digit = |at: usize| told[at..].starts_with(|c: char| c.is_ascii_digit());
+            let names = |words: &str| told.match_indices(words).any(|(at, _)| digit(at + words.len()));
+            assert!(names("m.toml:") || names("line "), "no line: {told}");
+            false
+        }
+    }
 }
 
 /// The same of a capture.

@@ -434,7 +434,8 @@ mod tests {
                     prop_assert_eq!(sought.is_some(), name.len() <= 16);
                     if let Some(s) = sought {
                         prop_assert_eq!(d.found(&s), Some(id));
-                        prop_assert_eq!(s.name(&mut [0; 16]), name);
+                        let mut room = [0; 16];
+                        prop_assert_eq!(s.name(&mut room), name);
                     }
                 }
             }

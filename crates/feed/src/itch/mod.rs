@@ -77,7 +77,7 @@ impl ItchDecoder {
     /// # Errors
     /// When the table is wrong or missing.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let fail = |what: String| Error::Mapping { origin: mapping.origin.clone(), what };
+        let fail = |what: String| mapping.wrong("itch", what);
         let text =
             mapping.itch.as_ref().ok_or_else(|| fail("format itch needs a table [itch]".to_owned()))?;
         let config = Config::new(text).map_err(fail)?;

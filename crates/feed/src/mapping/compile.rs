@@ -143,7 +143,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             }
         }
         if rules.is_empty() {
-            return Err("no rule".to_owned().into());
+            return Err(Wrong::from("no rule".to_owned()).under("rule"));
         }
         let keeps = m.message.unlisted == Unlisted::Keep;
         let entry_slots: Vec<_> = self.groups.iter().map(entry_slots).collect();

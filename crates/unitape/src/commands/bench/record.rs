@@ -82,6 +82,18 @@ pub struct Record {
     /// Bytes that a row takes; only for sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_row: Option<f64>,
+    /// Bytes that an operation puts onto the tape, definitions and bookkeeping included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tape_bytes_per_op: Option<f64>,
+    /// Nanoseconds of an operation in the intake's turn, where one worker is at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intake_ns_per_op: Option<f64>,
+    /// The same in the sequencer's turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_ns_per_op: Option<f64>,
+    /// The longer of the two turns: more workers than the time of an operation has of it do not help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial_ns_per_op: Option<f64>,
     /// Of the input bytes; null where there are none.
     pub input_sha256: Option<String>,
     /// Of the output, checked against the slow way to it; null where there is none.
@@ -208,6 +220,10 @@ impl Repeats {
             ratio_to_disk: None,
             tuned: None,
             bytes_per_row: None,
+            tape_bytes_per_op: None,
+            intake_ns_per_op: None,
+            sequence_ns_per_op: None,
+            serial_ns_per_op: None,
             input_sha256: None,
             output_sha256: None,
             method,

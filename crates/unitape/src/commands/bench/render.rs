@@ -84,6 +84,8 @@ fn ratios(r: &Record) -> String {
         r.ratio_to_alone.map(|alone| format!("{alone:.2}{} × alone", tail(r.ratio_p9999_to_alone))),
         r.ratio_to_disk.map(|disk| format!("{disk:.2} × disk")),
         r.bytes_per_row.map(|bytes| format!("{bytes:.1} B a row")),
+        r.tape_bytes_per_op.map(|bytes| format!("{bytes:.0} B on tape")),
+        r.serial_ns_per_op.map(|ns| format!("{ns:.1} ns serial")),
     ];
     found.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
