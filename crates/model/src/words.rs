@@ -89,7 +89,7 @@ pub fn digits(text: &[u8]) -> Option<(u128, u32)> {
     // Aligned to the top, which is the last digit; what comes in from below is the value of leading zeros.
     let values = (double(text) << up) ^ ((EACH * 0x30) >> up << up);
     // Nothing carries from byte to byte: 0x7f and 0x76 are less than 0x100.
-    let beyond_nine = ((values & EACH * 0x7f) + EACH * 0x76 | values) & EACH * 0x80;
+    let beyond_nine = (((values & (EACH * 0x7f)) + EACH * 0x76) | values) & (EACH * 0x80);
     if beyond_nine == 0 {
         return Some((values, 0));
     }
