@@ -98,6 +98,8 @@ pub struct Turns {
     pub intake_ns: u64,
     /// Ids, merge and places; and the copy where several feeds are merged.
     pub sequence_ns: u64,
+    /// From the first block to the last, by the clock.
+    pub farm_ns: u64,
 }
 
 /// Consolidates the feeds onto the tape in `dir`: makes it, or goes on where an earlier run ended.
@@ -231,17 +233,19 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let live = setup.live.is_some();
     let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
     let farm_options = farm::Options { stop: setup.stop, name: "decode", ..farm::Options::default() };
+    let since = Instant::now();
     let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
         unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
         other => Error::Config { origin: "--workers".to_owned(), what: other.to_string() },
     })?;
+    let farm_ns = since.elapsed().as_nanos() as u64;
     let mut sequencer = done.sequencer;
     if live && let Some(plan) = sequencer.flush()? {
         // What the merge still held is of all that was received.
         plan.carry_out(&mut sequencer.by_kind)?;
     }
-    let mut turns = Turns::default();
+    let mut turns = Turns { farm_ns, ..Turns::default() };
     for worker in &done.workers {
         turns.intake_ns += worker.turns.intake_ns;
         turns.sequence_ns += worker.turns.sequence_ns;

@@ -2,7 +2,8 @@
 
 use super::Context;
 use super::passes::{fast_pass, slow_pass};
-use super::record::{Hash, Record, Repeats, rounded, sha256};
+use super::record::{Hash, Record, Repeats, cpu_ns, rounded, sha256};
+use super::scaling::{Model, threads_ns};
 use crate::output::Failure;
 use std::fs;
 use std::path::Path;
@@ -79,12 +80,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
         for way in &mut ways {
             let workers = way.workers;
             let tape = place.path().join("tape");
-            let feed = Feed {
-                name: "orders".to_owned(),
-                format: Format::by(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
-                files: vec![file.clone()],
-            };
-            let options = Options { feeds: vec![feed], workers, ..Options::default() };
+            let options = options(&file, workers)?;
             let mut throw_away = Repeats::default();
             let times = if round == 0 { &mut throw_away } else { &mut way.times };
             let outcome = times.time(|| consolidate(&tape, options))?;
@@ -96,6 +92,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
             if round > 0 {
                 way.intake_ns += outcome.turns.intake_ns;
                 way.sequence_ns += outcome.turns.sequence_ns;
+                way.farm_ns += outcome.turns.farm_ns;
             }
             way.tape_bytes = tape_end(&tape)?;
             let hash = tape_hash(&tape)?;
@@ -106,6 +103,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
             fs::remove_dir_all(&tape)?;
         }
     }
+    let model = model(&ways[0], &file, &place.path().join("tape"), (count, input_bytes as u64))?;
     let record = |way: &Way| {
         let method = format!(
             "file in the page cache to a closed tape in a fresh directory: hash, frame, checksum, fields, map to \
@@ -124,6 +122,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
             intake_ns_per_op: Some(rounded(intake)),
             sequence_ns_per_op: Some(rounded(sequence)),
             serial_ns_per_op: Some(rounded(intake.max(sequence))),
+            model: (way.workers == 1).then(|| model.clone()),
             input_sha256: Some(input_sha256.clone()),
             output_sha256: expected.clone(),
             ..record
@@ -142,7 +141,46 @@ struct Way {
     times: Repeats,
     intake_ns: u64,
     sequence_ns: u64,
+    farm_ns: u64,
     tape_bytes: u64,
+}
+
+fn options(file: &Path, workers: usize) -> Result<Options<'static>, Failure> {
+    let feed = Feed {
+        name: "orders".to_owned(),
+        format: Format::by(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
+        files: vec![file.to_owned()],
+    };
+    Ok(Options { feeds: vec![feed], workers, ..Options::default() })
+}
+
+/// What one worker's repeats say of many, with one repeat more in which all threads are looked at.
+fn model(way: &Way, file: &Path, tape: &Path, (count, bytes): (u64, u64)) -> Result<Model, Failure> {
+    let options = options(file, way.workers)?;
+    let cpu = cpu_ns();
+    let (outcome, by_name) = threads_ns(|| consolidate(tape, options));
+    let cpu = (cpu_ns() - cpu) as f64;
+    outcome?;
+    fs::remove_dir_all(tape)?;
+    let of = |name: &str| by_name.get(name).copied().unwrap_or(0) as f64;
+    let helpers = ["tape-keeper", "tape-recorder", "tape-sums"].map(of);
+    let per_op = |ns: f64| rounded(ns / count as f64);
+    let each = |ns: u64| per_op(ns as f64 / way.times.len().max(1) as f64);
+    let tape_bytes = way.tape_bytes as f64;
+    let fixed = (way.times.median_ns() - way.farm_ns as f64 / way.times.len().max(1) as f64).max(0.0);
+    let model = Model {
+        fixed_ns: per_op(fixed),
+        workers_ns: per_op((cpu - helpers.iter().sum::<f64>() - fixed).max(0.0)),
+        intake_ns: each(way.intake_ns),
+        sequence_ns: each(way.sequence_ns),
+        keeper_ns: per_op(helpers[0]),
+        recorder_ns: per_op(helpers[1]),
+        sums_ns: per_op(helpers[2]),
+        bytes_moved: per_op(2.0 * bytes as f64 + 3.0 * tape_bytes),
+        cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        ..Model::default()
+    };
+    Ok(model.concluded())
 }
 
 /// Bytes of a closed tape.

@@ -11,6 +11,7 @@ mod itch;
 mod passes;
 mod record;
 mod render;
+mod scaling;
 mod sim;
 mod store;
 mod swift;
