@@ -18,7 +18,6 @@ use unitape_codec::{fixed, itch, swift_mt};
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
-///
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statefulness {
     /// Messages stand for themselves: blocks decode in parallel.

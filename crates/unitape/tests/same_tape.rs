@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_feed::run as run_live;
 use unitape_feed::{Ending, Feed, Input, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option};
 use unitape_sim::Rng;
@@ -24,7 +25,7 @@ struct Case {
     format: &'static str,
     /// Empty where the format has none.
     mapping: &'static str,
-    /// A file of the project, or of the simulated day.
+    /// A file of the project, of the simulated day, or of what the codec's sample makes.
     file: &'static str,
     /// Bytes of it that are taken.
     bytes: usize,
@@ -37,6 +38,8 @@ const CASES: &[Case] = &[
     case("fixed", "sim-day", "day/market.fixed", 60_000),
     case("swift", "swift-mt", "day/payments.swift", 60_000),
     case("swift", "swift-mt", "vectors/swift/prowide/unit_test_messages.rje", 60_000),
+    case("itch", "nasdaq-itch50", "sample/20200130.itch50", 60_000),
+    case("itch", "nasdaq-itch50-stateless", "sample/20200130.itch50", 60_000),
     case("events", "", "day/events.jsonl", 90_000),
 ];
 
@@ -55,14 +58,16 @@ impl Case {
 
     /// Its bytes with damage, as a file in `dir`.
     fn input(&self, dir: &Path, seed: u64) -> PathBuf {
-        let from = match self.file.strip_prefix("day/") {
-            Some(file) => dir.join("day").join(file),
-            None => root().join(self.file),
+        let mut bytes = match self.file.split_once('/') {
+            Some(("day", file)) => fs::read(dir.join("day").join(file)).unwrap(),
+            Some(("sample", _)) => sample_messages(SampleConfig { messages: 3_000, stocks: 40, live: 300, seed: 5 }),
+            _ => fs::read(root().join(self.file)).unwrap(),
         };
-        let mut bytes = fs::read(&from).unwrap();
         bytes.truncate(self.bytes);
-        let name = from.file_name().unwrap().to_str().unwrap();
-        let path = dir.join(format!("{seed}-{}-{name}", self.mapping));
+        // The name of a file may tell the date of what is in it.
+        let place = dir.join(format!("{seed}-{}", self.mapping));
+        fs::create_dir(&place).unwrap();
+        let path = place.join(Path::new(self.file).file_name().unwrap());
         fs::write(&path, damaged(bytes, &mut Rng::new(seed))).unwrap();
         path
     }

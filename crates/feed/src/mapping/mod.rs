@@ -309,7 +309,10 @@ impl Mapping {
             ("itch", None) => ("format", "format itch needs a table [itch]"),
             ("itch", Some(_)) if !self.rule.is_empty() || !self.message.ts.is_empty() => {
                 let key = if self.rule.is_empty() { "message" } else { "rule" };
-                (key, "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]")
+                (
+                    key,
+                    "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]",
+                )
             }
             ("itch", Some(_)) => return Ok(()),
             (_, Some(_)) => ("itch", "a table [itch] is for format itch"),
