@@ -6,14 +6,15 @@
 use crate::bookkeeping::{Quarantined, quarantine_frame};
 use crate::decode::{Sorted, Statefulness};
 use crate::iso20022::Carried;
+pub use crate::names::Names;
+use crate::names::{Destination, Waiting};
 use crate::source::SourceFacts;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 use unitape_codec::capture::Walker;
-use unitape_model::id::PROVISIONAL;
-use unitape_model::{Dict, Dictionary, Refusal, Resolve};
+use unitape_model::{Dict, Dictionary, words};
 
 /// Bytes of a source and what became of them.
 #[derive(Debug, Default)]
@@ -38,6 +39,8 @@ pub struct Block {
     pub fixups: Vec<Fixup>,
     /// The names behind the provisional ids.
     pub names: Dictionary,
+    /// Names whose ids are on their way.
+    pub waiting: Waiting,
     /// Raw bytes for quarantine, one message after the other.
     pub raw: Vec<u8>,
     /// Sequence numbers seen, run by run.
@@ -252,18 +255,47 @@ impl Block {
     pub fn back_to(&mut self, mark: (usize, usize)) {
         self.arena.truncate(mark.0);
         self.fixups.truncate(mark.1);
+        self.waiting.forget();
     }
 
     /// Arena and resolver, to build an event with.
     #[inline]
     pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, Names<'b>) {
         let frame = self.arena.len() as u32;
-        (&mut self.arena, Names { known, local: &mut self.names, fixups: &mut self.fixups, frame })
+        let Self { arena, names: local, fixups, waiting, .. } = self;
+        (arena, Names { known, local, fixups, waiting, frame })
+    }
+
+    /// Gives all names their ids, where they wait for them. At the end of all decoding.
+    pub fn settle_names(&mut self, known: &Dictionary) {
+        let (waiting, mut to) = self.destination(known);
+        waiting.settle(&mut to);
+    }
+
+    fn destination<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Waiting, Destination<'b>) {
+        let Self { names: local, arena, fixups, units, waiting, .. } = self;
+        (waiting, Destination { known, local, arena, fixups, units })
     }
 
     /// Ends a message of `length` bytes that became `events` events.
     #[inline]
-    pub fn end_message(&mut self, (offset, length): (u64, usize), ts: i64, events: u32, maybe: bool) {
+    pub fn end_message(
+        &mut self,
+        place: (u64, usize),
+        ts: i64,
+        events: u32,
+        maybe: bool,
+        known: &Dictionary,
+    ) {
+        let unit = self.units.len();
+        let (waiting, mut to) = self.destination(known);
+        waiting.next(unit, &mut to);
+        self.end_resolved(place, ts, events, maybe);
+    }
+
+    /// The same for one of whose names none waits, because it was built without [`Block::builder`].
+    #[inline]
+    pub fn end_resolved(&mut self, (offset, length): (u64, usize), ts: i64, events: u32, maybe: bool) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
@@ -406,10 +438,24 @@ impl Block {
         fixups.iter().map(|f| f.dict).find(|&d| count(d) > 0 && dictionary.len(d) + count(d) > d.id_max())
     }
 
+    /// The session of this key, if it was seen before and not forgotten.
+    #[inline]
+    pub fn session(&self, key: &SessionKey) -> Option<usize> {
+        self.index.by_key(key)
+    }
+
+    /// The session of this name; it will be found by `key` too, if it has one.
+    pub fn session_named(&mut self, name: &[u8], key: Option<&SessionKey>) -> usize {
+        let id = self.index.id(&mut self.sessions, name);
+        if let Some(key) = key {
+            self.index.keys.0[key.place()] = (*key, id as u32 + 1);
+        }
+        id
+    }
+
     /// Notes a sequence number; `maybe` for a message that may have been sent before.
     #[inline]
-    pub fn note_sequence(&mut self, session: &[u8], sequence: u64, maybe: bool) {
-        let id = self.index.id(&mut self.sessions, session);
+    pub fn note_sequence(&mut self, id: usize, sequence: u64, maybe: bool) {
         let latest = self.index.latest[id] as usize;
         if !maybe && latest >= self.index.open_runs && latest < self.runs.len() {
             let run = &mut self.runs[latest];
@@ -453,6 +499,8 @@ pub struct SessionIndex {
     ids: HashTable<u32>,
     /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
     hasher: DefaultHashBuilder,
+    /// Some sessions by key, and their number and one more: each where its key says, the latest one there.
+    keys: SessionKeys,
     /// By session.
     latest: Vec<u32>,
     /// Runs before this one are closed: a mark of progress, or a message that may have been sent before, stands
@@ -460,8 +508,48 @@ pub struct SessionIndex {
     open_runs: usize,
 }
 
+/// The names of the two that talk in a session, if they are short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionKey {
+    words: [u64; 2],
+    lengths: [u8; 2],
+}
+
+impl SessionKey {
+    /// Puts a name in its place; false if it is too long for it.
+    #[inline]
+    pub fn put(&mut self, i: usize, name: &[u8]) -> bool {
+        (self.words[i], self.lengths[i]) = (words::word(name), name.len().min(9) as u8);
+        name.len() <= 8
+    }
+
+    #[inline]
+    fn place(&self) -> usize {
+        let mixed = self.words[0].rotate_left(29) ^ self.words[1];
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
+    }
+}
+
+#[derive(Debug)]
+struct SessionKeys(Box<[(SessionKey, u32); 256]>);
+
+impl Default for SessionKeys {
+    fn default() -> Self {
+        Self(Box::new([(SessionKey::default(), 0); 256]))
+    }
+}
+
 impl SessionIndex {
+    #[inline]
+    fn by_key(&self, key: &SessionKey) -> Option<usize> {
+        let (known, id) = &self.keys.0[key.place()];
+        (known == key).then_some(*id as usize)?.checked_sub(1)
+    }
+
     fn clear(&mut self) {
+        if !self.latest.is_empty() {
+            self.keys.0.fill(Default::default());
+        }
         self.ids.clear();
         self.latest.clear();
         self.open_runs = 0;
@@ -478,6 +566,11 @@ impl SessionIndex {
 
     #[cold]
     fn add(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8], hash: u64) -> usize {
+        // The name stands in every mark of progress: it must be short, and come back from there as it was.
+        if name.len() > SESSION_BYTES_MAX || std::str::from_utf8(name).is_err() {
+            let name = format!("blake3:{}", blake3::hash(name).to_hex());
+            return self.id(sessions, name.as_bytes());
+        }
         let id = sessions.len();
         sessions.push(name.to_vec());
         self.latest.push(u32::MAX);
@@ -486,39 +579,12 @@ impl SessionIndex {
     }
 }
 
+/// The name of a session as it came, in bytes; a longer one is told by its hash.
+const SESSION_BYTES_MAX: usize = 128;
+
 impl Unit {
     /// Whether it is a mark of progress.
     pub fn is_progress(&self) -> bool {
         matches!(self.what, What::Progress { .. })
-    }
-}
-
-/// Finds ids in the published dictionary, or gives provisional ones and notes where they stand.
-#[derive(Debug)]
-pub struct Names<'b> {
-    known: &'b Dictionary,
-    local: &'b mut Dictionary,
-    fixups: &'b mut Vec<Fixup>,
-    frame: u32,
-}
-
-impl Resolve for Names<'_> {
-    #[inline]
-    fn resolve(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
-        match self.known.get(dict, name) {
-            Some(id) => Ok(id),
-            None => self.provisional(dict, name, at),
-        }
-    }
-}
-
-impl Names<'_> {
-    #[cold]
-    fn provisional(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
-        // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
-        // comes before, which a worker does not know.
-        let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
-        self.fixups.push(Fixup { frame: self.frame, at: at as u32, dict, id });
-        Ok(id | PROVISIONAL)
     }
 }

@@ -18,14 +18,14 @@ use crate::gone;
 use crate::intake::{FeedIntake, Intake, Live, Supply};
 use crate::quarantine::RawLog;
 use crate::run::{Input, RunFeed};
-use crate::sequence::{Counters, Patience, PieceBuffer, Plan, Sequencer};
+use crate::sequence::{ByKind, Counters, Patience, PieceBuffer, Plan, Sequencer};
 use crate::source::{Feed, Pending, SourceFacts, is_stdin};
 use crate::stats::Stats;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use unitape_model::{Dictionary, Header, flags};
 use unitape_ring::farm::{self, Claim, Ending, Farm};
 use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
@@ -86,6 +86,20 @@ pub struct Outcome {
     pub ending: Ending,
     /// Messages that this run read (those that were on the tape already not counted).
     pub fresh_messages: u64,
+    /// How long its workers were in their turns.
+    pub turns: Turns,
+}
+
+/// Time that workers spent where one is at a time, all blocks together. In a run that waits for its sources the intake's
+/// is waiting for the most part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Reading and cutting, in nanoseconds.
+    pub intake_ns: u64,
+    /// Ids, merge and places; and the copy where several feeds are merged.
+    pub sequence_ns: u64,
+    /// From the first block to the last, by the clock.
+    pub farm_ns: u64,
 }
 
 /// Consolidates the feeds onto the tape in `dir`: makes it, or goes on where an earlier run ended.
@@ -160,7 +174,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let facts: Vec<Vec<SourceFacts>> = setup
         .feeds
         .iter()
-        .map(|f| f.files().iter().map(|path| SourceFacts::of(path)).collect())
+        .map(|f| f.files().iter().map(|path| SourceFacts::of(path, setup.workers)).collect())
         .collect::<Result<_, _>>()?;
     let id = match Reader::open(dir, Start::End) {
         Ok(reader) => reader.id(),
@@ -211,21 +225,31 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
                 seen: 0,
                 spares: Vec::new(),
                 pieces: None,
+                by_kind: [0; 64],
+                turns: Turns::default(),
             })
         })
         .collect::<Result<Vec<_>, Error>>()?;
     let live = setup.live.is_some();
     let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
     let farm_options = farm::Options { stop: setup.stop, name: "decode", ..farm::Options::default() };
+    let since = Instant::now();
     let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
         unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
         other => Error::Config { origin: "--workers".to_owned(), what: other.to_string() },
     })?;
+    let farm_ns = since.elapsed().as_nanos() as u64;
     let mut sequencer = done.sequencer;
     if live && let Some(plan) = sequencer.flush()? {
         // What the merge still held is of all that was received.
-        plan.carry_out()?;
+        plan.carry_out(&mut sequencer.by_kind)?;
+    }
+    let mut turns = Turns { farm_ns, ..Turns::default() };
+    for worker in &done.workers {
+        turns.intake_ns += worker.turns.intake_ns;
+        turns.sequence_ns += worker.turns.sequence_ns;
+        sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
     }
     sequencer.settle(&mut account);
     sequencer.close()?;
@@ -234,7 +258,12 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         account = Account::of(dir)?;
     }
     let summary = account.summary();
-    Ok(Outcome { fresh_messages: summary.messages.saturating_sub(before), summary, ending: done.ending })
+    Ok(Outcome {
+        fresh_messages: summary.messages.saturating_sub(before),
+        summary,
+        ending: done.ending,
+        turns,
+    })
 }
 
 /// Tells how far the feeds were when the run began.
@@ -309,6 +338,9 @@ struct Worker {
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<Block>>,
     pieces: Option<PieceBuffer>,
+    /// Events that it has put on the tape.
+    by_kind: ByKind,
+    turns: Turns,
 }
 
 impl Farm for Consolidation {
@@ -327,7 +359,10 @@ impl Farm for Consolidation {
         claim: Claim<'_>,
     ) -> Result<Option<Box<Block>>, Error> {
         let mut block = worker.spares.pop().unwrap_or_default();
-        Ok(intake.fill(&mut block, claim)?.then_some(block))
+        let since = Instant::now();
+        let filled = intake.fill(&mut block, claim)?;
+        worker.turns.intake_ns += since.elapsed().as_nanos() as u64;
+        Ok(filled.then_some(block))
     }
 
     fn work(&self, worker: &mut Worker, mut block: Box<Block>) -> Result<Box<Block>, Error> {
@@ -344,6 +379,7 @@ impl Farm for Consolidation {
         worker: &mut Worker,
         mut block: Box<Block>,
     ) -> Result<Option<Plan>, Error> {
+        let since = Instant::now();
         if let Some(buffer) = worker.pieces.take() {
             sequencer.recycle(buffer);
         }
@@ -367,12 +403,13 @@ impl Farm for Consolidation {
         let plan = sequencer.take(block)?;
         sequencer.publish(&mut worker.known, &mut worker.seen);
         worker.spares.extend(sequencer.spare());
+        worker.turns.sequence_ns += since.elapsed().as_nanos() as u64;
         Ok(plan)
     }
 
     fn finish(&self, worker: &mut Worker, plan: Option<Plan>) -> Result<(), Error> {
         if let Some(plan) = plan {
-            let (block, pieces) = plan.carry_out()?;
+            let (block, pieces) = plan.carry_out(&mut worker.by_kind)?;
             worker.spares.push(block);
             worker.pieces = Some(pieces);
         }

@@ -20,7 +20,6 @@ use unitape_codec::{fixed, iso20022, itch, swift_mt};
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
-///
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statefulness {
     /// Messages stand for themselves: blocks decode in parallel.
@@ -117,10 +116,11 @@ impl Format {
             "swift" => Ok(Format::Swift(Box::new(mapping))),
             "itch" => Ok(Format::Itch(Box::new(mapping))),
             "iso20022" => Ok(Format::Iso20022(Box::new(mapping))),
-            other => Err(Error::Mapping {
-                origin: mapping.origin,
-                what: format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", ")),
-            }),
+            other => {
+                let what =
+                    format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", "));
+                Err(mapping.wrong("format", what))
+            }
         }
     }
 
@@ -294,6 +294,7 @@ impl Decoder {
             }
             None => self.stretch(block, source, known),
         }
+        block.settle_names(known);
         if block.eof {
             block.decoded = block.bytes.len();
             block.mark_progress(block.base + block.bytes.len() as u64, true);

@@ -367,7 +367,10 @@ mod tests {
     fn sessions_beyond_the_bound_are_counted() {
         let mut block = Block::default();
         let name = |i: usize| format!("S{i}").into_bytes();
-        (0..SESSIONS_MAX + 3).for_each(|i| block.note_sequence(&name(i), 1, false));
+        for i in 0..SESSIONS_MAX + 3 {
+            let id = block.session_named(&name(i), None);
+            block.note_sequence(id, 1, false);
+        }
         let (mut done, mut sessions) = (0, Sessions::new());
         assert_eq!(apply_runs(&block, &mut done, block.runs.len(), &mut sessions), 3);
         assert_eq!((done, sessions.len()), (SESSIONS_MAX + 3, SESSIONS_MAX));

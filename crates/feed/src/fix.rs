@@ -6,6 +6,7 @@ use crate::mapping::{
     Cursor, Dialect, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile, parse_u64,
     shown,
 };
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use unitape_codec::fix::{Frame, Framer, TokenSlice, Tokens, value};
@@ -19,10 +20,16 @@ pub struct FixDecoder {
     tags: Tags,
     tokens: Tokens,
     /// The token in each slot of the message.
-    slots: Vec<Option<Index>>,
-    /// Tokens that nothing names and that are kept.
+    slots: Box<Slots>,
+    slot_count: usize,
+    /// Tokens that nothing names and that are kept, the last one first.
     unlisted: Vec<u16>,
+    /// The day that was read last, and its midnight.
+    day: Cell<Option<([u8; 8], i64)>>,
 }
+
+/// A place for every number a slot can have, so that none has to be checked.
+type Slots = [Option<Index>; 256];
 
 /// FIX names its fields by tag.
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +70,13 @@ impl FixDecoder {
         let (plan, places) = compile(mapping, &FixDialect)?;
         Ok(Self {
             framer,
-            slots: vec![None; plan.slot_count],
+            slots: Box::new([None; 256]),
+            slot_count: plan.slot_count,
             mapper: Mapper::new(plan),
             tags: Tags::new(&places),
             tokens: Tokens::new(),
             unlisted: Vec::new(),
+            day: Cell::default(),
         })
     }
 
@@ -114,19 +123,26 @@ impl FixDecoder {
             block.quarantine(origin.source, origin.offset, raw, Refusal::TooLarge.code(), &detail);
             return;
         }
-        self.slots.fill(None);
+        self.slots[..self.slot_count].fill(None);
         self.unlisted.clear();
-        for (i, &tag) in tokens.tags().iter().enumerate() {
-            match self.tags.message.get(tag) {
-                0 => {}
-                KEEP => self.unlisted.push(i as u16),
-                slot => {
-                    let s = &mut self.slots[usize::from(slot)];
-                    *s = s.or(Index::new(i as u16 + 1));
-                }
+        // Backwards, so that the first of equal tags is what stays, without a look at what was there.
+        for (i, &tag) in tokens.tags().iter().enumerate().rev() {
+            let slot = self.tags.message.get(tag);
+            self.slots[usize::from(slot)] = Index::new(i as u16 + 1);
+            if slot == KEEP {
+                self.unlisted.push(i as u16);
             }
         }
-        let fields = Fields { raw, tokens, slots: &self.slots, unlisted: &self.unlisted, tags: &self.tags };
+        // Slot 0 is none; known and not wanted fields have gone there.
+        self.slots[0] = None;
+        let fields = Fields {
+            raw,
+            tokens,
+            slots: &self.slots,
+            unlisted: &self.unlisted,
+            tags: &self.tags,
+            day: &self.day,
+        };
         self.mapper.message(block, &fields, origin, known);
     }
 }
@@ -135,9 +151,10 @@ impl FixDecoder {
 struct Fields<'m> {
     raw: &'m [u8],
     tokens: TokenSlice<'m>,
-    slots: &'m [Option<Index>],
+    slots: &'m Slots,
     unlisted: &'m [u16],
     tags: &'m Tags,
+    day: &'m Cell<Option<([u8; 8], i64)>>,
 }
 
 impl Message for Fields<'_> {
@@ -162,7 +179,18 @@ impl Message for Fields<'_> {
 
     #[inline]
     fn time(&self, index: Index) -> Option<UnixNanos> {
-        value::timestamp(self.tokens.at(usize::from(index.get()) - 1).of(self.raw)).map(UnixNanos)
+        let text = self.tokens.at(usize::from(index.get()) - 1).of(self.raw);
+        // Most times of a feed are of the day of the one before.
+        let (day, rest) = text.split_first_chunk::<8>()?;
+        let midnight = match self.day.get() {
+            Some((known, midnight)) if known == *day => midnight,
+            _ => {
+                let midnight = value::date(day)?;
+                self.day.set(Some((*day, midnight)));
+                midnight
+            }
+        };
+        midnight.checked_add(value::time(rest.strip_prefix(b"-")?)?).map(UnixNanos)
     }
 
     #[inline]
@@ -185,28 +213,48 @@ impl Message for Fields<'_> {
                 Err(group.miscounted(stated, cursor.found))
             };
         }
-        let mut at = start;
+        let mut at = start + 1;
+        if let Some(first) = entry.get_mut(usize::from(group.first)) {
+            *first = Index::new(at as u16);
+        }
         while let Some(token) = tokens.get(at)
-            && (at == start || token.tag != group.delimiter)
+            && token.tag != group.delimiter
         {
             let slot = match group.members.get(token.tag) {
                 0 => break,
                 slot => &mut entry[usize::from(slot)],
             };
-            *slot = slot.or(Index::new(at as u16 + 1));
             at += 1;
+            if slot.is_none() {
+                *slot = Index::new(at as u16);
+            }
         }
         *cursor = Cursor { at, found: cursor.found + 1 };
         Ok(true)
     }
 
     fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
-        for &i in self.unlisted {
+        let mut digits = [0; 10];
+        for &i in self.unlisted.iter().rev() {
             let token = self.tokens.at(usize::from(i));
-            keep(&token.tag.to_string(), token.of(self.raw))?;
+            keep(decimal(token.tag, &mut digits), token.of(self.raw))?;
         }
         Ok(())
     }
+}
+
+/// The number as text.
+fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&digits[at..]).unwrap_or_default()
 }
 
 /// Slots by tag.
@@ -224,6 +272,8 @@ struct GroupTags {
     count_tag: u32,
     /// First tag of every entry.
     delimiter: u32,
+    /// Slot of that one.
+    first: u8,
     /// Slots of its members inside an entry; 0 for a tag that is none of its members.
     members: TagMap,
 }
@@ -240,7 +290,8 @@ impl GroupTags {
     fn new(group: &GroupPlaces<u32>) -> Self {
         let (count_tag, count) = group.count.expect("FIX groups are counted");
         let members = TagMap::new(0, &group.members);
-        Self { count, count_tag, delimiter: group.delimiter, members }
+        let first = members.get(group.delimiter);
+        Self { count, count_tag, delimiter: group.delimiter, first, members }
     }
 
     #[cold]
@@ -255,14 +306,14 @@ impl GroupTags {
 /// Tag → slot, dense for the tags in use.
 #[derive(Debug)]
 struct TagMap {
-    dense: Box<[u8]>,
+    dense: Box<[u8; DENSE]>,
     sparse: BTreeMap<u32, u8>,
     other: u8,
 }
 
 impl TagMap {
     fn new(other: u8, slots: &BTreeMap<u32, u8>) -> Self {
-        let mut this = Self { dense: vec![other; DENSE].into(), sparse: BTreeMap::new(), other };
+        let mut this = Self { dense: Box::new([other; DENSE]), sparse: BTreeMap::new(), other };
         for (&tag, &slot) in slots {
             match this.dense.get_mut(tag as usize) {
                 Some(s) => *s = slot,

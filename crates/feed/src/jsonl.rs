@@ -42,7 +42,7 @@ fn decode_line(block: &mut Block, line: &[u8], source: u32, offset: u64, known: 
     let options = LineOptions { source, offset: offset as u32, flags: flags::LAST };
     let (arena, mut names) = block.builder(known);
     match parse_line(line, &mut names, arena, &options) {
-        Ok(Line::Event { ts, .. }) => block.end_message((offset, line.len()), ts.0, 1, false),
+        Ok(Line::Event { ts, .. }) => block.end_message((offset, line.len()), ts.0, 1, false, known),
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
         Ok(Line::Blank) => {}
         Ok(_) => block.end_ignored(),

@@ -8,11 +8,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `source`, `folder`, `open` | files, directories that grow, what they hold: plain, compressed, captures |
+//! | `source`, `hash`, `folder`, `open` | files, directories that grow, what they hold: plain, compressed, captures |
 //! | `intake` | cuts them into blocks |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
-//! | `block` | a stretch of bytes and the events made of it |
-//! | `decode`, `fix`, `fixed`, `swift`, `itch`, `iso20022`, `jsonl` | bytes to events, by format |
+//! | `block`, `names` | a stretch of bytes and the events made of it, and the ids in them |
+//! | `decode`, `fix`, `fixed`, `csv`, `swift`, `itch`, `iso20022`, `jsonl` | bytes to events, by format |
 //! | `head` | the first bytes of a source, for blocks that begin further on |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
 //! | `mapping` | how a message becomes events, in TOML |
@@ -50,6 +50,7 @@ mod fix;
 mod fixed;
 mod folder;
 mod gone;
+mod hash;
 mod head;
 mod intake;
 mod iso20022;
@@ -58,6 +59,7 @@ pub mod journal;
 mod jsonl;
 pub mod mapping;
 mod merge;
+mod names;
 mod open;
 pub mod quarantine;
 mod receive;
@@ -71,7 +73,8 @@ mod swift;
 pub use account::{Account, FeedSummary, Summary};
 pub use capture::Select;
 pub use consolidate::{
-    BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, consolidate, feed_of_file, feed_of_option,
+    BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, Turns, consolidate, feed_of_file,
+    feed_of_option,
 };
 pub use decode::{Format, How, Sorted};
 pub use detect::detect;
@@ -93,6 +96,24 @@ pub use unitape_ring::farm::Ending;
 #[doc(hidden)]
 pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() })
+}
+
+/// Any text as a mapping, and any bytes as messages for it: it compiles, or the error names a line. For fuzzing.
+///
+/// # Panics
+/// When that does not hold.
+#[doc(hidden)]
+pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
+    match Mapping::parse(text, "m.toml").and_then(Format::by) {
+        Ok(format) => try_bytes(&format, messages).is_ok(),
+        Err(e) => {
+            let told = e.to_string();
+            let digit = |at: usize| told[at..].starts_with(|c: char| c.is_ascii_digit());
+            let names = |words: &str| told.match_indices(words).any(|(at, _)| digit(at + words.len()));
+            assert!(names("m.toml:") || names("line "), "no line: {told}");
+            false
+        }
+    }
 }
 
 /// The same of a capture.

@@ -15,7 +15,7 @@
 use crate::account::{Account, uint};
 use crate::block::NO_TS;
 use crate::bookkeeping::define_frame;
-use crate::consolidate::Outcome;
+use crate::consolidate::{Outcome, Turns};
 use crate::error::Error;
 use crate::gone;
 use crate::quarantine::{RawLog, raw_bytes};
@@ -133,7 +133,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
     tape.writer.close()?;
     let summary = Account::of(dir)?.summary();
     let fresh_messages = summary.messages.saturating_sub(before);
-    Ok(Outcome { fresh_messages, summary, ending: Ending::EndOfInput })
+    Ok(Outcome { fresh_messages, summary, ending: Ending::EndOfInput, turns: Turns::default() })
 }
 
 /// How long the merge sleeps when there is nothing to do.

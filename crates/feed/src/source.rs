@@ -2,8 +2,9 @@
 
 use crate::decode::Format;
 use crate::error::Error;
+use crate::hash;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A feed: a name, a format, and the files it is read from, one after the other.
@@ -29,11 +30,11 @@ pub struct SourceFacts {
 }
 
 impl SourceFacts {
-    /// Looks at a file; reads it whole for its hash.
+    /// Looks at a file; reads it whole for its hash, on so many threads.
     ///
     /// # Errors
     /// When it cannot be opened or read.
-    pub fn of(path: &Path) -> Result<Self, Error> {
+    pub fn of(path: &Path, threads: usize) -> Result<Self, Error> {
         if is_stdin(path) {
             return Ok(Self { file: "-".to_owned(), size: None, hash: None });
         }
@@ -47,22 +48,9 @@ impl SourceFacts {
         if !meta.is_file() {
             return Ok(Self { file: name, size: None, hash: None });
         }
-        let mut file = File::open(path).map_err(fail)?;
-        let mut hasher = blake3::Hasher::new();
-        let mut buf = vec![0; 1 << 18];
-        let mut size = 0u64;
-        loop {
-            match file.read(&mut buf) {
-                Ok(0) => break,
-                Ok(n) => {
-                    hasher.update(&buf[..n]);
-                    size += n as u64;
-                }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(source) => return Err(Error::Read { path: path.to_owned(), offset: size, source }),
-            }
-        }
-        Ok(Self { file: name, size: Some(size), hash: Some(hasher.finalize().to_hex().to_string()) })
+        let file = File::open(path).map_err(fail)?;
+        let (size, hash) = hash::of(&file, threads).map_err(fail)?;
+        Ok(Self { file: name, size: Some(size), hash: Some(hash) })
     }
 }
 

@@ -4,15 +4,48 @@ use crate::dict::Resolve;
 use crate::event::Value;
 use crate::event::{ENTRY_HEAD, Event};
 use crate::frame::{Header, LINE, flags};
-use crate::id::{Dict, InlineId, pack_id};
+use crate::id::{Dict, InlineId, pack_id, pack_plain};
 use crate::kind::{Field, Kind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::refusal::Refusal;
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, Schema, Slot,
-    Spec, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SCHEMAS, SEQ_EXT, SEQ_NONE, Schema,
+    Slot, Spec, TAG_UNMAPPED, at,
 };
-use std::sync::OnceLock;
+use crate::words;
+
+/// A value that will be set again and again, such as what stands for a code of the wire: it is put into its field
+/// by one word, which is laid over what is zero there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    at: u16,
+    word: u64,
+}
+
+impl Ready {
+    /// What [`EventBuilder::set_text`] would put into this field of the kind for `text`, if it can be had so: codes,
+    /// flags and texts of at most eight bytes.
+    pub fn new(kind: Kind, spec: &Spec, text: &[u8]) -> Option<Self> {
+        let (at, word) = match spec.slot {
+            Slot::Code { at, shift, values, .. } => {
+                let i = values.iter().position(|v| v.as_bytes() == text)?;
+                (at, (i as u64 + 1) << shift)
+            }
+            Slot::Bool { at, shift } => match text {
+                b"Y" | b"true" | b"1" => (at, 2 << shift),
+                b"N" | b"false" | b"0" => (at, 1 << shift),
+                _ => return None,
+            },
+            Slot::Text { at, n } if at != EXT_ONLY => {
+                let fits = !text.is_empty() && text.len() <= usize::from(n.min(8));
+                let clean = !text.contains(&0) && std::str::from_utf8(text).is_ok();
+                (at, Some(words::word(text)).filter(|_| fits && clean)?)
+            }
+            _ => return None,
+        };
+        (at + 8 <= Schema::of(kind).fixed_bytes).then_some(Self { at, word })
+    }
+}
 
 /// Writes one event at the end of an arena.
 pub struct EventBuilder<'a> {
@@ -28,7 +61,13 @@ impl<'a> EventBuilder<'a> {
     pub fn begin(buf: &'a mut Vec<u8>, kind: Kind, ts_event: UnixNanos) -> Self {
         let schema = Schema::of(kind);
         let start = buf.len();
-        buf.extend_from_slice(template(kind));
+        let template = &TEMPLATES[kind as usize];
+        // Of known length each, so that they are copied without a call.
+        match schema.fixed_bytes {
+            64 => buf.extend_from_slice(&template[..64]),
+            128 => buf.extend_from_slice(&template[..128]),
+            _ => buf.extend_from_slice(template),
+        }
         let mut this = Self { buf, start, schema, ext: false };
         this.put(at::TS_EVENT, ts_event.0.to_le_bytes());
         this
@@ -130,6 +169,10 @@ impl<'a> EventBuilder<'a> {
             }
             Slot::Amount { .. } => self.set(spec, Value::Amount(Amount::parse(text)?)),
             Slot::Id { at, n } => {
+                let slot = self.start + usize::from(at);
+                if at != EXT_ONLY && pack_plain(text, &mut self.buf[slot..slot + usize::from(n)]) {
+                    return Ok(());
+                }
                 check_utf8(text)?;
                 self.put_id(at, n, spec.field as u16, InlineId::Text(text));
                 Ok(())
@@ -147,6 +190,15 @@ impl<'a> EventBuilder<'a> {
             Slot::Syms { .. } | Slot::Nanos { .. } | Slot::MillisAfter { .. } | Slot::Json => {
                 Err(Refusal::WrongSort)
             }
+        }
+    }
+
+    /// Sets a field to a value that was made ready for it.
+    #[inline]
+    pub fn set_ready(&mut self, ready: Ready) {
+        let at = self.start + usize::from(ready.at);
+        if let Some(place) = self.buf.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+            *place = (u64::from_le_bytes(*place) | ready.word).to_le_bytes();
         }
     }
 
@@ -326,35 +378,80 @@ fn check_utf8(text: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(text).map_err(|_| Refusal::NotUtf8)
 }
 
-/// The fixed part of a kind with every field none.
-fn template(kind: Kind) -> &'static [u8] {
-    static TEMPLATES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    let all = TEMPLATES.get_or_init(|| {
-        (0..=Kind::Clock as u8).map(|n| Kind::from_u8(n).map_or(Vec::new(), make_template)).collect()
-    });
-    &all[kind as usize]
-}
+/// Bytes of the longest fixed part.
+const FIXED_BYTES_MAX: usize = 192;
 
-fn make_template(kind: Kind) -> Vec<u8> {
-    let schema = Schema::of(kind);
-    let mut t = vec![0u8; usize::from(schema.fixed_bytes)];
-    t[at::RECV_DELTA..][..4].copy_from_slice(&RECV_NONE.to_le_bytes());
-    t[at::SEQUENCE..][..4].copy_from_slice(&SEQ_NONE.to_le_bytes());
-    for spec in schema.fields {
-        match spec.slot {
-            Slot::Price { at } if at != EXT_ONLY => {
-                t[usize::from(at)..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
-            }
+/// The fixed part of each kind with every field none, by its number.
+static TEMPLATES: [[u8; FIXED_BYTES_MAX]; Kind::Clock as usize + 1] = {
+    let mut all = [[0; FIXED_BYTES_MAX]; Kind::Clock as usize + 1];
+    let mut i = 0;
+    while i < SCHEMAS.len() {
+        all[SCHEMAS[i].kind as usize] = make_template(&SCHEMAS[i]);
+        i += 1;
+    }
+    all
+};
+
+const fn make_template(schema: &Schema) -> [u8; FIXED_BYTES_MAX] {
+    assert!(matches!(schema.fixed_bytes, 64 | 128 | 192));
+    let mut t = [0; FIXED_BYTES_MAX];
+    t = with(t, at::RECV_DELTA, &RECV_NONE.to_le_bytes());
+    t = with(t, at::SEQUENCE, &SEQ_NONE.to_le_bytes());
+    let mut i = 0;
+    while i < schema.fields.len() {
+        t = match schema.fields[i].slot {
+            Slot::Price { at } if at != EXT_ONLY => with(t, at as usize, &i64::MAX.to_le_bytes()),
             Slot::Decimal { exp_at, .. }
             | Slot::DecimalNarrow { exp_at, .. }
-            | Slot::Amount { exp_at, .. } => {
-                t[usize::from(exp_at)] = EXP_NONE as u8;
-            }
-            Slot::UInt { at, width } => t[usize::from(at)..usize::from(at) + usize::from(width)].fill(0xff),
-            Slot::Nanos { at } => t[usize::from(at)..][..8].copy_from_slice(&i64::MIN.to_le_bytes()),
-            Slot::MillisAfter { at } => t[usize::from(at)..][..2].fill(0xff),
-            _ => {}
-        }
+            | Slot::Amount { exp_at, .. } => with(t, exp_at as usize, &[EXP_NONE as u8]),
+            Slot::UInt { at, width } => with(t, at as usize, [0xff; 8].split_at(width as usize).0),
+            Slot::Nanos { at } => with(t, at as usize, &i64::MIN.to_le_bytes()),
+            Slot::MillisAfter { at } => with(t, at as usize, &[0xff; 2]),
+            _ => t,
+        };
+        i += 1;
     }
     t
+}
+
+const fn with(mut t: [u8; FIXED_BYTES_MAX], at: usize, bytes: &[u8]) -> [u8; FIXED_BYTES_MAX] {
+    let mut i = 0;
+    while i < bytes.len() {
+        t[at + i] = bytes[i];
+        i += 1;
+    }
+    t
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dictionary;
+
+    /// A value made ready that is not what the plain way writes would show only on some tapes of some mappings.
+    #[test]
+    fn a_ready_value_is_what_its_text_is() {
+        let mut ready_values = 0;
+        let texts =
+            ["B", "S", "P", "A", "R", "Y", "N", "E", "X", "C", "D", "new", "correct", "true", "false", "1"];
+        let texts =
+            texts.into_iter().chain(["", "GTC", "market", "longer than its field", "a\0b", "é", "12345678"]);
+        for text in texts {
+            for kind in Kind::EVENTS {
+                for spec in Schema::of(kind).fields {
+                    let Some(ready) = Ready::new(kind, spec, text.as_bytes()) else { continue };
+                    let (mut a, mut b) = (Vec::new(), Vec::new());
+                    let mut plain = EventBuilder::begin(&mut a, kind, UnixNanos(7));
+                    plain.set_text(spec, text.as_bytes(), &mut Dictionary::default()).unwrap();
+                    plain.finish(0).unwrap();
+                    let mut event = EventBuilder::begin(&mut b, kind, UnixNanos(7));
+                    event.set_ready(ready);
+                    event.finish(0).unwrap();
+                    assert_eq!(a, b, "{kind:?} {:?} {text}", spec.field);
+                    ready_values += 1;
+                }
+            }
+        }
+        assert!(ready_values > 100, "{ready_values}");
+    }
 }

@@ -1,7 +1,8 @@
 //! Names and their ids.
 
 use crate::id::{Dict, NAME_BYTES_MAX};
-use hashbrown::{DefaultHashBuilder, HashTable};
+use crate::words;
+use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 
 /// Gives or finds the id of a name while an event is being built.
@@ -26,9 +27,9 @@ pub struct Dictionary {
 
 #[derive(Clone, Debug, Default)]
 struct Table {
-    /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
-    hasher: DefaultHashBuilder,
-    ids: HashTable<Entry>,
+    seeds: Seeds,
+    short: Places<Short>,
+    long: Places<Long>,
     /// End of each name in `text`; the name of id `n` ends at `ends[n - 1]`.
     ends: Vec<u32>,
     text: Vec<u8>,
@@ -39,6 +40,40 @@ impl Dictionary {
     #[inline]
     pub fn get(&self, dict: Dict, name: &[u8]) -> Option<u32> {
         self.tables[dict as usize].get(name)
+    }
+
+    /// Begins to look for a name of at most 16 bytes of ASCII: the line where its id would stand is asked for.
+    /// `None` for any other.
+    #[inline]
+    pub fn seek(&self, dict: Dict, name: &[u8]) -> Option<Sought> {
+        let table = &self.tables[dict as usize];
+        if name.is_empty() || name.len() > 16 {
+            return None;
+        }
+        let len = name.len() as u32;
+        let (first, last, hash) = if name.len() <= SHORT_BYTES {
+            let wanted = Short { word: words::word(name), len, id: 0 };
+            let hash = wanted.hash(&table.seeds);
+            table.short.ask_for(hash);
+            (wanted.word, 0, hash)
+        } else {
+            let wanted = Long::of(name, 0, &table.seeds);
+            let hash = wanted.hash(&table.seeds);
+            table.long.ask_for(hash);
+            (wanted.first, wanted.last, hash)
+        };
+        ((first | last) & NOT_ASCII == 0).then_some(Sought { first, last, hash, len, dict })
+    }
+
+    /// The id of a name that was sought in this dictionary.
+    #[inline]
+    pub fn found(&self, s: &Sought) -> Option<u32> {
+        let table = &self.tables[s.dict as usize];
+        if s.len as usize <= SHORT_BYTES {
+            table.short.find(s.hash, |e| e.word == s.first && e.len == s.len)
+        } else {
+            table.long.find(s.hash, |e| (e.first, e.last, e.len) == (s.first, s.last, s.len))
+        }
     }
 
     /// The name of `id`.
@@ -94,15 +129,41 @@ impl Dictionary {
     /// Forgets all names and keeps the memory.
     pub fn clear(&mut self) {
         for t in self.tables.iter_mut().filter(|t| !t.ends.is_empty()) {
-            t.ids.clear();
-            t.ends.clear();
-            t.text.clear();
+            t.clear();
         }
     }
 
     /// Whether no name is known.
     pub fn is_empty(&self) -> bool {
         self.tables.iter().all(|t| t.ends.is_empty())
+    }
+}
+
+/// A name on the way to its id, see [`Dictionary::seek`].
+#[derive(Clone, Copy, Debug)]
+pub struct Sought {
+    first: u64,
+    last: u64,
+    hash: u64,
+    len: u32,
+    dict: Dict,
+}
+
+impl Sought {
+    /// Whose name it is.
+    #[inline]
+    pub fn dict(&self) -> Dict {
+        self.dict
+    }
+
+    /// The name itself.
+    pub fn name<'a>(&self, room: &'a mut [u8; 16]) -> &'a [u8] {
+        let len = self.len as usize;
+        room[..8].copy_from_slice(&self.first.to_le_bytes());
+        if len > SHORT_BYTES {
+            room[len - 8..len].copy_from_slice(&self.last.to_le_bytes());
+        }
+        &room[..len]
     }
 }
 
@@ -120,54 +181,188 @@ pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
     std::str::from_utf8(name).map(|_| ()).map_err(|_| crate::Refusal::NotUtf8)
 }
 
-/// A name's id beside what tells it from other names, so that a look-up touches one cache line.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: Key,
+/// What makes the hash this process's own: names come from outside, and nothing that is written depends on it.
+#[derive(Clone, Debug)]
+struct Seeds {
+    first: u64,
+    last: u64,
+    whole: DefaultHashBuilder,
+}
+
+impl Default for Seeds {
+    fn default() -> Self {
+        let whole = DefaultHashBuilder::default();
+        Self { first: whole.hash_one(1u64), last: whole.hash_one(2u64), whole }
+    }
+}
+
+impl Seeds {
+    /// Both halves of the product, so that every bit of what goes in is in what comes out.
+    #[inline]
+    fn mix(&self, first: u64, last: u64) -> u64 {
+        let product = u128::from(first ^ self.first) * u128::from(last ^ self.last);
+        let folded = product as u64 ^ (product >> 64) as u64;
+        // Where a half is what its seed is the product says nothing of the other; this does.
+        folded ^ last.rotate_left(32)
+    }
+}
+
+/// A name's id beside what tells it from other names, so that a look-up touches one cache line, or two at most.
+///
+/// Short names are most of those that are looked up for every event, and the most of them; theirs are small, so that
+/// a hundred thousand accounts stay near.
+trait Entry: Copy + Default {
+    /// 0 where there is none.
+    fn id(&self) -> u32;
+    fn hash(&self, seeds: &Seeds) -> u64;
+}
+
+/// A name of at most eight bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Short {
+    word: u64,
+    len: u32,
     id: u32,
 }
 
-/// All of a short name, or length and both ends of a long one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
+/// A longer one: all of it up to 16 bytes, otherwise its hash and its end; the text says the rest. The hash is of
+/// all of it, so that names from outside that are alike at their ends do not meet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Long {
     first: u64,
     last: u64,
     len: u32,
+    id: u32,
 }
 
-impl Key {
+impl Entry for Short {
     #[inline]
-    fn of(name: &[u8]) -> Self {
-        let four = |b: &[u8; 4]| u64::from(u32::from_le_bytes(*b));
-        let (first, last) = match (name.first_chunk(), name.last_chunk()) {
-            // The two overlap in the middle; the length says where.
-            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-            _ => match (name.first_chunk(), name.last_chunk()) {
-                (Some(first), Some(last)) => (four(first), four(last)),
-                _ => (name.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
-            },
-        };
-        Self { first, last, len: name.len() as u32 }
-    }
-
-    /// Whether it says all of the name.
-    #[inline]
-    fn is_whole(self) -> bool {
-        self.len <= 16
+    fn id(&self) -> u32 {
+        self.id
     }
 
     #[inline]
-    fn hash(self, name: &[u8], hasher: &DefaultHashBuilder) -> u64 {
-        if self.is_whole() { hasher.hash_one((self.first, self.last)) } else { hasher.hash_one(name) }
+    fn hash(&self, seeds: &Seeds) -> u64 {
+        seeds.mix(self.word, 0)
     }
+}
+
+impl Entry for Long {
+    #[inline]
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    #[inline]
+    fn hash(&self, seeds: &Seeds) -> u64 {
+        seeds.mix(self.first, self.last)
+    }
+}
+
+impl Long {
+    #[inline]
+    fn of(name: &[u8], id: u32, seeds: &Seeds) -> Self {
+        let first = if name.len() <= 16 { words::word(name) } else { seeds.whole.hash_one(name) };
+        let last = name.last_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        Self { first, last, len: name.len() as u32, id }
+    }
+}
+
+/// Entries by hash, one after the other where they meet; at most three of four places are taken.
+#[derive(Clone, Debug)]
+struct Places<E> {
+    entries: Vec<E>,
+    used: usize,
+}
+
+impl<E> Default for Places<E> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), used: 0 }
+    }
+}
+
+impl<E: Entry> Places<E> {
+    /// The entry of this hash that `is` the one looked for.
+    #[inline]
+    fn find(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
+        let mask = self.entries.len().wrapping_sub(1);
+        let mut at = hash as usize & mask;
+        // Without any entries there is no place; otherwise one is free at least.
+        while let Some(entry) = self.entries.get(at).filter(|e| e.id() != 0) {
+            if is(entry) {
+                return Some(entry.id());
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// Brings the place of this hash near.
+    #[inline]
+    fn ask_for(&self, hash: u64) {
+        if let Some(entry) = self.entries.get(hash as usize & self.entries.len().wrapping_sub(1)) {
+            prefetch(std::ptr::from_ref(entry).cast());
+        }
+    }
+
+    fn insert(&mut self, entry: E, seeds: &Seeds) {
+        if (self.used + 1) * 4 > self.entries.len() * 3 {
+            let more = (self.entries.len() * 2).max(16);
+            let old = std::mem::replace(&mut self.entries, vec![E::default(); more]);
+            old.into_iter().filter(|e| e.id() != 0).for_each(|e| self.put(e, seeds));
+        }
+        self.put(entry, seeds);
+        self.used += 1;
+    }
+
+    fn put(&mut self, entry: E, seeds: &Seeds) {
+        let mask = self.entries.len() - 1;
+        let mut at = entry.hash(seeds) as usize & mask;
+        while self.entries[at].id() != 0 {
+            at = (at + 1) & mask;
+        }
+        self.entries[at] = entry;
+    }
+
+    fn clear(&mut self) {
+        if self.used > 0 {
+            self.entries.fill(E::default());
+            self.used = 0;
+        }
+    }
+}
+
+/// Names up to this length are short.
+const SHORT_BYTES: usize = 8;
+
+const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
+
+/// Brings a line near; a hint without effect on what the program computes.
+#[inline]
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches no memory that the program can see; any address will do.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 impl Table {
     #[inline]
     fn get(&self, name: &[u8]) -> Option<u32> {
-        let key = Key::of(name);
-        let same = |e: &Entry| e.key == key && (key.is_whole() || self.name(e.id) == Some(name));
-        self.ids.find(key.hash(name, &self.hasher), same).map(|e| e.id)
+        let len = name.len() as u32;
+        if name.len() <= SHORT_BYTES {
+            let wanted = Short { word: words::word(name), len, id: 0 };
+            return self.short.find(wanted.hash(&self.seeds), |e| e.word == wanted.word && e.len == len);
+        }
+        let wanted = Long::of(name, 0, &self.seeds);
+        let same = |e: &Long| {
+            (e.first, e.last, e.len) == (wanted.first, wanted.last, len)
+                && (len <= 16 || self.name(e.id) == Some(name))
+        };
+        self.long.find(wanted.hash(&self.seeds), same)
     }
 
     #[inline]
@@ -181,13 +376,19 @@ impl Table {
     fn insert(&mut self, name: &[u8], id: u32) {
         self.text.extend_from_slice(name);
         self.ends.push(u32::try_from(self.text.len()).expect("names under 4 GiB"));
-        let (ends, text, hasher) = (&self.ends, &self.text, &self.hasher);
-        let key = Key::of(name);
-        self.ids.insert_unique(key.hash(name, hasher), Entry { key, id }, |e| {
-            let i = e.id as usize - 1;
-            let start = if i == 0 { 0 } else { ends[i - 1] as usize };
-            e.key.hash(&text[start..ends[i] as usize], hasher)
-        });
+        if name.len() <= SHORT_BYTES {
+            let entry = Short { word: words::word(name), len: name.len() as u32, id };
+            self.short.insert(entry, &self.seeds);
+        } else {
+            self.long.insert(Long::of(name, id, &self.seeds), &self.seeds);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.short.clear();
+        self.long.clear();
+        self.ends.clear();
+        self.text.clear();
     }
 }
 
@@ -229,6 +430,13 @@ mod tests {
                     let id = *twin.entry(name.to_vec()).or_insert(next);
                     prop_assert_eq!(d.get(Dict::Owner, name), (id != next).then_some(id));
                     prop_assert_eq!(d.intern(Dict::Owner, name).unwrap(), (id, id == next));
+                    let sought = d.seek(Dict::Owner, name);
+                    prop_assert_eq!(sought.is_some(), name.len() <= 16);
+                    if let Some(s) = sought {
+                        prop_assert_eq!(d.found(&s), Some(id));
+                        let mut room = [0; 16];
+                        prop_assert_eq!(s.name(&mut room), name);
+                    }
                 }
             }
         }

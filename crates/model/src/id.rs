@@ -4,6 +4,7 @@
 //! ahead of its first use, holds the name. Ids are given in tape order by whoever writes the tape, start at
 //! 1 and 0 is none. Orders, matches, quotes and messages are *inline*: see [`InlineId`].
 
+use crate::words;
 use std::fmt;
 
 /// What a name stands for; each has ids of its own.
@@ -124,6 +125,9 @@ pub fn pack_id(id: InlineId<'_>, slot: &mut [u8]) -> bool {
             true
         }
         InlineId::Text(t) => {
+            if pack_plain(t, slot) {
+                return true;
+            }
             // A first byte under a space would pass for a mark, and a zero inside for padding.
             if t.len() <= slot.len() {
                 if t.is_empty() || t[0] < b' ' || t.contains(&0) {
@@ -144,6 +148,21 @@ pub fn pack_id(id: InlineId<'_>, slot: &mut [u8]) -> bool {
             false
         }
     }
+}
+
+/// Writes a text of ASCII into `slot` (all zero before), as most ids are; false when it is another or does not fit.
+#[inline]
+pub(crate) fn pack_plain(t: &[u8], slot: &mut [u8]) -> bool {
+    let fits = t.len() <= slot.len() && slot.len().is_multiple_of(8);
+    let Some(words) = words::three(t).filter(|w| fits && words::is_plain(*w, t.len())) else { return false };
+    // What begins below a space would pass for a mark; nothing at all for none.
+    if words[0] & 0xff < u64::from(b' ') {
+        return false;
+    }
+    for (place, word) in slot.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    true
 }
 
 /// Reads a slot written by [`pack_id`]; `scratch` takes the text of a UUID. `None` when the slot is empty.

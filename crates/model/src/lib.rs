@@ -7,6 +7,7 @@
 //!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position
+//!   words                                         short texts in registers
 //! ```
 //!
 //! ```
@@ -42,8 +43,9 @@ pub mod num;
 pub mod records;
 pub mod refusal;
 pub mod schema;
+pub mod words;
 
-pub use builder::EventBuilder;
+pub use builder::{EventBuilder, Ready};
 pub use dict::{Dictionary, Resolve};
 pub use event::{Event, Value};
 pub use frame::{Header, LINE, Position, flags, frames};

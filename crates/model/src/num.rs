@@ -9,6 +9,7 @@
 //!
 //! What does not fit exactly is refused with [`NumError`]; nothing is rounded.
 
+use crate::words;
 use std::fmt;
 
 /// UTC nanoseconds since the Unix epoch.
@@ -62,6 +63,15 @@ impl Price {
     /// Parses `-?digits(.digits)?`.
     #[inline]
     pub fn parse(text: &[u8]) -> Result<Self, NumError> {
+        let (negative, unsigned) = sign(text);
+        if let Some((digits, places)) = words::digits(unsigned)
+            && let Some(scale) = (Self::PLACES as usize).checked_sub(places as usize)
+            // Nine digits before the point are in range whatever follows; more are looked at one by one.
+            && digits & ((1 << (8 * 7u32.saturating_sub(places))) - 1) == 0
+        {
+            let v = words::number(digits) as i64 * POW10[scale];
+            return Ok(Self(if negative { -v } else { v }));
+        }
         Self::from_decimal(Decimal::parse(text)?)
     }
 
@@ -136,6 +146,21 @@ impl Decimal {
     /// Parses `-?digits(.digits)?`; `.5` and `5.` are accepted as FIX does, an exponent is not.
     #[inline]
     pub fn parse(text: &[u8]) -> Result<Self, NumError> {
+        let (negative, unsigned) = sign(text);
+        let Some((digits, places)) = words::digits(unsigned) else { return Self::parse_any(text) };
+        if digits == 0 {
+            return Ok(Self::ZERO);
+        }
+        // Zeros at the end are taken off by moving all digits up, and counted.
+        let zeros = digits.leading_zeros() / 8;
+        let m = words::number(digits << (8 * zeros)) as i64;
+        // Sixteen digits at most: exponent and mantissa are in range.
+        Ok(Self { mantissa: if negative { -m } else { m }, exponent: (zeros as i32 - places as i32) as i8 })
+    }
+
+    /// [`Decimal::parse`] of any text, digit by digit.
+    #[inline(never)]
+    fn parse_any(text: &[u8]) -> Result<Self, NumError> {
         let (negative, digits) = sign(text);
         let (mut m, mut zeros, mut places, mut seen, mut point) = (0u64, 0usize, 0i32, false, false);
         for &b in digits {
@@ -393,6 +418,17 @@ mod tests {
             let d = Decimal::new(m, e).unwrap();
             let a = Amount::parse(d.to_string().as_bytes()).unwrap();
             prop_assert_eq!((a.mantissa(), a.exponent()), (i128::from(d.mantissa()), d.exponent()));
+        }
+
+        /// Short numbers are read as words; digit by digit they must come to the same, faults too.
+        #[test]
+        fn short_numbers_agree_with_the_slow_way(
+            text in "-?[0-9]{0,9}[.]?[0-9]{0,12}|-?[0-9]{0,17}0{0,6}[.]?0{0,6}|[-0-9.e ]{0,9}",
+        ) {
+            let slow = Decimal::parse_any(text.as_bytes());
+            prop_assert_eq!(Decimal::parse(text.as_bytes()), slow, "{}", &text);
+            let price = slow.and_then(Price::from_decimal);
+            prop_assert_eq!(Price::parse(text.as_bytes()), price, "{}", &text);
         }
 
         #[test]

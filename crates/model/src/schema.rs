@@ -203,7 +203,7 @@ const ORDER: [Spec; 18] = [
     may(Field::Coid, Slot::Id { at: EXT_ONLY, n: 0 }),
 ];
 
-const SCHEMAS: &[Schema] = &[
+pub(crate) const SCHEMAS: &[Schema] = &[
     Schema {
         kind: Kind::Define,
         fixed_bytes: 64,

@@ -82,7 +82,7 @@ impl Dialect for FixedDialect {
 pub fn layout(mapping: &Mapping) -> Result<Arc<Layout>, Error> {
     let Some((text, origin)) = &mapping.layout_text else {
         let what = "format fixed needs a layout: layout = \"NAME or FILE\"".to_owned();
-        return Err(Error::Mapping { origin: mapping.origin.clone(), what });
+        return Err(mapping.wrong("format", what));
     };
     Ok(Arc::new(Layout::parse(text, origin)?))
 }

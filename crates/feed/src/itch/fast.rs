@@ -261,7 +261,7 @@ impl ItchDecoder {
                 f.id(OID, m.new_order());
                 f.header(|h| extended(h, flags::LAST));
                 keep_number(arena, b"replaces", m.order());
-                block.end_message((place.offset, place.length), ts, 2, false);
+                block.end_resolved((place.offset, place.length), ts, 2, false);
                 return true;
             }
             Message::Trade(m) => {
@@ -274,7 +274,7 @@ impl ItchDecoder {
             }
             _ => return false,
         };
-        block.end_message((place.offset, place.length), ts, 1, false);
+        block.end_resolved((place.offset, place.length), ts, 1, false);
         true
     }
 
@@ -392,7 +392,7 @@ impl ItchDecoder {
             Message::Trade(_) => return self.alone(block, message, place),
             _ => return false,
         };
-        block.end_message((place.offset, place.length), ts, count, false);
+        block.end_resolved((place.offset, place.length), ts, count, false);
         true
     }
 

@@ -77,7 +77,7 @@ impl ItchDecoder {
     /// # Errors
     /// When the table is wrong or missing.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let fail = |what: String| Error::Mapping { origin: mapping.origin.clone(), what };
+        let fail = |what: String| mapping.wrong("itch", what);
         let text =
             mapping.itch.as_ref().ok_or_else(|| fail("format itch needs a table [itch]".to_owned()))?;
         let config = Config::new(text).map_err(fail)?;
@@ -267,7 +267,7 @@ impl ItchDecoder {
     ) {
         let mark = block.mark();
         match fields::write(self, block, message, place, known) {
-            Ok((ts, count)) => block.end_message((place.offset, place.length), ts, count, false),
+            Ok((ts, count)) => block.end_message((place.offset, place.length), ts, count, false, known),
             Err(Refused { code, detail }) => {
                 block.back_to(mark);
                 let raw = found.span.of(bytes);

@@ -3,12 +3,12 @@
 //! A message is all or nothing: if one field of one event is refused, the whole message goes into quarantine
 //! with the field named.
 
-use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Way};
+use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
-use crate::block::Block;
+use crate::block::{Block, Names, SessionKey};
 use unitape_model::event::Value;
-use unitape_model::{Dictionary, EventBuilder, Header, Refusal, UnixNanos, flags};
+use unitape_model::{Dictionary, EventBuilder, Header, Refusal, UnixNanos, flags, words};
 
 /// Makes events of messages; one per worker and feed. `R` finds a value of a message.
 #[derive(Debug)]
@@ -40,9 +40,6 @@ pub struct Origin {
     /// Offset of the message in the source.
     pub offset: u64,
 }
-
-/// The name of a session as it came, in bytes; a longer one is told by its hash.
-const SESSION_BYTES_MAX: usize = 128;
 
 enum Outcome {
     Ignored,
@@ -85,7 +82,7 @@ impl<R: Copy> Mapper<R> {
                 let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
                 let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.plain) == b"Y");
                 let noted = self.note_sequence(block, message, maybe);
-                block.end_message((origin.offset, message.raw().len()), ts, count, maybe && noted);
+                block.end_message((origin.offset, message.raw().len()), ts, count, maybe && noted, known);
             }
             Err(refused) => {
                 block.back_to(mark);
@@ -98,6 +95,19 @@ impl<R: Copy> Mapper<R> {
     fn note_sequence<M: Message<Ref = R>>(&mut self, block: &mut Block, message: &M, maybe: bool) -> bool {
         let Some(slot) = self.plan.possdup.and(self.plan.sequence) else { return false };
         let Some(sequence) = message.slot(slot).and_then(|v| message.number(v)) else { return false };
+        // Two short names, as they mostly are, are looked up as they stand.
+        let mut key = SessionKey::default();
+        let short = match &self.plan.session[..] {
+            slots @ ([_] | [_, _]) => slots.iter().enumerate().all(|(i, slot)| match message.slot(*slot) {
+                Some(value) => key.put(i, message.text(value, &mut self.scratch.plain)),
+                None => true,
+            }),
+            _ => false,
+        };
+        if let Some(id) = short.then(|| block.session(&key)).flatten() {
+            block.note_sequence(id, sequence, maybe);
+            return true;
+        }
         let mut session = std::mem::take(&mut self.session);
         session.clear();
         for (i, slot) in self.plan.session.iter().enumerate() {
@@ -109,14 +119,8 @@ impl<R: Copy> Mapper<R> {
                 session.extend_from_slice(message.text(value, &mut self.scratch.plain));
             }
         }
-        // The name stands in every mark of progress: it must be short, and come back from there as it was.
-        if session.len() > SESSION_BYTES_MAX || std::str::from_utf8(&session).is_err() {
-            let hash = blake3::hash(&session).to_hex();
-            session.clear();
-            session.extend_from_slice(b"blake3:");
-            session.extend_from_slice(hash.as_bytes());
-        }
-        block.note_sequence(&session, sequence, maybe);
+        let id = block.session_named(&session, short.then_some(&key));
+        block.note_sequence(id, sequence, maybe);
         self.session = session;
         true
     }
@@ -206,12 +210,23 @@ enum Found<'p, R> {
 }
 
 impl<'m, M: Message> View<'m, M> {
+    /// The value of the message; none where it is not there, or is the mapping's own.
+    #[inline]
+    fn value(&self, from: Src) -> Option<M::Ref> {
+        match from {
+            Src::Message(slot) => self.message.slot(slot),
+            Src::Entry(slot) => *self.entry.get(usize::from(slot))?,
+            Src::Pick(i) => *self.picks.get(usize::from(i))?,
+            Src::Const => None,
+        }
+    }
+
     #[inline]
     fn get<'p>(&self, from: &'p From) -> Option<Found<'p, M::Ref>> {
         match from {
             From::Message(slot) => self.message.slot(*slot).map(Found::Value),
             From::Entry(slot) => (*self.entry.get(usize::from(*slot))?).map(Found::Value),
-            From::Pick(i) => self.picks[*i].map(Found::Value),
+            From::Pick(i) => self.picks[usize::from(*i)].map(Found::Value),
             From::Const(value) => Some(Found::Const(value)),
         }
     }
@@ -229,7 +244,7 @@ impl<'m, M: Message> View<'m, M> {
 
     #[inline]
     fn holds(&self, when: &[Cond], scratch: &mut Vec<u8>) -> bool {
-        when.iter().all(|c| self.get(&c.from).is_some_and(|v| self.text(v, scratch) == &c.value[..]))
+        when.iter().all(|c| self.get(&c.from).is_some_and(|v| c.value.is(self.text(v, scratch))))
     }
 }
 
@@ -256,35 +271,43 @@ impl Writer<'_> {
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
-        for field in &plan.fields {
-            let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
-            let Some(found) = found else {
-                if field.required {
-                    return Err(refused::<M>(Refusal::Missing, field, b""));
+        for (i, op) in plan.ops.iter().enumerate() {
+            if let Way::Ready(ready) = op.way {
+                e.set_ready(ready);
+                continue;
+            }
+            let value = view.value(op.from).or_else(|| op.or.and_then(|from| view.value(from)));
+            let Some(value) = value else {
+                if op.from == Src::Const {
+                    set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?;
+                } else if op.required {
+                    return Err(refused::<M>(Refusal::Missing, &plan.fields[i], b""));
                 }
                 continue;
             };
-            let set = match (field.way, found) {
-                (Way::AsItIs, Found::Value(value)) => {
-                    view.message.set(value, &mut e, field.spec, &mut names, plain)
+            let set = match op.way {
+                Way::AsItIs => view.message.set(value, &mut e, op.spec, &mut names, plain),
+                Way::Coded(codes) => {
+                    match plan.codes[usize::from(codes)].get(view.message.text(value, plain)) {
+                        Some(ready) => e.set_ready(ready),
+                        None => {
+                            set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?
+                        }
+                    }
+                    continue;
                 }
-                (Way::Time, Found::Value(value)) => match view.message.time(value) {
-                    Some(ts) => e.set(field.spec, Value::Nanos(ts)),
+                Way::Time => match view.message.time(value) {
+                    Some(ts) => e.set(op.spec, Value::Nanos(ts)),
                     None => Err(Refusal::BadTime),
                 },
-                (_, found) => {
-                    let value = view.text(found, plain);
-                    match translate::<M>(self.plan, field, value, whole)? {
-                        Some(value) => e.set_text(field.spec, value, &mut names),
-                        None => continue,
-                    }
+                Way::Text | Way::Ready(_) => {
+                    set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?;
+                    continue;
                 }
             };
             if let Err(refusal) = set {
-                let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
-                let value = found.map_or(&b""[..], |f| view.text(f, plain));
-                let value = translate::<M>(self.plan, field, value, whole)?.unwrap_or_default();
-                return Err(refused::<M>(refusal, field, value));
+                let field = &plan.fields[i];
+                return Err(refused::<M>(refusal, field, view.message.text(value, plain)));
             }
         }
         let mut keep = |name: &str, value: &[u8]| {
@@ -309,6 +332,24 @@ impl Writer<'_> {
         self.last = e.finish(0).map_err(|r| Refused { code: r.code(), detail: r.to_string() })?;
         self.count += 1;
         Ok(())
+    }
+}
+
+/// Sets a field by way of its text, through its table and with its suffix.
+#[inline(never)]
+fn set_long<M: Message>(
+    plan: &Plan,
+    field: &FieldPlan,
+    view: &View<'_, M>,
+    (event, names): (&mut EventBuilder<'_>, &mut Names<'_>),
+    (plain, whole): (&mut Vec<u8>, &mut Vec<u8>),
+) -> Result<(), Refused> {
+    let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
+    let Some(found) = found else { return Ok(()) };
+    let value = view.text(found, plain);
+    match translate::<M>(plan, field, value, whole)? {
+        Some(value) => event.set_text(field.spec, value, names).map_err(|r| refused::<M>(r, field, value)),
+        None => Ok(()),
     }
 }
 
@@ -346,10 +387,15 @@ fn fill_picks<M: Message>(
     for &group in &rule.pick_groups {
         let mut cursor = Cursor::default();
         while next_entry(plan, message, group, &mut cursor, entry)? {
-            for (p, found) in plan.picks.iter().zip(picks.iter_mut()).filter(|(p, _)| p.group == group) {
-                let key = entry[usize::from(p.key)];
-                if found.is_none() && key.is_some_and(|k| message.text(k, scratch) == &p.is[..]) {
-                    *found = entry[usize::from(p.value)];
+            for keys in &plan.group_picks[group] {
+                let Some(key) = entry[usize::from(keys.key)] else { continue };
+                let key = message.text(key, scratch);
+                let word = words::word(key);
+                for (is, value, i) in &keys.picks {
+                    if is.is_word(word, key) {
+                        let found = &mut picks[usize::from(*i)];
+                        *found = found.or(entry[usize::from(*value)]);
+                    }
                 }
             }
         }

@@ -1,13 +1,16 @@
 //! From the mapping's text to its plan, with the paths read by the format's [`Dialect`].
 
-use super::plan::{Cond, EventPlan, FieldPlan, From, Pick, Plan, Rule, SLOTS_MAX, ValueTable, Way};
+use super::plan::{
+    Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, SLOTS_MAX, TypeRules,
+    ValueTable, Wanted, Way,
+};
 use super::seam::{Dialect, GroupPlaces, Places};
-use super::{EventText, FieldTable, FieldText, Mapping, RuleText, Unlisted, line};
+use super::{EventText, FieldTable, FieldText, Mapping, Otherwise, RuleText, Unlisted, line};
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use unitape_model::schema::{Slot, Spec};
-use unitape_model::{Kind, Schema};
+use unitape_model::{Kind, Ready, Schema};
 
 /// Compiles a mapping: the plan, and which path has which slot in it.
 ///
@@ -117,25 +120,42 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let session = session.map_err(of_message("session"))?;
         let possdup = optional(&mut self, &m.message.possdup, "possdup")?;
         let mut rules = Vec::new();
-        let mut by_type: FxHashMap<Vec<u8>, Vec<usize>> = FxHashMap::default();
+        let mut types: Vec<TypeRules> = Vec::new();
+        let mut by_type: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
         let mut untyped = Vec::new();
         for (i, rule) in m.rule.iter().enumerate() {
             rules.push(
                 self.rule(rule).map_err(|e| e.after(format!("rule {}", i + 1)).under(i).under("rule"))?,
             );
             match rule.when.get(D::TYPE_PATH) {
-                Some(t) => by_type.entry(t.clone().into_bytes()).or_insert_with(|| untyped.clone()).push(i),
+                Some(t) => {
+                    let name = t.as_bytes();
+                    let at = *by_type.entry(name.to_vec()).or_insert_with(|| {
+                        types.push(TypeRules { name: Wanted::new(name), rules: untyped.clone() });
+                        types.len() - 1
+                    });
+                    types[at].rules.push(i);
+                }
                 None => {
                     untyped.push(i);
-                    by_type.values_mut().for_each(|list| list.push(i));
+                    types.iter_mut().for_each(|t| t.rules.push(i));
                 }
             }
         }
         if rules.is_empty() {
-            return Err("no rule".to_owned().into());
+            return Err(Wrong::from("no rule".to_owned()).under("rule"));
         }
         let keeps = m.message.unlisted == Unlisted::Keep;
-        let entry_slots = self.groups.iter().map(entry_slots).collect();
+        let entry_slots: Vec<_> = self.groups.iter().map(entry_slots).collect();
+        let mut group_picks = vec![Vec::new(); self.groups.len()];
+        for (i, pick) in self.picks.iter().enumerate() {
+            let keys: &mut Vec<KeyPicks> = &mut group_picks[pick.group];
+            let at = keys.iter().position(|k| k.key == pick.key).unwrap_or_else(|| {
+                keys.push(KeyPicks { key: pick.key, picks: Vec::new() });
+                keys.len() - 1
+            });
+            keys[at].picks.push((pick.is.clone(), pick.value, i as u8));
+        }
         let plan = Plan {
             slot_count: self.next,
             message_type,
@@ -145,9 +165,11 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             possdup,
             keeps,
             entry_slots,
+            group_picks,
             picks: self.picks,
             tables: self.tables,
             rules,
+            types,
             by_type,
             untyped,
         };
@@ -194,7 +216,17 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 if rule.ignore { ": `ignore` and events at once" } else { ": neither `ignore` nor an event" };
             return Err(what.to_owned().into());
         }
-        let when = self.conditions(&rule.when, None).map_err(|e| e.after(": ").under("when"))?;
+        let mut when = self.conditions(&rule.when, None).map_err(|e| e.after(": ").under("when"))?;
+        // The type has been looked at when the rule is; but no type is not the type of no letters.
+        let typed = rule.when.get(D::TYPE_PATH).filter(|t| !t.is_empty());
+        if let Some(typed) = typed
+            && let Ok(slot) = self.slot_of(D::TYPE_PATH)
+        {
+            let looked_at = |c: &Cond| {
+                matches!(c.from, From::Message(s) if s == slot) && c.value.text() == typed.as_bytes()
+            };
+            when.retain(|c| !looked_at(c));
+        }
         let mut events = Vec::new();
         for (j, event) in rule.event.iter().enumerate() {
             let at = |e: Wrong| e.after(format!(", event {}", j + 1)).under(j).under("event");
@@ -219,13 +251,15 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             None => None,
         };
         let when = self.conditions(&text.when, each).map_err(|e| e.after(": ").under("when"))?;
-        let mut fields = Vec::new();
+        let (mut fields, mut ops, mut codes) = (Vec::new(), Vec::new(), Vec::new());
         // In the order of the schema, so that the same mapping always writes the same bytes.
         for spec in schema.fields {
             let name = spec.field.name();
             if let Some(f) = text.fields.get(name) {
                 let field = self.field(spec, f, each);
-                fields.push(field.map_err(|e| e.after(format!(", {name}: ")).under(name).under("fields"))?);
+                let field = field.map_err(|e| e.after(format!(", {name}: ")).under(name).under("fields"))?;
+                ops.push(self.op(kind, &field, &mut codes));
+                fields.push(field);
             } else if spec.required {
                 return Err(format!(": `{}` needs the field `{name}`", text.kind).into());
             }
@@ -239,7 +273,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             Some(g) if self.mapping.message.unlisted == Unlisted::Keep => self.unnamed_members(text, g)?,
             _ => Vec::new(),
         };
-        Ok(EventPlan { kind, each, when, fields, keep, keep_entry })
+        Ok(EventPlan { kind, each, when, ops, fields, codes, keep, keep_entry })
     }
 
     /// The members of group `g` that the event does not name, with their slots.
@@ -266,7 +300,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
 
     fn groups_picked<'e>(&'e self, event: &'e EventPlan) -> impl Iterator<Item = usize> + 'e {
         event.fields.iter().filter_map(|f| match f.from {
-            From::Pick(p) => Some(self.picks[p].group),
+            From::Pick(p) => Some(self.picks[usize::from(p)].group),
             _ => None,
         })
     }
@@ -302,11 +336,13 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                         .ok_or_else(|| Wrong::from(format!("`{text}` is no member of group `{g}`")))
                 };
                 let pick =
-                    Pick { group, value: member(value)?, key: member(key)?, is: is.clone().into_bytes() };
+                    Pick { group, value: member(value)?, key: member(key)?, is: Wanted::new(is.as_bytes()) };
                 let i = self.picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
                     self.picks.push(pick);
                     self.picks.len() - 1
                 });
+                let i =
+                    u8::try_from(i).map_err(|_| "more than 256 values picked out of groups".to_owned())?;
                 (From::Pick(i), value.clone())
             }
             FieldTable { from: Some(t), group: None, r#const: None, .. } => (self.from(t, each)?, t.clone()),
@@ -317,19 +353,41 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         };
         let or = long.or.as_ref().map(|t| self.from(t, each)).transpose()?;
         let suffix = long.suffix.clone().map(String::into_bytes);
-        let way = match (&from, &table, &suffix, spec.slot) {
+        let required = spec.required || long.required;
+        Ok(FieldPlan { spec, required, from, or, table, suffix, path })
+    }
+
+    /// What is done for a field.
+    fn op(&self, kind: Kind, field: &FieldPlan, codes: &mut Vec<Codes>) -> Op {
+        let FieldPlan { spec, required, from, or, table, suffix, .. } = field;
+        let through = |value: &[u8]| {
+            let Some((table, otherwise)) = table else { return Ready::new(kind, spec, value) };
+            match (self.tables[*table].get(value), otherwise) {
+                (Some(v), _) => Ready::new(kind, spec, v),
+                (None, Some(Otherwise::Keep)) => Ready::new(kind, spec, value),
+                (None, _) => None,
+            }
+        };
+        let way = match (from, table, suffix, spec.slot) {
+            (From::Const(value), _, None, _) => through(value).map_or(Way::Text, Way::Ready),
+            (_, Some(_), None, _) => match Codes::new(|byte| through(&[byte])) {
+                Some(found) if codes.len() < 256 => {
+                    codes.push(found);
+                    Way::Coded(codes.len() as u8 - 1)
+                }
+                _ => Way::Text,
+            },
             (From::Const(_), ..) | (_, Some(_), ..) | (_, _, Some(_), _) => Way::Text,
             (.., Slot::Nanos { .. } | Slot::MillisAfter { .. }) => Way::Time,
             _ => Way::AsItIs,
         };
-        let required = spec.required || long.required;
-        Ok(FieldPlan { spec, required, from, or, way, table, suffix, path })
+        Op { spec, from: from.src(), or: or.as_ref().map(From::src), way, required: *required }
     }
 
     fn conditions(&mut self, when: &BTreeMap<String, String>, each: Option<usize>) -> Step<Vec<Cond>> {
         let cond = |(path, value): (&String, &String)| {
             let from = self.from(path, each).map_err(|e| e.under(path))?;
-            Ok(Cond { from, value: value.clone().into_bytes() })
+            Ok(Cond { from, value: Wanted::new(value.as_bytes()) })
         };
         when.iter().map(cond).collect()
     }

@@ -3,14 +3,13 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// `origin:line` of the deepest part of `place` that the text has; `origin` alone where it has none of it.
+/// `origin:line` of the deepest part of `place` that the text has; of its first line where it has none of it, because
+/// then something is missing in the whole.
 ///
 /// `place` is the way down from the top: keys, and indexes where an array stands.
 pub fn origin(origin: &str, text: &str, place: &[String]) -> String {
-    match find(text, place) {
-        Some(at) => format!("{origin}:{}", 1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count()),
-        None => origin.to_owned(),
-    }
+    let at = find(text, place).unwrap_or(0);
+    format!("{origin}:{}", 1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count())
 }
 
 fn find(text: &str, place: &[String]) -> Option<usize> {

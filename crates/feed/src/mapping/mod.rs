@@ -305,20 +305,31 @@ impl Mapping {
 
     /// A format whose messages mean the same everywhere has a table of its own, all others have messages and rules.
     fn has_its_tables(&self) -> Result<(), Error> {
-        let what = match (self.format.as_str(), &self.itch) {
-            ("itch", None) => "format itch needs a table [itch]",
+        let (key, what) = match (self.format.as_str(), &self.itch) {
+            ("itch", None) => ("format", "format itch needs a table [itch]"),
             ("itch", Some(_)) if !self.rule.is_empty() || !self.message.ts.is_empty() => {
-                "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]"
+                let key = if self.rule.is_empty() { "message" } else { "rule" };
+                (
+                    key,
+                    "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]",
+                )
             }
             ("itch", Some(_)) => return Ok(()),
-            (_, Some(_)) => "a table [itch] is for format itch",
+            (_, Some(_)) => ("itch", "a table [itch] is for format itch"),
             _ if self.message.ts.is_empty() => {
-                "missing field `message`: say message.ts, the field of the event time"
+                ("message", "missing field `message`: say message.ts, the field of the event time")
             }
-            _ if self.rule.is_empty() => "missing field `rule`: nothing says what becomes of a message",
+            _ if self.rule.is_empty() => {
+                ("rule", "missing field `rule`: nothing says what becomes of a message")
+            }
             _ => return Ok(()),
         };
-        Err(Error::Mapping { origin: self.origin.clone(), what: what.to_owned() })
+        Err(self.wrong(key, what.to_owned()))
+    }
+
+    /// What is wrong with the value of this key.
+    pub(crate) fn wrong(&self, key: &str, what: String) -> Error {
+        Error::Mapping { origin: line::origin(&self.origin, &self.text, &[key.to_owned()]), what }
     }
 
     fn read_layout(&mut self) -> Result<(), Error> {
@@ -436,10 +447,29 @@ mod tests {
             ("[group.268]\nmembers=['1',\n'2','x']\ndelimiter='1'\n[[rule]]\nignore=true", 6),
             ("[[rule]]\nwhen={35='X',yy='1'}\nignore=true", 5),
             ("[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={bid='1'}\n", 5),
+            ("rule=[]", 4),
         ] {
             let got = error(&format!("{HEAD}{rule}"));
             assert!(got.contains(&format!("m.toml:{line}: ")), "{got}\nshould be in line {line} of\n{rule}");
         }
+    }
+
+    /// What was missing as a whole had no line at all, and the fuzzer holds that every error has one.
+    #[test]
+    fn whatever_is_wrong_has_a_line() {
+        for text in [
+            "",
+            "name='m'",
+            "name='m'\nformat='nope'\nmessage={ts='52'}\n[[rule]]\nignore=true",
+            "name='m'\nformat='fixed'\nmessage={ts='52'}\n[[rule]]\nignore=true",
+            "name='m'\nformat='fix'\nmessage={ts='x'}\n[[rule]]\nignore=true",
+            "rule=[",
+            "\u{feff}name=1",
+        ] {
+            assert!(!crate::try_mapping(text, b""), "{text}");
+        }
+        let orders = include_str!("../../../../mappings/fix44-orders.toml");
+        assert!(crate::try_mapping(orders, &unitape_codec::fix::sample::sample_orders(2, 1)));
     }
 
     /// The columns are the layout's: a mapping for another layout must not compile.

@@ -1,10 +1,14 @@
 //! The compiled form of a mapping: paths have become numbered slots, so that rules, conditions and events look
 //! at small numbers only. Nothing here knows a format.
+//!
+//! What is done for each field of each message stands apart, in [`Op`]s of 24 bytes one after the other, from what is
+//! needed when something is wrong ([`FieldPlan`]). Values that a table or the mapping itself gives are
+//! [`Ready`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
 use super::Otherwise;
 use rustc_hash::FxHashMap;
-use unitape_model::Kind;
 use unitape_model::schema::Spec;
+use unitape_model::{Kind, Ready, words};
 
 /// How many slots a message or an entry may have, slot 0 included.
 pub(super) const SLOTS_MAX: usize = 200;
@@ -30,13 +34,56 @@ pub struct Plan {
     pub entry_slots: Vec<usize>,
     /// Values picked out of groups by a key.
     pub picks: Vec<Pick>,
+    /// What is looked for in each group's entries, by the slot of the key.
+    pub group_picks: Vec<Vec<KeyPicks>>,
     /// Value tables.
     pub tables: Vec<ValueTable>,
     /// Rules in their order.
     pub rules: Vec<Rule>,
+    /// Types of message that have rules of their own.
+    pub(super) types: Vec<TypeRules>,
     // What is in it comes from the mapping, so that messages cannot make it slow.
-    pub(super) by_type: FxHashMap<Vec<u8>, Vec<usize>>,
+    pub(super) by_type: FxHashMap<Vec<u8>, usize>,
     pub(super) untyped: Vec<usize>,
+}
+
+/// The rules of a type, in order, among them those of no type.
+#[derive(Clone, Debug)]
+pub(super) struct TypeRules {
+    pub name: Wanted,
+    pub rules: Vec<usize>,
+}
+
+/// A value that others are compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The value, if it has at most eight bytes.
+    word: u64,
+    text: Vec<u8>,
+}
+
+impl Wanted {
+    /// This value.
+    pub fn new(text: &[u8]) -> Self {
+        Self { word: words::word(text), text: text.to_vec() }
+    }
+
+    /// Whether `value` is it.
+    #[inline]
+    pub fn is(&self, value: &[u8]) -> bool {
+        value.len() == self.text.len() && self.is_word(words::word(value), value)
+    }
+
+    /// The same, of a value whose word is known.
+    #[inline]
+    pub fn is_word(&self, word: u64, value: &[u8]) -> bool {
+        word == self.word && value.len() == self.text.len() && (value.len() <= 8 || value == &self.text[..])
+    }
+
+    /// The value.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
 }
 
 /// A condition: the slot's value is this.
@@ -45,13 +92,13 @@ pub struct Cond {
     /// Where to look.
     pub from: From,
     /// What must stand there.
-    pub value: Vec<u8>,
+    pub value: Wanted,
 }
 
 /// A compiled rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// All must hold.
+    /// All must hold, besides the type by which the rule was found.
     pub when: Vec<Cond>,
     /// Known and not wanted.
     pub ignore: bool,
@@ -70,12 +117,72 @@ pub struct EventPlan {
     pub each: Option<usize>,
     /// All must hold.
     pub when: Vec<Cond>,
-    /// Its fields.
+    /// What is done for each of its fields.
+    pub ops: Vec<Op>,
+    /// Its fields, in the order of `ops`.
     pub fields: Vec<FieldPlan>,
+    /// Codes of one byte and what they put into their field.
+    pub codes: Vec<Codes>,
     /// Kept beside them.
     pub keep: Vec<(String, From)>,
     /// Fields of the entry that nothing names and that are kept, by path.
     pub keep_entry: Vec<(String, u8)>,
+}
+
+/// What is done for a field.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    /// The field.
+    pub spec: &'static Spec,
+    /// Where its value comes from.
+    pub from: Src,
+    /// Where else, if it is not there.
+    pub or: Option<Src>,
+    /// How its value gets there.
+    pub way: Way,
+    /// Without a value the message is refused.
+    pub required: bool,
+}
+
+/// Where a value comes from, for the look at every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Src {
+    /// A field of the message.
+    Message(u8),
+    /// A field of the group entry.
+    Entry(u8),
+    /// A value picked out of a group.
+    Pick(u8),
+    /// The mapping's own.
+    Const,
+}
+
+/// What stands for codes of one byte, ready for their field.
+#[derive(Clone, Debug)]
+pub struct Codes {
+    /// Index and one more in `ready`; 0 where it takes the long way.
+    index: Box<[u8; 256]>,
+    ready: Vec<Ready>,
+}
+
+impl Codes {
+    /// What `pick` gives for each byte; `None` where it gives nothing for any.
+    pub(super) fn new(pick: impl Fn(u8) -> Option<Ready>) -> Option<Self> {
+        let mut this = Self { index: Box::new([0; 256]), ready: Vec::new() };
+        for byte in 0..=255u8 {
+            let Some(ready) = pick(byte).filter(|_| this.ready.len() < 255) else { continue };
+            this.ready.push(ready);
+            this.index[usize::from(byte)] = this.ready.len() as u8;
+        }
+        (!this.ready.is_empty()).then_some(this)
+    }
+
+    /// What stands for `value`.
+    #[inline]
+    pub fn get(&self, value: &[u8]) -> Option<Ready> {
+        let [byte] = value else { return None };
+        self.ready.get(usize::from(self.index[usize::from(*byte)]).wrapping_sub(1)).copied()
+    }
 }
 
 /// Where a value comes from.
@@ -86,9 +193,21 @@ pub enum From {
     /// A field of the group entry.
     Entry(u8),
     /// A value picked out of a group.
-    Pick(usize),
+    Pick(u8),
     /// Always this.
     Const(Vec<u8>),
+}
+
+impl From {
+    /// The same for the look at every message.
+    pub(super) fn src(&self) -> Src {
+        match self {
+            From::Message(slot) => Src::Message(*slot),
+            From::Entry(slot) => Src::Entry(*slot),
+            From::Pick(i) => Src::Pick(*i),
+            From::Const(_) => Src::Const,
+        }
+    }
 }
 
 /// A compiled field.
@@ -102,8 +221,6 @@ pub struct FieldPlan {
     pub from: From,
     /// Where else, if it is not there.
     pub or: Option<From>,
-    /// How its value gets there.
-    pub way: Way,
     /// Table its values go through, and what becomes of others.
     pub table: Option<(usize, Option<Otherwise>)>,
     /// Put behind the value.
@@ -121,6 +238,10 @@ pub enum Way {
     Time,
     /// As text, through a table or with a suffix, or the mapping's own.
     Text,
+    /// By the codes of this index; what is none of them as text.
+    Coded(u8),
+    /// The mapping's own, ready.
+    Ready(Ready),
 }
 
 /// A value picked out of a group: of the first entry in which `key` is `is`, the field `value`.
@@ -133,7 +254,16 @@ pub struct Pick {
     /// Slot of the key in an entry.
     pub key: u8,
     /// The key looked for.
-    pub is: Vec<u8>,
+    pub is: Wanted,
+}
+
+/// Keys looked for in one slot of a group's entries.
+#[derive(Clone, Debug)]
+pub struct KeyPicks {
+    /// The slot.
+    pub key: u8,
+    /// Each key, with the slot of the value beside it and the index of the pick.
+    pub picks: Vec<(Wanted, u8, u8)>,
 }
 
 /// Value → value. Codes of one byte, which most are, are found without hashing.
@@ -173,6 +303,14 @@ impl Plan {
     /// The rules that may hold for messages of this type, in order.
     #[inline]
     pub fn rules_for(&self, message_type: &[u8]) -> &[usize] {
-        self.by_type.get(message_type).unwrap_or(&self.untyped)
+        // A few are compared one after the other sooner than hashed.
+        let found = if self.types.len() <= TYPES_FEW {
+            self.types.iter().find(|t| t.name.is(message_type))
+        } else {
+            self.by_type.get(message_type).map(|i| &self.types[*i])
+        };
+        found.map_or(&self.untyped, |t| &t.rules)
     }
 }
+
+const TYPES_FEW: usize = 16;

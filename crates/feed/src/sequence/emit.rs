@@ -4,7 +4,7 @@ use super::{Piece, Sequencer};
 use crate::block::{Block, Instead, NO_TS, Unit, What};
 use crate::bookkeeping::{Progress, Quarantined, define_frame, progress_frame, quarantine_frame};
 use crate::error::Error;
-use crate::feed_state::apply_runs;
+use crate::feed_state::{SourceState, apply_runs};
 use crate::quarantine::RawLog;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -24,6 +24,17 @@ impl Sequencer {
                 break;
             }
             feed.running_max = feed.running_max.max(unit.ts);
+            if is_plain(&unit, block, &feed.sources[block.source], feed.cursor.fixup)
+                && feed.running_max >= self.placed_max
+            {
+                // As nearly all are: it goes where it stands, as it is.
+                self.placed_max = feed.running_max;
+                self.events += u64::from(unit.events);
+                feed.cursor.unit += 1;
+                feed.cursor.arena = unit.end as usize;
+                feed.cursor.raw = unit.raw_end as usize;
+                continue;
+            }
             let frames = feed.cursor.arena..unit.end as usize;
             let state = &mut feed.sources[block.source];
             let mut wanted = state.on_tape_through.is_none_or(|t| unit.offset > t) || unit.is_progress();
@@ -127,12 +138,14 @@ impl Sequencer {
                     }
                     run.insert(frames.start, added);
                     run.skip(frames);
+                    self.events += 1;
                     wanted = false;
                 }
             } else {
                 run.skip(frames);
             }
             if wanted {
+                self.events += u64::from(unit.events);
                 for f in own {
                     let fixup = block.fixups[f];
                     let id = match feed.cursor.resolved(&fixup) {
@@ -164,6 +177,17 @@ impl Sequencer {
         feed.advance();
         Ok(())
     }
+}
+
+/// Whether a unit is a message with events, none of which changes on its way to the tape.
+#[inline]
+fn is_plain(unit: &Unit, block: &Block, state: &SourceState, fixup: usize) -> bool {
+    unit.what == What::Events
+        && unit.fixups_end as usize == fixup
+        && unit.offset >> 32 == 0
+        && state.defined
+        && state.id == block.decoded_as
+        && state.on_tape_through.is_none_or(|t| unit.offset > t)
 }
 
 /// The stretch of a block's arena that is being taken, as pieces.

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 use unitape_model::{Dict, Dictionary, Header, frames};
 use unitape_tape::{Claim, Writer};
 
+/// Events by kind.
+pub type ByKind = [u64; 64];
+
 /// The state behind the sequencing turnstile.
 #[derive(Debug)]
 pub struct Sequencer {
@@ -35,8 +38,10 @@ pub struct Sequencer {
     /// Next id of a source definition.
     next_source: u32,
     pieces: Vec<Piece>,
-    /// Events by kind written by this run.
-    pub by_kind: [u64; 64],
+    /// Events of the pieces in hand.
+    events: u64,
+    /// Events by kind of what was copied here; workers count what they copy.
+    pub by_kind: ByKind,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<Block>>,
     counters: Arc<Counters>,
@@ -99,14 +104,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Copies the block onto the tape and publishes it. Gives the block back for its next bytes.
+    /// Copies the block onto the tape and publishes it, and counts its events. Gives the block back for its next
+    /// bytes.
     ///
     /// # Errors
     /// When the tape refuses; the claim is then lost and the tape must be opened again.
-    pub fn carry_out(self) -> Result<(Box<Block>, PieceBuffer), Error> {
+    pub fn carry_out(self, by_kind: &mut ByKind) -> Result<(Box<Block>, PieceBuffer), Error> {
         let Plan { block, pieces, mut claim } = self;
         for p in &pieces {
-            claim.put(p.of(&block))?;
+            claim.put_each(p.of(&block), |header| count(header, by_kind))?;
         }
         claim.publish();
         Ok((block, PieceBuffer(pieces)))
@@ -143,6 +149,7 @@ impl Sequencer {
             feeds,
             next_source,
             pieces: Vec::new(),
+            events: 0,
             by_kind: [0; 64],
             spares: Vec::new(),
             counters,
@@ -280,12 +287,8 @@ impl Sequencer {
             self.emit_run(i, limit)?;
         }
         self.tell();
-        let (mut bytes, mut events) = (0u64, 0u64);
-        for p in &self.pieces {
-            let piece = p.of(&self.feeds[p.feed as usize].queue[p.block as usize]);
-            bytes += piece.len() as u64;
-            events += count_events(piece, &mut self.by_kind);
-        }
+        let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.end - p.start)).sum();
+        let events = std::mem::take(&mut self.events);
         if bytes == 0 {
             self.drop_emptied();
             return Ok(None);
@@ -301,7 +304,8 @@ impl Sequencer {
             return Ok(Some(Plan { block, pieces: std::mem::take(&mut self.pieces), claim }));
         }
         for p in &self.pieces {
-            claim.put(p.of(&self.feeds[p.feed as usize].queue[p.block as usize]))?;
+            let frames = p.of(&self.feeds[p.feed as usize].queue[p.block as usize]);
+            claim.put_each(frames, |header| count(header, &mut self.by_kind))?;
         }
         claim.publish();
         self.drop_emptied();
@@ -352,18 +356,9 @@ impl Sequencer {
     }
 }
 
-fn count_events(piece: &[u8], by_kind: &mut [u64; 64]) -> u64 {
-    let mut events = 0;
-    let mut at = 0;
-    while at < piece.len() {
-        let header = Header::read(&piece[at..]);
-        if !header.is_meta() {
-            events += 1;
-            by_kind[usize::from(header.kind() & 63)] += 1;
-        }
-        at += header.len_bytes();
-    }
-    events
+#[inline]
+fn count(header: Header, by_kind: &mut ByKind) {
+    by_kind[usize::from(header.kind() & 63)] += u64::from(!header.is_meta());
 }
 
 /// The last frame boundary of the pieces at or before `limit`, and the events before it.

@@ -8,6 +8,16 @@ use crate::error::{Error, Result};
 /// the last one ends a unit.
 #[inline]
 pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)> {
+    check_frames_each(run, segment_bytes, |_| {})
+}
+
+/// The same, with a look at each header.
+#[inline]
+pub(crate) fn check_frames_each(
+    run: &[u8],
+    segment_bytes: u64,
+    mut each: impl FnMut(Header),
+) -> Result<(u64, bool)> {
     let mut at = 0;
     let mut ordinals = 0;
     let mut last = false;
@@ -26,6 +36,7 @@ pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)
         if header.len_bytes() as u64 > segment_bytes {
             return bad("the frame is longer than a segment");
         }
+        each(header);
         ordinals += u64::from(!header.is_meta());
         last = header.is_last();
         at += header.len_bytes();

@@ -45,6 +45,11 @@ impl Segment {
     ///
     /// Reserving makes a full disk an error here, and never a signal in the middle of an append.
     pub fn create(path: &Path, header: &SegmentHeader) -> Result<Self> {
+        Self::create_unless(path, header, &|| false)
+    }
+
+    /// The same, given up, as an error, when `stop` says so.
+    pub fn create_unless(path: &Path, header: &SegmentHeader, stop: &dyn Fn() -> bool) -> Result<Self> {
         let meta = header.meta;
         let made = (|| {
             let file = sys::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(true))
@@ -55,7 +60,13 @@ impl Segment {
                 sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
                 map = sys::map(&file).at("map", path)?;
                 advise_huge(&map);
-                populate(&map, 0, HEADER_PAGE + meta.segment_bytes);
+                let all = HEADER_PAGE + meta.segment_bytes;
+                for from in (0..all).step_by(POPULATE_BYTES as usize) {
+                    populate(&map, from, POPULATE_BYTES.min(all - from));
+                    if stop() {
+                        return Err(std::io::Error::from(std::io::ErrorKind::Interrupted)).at("make", path);
+                    }
+                }
                 sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
                 in_memory = true;
             } else {
@@ -437,6 +448,9 @@ impl Memory for Segment {
         unsafe { copy(bytes.as_ptr(), self.data(at), bytes.len()) };
     }
 }
+
+/// Bytes whose pages are faulted in between two questions whether they are still wanted: a huge page.
+const POPULATE_BYTES: u64 = 2 << 20;
 
 /// Bytes looked at between two questions where the next hole is: a page, the smallest hole.
 const SCAN: u64 = 4096;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
-use crate::disk::frames::check_frames;
+use crate::disk::frames::check_frames_each;
 use crate::disk::map::Segment;
 use crate::error::{Error, Result};
 use crate::write::shared::Core;
@@ -60,8 +60,17 @@ impl Claim {
     /// told. The claim cannot be published then.
     #[inline]
     pub fn put(&mut self, frames: &[u8]) -> Result<Position> {
+        self.put_each(frames, |_| {})
+    }
+
+    /// The same, with a look at the header of each frame on the way.
+    ///
+    /// # Errors
+    /// As [`Claim::put`].
+    #[inline]
+    pub fn put_each(&mut self, frames: &[u8], each: impl FnMut(Header)) -> Result<Position> {
         let segment_bytes = self.first.segment.size;
-        let (_, last) = check_frames(frames, segment_bytes)?;
+        let (_, last) = check_frames_each(frames, segment_bytes, each)?;
         let position = self.position();
         let mut done = 0;
         while done < frames.len() {

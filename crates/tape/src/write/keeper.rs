@@ -78,8 +78,10 @@ impl Task {
         let (mut faulted_index, mut faulted) = (u64::MAX, 0);
         // How far ahead; grows when the writer was faster, because then this thread wakes too rarely.
         let mut ahead = self.prefault_bytes;
+        // A tape that is closed does not wait for a segment that it will not have.
+        let stopped = || self.core.stop_keeper.load(Ordering::Relaxed);
         let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
-        while !self.core.stop_keeper.load(Ordering::Relaxed) {
+        while !stopped() {
             let end = self.publish_end();
             next = next.max(end / self.meta.segment_bytes + 1);
             if waiting.is_none() {
@@ -88,7 +90,8 @@ impl Task {
                 self.core.making.store(next, Ordering::Relaxed);
                 // A full disk is told by the writer when it gets there and tries for itself.
                 let spare = again::use_again(&self.place, &path, &header, &self.core.left);
-                if let Some(segment) = spare.or_else(|| Segment::create(&path, &header).ok()) {
+                let make = || Segment::create_unless(&path, &header, &stopped).ok();
+                if let Some(segment) = spare.or_else(make) {
                     segment.prefault(0, ahead);
                     waiting = Some(segment);
                     next += 1;

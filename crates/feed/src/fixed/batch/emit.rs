@@ -67,6 +67,7 @@ impl FixedDecoder {
             if !done {
                 store(kinds, lists, block, bytes, segment);
                 let end = self.one(block, bytes, lane.start as usize, source, known, before);
+                block.settle_names(known);
                 segment = block.arena.len();
                 if end != Some(lane.end as usize) {
                     return end.unwrap_or(lane.start as usize);
@@ -113,7 +114,7 @@ impl FixedDecoder {
                     block.back_to(mark);
                     return false;
                 }
-                block.end_message((offset, lane.length as usize), ts, 1, false);
+                block.end_message((offset, lane.length as usize), ts, 1, false, known);
             }
             None => return false,
         }

@@ -148,6 +148,8 @@ impl FixedDecoder {
             return at;
         }
         let Some(mut fast) = self.fast.take() else { return at };
+        // The fix-ups of what the general way has left stand before those of the batch.
+        block.settle_names(known);
         let mut lanes = [Lane::default(); LANES];
         loop {
             let count = fast.gather(self.decoder.layout(), bytes, at, &mut lanes);

@@ -6,7 +6,7 @@ use crate::block::{Block, Fixup, Names};
 use crate::mapping::{FieldPlan, Message, Otherwise, Plan};
 use unitape_codec::fixed::{Column, LANES};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
-use unitape_model::{Dict, Dictionary, Resolve};
+use unitape_model::{Dict, Dictionary};
 
 /// A column of up to 16 bytes as a name.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl Name {
                             room.copy_from_slice(text);
                             length = text.len() as u8;
                         }
-                        names.resolve(self.dict, text, frame + self.at).ok()?
+                        names.resolve_now(self.dict, text, frame + self.at).ok()?
                     }
                 }
             }

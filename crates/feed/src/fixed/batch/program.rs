@@ -158,9 +158,9 @@ fn conditions<'p>(when: &'p [Cond], kind: &Kind, name: &str) -> Option<Option<Op
         let From::Message(slot) = cond.from else { return None };
         match kind.slots[usize::from(slot)] {
             NONE => return Some(None),
-            RECORD if cond.value == name.as_bytes() => {}
+            RECORD if cond.value.text() == name.as_bytes() => {}
             RECORD => return Some(None),
-            column => open.push((column, &cond.value[..])),
+            column => open.push((column, cond.value.text())),
         }
     }
     Some(Some(open))
@@ -182,8 +182,8 @@ impl Program {
         let (mut names, mut puts) = (Vec::new(), Vec::new());
         let mut template = Vec::new();
         let mut builder = EventBuilder::begin(&mut template, event.kind, UnixNanos(0));
-        for field in &event.fields {
-            if field.or.is_some() || field.suffix.is_some() || field.way == Way::Time {
+        for (field, op) in event.fields.iter().zip(&event.ops) {
+            if field.or.is_some() || field.suffix.is_some() || op.way == Way::Time {
                 return None;
             }
             let column = match &field.from {

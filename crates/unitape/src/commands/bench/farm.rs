@@ -12,7 +12,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>
     }
     let messages = context.pick(20_000, 20_000_000);
     for threads in [1, 2] {
-        for per_block in [1, 64] {
+        for per_block in [1, 64, 327] {
             let load = Load::empty(threads, messages / if per_block == 1 { 10 } else { 1 });
             let load = Load { block_bytes: per_block * load.message_bytes, ..load };
             let (before, mut repeats) = (cpu_ns(), Repeats::default());
@@ -27,7 +27,11 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>
                  order; sum and count of the numbers checked by arithmetic"
             );
             let bytes = load.messages * load.message_bytes as u64;
-            let case = if per_block == 1 { "empty-batch1" } else { "empty" };
+            let case = match per_block {
+                1 => "empty-batch1",
+                64 => "empty",
+                _ => "empty-64KiB",
+            };
             let record = repeats.record("farm", case, load.messages, bytes, method);
             out(Record { threads: threads as u32, ..record })?;
         }

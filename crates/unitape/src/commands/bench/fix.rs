@@ -2,7 +2,8 @@
 
 use super::Context;
 use super::passes::{fast_pass, slow_pass};
-use super::record::{Hash, Record, Repeats, sha256};
+use super::record::{Hash, Record, Repeats, cpu_ns, rounded, sha256};
+use super::scaling::{Model, threads_ns};
 use crate::output::Failure;
 use std::fs;
 use std::path::Path;
@@ -72,26 +73,28 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
     let (file, input_sha256, input_bytes) = (place.path().join("orders.fix"), sha256(&input), input.len());
     fs::write(&file, &input)?;
     drop(input);
-    let mut repeats = [Repeats::default(), Repeats::default()];
+    let mut ways = WORKERS.map(|workers| Way { workers, ..Way::default() });
     let mut expected = None;
     // The first round warms up: page cache, memory, name tables.
     for round in 0..=context.repeats(5) {
-        for (workers, times) in [1, 2].into_iter().zip(&mut repeats) {
+        for way in &mut ways {
+            let workers = way.workers;
             let tape = place.path().join("tape");
-            let feed = Feed {
-                name: "orders".to_owned(),
-                format: Format::by(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
-                files: vec![file.clone()],
-            };
-            let options = Options { feeds: vec![feed], workers, ..Options::default() };
+            let options = options(&file, workers)?;
             let mut throw_away = Repeats::default();
-            let times = if round == 0 { &mut throw_away } else { times };
+            let times = if round == 0 { &mut throw_away } else { &mut way.times };
             let outcome = times.time(|| consolidate(&tape, options))?;
             let s = &outcome.summary;
             if (s.messages, s.events, s.quarantined) != (count, count, 0) {
                 let what = format!("{} messages, {} events, {} refused", s.messages, s.events, s.quarantined);
                 return Err(Failure::Error(format!("fix orders-to-tape: {what}, not {count}, {count}, 0")));
             }
+            if round > 0 {
+                way.intake_ns += outcome.turns.intake_ns;
+                way.sequence_ns += outcome.turns.sequence_ns;
+                way.farm_ns += outcome.turns.farm_ns;
+            }
+            way.tape_bytes = tape_end(&tape)?;
             let hash = tape_hash(&tape)?;
             if *expected.get_or_insert_with(|| hash.clone()) != hash {
                 let what = "fix orders-to-tape: the tapes of two runs differ".to_owned();
@@ -100,23 +103,89 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Failure> {
             fs::remove_dir_all(&tape)?;
         }
     }
-    let record = |(workers, times): (u32, &Repeats)| {
+    let model = model(&ways[0], &file, &place.path().join("tape"), (count, input_bytes as u64))?;
+    let record = |way: &Way| {
         let method = format!(
-            "file in the page cache to a closed tape in a fresh directory: frame, checksum, fields, map to \
-             order_new, names to ids, order, write, checksums; {workers} workers, 1 and 2 in turn; tape verified, \
-             its bytes equal at 1 and 2 workers"
+            "file in the page cache to a closed tape in a fresh directory: hash, frame, checksum, fields, map to \
+             order_new, names to ids, order, write, checksums; {} workers, {WORKERS:?} in turn; tape verified, its \
+             bytes equal at each",
+            way.workers
         );
-        let record = times.record("fix", "orders-to-tape", count, input_bytes as u64, method);
+        let record = way.times.record("fix", "orders-to-tape", count, input_bytes as u64, method);
+        let turns = f64::from(record.repeats.max(1)) * count as f64;
+        let (intake, sequence) = (way.intake_ns as f64 / turns, way.sequence_ns as f64 / turns);
         Record {
-            threads: workers,
+            threads: way.workers as u32,
             backing: Some("file".to_owned()),
             place: Some(context.place.clone()),
+            tape_bytes_per_op: Some(rounded(way.tape_bytes as f64 / count as f64)),
+            intake_ns_per_op: Some(rounded(intake)),
+            sequence_ns_per_op: Some(rounded(sequence)),
+            serial_ns_per_op: Some(rounded(intake.max(sequence))),
+            model: (way.workers == 1).then(|| model.clone()),
             input_sha256: Some(input_sha256.clone()),
             output_sha256: expected.clone(),
             ..record
         }
     };
-    Ok([1, 2].into_iter().zip(&repeats).map(record).collect())
+    Ok(ways.iter().map(record).collect())
+}
+
+/// Numbers of workers, measured in turn.
+const WORKERS: [usize; 3] = [1, 2, 4];
+
+/// One number of workers and what came of it.
+#[derive(Debug, Default)]
+struct Way {
+    workers: usize,
+    times: Repeats,
+    intake_ns: u64,
+    sequence_ns: u64,
+    farm_ns: u64,
+    tape_bytes: u64,
+}
+
+fn options(file: &Path, workers: usize) -> Result<Options<'static>, Failure> {
+    let feed = Feed {
+        name: "orders".to_owned(),
+        format: Format::by(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
+        files: vec![file.to_owned()],
+    };
+    Ok(Options { feeds: vec![feed], workers, ..Options::default() })
+}
+
+/// What one worker's repeats say of many, with one repeat more in which all threads are looked at.
+fn model(way: &Way, file: &Path, tape: &Path, (count, bytes): (u64, u64)) -> Result<Model, Failure> {
+    let options = options(file, way.workers)?;
+    let cpu = cpu_ns();
+    let (outcome, by_name) = threads_ns(|| consolidate(tape, options));
+    let cpu = (cpu_ns() - cpu) as f64;
+    outcome?;
+    fs::remove_dir_all(tape)?;
+    let of = |name: &str| by_name.get(name).copied().unwrap_or(0) as f64;
+    let helpers = ["tape-keeper", "tape-recorder", "tape-sums"].map(of);
+    let per_op = |ns: f64| rounded(ns / count as f64);
+    let each = |ns: u64| per_op(ns as f64 / way.times.len().max(1) as f64);
+    let tape_bytes = way.tape_bytes as f64;
+    let fixed = (way.times.median_ns() - way.farm_ns as f64 / way.times.len().max(1) as f64).max(0.0);
+    let model = Model {
+        fixed_ns: per_op(fixed),
+        workers_ns: per_op((cpu - helpers.iter().sum::<f64>() - fixed).max(0.0)),
+        intake_ns: each(way.intake_ns),
+        sequence_ns: each(way.sequence_ns),
+        keeper_ns: per_op(helpers[0]),
+        recorder_ns: per_op(helpers[1]),
+        sums_ns: per_op(helpers[2]),
+        bytes_moved: per_op(2.0 * bytes as f64 + 3.0 * tape_bytes),
+        cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        ..Model::default()
+    };
+    Ok(model.concluded())
+}
+
+/// Bytes of a closed tape.
+fn tape_end(dir: &Path) -> Result<u64, Failure> {
+    Ok(unitape_tape::Reader::open(dir, unitape_tape::Start::End)?.position().0)
 }
 
 /// SHA-256 over the segments and the dictionary log of a tape that verifies.

@@ -13,6 +13,7 @@ mod itch;
 mod passes;
 mod record;
 mod render;
+mod scaling;
 mod sim;
 mod store;
 mod swift;
@@ -27,7 +28,7 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 11] = [
+const BENCHES: [(&str, &[&str], Bench); 12] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),

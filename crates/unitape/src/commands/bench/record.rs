@@ -1,5 +1,6 @@
 //! One measurement, as `--json` prints it, and the arithmetic behind its fields.
 
+use super::scaling::Model;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -82,6 +83,21 @@ pub struct Record {
     /// Bytes that a row takes; only for sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_row: Option<f64>,
+    /// Bytes that an operation puts onto the tape, definitions and bookkeeping included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tape_bytes_per_op: Option<f64>,
+    /// Nanoseconds of an operation in the intake's turn, where one worker is at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intake_ns_per_op: Option<f64>,
+    /// The same in the sequencer's turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_ns_per_op: Option<f64>,
+    /// The longer of the two turns: more workers than the time of an operation has of it do not help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial_ns_per_op: Option<f64>,
+    /// What limits more workers, and what they should give; with the figures of one worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
     /// Of the input bytes; null where there are none.
     pub input_sha256: Option<String>,
     /// Of the output, checked against the slow way to it; null where there is none.
@@ -155,6 +171,11 @@ impl Repeats {
         self.wall_ns.is_empty()
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.wall_ns.len()
+    }
+
     /// Median time of a repeat.
     pub fn median_ns(&self) -> f64 {
         let mut sorted = self.wall_ns.clone();
@@ -208,6 +229,11 @@ impl Repeats {
             ratio_to_disk: None,
             tuned: None,
             bytes_per_row: None,
+            tape_bytes_per_op: None,
+            intake_ns_per_op: None,
+            sequence_ns_per_op: None,
+            serial_ns_per_op: None,
+            model: None,
             input_sha256: None,
             output_sha256: None,
             method,

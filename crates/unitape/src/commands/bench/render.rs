@@ -1,6 +1,7 @@
 //! Measurements as tables: for a terminal, and for the docs.
 
 use super::record::Record;
+use super::scaling::Model;
 use crate::output::{self, Done, Failure, grouped};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -84,8 +85,17 @@ fn ratios(r: &Record) -> String {
         r.ratio_to_alone.map(|alone| format!("{alone:.2}{} × alone", tail(r.ratio_p9999_to_alone))),
         r.ratio_to_disk.map(|disk| format!("{disk:.2} × disk")),
         r.bytes_per_row.map(|bytes| format!("{bytes:.1} B a row")),
+        r.tape_bytes_per_op.map(|bytes| format!("{bytes:.0} B on tape")),
+        r.serial_ns_per_op.map(|ns| format!("{ns:.1} ns serial")),
+        r.model.as_ref().map(predicted),
     ];
     found.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What a model says of more workers.
+fn predicted(model: &Model) -> String {
+    let each: Vec<_> = model.predicted_ns.iter().map(|(w, ns)| format!("{} at {w}", figure(*ns))).collect();
+    format!("model: {} ns", each.join(", "))
 }
 
 /// Three digits that mean something.
@@ -124,5 +134,9 @@ mod tests {
         assert_eq!(cells[1], "rtt, 1,000 k/s, unloaded");
         assert_eq!(cells[3], "hot, far");
         assert_eq!(cells[10], "1.46 (20.00) × raw, 1.02 × alone, 0.85 × disk");
+        record = repeats.record("fix", "orders-to-tape", 1_000, 0, String::new());
+        let predicted_ns = [(1, 400.0), (64, 31.25)].into();
+        record.model = Some(Model { predicted_ns, ..Model::default() });
+        assert_eq!(ratios(&record), "model: 400 at 1, 31.2 at 64 ns");
     }
 }

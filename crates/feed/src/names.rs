@@ -1,0 +1,188 @@
+//! Names of events to ids, looked for a message ahead of their use.
+//!
+//! A hundred thousand accounts do not stay near the processor; what is known of one comes from memory, and that takes
+//! as long as much of the rest of a message. So where there are many, a name is only *sought* while its event is built: the
+//! processor is asked for the line where its id stands, and the place in the event gets a stand-in. When the message
+//! behind it is complete the id is there, and goes to its place.
+//!
+//! ```text
+//!  message 1   seek, seek, seek ─┐
+//!  message 2   seek, seek        │ ─┐   end of message 2: ids of message 1
+//!  message 3   …                    └─▶ end of message 3: ids of message 2
+//! ```
+//!
+//! A name that the worker's snapshot does not have gets a provisional id and an entry in the fix-ups, which stay in the
+//! order of the arena.
+
+use crate::block::{Fixup, Unit};
+use unitape_model::dict::Sought;
+use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
+use unitape_model::{Dict, Dictionary, Refusal, Resolve};
+
+/// Finds ids in the published dictionary, or gives provisional ones and notes where they stand.
+#[derive(Debug)]
+pub struct Names<'b> {
+    pub(crate) known: &'b Dictionary,
+    pub(crate) local: &'b mut Dictionary,
+    pub(crate) fixups: &'b mut Vec<Fixup>,
+    pub(crate) waiting: &'b mut Waiting,
+    pub(crate) frame: u32,
+}
+
+/// Names whose ids are on their way.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Of the message before the one in hand.
+    before: Vec<Pending>,
+    /// Index of its unit.
+    unit: usize,
+    /// Of the message in hand.
+    now: Vec<Pending>,
+}
+
+/// A place in the arena that waits for its id.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    what: What,
+    /// Start of the frame it stands in, and where it stands.
+    frame: u32,
+    at: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// To be looked up.
+    Sought(Sought),
+    /// Not known when it was looked up; its id in the block's own names.
+    Local(Dict, u32),
+}
+
+/// Names of a sort that stay near the processor: 64 KiB of them.
+const NEAR: u32 = 2048;
+
+/// Stands where an id will: not 0, which is none.
+const STAND_IN: u32 = 1;
+
+impl Resolve for Names<'_> {
+    #[inline]
+    fn resolve(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+        // Few names stay near, and are found at once.
+        let far = self.known.len(dict) > NEAR;
+        let sought = if far { self.known.seek(dict, name) } else { None };
+        match sought {
+            Some(sought) => {
+                self.wait(What::Sought(sought), at);
+                Ok(STAND_IN)
+            }
+            None => match self.known.get(dict, name) {
+                Some(id) => Ok(id),
+                None => self.provisional(dict, name, at),
+            },
+        }
+    }
+}
+
+impl Names<'_> {
+    /// The id itself, which may be provisional and then is noted; only where no other name waits.
+    ///
+    /// # Errors
+    /// As [`Resolve::resolve`].
+    pub fn resolve_now(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+        debug_assert!(self.waiting.before.is_empty(), "fix-ups stay in the order of the arena");
+        if let Some(id) = self.known.get(dict, name) {
+            return Ok(id);
+        }
+        let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
+        self.fixups.push(Fixup { frame: self.frame, at: at as u32, dict, id });
+        Ok(id | PROVISIONAL)
+    }
+
+    #[cold]
+    fn provisional(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+        // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
+        // comes before, which a worker does not know.
+        let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
+        self.wait(What::Local(dict, id), at);
+        Ok(STAND_IN)
+    }
+
+    #[inline]
+    fn wait(&mut self, what: What, at: usize) {
+        self.waiting.now.push(Pending { what, frame: self.frame, at: at as u32 });
+    }
+}
+
+impl Waiting {
+    /// The message in hand, whose unit will have this index, is complete: the one before gets its ids.
+    #[inline]
+    pub fn next(&mut self, unit: usize, to: &mut Destination<'_>) {
+        self.settle_before(to);
+        std::mem::swap(&mut self.before, &mut self.now);
+        self.unit = unit;
+    }
+
+    /// The message in hand is taken back.
+    pub fn forget(&mut self) {
+        self.now.clear();
+    }
+
+    /// All get their ids.
+    pub fn settle(&mut self, to: &mut Destination<'_>) {
+        self.settle_before(to);
+        debug_assert!(self.now.is_empty(), "a message was not ended");
+    }
+
+    #[inline]
+    fn settle_before(&mut self, to: &mut Destination<'_>) {
+        for pending in &self.before {
+            let known = match &pending.what {
+                What::Sought(sought) => to.known.found(sought).map(|id| (sought.dict(), id)),
+                What::Local(..) => None,
+            };
+            match known {
+                Some((dict, id)) => put(to.arena, pending.at as usize, dict, id),
+                None => to.provisional(pending, self.unit),
+            }
+        }
+        self.before.clear();
+    }
+}
+
+/// Where ids go.
+#[derive(Debug)]
+pub struct Destination<'b> {
+    pub known: &'b Dictionary,
+    pub local: &'b mut Dictionary,
+    pub arena: &'b mut [u8],
+    pub fixups: &'b mut Vec<Fixup>,
+    pub units: &'b mut [Unit],
+}
+
+impl Destination<'_> {
+    #[cold]
+    fn provisional(&mut self, pending: &Pending, unit: usize) {
+        let (dict, id) = match &pending.what {
+            What::Local(dict, id) => (*dict, *id),
+            What::Sought(sought) => {
+                let given =
+                    self.local.intern_up_to(sought.dict(), sought.name(&mut [0; 16]), PROVISIONAL - 1);
+                (sought.dict(), given.expect("a short name of ASCII").0)
+            }
+        };
+        put(self.arena, pending.at as usize, dict, id | PROVISIONAL);
+        self.fixups.push(Fixup { frame: pending.frame, at: pending.at, dict, id });
+        // It is the unit's, and all that stand behind it begin after it.
+        self.units[unit..].iter_mut().for_each(|u| u.fixups_end += 1);
+    }
+}
+
+/// Writes an id to its place; that of a venue has 16 bits, with the mark of a provisional one in the top one.
+#[inline]
+pub fn put(arena: &mut [u8], at: usize, dict: Dict, id: u32) {
+    if dict == Dict::Venue {
+        let id = id as u16 | if id & PROVISIONAL != 0 { VENUE_PROVISIONAL } else { 0 };
+        arena[at..at + 2].copy_from_slice(&id.to_le_bytes());
+    } else {
+        arena[at..at + 4].copy_from_slice(&id.to_le_bytes());
+    }
+}

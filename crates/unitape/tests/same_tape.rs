@@ -1,0 +1,266 @@
+//! Same input, same tape: every shipped format, at any number of workers, wherever blocks are cut, however often it was
+//! stopped or killed, read as files or followed as a directory.
+//!
+//! Each format has its own way to find where a message starts, and each was wrong once about what stands at a cut: a date
+//! that only the first record tells, a count in a trailer, an acknowledgement before its message. So the inputs here are
+//! good messages and damage, cut anywhere. `UNITAPE_TAPE_SEED` asks for other damage and other moments.
+
+mod common;
+
+use common::{assert_same, root, run, unitape};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use unitape_codec::itch::sample::{SampleConfig, sample_messages};
+use unitape_feed::run as run_live;
+use unitape_feed::{Ending, Feed, Input, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option};
+use unitape_sim::Rng;
+use unitape_tape::Options as TapeOptions;
+
+/// A format with a mapping and bytes of it; a new one is a line here, or the test says that it is missing.
+struct Case {
+    format: &'static str,
+    /// Empty where the format has none.
+    mapping: &'static str,
+    /// A file of the project, of the simulated day, or of what the codec's sample makes.
+    file: &'static str,
+    /// Bytes of it that are taken.
+    bytes: usize,
+}
+
+const CASES: &[Case] = &[
+    case("fix", "jse-fix50-indices", "vectors/fix/jse/jse_fix50_marketdata_head80.fix", 60_000),
+    case("fix", "fix44-orders", "day/market.fix", 90_000),
+    case("fixed", "nyse-taq-bbo-98", "vectors/fixed/taq/nyse_taq_bbo_20140206.txt", 60_000),
+    case("fixed", "sim-day", "day/market.fixed", 60_000),
+    case("swift", "swift-mt", "day/payments.swift", 60_000),
+    case("swift", "swift-mt", "vectors/swift/prowide/unit_test_messages.rje", 60_000),
+    case("itch", "nasdaq-itch50", "sample/20200130.itch50", 60_000),
+    case("itch", "nasdaq-itch50-stateless", "sample/20200130.itch50", 60_000),
+    case("events", "", "day/events.jsonl", 90_000),
+];
+
+const fn case(format: &'static str, mapping: &'static str, file: &'static str, bytes: usize) -> Case {
+    Case { format, mapping, file, bytes }
+}
+
+impl Case {
+    fn feed_option(&self, name: &str, path: &Path) -> String {
+        format!("{name}={}:{}:{}", self.format, self.mapping, path.display())
+    }
+
+    fn feed(&self, name: &str, path: &Path) -> Feed {
+        feed_of_option(&self.feed_option(name, path)).unwrap()
+    }
+
+    /// Its bytes with damage, as a file in `dir`.
+    fn input(&self, dir: &Path, seed: u64) -> PathBuf {
+        let mut bytes = match self.file.split_once('/') {
+            Some(("day", file)) => fs::read(dir.join("day").join(file)).unwrap(),
+            Some(("sample", _)) => {
+                sample_messages(SampleConfig { messages: 3_000, stocks: 40, live: 300, seed: 5 })
+            }
+            _ => fs::read(root().join(self.file)).unwrap(),
+        };
+        bytes.truncate(self.bytes);
+        // The name of a file may tell the date of what is in it.
+        let place = dir.join(format!("{seed}-{}", self.mapping));
+        fs::create_dir(&place).unwrap();
+        let path = place.join(Path::new(self.file).file_name().unwrap());
+        fs::write(&path, damaged(bytes, &mut Rng::new(seed))).unwrap();
+        path
+    }
+}
+
+/// Bytes changed, lost, put in and repeated, now and then.
+fn damaged(bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let good = (200 + rng.below(6_000) as usize).min(rest.len());
+        out.extend_from_slice(&rest[..good]);
+        let stretch = &rest[..good];
+        rest = &rest[good..];
+        let some = 1 + rng.below(120) as usize;
+        match rng.below(6) {
+            0 => rest = &rest[some.min(rest.len())..],
+            1 => out.extend_from_slice(b"\r\nsome noise {4: 8=FIX.4.4\x01 \"\n"),
+            2 => out.extend_from_slice(&stretch[stretch.len().saturating_sub(some)..]),
+            3 => *out.last_mut().unwrap() ^= 1 << rng.below(8),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// A simulated day in `dir/day`.
+fn day(dir: &Path) {
+    let out = dir.join("day");
+    let args = ["generate", "market", "--events", "3000", "--format", "events,fix,fixed,swift", "--out"];
+    run(args.map(std::ffi::OsStr::new).into_iter().chain([out.as_os_str()])).code(0);
+}
+
+fn seed() -> u64 {
+    std::env::var("UNITAPE_TAPE_SEED").map_or(1, |n| n.parse().expect("a seed"))
+}
+
+fn small_tape() -> TapeOptions {
+    TapeOptions { segment_bytes: 1 << 18, prefault_bytes: 0, ..TapeOptions::default() }
+}
+
+fn options(feed: &Feed, workers: usize, block_bytes: usize) -> Options<'static> {
+    let feeds = vec![feed.clone()];
+    Options { feeds, workers, block_bytes, tape: small_tape(), ..Options::default() }
+}
+
+/// A number of workers, and bytes of a block from a few hundred to a hundred thousand.
+fn farm(rng: &mut Rng) -> (usize, usize) {
+    (1 + rng.below(4) as usize, (300 + rng.below(600) as usize) << rng.below(8))
+}
+
+#[test]
+fn every_shipped_mapping_is_here() {
+    let shipped: BTreeSet<_> = Mapping::all_built_in().map(|m| (m.format, m.name)).collect();
+    let here: BTreeSet<_> = CASES.iter().map(|c| (c.format.to_owned(), c.mapping.to_owned())).collect();
+    let missing: Vec<_> = shipped.difference(&here).collect();
+    assert!(missing.is_empty(), "shipped, and without a line in CASES: {missing:?}");
+}
+
+#[test]
+fn any_number_of_workers_any_cut_and_any_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    day(dir.path());
+    for (i, case) in CASES.iter().enumerate() {
+        let seed = seed().wrapping_mul(1_000_003) + i as u64;
+        let mut rng = Rng::new(seed ^ 77);
+        let path = case.input(dir.path(), seed);
+        let feed = case.feed("f", &path);
+        let whole = dir.path().join(format!("whole-{i}"));
+        let account = consolidate(&whole, options(&feed, 1, 1 << 20)).unwrap().summary;
+        let told = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
+        assert!(account.events > 20 && account.quarantined > 0, "{told}: {account:?}");
+        for round in 0..6 {
+            let (workers, block) = if round == 0 { (4, 64) } else { farm(&mut rng) };
+            let other = dir.path().join("other");
+            consolidate(&other, options(&feed, workers, block)).unwrap();
+            assert_same(&whole, &other, &format!("{told}: {workers} workers, blocks of {block}"));
+            fs::remove_dir_all(&other).unwrap();
+        }
+        let parts = dir.path().join("parts");
+        let stops = stopped_again_and_again(&parts, &feed, account.messages, &mut rng);
+        assert_same(&whole, &parts, &format!("{told}: {stops} stops"));
+        fs::remove_dir_all(&parts).unwrap();
+    }
+}
+
+/// Runs, each stopped after some messages and each with other workers and blocks, until all is done.
+fn stopped_again_and_again(tape: &Path, feed: &Feed, messages: u64, rng: &mut Rng) -> u32 {
+    for stops in 0.. {
+        assert!(stops < 1_000, "it does not come to its end");
+        let (workers, block) = farm(rng);
+        let stop = AtomicBool::new(false);
+        let options = Options { stop: Some(&stop), ..options(feed, workers, block.min(4_000)) };
+        let (progress, upto) = (options.progress.clone(), 1 + rng.below(messages / 3));
+        let ending = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let done = || progress.counters.messages.load(Ordering::Relaxed) >= upto;
+                while !done() && !stop.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            let ending = consolidate(tape, options).unwrap().ending;
+            stop.store(true, Ordering::Relaxed);
+            ending
+        });
+        if ending == Ending::EndOfInput {
+            return stops;
+        }
+    }
+    unreachable!("the loop has no end")
+}
+
+/// What is found while it runs is defined on the way, and a block is then what is there at the time.
+#[test]
+fn a_live_run_too() {
+    let dir = tempfile::tempdir().unwrap();
+    day(dir.path());
+    for (i, case) in CASES.iter().enumerate() {
+        let seed = seed().wrapping_mul(1_000_033) + i as u64;
+        let mut rng = Rng::new(seed ^ 99);
+        let path = case.input(dir.path(), seed);
+        let folder = dir.path().join(format!("folder-{i}"));
+        fs::create_dir(&folder).unwrap();
+        fs::rename(&path, folder.join(path.file_name().unwrap())).unwrap();
+        let format = case.feed("f", &path).format;
+        let live = |tape: &Path, workers, block_bytes| {
+            let input = Input::Directory { path: folder.clone(), follow: false };
+            let feeds = vec![RunFeed::new("f".to_owned(), format.clone(), input)];
+            let options = RunOptions { workers, block_bytes, tape: small_tape(), ..RunOptions::new(feeds) };
+            run_live(tape, options).unwrap().summary
+        };
+        let whole = dir.path().join(format!("whole-{i}"));
+        let account = live(&whole, 1, 1 << 20);
+        let told = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
+        assert!(account.events > 20 && account.quarantined > 0, "{told}: {account:?}");
+        for _ in 0..3 {
+            let (workers, block) = farm(&mut rng);
+            let other = dir.path().join("other");
+            live(&other, workers, block);
+            assert_same(&whole, &other, &format!("{told}: live, {workers} workers, blocks of {block}"));
+            fs::remove_dir_all(&other).unwrap();
+        }
+    }
+}
+
+/// All formats merged onto one tape, by a process that is killed at any moment.
+#[test]
+fn all_at_once_and_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    day(dir.path());
+    let seed = seed();
+    let mut rng = Rng::new(seed);
+    let feeds: Vec<String> = CASES
+        .iter()
+        .enumerate()
+        .map(|(i, case)| case.feed_option(&format!("f{i}"), &case.input(dir.path(), seed + i as u64)))
+        .collect();
+    let start = |tape: &Path, (workers, block): (usize, usize)| {
+        let mut command = unitape();
+        command.arg("consolidate").args(feeds.iter().flat_map(|f| ["--feed", f]));
+        command.args(["--segment-bytes", "262144", "--workers", &workers.to_string()]);
+        command.args(["--block-bytes", &block.to_string(), "--json", "--tape"]).arg(tape);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let whole = dir.path().join("whole");
+    let since = std::time::Instant::now();
+    assert_eq!(start(&whole, (1, 1 << 20)).wait().unwrap().code(), Some(3));
+    let whole_us = since.elapsed().as_micros() as u64;
+    let mut kills = 0;
+    while kills < 12 {
+        let tape = dir.path().join("killed");
+        loop {
+            let mut child = start(&tape, farm(&mut rng));
+            std::thread::sleep(Duration::from_micros(rng.below(whole_us.max(1))));
+            if child.try_wait().unwrap().is_none() {
+                child.kill().unwrap();
+                kills += 1;
+            }
+            let out = child.wait_with_output().unwrap();
+            if out.status.code() == Some(3) {
+                break;
+            }
+            let said = String::from_utf8_lossy(&out.stderr);
+            assert_eq!(out.status.code(), None, "UNITAPE_TAPE_SEED={seed}: {said}");
+            if kills > 60 {
+                assert_eq!(start(&tape, farm(&mut rng)).wait().unwrap().code(), Some(3));
+                break;
+            }
+        }
+        assert_same(&whole, &tape, &format!("UNITAPE_TAPE_SEED={seed}, {kills} kills"));
+        fs::remove_dir_all(&tape).unwrap();
+    }
+}
