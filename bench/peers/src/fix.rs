@@ -4,15 +4,18 @@ use crate::passes::{Fast, Pass, fast_pass, slow_pass};
 use crate::record::{Hash, Record, Repeats, sha256};
 use crate::typed::Typed;
 use ironfix_tagvalue::{Decoder as IronDecoder, FieldIndex};
-use rustyfix::Dictionary;
+use rustyfix::{Dictionary, FieldMap, RepeatingGroup};
 use rustyfix::tagvalue::Decoder as RustyDecoder;
 use unitape_codec::fix::sample::sample_orders;
 use unitape_codec::fix::{Frame, Framer, Tokens};
 
 static JSE: &[u8] = include_bytes!("../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix");
 
-/// Tags of which `Typed` takes the values.
-const TAGS: [u32; 12] = [35, 34, 1181, 52, 60, 44, 270, 38, 54, 11, 55, 1];
+/// Tags of which `Typed` takes the values, outside of groups.
+const TAGS: [u32; 11] = [35, 34, 1181, 52, 60, 44, 38, 54, 11, 55, 1];
+
+/// The group of parties: its count, and what is taken of an entry.
+const PARTIES: (u32, [u32; 3]) = (453, [448, 447, 452]);
 
 /// A pass over an input that hands out each record.
 trait Way: FnMut(&[u8], &mut dyn FnMut(&Typed)) -> Pass {}
@@ -38,12 +41,12 @@ fn case(name: &str, input: &[u8], quick: bool) -> Result<Vec<Record>, String> {
     let mut subjects: Vec<Subject<'_>> = vec![
         (
             "unitape",
-            "frame, checksum, fields, typed values",
+            "frame, checksum, fields, groups checked against their counts, typed values",
             Box::new(|input: &[u8], each: &mut dyn FnMut(&Typed)| fast_pass(&mut tokens, input, each)),
         ),
         (
             "ironfix-tagvalue 0.5.1",
-            "frame, checksum, fields into a reused index; typed values by our functions",
+            "frame, checksum, fields into a reused index; groups by a few lines of ours; typed values by our functions",
             Box::new(iron()),
         ),
     ];
@@ -137,6 +140,18 @@ fn rusty(spans: &[(usize, usize)]) -> Result<impl Way, String> {
             for tag in TAGS {
                 if let Some(value) = message.get_raw(tag) {
                     pass.faults += u64::from(!typed.field::<Fast>(tag, value));
+                }
+            }
+            if let Ok(parties) = message.group(PARTIES.0) {
+                typed.stated = parties.len() as u32;
+                for party in parties.entries() {
+                    let part = typed.parts.get_mut(typed.entries as usize);
+                    typed.entries += 1;
+                    let good = part.is_some_and(|part| {
+                        let mut values = PARTIES.1.iter().map(|&tag| (tag, party.get_raw(tag)));
+                        values.all(|(tag, value)| value.is_none_or(|value| part.field::<Fast>(tag, value)))
+                    });
+                    pass.faults += u64::from(!good);
                 }
             }
             // Its list leaves two of the three framing fields out.

@@ -8,7 +8,7 @@ use crate::mapping::{
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use unitape_codec::fix::{Frame, Framer, Token, Tokens, value};
+use unitape_codec::fix::{Frame, Framer, TokenSlice, Tokens, value};
 use unitape_model::{Dictionary, Refusal, UnixNanos};
 
 /// Decodes blocks of FIX; one per worker and feed.
@@ -116,8 +116,8 @@ impl FixDecoder {
         }
         self.slots.fill(None);
         self.unlisted.clear();
-        for (i, token) in tokens.iter().enumerate() {
-            match self.tags.message.get(token.tag) {
+        for (i, &tag) in tokens.tags().iter().enumerate() {
+            match self.tags.message.get(tag) {
                 0 => {}
                 KEEP => self.unlisted.push(i as u16),
                 slot => {
@@ -134,7 +134,7 @@ impl FixDecoder {
 /// The message in hand.
 struct Fields<'m> {
     raw: &'m [u8],
-    tokens: &'m [Token],
+    tokens: TokenSlice<'m>,
     slots: &'m [Option<Index>],
     unlisted: &'m [u16],
     tags: &'m Tags,
@@ -157,12 +157,12 @@ impl Message for Fields<'_> {
 
     #[inline]
     fn text<'v>(&'v self, index: Index, _: &'v mut Vec<u8>) -> &'v [u8] {
-        self.tokens[usize::from(index.get()) - 1].of(self.raw)
+        self.tokens.at(usize::from(index.get()) - 1).of(self.raw)
     }
 
     #[inline]
     fn time(&self, index: Index) -> Option<UnixNanos> {
-        value::timestamp(self.tokens[usize::from(index.get()) - 1].of(self.raw)).map(UnixNanos)
+        value::timestamp(self.tokens.at(usize::from(index.get()) - 1).of(self.raw)).map(UnixNanos)
     }
 
     #[inline]
@@ -178,7 +178,7 @@ impl Message for Fields<'_> {
         // The token behind the count, whose index and one more this is.
         let start = if cursor.found == 0 { usize::from(count.get()) } else { cursor.at };
         if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
-            let stated = tokens[usize::from(count.get()) - 1].of(self.raw);
+            let stated = tokens.at(usize::from(count.get()) - 1).of(self.raw);
             return if parse_u64(stated) == Some(cursor.found) {
                 Ok(false)
             } else {
@@ -202,7 +202,7 @@ impl Message for Fields<'_> {
 
     fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
         for &i in self.unlisted {
-            let token = self.tokens[usize::from(i)];
+            let token = self.tokens.at(usize::from(i));
             keep(&token.tag.to_string(), token.of(self.raw))?;
         }
         Ok(())

@@ -12,6 +12,8 @@ pub struct DataTags {
     data: Vec<u32>,
     /// Bit t is set where t is a length tag below 65,536: one load answers for most fields.
     bits: Vec<u64>,
+    /// Bit t is set where t is a length tag below 1,024; bit 1,024 + t mod 1,024 where t is another.
+    folded: [u32; 64],
 }
 
 impl std::fmt::Debug for DataTags {
@@ -38,13 +40,15 @@ impl DataTags {
         pairs.dedup_by_key(|&mut (length, _)| length);
         let mut data: Vec<_> = pairs.iter().map(|&(_, data)| data).collect();
         data.sort_unstable();
-        let mut bits = vec![0; 1024];
+        let (mut bits, mut folded) = (vec![0; 1024], [0; 64]);
         for &(length, _) in &pairs {
+            let place = if length < 1024 { length } else { 1024 + length % 1024 };
+            folded[place as usize / 32] |= 1 << (place % 32);
             if let Some(word) = bits.get_mut(length as usize / 64) {
                 *word |= 1 << (length % 64);
             }
         }
-        DataTags { pairs, data, bits }
+        DataTags { pairs, data, bits, folded }
     }
 
     /// These pairs and the standard ones; where both name a length tag, the given pair counts.
@@ -64,11 +68,12 @@ impl DataTags {
         Some(self.pairs[at].1)
     }
 
-    /// A bit for each length tag below 1,024.
+    /// A bit for each length tag below 1,024, and behind those one for each of the others, modulo
+    /// 1,024: the answer is yes for some that are none.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub(crate) fn low_bits(&self) -> &[u64; 16] {
-        self.bits.first_chunk().unwrap_or(&[0; 16])
+    pub(crate) fn folded(&self) -> &[u32; 64] {
+        &self.folded
     }
 
     /// Whether `tag` is a data field.

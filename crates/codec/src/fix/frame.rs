@@ -201,40 +201,6 @@ impl Framer {
     /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
-        self.frame_with(buf, at, eof, &mut |start, body_end, _, sep| {
-            let body = &buf[start..body_end];
-            let seps = match sep {
-                1 => 0,
-                _ => memchr::memchr_iter(sep, body).count(),
-            };
-            (scan::sum(body), seps)
-        })
-    }
-
-    /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a
-    /// stream into blocks. A guess: a start inside a data field looks the same.
-    #[must_use]
-    pub fn cut(&self, buf: &[u8]) -> usize {
-        scan::last_start(buf, self.sep, &self.data).unwrap_or(0)
-    }
-
-    /// The first message start at or after `from`. Like [`Framer::cut`] a guess.
-    #[must_use]
-    pub fn sync(&self, buf: &[u8], from: usize) -> Option<usize> {
-        let mut starts = scan::starts(buf, from, self.sep, &self.data);
-        starts.find(|&(_, start)| matches!(start, Start::Yes(_))).map(|(at, _)| at)
-    }
-
-    /// Frames with the caller's sum: `sum(start, body_end, end, separator)` is the sum of
-    /// `buf[start..body_end]` and, unless the separator is SOH, how many separators are in it.
-    #[inline]
-    pub(crate) fn frame_with(
-        &self,
-        buf: &[u8],
-        at: usize,
-        eof: bool,
-        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, usize),
-    ) -> Frame {
         let mut from = at;
         while matches!(buf.get(from), Some(b'\r' | b'\n')) {
             from += 1;
@@ -273,7 +239,7 @@ impl Framer {
                 return self.rescan(buf, from, body_start, wrong_length, eof);
             }
         };
-        let computed = self.checksum(buf, from, body_end, end, sum);
+        let computed = self.checksum(&buf[from..body_end]);
         let span = Span { start: from, end };
         if stated == Some(u16::from(computed)) {
             let message = self.message(buf, span, body_start, body_end);
@@ -283,6 +249,20 @@ impl Framer {
             return Frame::Message(message);
         }
         self.wrong_sum(buf, span, (body_start, body_end), stated, computed, eof)
+    }
+
+    /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a
+    /// stream into blocks. A guess: a start inside a data field looks the same.
+    #[must_use]
+    pub fn cut(&self, buf: &[u8]) -> usize {
+        scan::last_start(buf, self.sep, &self.data).unwrap_or(0)
+    }
+
+    /// The first message start at or after `from`. Like [`Framer::cut`] a guess.
+    #[must_use]
+    pub fn sync(&self, buf: &[u8], from: usize) -> Option<usize> {
+        let mut starts = scan::starts(buf, from, self.sep, &self.data);
+        starts.find(|&(_, start)| matches!(start, Start::Yes(_))).map(|(at, _)| at)
     }
 
     /// Rule 5: the claimed length leads to a CheckSum (10), which is wrong.
@@ -482,28 +462,17 @@ impl Framer {
         if left == 0 && on_sep && pos <= end { Claim::At(pos) } else { Claim::Wrong }
     }
 
-    #[inline]
-    fn checksum(
-        &self,
-        buf: &[u8],
-        from: usize,
-        body_end: usize,
-        end: usize,
-        sum: &mut impl FnMut(usize, usize, usize, u8) -> (u64, usize),
-    ) -> u8 {
-        match self.sep {
-            Sep::Soh => sum(from, body_end, end, 1).0 as u8,
-            Sep::Pipe => {
-                let (sum, seps) = sum(from, body_end, end, b'|');
-                sum.wrapping_sub(seps as u64 * u64::from(b'|' - 1)) as u8
-            }
+    /// Of the bytes up to the trailer, each separator counted as one byte of value 1.
+    fn checksum(&self, bytes: &[u8]) -> u8 {
+        let shown = match self.sep {
+            Sep::Soh => 0,
+            Sep::Pipe => memchr::memchr_iter(b'|', bytes).count() as u64 * u64::from(b'|' - 1),
             Sep::CaretA => {
-                let bytes = &buf[from..body_end];
-                let seps = memchr::memmem::find_iter(bytes, b"^A").count() as u64;
                 let extra = u64::from(b'^') + u64::from(b'A') - 1;
-                scan::sum(bytes).wrapping_sub(seps * extra) as u8
+                memchr::memmem::find_iter(bytes, b"^A").count() as u64 * extra
             }
-        }
+        };
+        scan::sum(bytes).wrapping_sub(shown) as u8
     }
 
     /// Bytes of `part` when each separator is one byte.

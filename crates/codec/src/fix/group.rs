@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::MAX_GROUP_DEPTH;
 use super::fault::Fault;
-use super::tokens::{Token, plain_length};
+use super::tokens::{TokenSlice, plain_length};
 
 /// A repeating group, from a dictionary or stated by a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,14 +145,19 @@ impl GroupSpec {
     /// # Errors
     /// `group_count` if the count is no number or not the number of entries, here or in a nested
     /// group, or if groups nest deeper than [`MAX_GROUP_DEPTH`].
-    pub fn read<'t>(&'t self, message: &'t [u8], tokens: &'t [Token], at: usize) -> Result<Group<'t>, Fault> {
+    pub fn read<'t>(
+        &'t self,
+        message: &'t [u8],
+        tokens: TokenSlice<'t>,
+        at: usize,
+    ) -> Result<Group<'t>, Fault> {
         let end = self.end(message, tokens, at, 0)?;
         Ok(Group { spec: self, message, tokens, next: at + 1, end })
     }
 
     /// One past the last token of the group counted by `tokens[at]`.
-    fn end(&self, message: &[u8], tokens: &[Token], at: usize, depth: usize) -> Result<usize, Fault> {
-        let count = tokens[at];
+    fn end(&self, message: &[u8], tokens: TokenSlice<'_>, at: usize, depth: usize) -> Result<usize, Fault> {
+        let count = tokens.at(at);
         // The field starts before `tag=`.
         let offset = count.start - 1 - digits(count.tag);
         if depth == MAX_GROUP_DEPTH {
@@ -171,11 +176,11 @@ impl GroupSpec {
         }
     }
 
-    fn starts_entry(&self, tokens: &[Token], at: usize, next: usize) -> bool {
+    fn starts_entry(&self, tokens: TokenSlice<'_>, at: usize, next: usize) -> bool {
         let Some(token) = tokens.get(next) else { return false };
         match self.delimiter {
             Some(delimiter) => token.tag == delimiter,
-            None => token.tag == tokens[at + 1].tag && self.members.contains(token.tag),
+            None => token.tag == tokens.at(at + 1).tag && self.members.contains(token.tag),
         }
     }
 
@@ -183,7 +188,7 @@ impl GroupSpec {
     fn entry_end(
         &self,
         message: &[u8],
-        tokens: &[Token],
+        tokens: TokenSlice<'_>,
         at: usize,
         start: usize,
         depth: usize,
@@ -208,7 +213,7 @@ impl GroupSpec {
 pub struct Group<'t> {
     spec: &'t GroupSpec,
     message: &'t [u8],
-    tokens: &'t [Token],
+    tokens: TokenSlice<'t>,
     next: usize,
     end: usize,
 }
@@ -222,21 +227,21 @@ impl Group<'_> {
 }
 
 impl<'t> Iterator for Group<'t> {
-    type Item = &'t [Token];
+    type Item = TokenSlice<'t>;
 
-    fn next(&mut self) -> Option<&'t [Token]> {
+    fn next(&mut self) -> Option<TokenSlice<'t>> {
         if self.next >= self.end {
             return None;
         }
         let start = self.next;
         // Reading has found every entry good; `start` also is a token of the delimiter's tag.
-        let tokens = &self.tokens[..self.end];
+        let tokens = self.tokens.range(0, self.end);
         let end = self.spec.entry_end(self.message, tokens, start - 1, start, 0).unwrap_or(self.end);
         self.next = end;
-        Some(&tokens[start..end])
+        Some(tokens.range(start, end))
     }
 }
 
-fn digits(tag: u32) -> u32 {
+pub(crate) fn digits(tag: u32) -> u32 {
     tag.checked_ilog10().unwrap_or(0) + 1
 }

@@ -22,7 +22,7 @@ use super::error::Error;
 use super::fault::Fault;
 use super::frame::{Frame, Framer, Message, Span};
 use super::group::GroupTable;
-use super::tokens::{Token, Tokens};
+use super::tokens::{TokenSlice, Tokens};
 use crate::lines::{READ_BYTES, Source, head, number, string, value};
 
 /// How to decode.
@@ -218,7 +218,7 @@ impl Render {
         &mut self,
         out: &mut Vec<u8>,
         message: &[u8],
-        tokens: &[Token],
+        tokens: TokenSlice<'_>,
         groups: &GroupTable,
     ) -> Result<(), Fault> {
         let base = self.items.len();
@@ -231,7 +231,7 @@ impl Render {
         &mut self,
         out: &mut Vec<u8>,
         message: &[u8],
-        tokens: &[Token],
+        tokens: TokenSlice<'_>,
         groups: &GroupTable,
         base: usize,
     ) -> Result<(), Fault> {
@@ -240,7 +240,7 @@ impl Render {
         let (mut seen, mut repeated) = ([0u64; 64], false);
         let mut at = 0;
         while at < tokens.len() {
-            let tag = tokens[at].tag;
+            let tag = tokens.at(at).tag;
             let end = match groups.get(tag) {
                 Some(group) => group.read(message, tokens, at)?.end(),
                 None => at + 1,
@@ -309,13 +309,13 @@ impl Render {
         &mut self,
         out: &mut Vec<u8>,
         message: &[u8],
-        tokens: &[Token],
+        tokens: TokenSlice<'_>,
         groups: &GroupTable,
         item: Item,
     ) -> Result<(), Fault> {
         let first = item.first as usize;
         let Some(group) = groups.get(item.tag) else {
-            value(out, tokens[first].of(message));
+            value(out, tokens.at(first).of(message));
             return Ok(());
         };
         out.push(b'[');

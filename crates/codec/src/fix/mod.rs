@@ -30,9 +30,9 @@ mod data;
 mod dict;
 mod error;
 mod fault;
-mod fields;
 mod frame;
 mod group;
+mod head;
 mod json;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
@@ -40,7 +40,10 @@ pub mod naive;
 pub mod sample;
 mod scan;
 mod sep;
+mod shapes;
 mod simd;
+mod slots;
+mod swar;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -54,7 +57,8 @@ pub use frame::{Frame, Framer, Message, Span};
 pub use group::{Group, GroupSpec, GroupTable};
 pub use json::{DecodeOptions, Summary, decode_json};
 pub use sep::Sep;
-pub use tokens::{Token, Tokens};
+pub use slots::{Entry, Filled, GroupWanted, Slots, Wanted};
+pub use tokens::{Token, TokenSlice, Tokens};
 
 /// Groups inside groups, at most: the standard nests four deep.
 pub const MAX_GROUP_DEPTH: usize = 16;

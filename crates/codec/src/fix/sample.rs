@@ -76,7 +76,7 @@ impl Digest {
     }
 
     #[inline]
-    fn message(&mut self, start: usize, tokens: &[Token]) {
+    fn message(&mut self, start: usize, tokens: impl ExactSizeIterator<Item = Token>) {
         self.messages += 1;
         self.fields += tokens.len() as u64;
         self.add(start as u64);
@@ -100,7 +100,7 @@ pub fn digest(framer: &Framer, tokens: &mut Tokens, buf: &[u8]) -> Digest {
     loop {
         match tokens.frame(framer, buf, at, true) {
             Frame::Message(message) => {
-                digest.message(message.span.start, tokens.as_slice());
+                digest.message(message.span.start, tokens.as_slice().iter());
                 at = message.span.end;
             }
             Frame::Bad { span, .. } => {
@@ -128,7 +128,7 @@ pub fn digest_naive(framer: &Framer, buf: &[u8]) -> Digest {
             Frame::Incomplete { .. } | Frame::End => return digest,
         };
         match fields {
-            Some(fields) => digest.message(span.start, &fields),
+            Some(fields) => digest.message(span.start, fields.into_iter()),
             None => digest.fault(span.start, span.end),
         }
         at = span.end;

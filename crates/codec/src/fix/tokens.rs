@@ -11,16 +11,18 @@
 //! ([`DataTags`](super::DataTags)) that follows directly on its length field is exactly as long as that says, with
 //! separators inside.
 //!
-//! The fast path finds all separators with one wide pass and reads each tag from one 8-byte load;
-//! a message with a length field is finished by the walk, field by field.
+//! The fast path makes one wide pass over a message; what is unusual in one, a length field for
+//! instance, is read by the walk, field by field.
 
 use super::fault::{Fault, FieldFault};
 use super::frame::{Frame, Framer};
-use super::simd::{Kernel, Places, STEP};
+use super::head::Head;
+use super::shapes::Shapes;
+use super::simd::{Columns, Kernel, Pass};
+use super::value::{self, Decimal};
 
 /// One field: its tag and where its value lies in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(C)]
 pub struct Token {
     /// The tag.
     pub tag: u32,
@@ -30,15 +32,17 @@ pub struct Token {
     pub end: u32,
 }
 
-/// The fields of one message at a time, in a buffer that is used again for the next.
+/// The fields of one message at a time, in buffers that are used again for the next.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     /// Grows to the largest message seen and stays; the first `used` are the current message.
-    table: Vec<Token>,
+    columns: Columns,
     used: usize,
-    /// Where the separators of the message are; grows like `table`.
-    places: Places,
     kernel: Kernel,
+    head: Head,
+    shapes: Shapes,
+    /// The shape that has the tags of the current message; if none, the columns have.
+    shape: Option<usize>,
 }
 
 impl Default for Tokens {
@@ -55,21 +59,49 @@ impl Tokens {
     }
 
     pub(crate) fn with_kernel(kernel: Kernel) -> Self {
-        Tokens { table: Vec::new(), used: 0, places: Places::default(), kernel }
+        Tokens {
+            columns: Columns::default(),
+            used: 0,
+            kernel,
+            head: Head::default(),
+            shapes: Shapes::default(),
+            shape: None,
+        }
+    }
+
+    /// One table for each kernel that this processor can run, for tests that compare them.
+    #[cfg(any(test, feature = "naive"))]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn each_kernel() -> Vec<Self> {
+        Kernel::all().into_iter().map(Self::with_kernel).collect()
     }
 
     /// The fields in message order.
     #[inline]
     #[must_use]
-    pub fn as_slice(&self) -> &[Token] {
-        &self.table[..self.used]
+    pub fn as_slice(&self) -> TokenSlice<'_> {
+        let (tags, shape) = match self.shape {
+            Some(place) => {
+                let shape = self.shapes.at(place);
+                (&shape.tags[..], shape.id)
+            }
+            None => (&self.columns.tags[..self.used], 0),
+        };
+        TokenSlice {
+            tags,
+            starts: &self.columns.starts[..tags.len()],
+            ends: &self.columns.ends[..tags.len()],
+            shape,
+        }
     }
 
     /// The first field with this tag.
     #[inline]
     #[must_use]
     pub fn find(&self, tag: u32) -> Option<Token> {
-        self.as_slice().iter().find(|token| token.tag == tag).copied()
+        let tokens = self.as_slice();
+        tokens.tags.iter().position(|&t| t == tag).and_then(|at| tokens.get(at))
     }
 
     /// The value of the first field with this tag, in the message these tokens were read from.
@@ -84,59 +116,72 @@ impl Tokens {
     /// # Errors
     /// The first field that is not `tag=value`; the fields before it stay readable.
     pub fn index(&mut self, message: &[u8], framer: &Framer) -> Result<(), Fault> {
-        self.used = 0;
+        (self.used, self.shape) = (0, None);
         if u32::try_from(message.len()).is_err() {
             // Tokens have 32-bit offsets; framing never makes so long a message.
             return Err(Fault::NoEnd { limit: u32::MAX });
         }
         match framer.sep().byte() {
             Some(sep) => {
-                self.kernel.scan(message, sep, &mut self.places);
-                self.resolve(message, framer)
+                let pass = self.kernel.read(message, sep, framer.data_tags(), None, &mut self.columns);
+                self.finish(message, pass, framer)
             }
             None => self.walk(message, 0, framer),
         }
     }
 
     /// Frames the next message like [`Framer::frame`] and reads its fields, with one pass over
-    /// the bytes for checksum and separators. A message with a field that is not `tag=value`
+    /// the bytes for checksum, separators and tags. A message with a field that is not `tag=value`
     /// comes back as [`Frame::Bad`].
     pub fn frame(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
-        self.used = 0;
-        // Set to the range whose separators are in `places`.
-        let mut scanned = (0, 0);
-        let (kernel, places) = (self.kernel, &mut self.places);
-        let frame = framer.frame_with(buf, at, eof, &mut |start, body_end, end, sep| {
-            let sum = kernel.scan(&buf[start..end], sep, places);
-            scanned = (start, end);
-            let tail = &buf[body_end..end];
-            let sum = sum - tail.iter().map(|&byte| u64::from(byte)).sum::<u64>();
-            (sum, places.ends().len() - tail.iter().filter(|&&byte| byte == sep).count())
-        });
+        (self.used, self.shape) = (0, None);
+        let mut first = at;
+        while matches!(buf.get(first), Some(b'\r' | b'\n')) {
+            first += 1;
+        }
+        if let Some(sep) = framer.sep().byte()
+            && let Some(claim) = self.head.claim(framer, buf, first, sep)
+        {
+            let (from, end) = (claim.message.span.start, claim.message.span.end);
+            let bytes = &buf[from..end];
+            let place = self.shapes.expected(claim.key);
+            let shape = place.map(|place| self.shapes.at(place));
+            let pass = self.kernel.read(bytes, sep, framer.data_tags(), shape, &mut self.columns);
+            if claim.sums_to(pass.sum, pass.seps, sep) {
+                if pass.expected {
+                    (self.used, self.shape) = (pass.fields, place);
+                    return Frame::Message(claim.message);
+                }
+                return match self.finish(bytes, pass, framer) {
+                    Ok(()) => {
+                        let tags = &self.columns.tags[..self.used];
+                        self.shapes.learn(claim.key, tags, framer.data_tags());
+                        Frame::Message(claim.message)
+                    }
+                    Err(fault) => Frame::Bad { span: claim.message.span, fault },
+                };
+            }
+        }
+        self.frame_slowly(framer, buf, at, eof)
+    }
+
+    /// The same for what is not the usual good message.
+    #[cold]
+    fn frame_slowly(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
+        let frame = framer.frame(buf, at, eof);
         let Frame::Message(message) = frame else { return frame };
-        let span = message.span;
-        let bytes = &buf[span.start..span.end];
-        let read = if scanned == (span.start, span.end) {
-            self.resolve(bytes, framer)
-        } else {
-            self.index(bytes, framer)
-        };
-        match read {
+        self.head.learn(message.span.of(buf));
+        match self.index(message.span.of(buf), framer) {
             Ok(()) => frame,
-            Err(fault) => Frame::Bad { span, fault },
+            Err(fault) => Frame::Bad { span: message.span, fault },
         }
     }
 
-    /// Turns `places` into fields.
-    fn resolve(&mut self, message: &[u8], framer: &Framer) -> Result<(), Fault> {
-        let room = self.places.ends().len() + STEP;
-        if self.table.len() < room {
-            self.table.resize(room, Token::default());
-        }
-        let (places, table) = (&self.places, &mut self.table[..room]);
-        let read = self.kernel.fields(message, places, framer.lenient(), framer.data_tags(), table);
-        self.used = read.fields;
-        if read.stopped < message.len() { self.walk(message, read.stopped, framer) } else { Ok(()) }
+    /// Takes what a pass has read, and walks on where it has stopped.
+    #[inline]
+    fn finish(&mut self, message: &[u8], pass: Pass, framer: &Framer) -> Result<(), Fault> {
+        self.used = pass.fields;
+        if pass.stopped < message.len() { self.walk(message, pass.stopped, framer) } else { Ok(()) }
     }
 
     /// Reads fields one after the other from `at`, appending to those already read.
@@ -179,21 +224,14 @@ impl Tokens {
             if end == value && !lenient {
                 return Err(fault(FieldFault::NoValue));
             }
-            self.push(Token { tag, start: value as u32, end: end as u32 });
+            self.columns.put(self.used, tag, value as u32, end as u32);
+            self.used += 1;
             if let Some(data_tag) = framer.data_tags().data_of(tag) {
                 expected = Some((data_tag, plain_length(&message[value..end])));
             }
             at = (end + sep.len()).min(message.len());
         }
         Ok(())
-    }
-
-    fn push(&mut self, token: Token) {
-        match self.table.get_mut(self.used) {
-            Some(slot) => *slot = token,
-            None => self.table.push(token),
-        }
-        self.used += 1;
     }
 }
 
@@ -203,6 +241,145 @@ impl Token {
     #[must_use]
     pub fn of(self, message: &[u8]) -> &[u8] {
         message.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
+    /// The value as [`value::int`] reads it, in the message this token was read from.
+    #[inline(always)]
+    #[must_use]
+    pub fn int(self, message: &[u8]) -> Option<i64> {
+        value::int_in(message, self)
+    }
+
+    /// The value as [`value::decimal`] reads it, in the message this token was read from.
+    #[inline(always)]
+    #[must_use]
+    pub fn decimal(self, message: &[u8]) -> Option<Decimal> {
+        value::decimal_in(message, self)
+    }
+
+    /// The first byte of the value in the message this token was read from.
+    #[inline(always)]
+    #[must_use]
+    pub fn first(self, message: &[u8]) -> Option<u8> {
+        if self.start < self.end { message.get(self.start as usize).copied() } else { None }
+    }
+
+    /// A copy of a value of at most `N` bytes (32 at most) in the message this token was read from, zeros
+    /// behind it. `None` for a longer one.
+    #[inline]
+    #[must_use]
+    pub fn padded<const N: usize>(self, message: &[u8]) -> Option<[u8; N]> {
+        let start = self.start as usize;
+        let len = (self.end as usize).wrapping_sub(start);
+        if len > N {
+            return None;
+        }
+        // What stands behind the value is copied too and cleared again: no call, no loop.
+        const { assert!(N <= ONES_ZEROS.len() / 2) };
+        let mask = ONES_ZEROS[ONES_ZEROS.len() / 2 - len..].first_chunk::<N>()?;
+        if let Some(bytes) = message.get(start..).and_then(|rest| rest.first_chunk::<N>()) {
+            let mut out = [0; N];
+            for ((out, byte), mask) in out.iter_mut().zip(bytes).zip(mask) {
+                *out = byte & mask;
+            }
+            return Some(out);
+        }
+        let mut out = [0; N];
+        out.get_mut(..self.of(message).len())?.copy_from_slice(self.of(message));
+        Some(out)
+    }
+}
+
+static ONES_ZEROS: [u8; 64] = {
+    let mut bytes = [0; 64];
+    let mut at = 0;
+    while at < 32 {
+        bytes[at] = u8::MAX;
+        at += 1;
+    }
+    bytes
+};
+
+/// Fields of one message, or of a part of it: a view, as cheap to copy as a slice.
+///
+/// Invariant: the three columns are of one length. All makers slice all three alike.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TokenSlice<'t> {
+    tags: &'t [u32],
+    starts: &'t [u32],
+    ends: &'t [u32],
+    /// The number of the shape that has just these tags; 0 if not known.
+    shape: u64,
+}
+
+impl<'t> TokenSlice<'t> {
+    /// How many fields.
+    #[inline]
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.tags.len()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.tags.is_empty()
+    }
+
+    /// A number that only fields with the same tags have; 0 if none is known.
+    #[inline]
+    pub(crate) const fn shape(self) -> u64 {
+        self.shape
+    }
+
+    /// The tags alone.
+    #[inline]
+    #[must_use]
+    pub const fn tags(self) -> &'t [u32] {
+        self.tags
+    }
+
+    /// The field at `index`.
+    #[inline]
+    #[must_use]
+    pub fn get(self, index: usize) -> Option<Token> {
+        let tag = *self.tags.get(index)?;
+        // SAFETY: `index` is in the tags, and the columns are of one length by the invariant.
+        let (start, end) = unsafe { (*self.starts.get_unchecked(index), *self.ends.get_unchecked(index)) };
+        Some(Token { tag, start, end })
+    }
+
+    /// The field at `index`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    #[must_use]
+    pub fn at(self, index: usize) -> Token {
+        self.get(index).expect("an index of a field")
+    }
+
+    /// The fields from `start` up to, not including, `end`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    #[must_use]
+    pub fn range(self, start: usize, end: usize) -> Self {
+        TokenSlice {
+            tags: &self.tags[start..end],
+            starts: &self.starts[start..end],
+            ends: &self.ends[start..end],
+            shape: 0,
+        }
+    }
+
+    /// The fields, one after the other.
+    #[inline]
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Token> + 't {
+        let values = self.starts.iter().zip(self.ends);
+        self.tags.iter().zip(values).map(|(&tag, (&start, &end))| Token { tag, start, end })
     }
 }
 

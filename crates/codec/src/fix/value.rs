@@ -12,6 +12,9 @@
 //! reads as the first second of the next minute (`23:59:60.5` is `00:00:00.5` of the next day), so
 //! that time never runs backwards by reading.
 
+use super::swar;
+use super::tokens::Token;
+
 /// An exact decimal: `mantissa` × 10^`exponent`, exponent 0 or negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decimal {
@@ -29,10 +32,76 @@ pub struct Decimal {
 #[inline]
 #[must_use]
 pub fn decimal(text: &[u8]) -> Option<Decimal> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
+    let (negative, digits) = signed(text);
+    if digits.len() > 8 {
+        return decimal_16(negative, digits);
+    }
+    decimal_8(swar::top(digits), digits.len(), negative)
+}
+
+/// The same in the message that `token` was read from, which spares the search for where to load
+/// from: a value has a header before it.
+#[inline(always)]
+pub(super) fn decimal_in(message: &[u8], token: Token) -> Option<Decimal> {
+    match top_of(message, token) {
+        Some((d, len, negative)) => decimal_8(d, len, negative),
+        None => decimal(token.of(message)),
+    }
+}
+
+/// [`int`] in the message that `token` was read from.
+#[inline(always)]
+pub(super) fn int_in(message: &[u8], token: Token) -> Option<i64> {
+    match top_of(message, token) {
+        Some((d, len, negative)) => int_8(d, len, negative),
+        None => int(token.of(message)),
+    }
+}
+
+/// A value of one to eight bytes as [`swar::top`] gives it, without its sign; its length without
+/// sign; whether it has one.
+#[inline(always)]
+fn top_of(message: &[u8], token: Token) -> Option<(u64, usize, bool)> {
+    let len = token.end.wrapping_sub(token.start) as usize;
+    let eight = message.get(..token.end as usize)?.last_chunk::<8>()?;
+    if len.wrapping_sub(1) >= 8 {
+        return None;
+    }
+    let shift = 64 - 8 * len as u32;
+    let word = u64::from_le_bytes(*eight) >> shift;
+    let negative = word as u8 == b'-';
+    let len = len - usize::from(negative);
+    // Shifted by the sign too; a lone sign has no byte left, and its length says so.
+    let word = (word ^ swar::ONES * b'0' as u64) >> (8 * u32::from(negative));
+    Some((word << (64 - 8 * len.max(1) as u32), len, negative))
+}
+
+/// One to eight bytes, or none, from [`swar::top`].
+#[inline(always)]
+fn decimal_8(d: u64, len: usize, negative: bool) -> Option<Decimal> {
+    let point = swar::zeros(d ^ swar::ONES * POINT);
+    let (d, decimals) = if point == 0 {
+        (d, 0)
+    } else {
+        // What stands before the point moves up by its one byte; a second point is no digit.
+        let below = (point & point.wrapping_neg()) >> 7;
+        let (whole, fraction) = (d & (below - 1), d & !(below - 1) & !(below * 0xff));
+        (whole << 8 | fraction, 7 - below.trailing_zeros() / 8)
     };
+    if len == usize::from(point != 0) || !swar::all_digits(d) {
+        return None;
+    }
+    let mantissa = swar::number(d) as i64;
+    let mantissa = if negative { -mantissa } else { mantissa };
+    Some(Decimal { mantissa, exponent: -(decimals as i8) })
+}
+
+/// The point, as a byte among digits that are 0 to 9.
+const POINT: u64 = (b'.' ^ b'0') as u64;
+
+/// The same for more than eight bytes.
+#[inline(never)]
+fn decimal_16(negative: bool, digits: &[u8]) -> Option<Decimal> {
     // 18 digits and a point cannot overflow: the common case needs no check per digit.
     if digits.len() > 19 {
         return decimal_long(negative, digits);
@@ -89,13 +158,24 @@ fn decimal_long(negative: bool, digits: &[u8]) -> Option<Decimal> {
 #[inline]
 #[must_use]
 pub fn int(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    if digits.is_empty() {
+    let (negative, digits) = signed(text);
+    if digits.len() > 8 {
+        return int_long(negative, digits);
+    }
+    int_8(swar::top(digits), digits.len(), negative)
+}
+
+#[inline(always)]
+fn int_8(d: u64, len: usize, negative: bool) -> Option<i64> {
+    if len == 0 || !swar::all_digits(d) {
         return None;
     }
+    let value = swar::number(d) as i64;
+    Some(if negative { -value } else { value })
+}
+
+#[inline(never)]
+fn int_long(negative: bool, digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0i64, |sum, &byte| {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
@@ -104,6 +184,14 @@ pub fn int(text: &[u8]) -> Option<i64> {
         let digit = i64::from(digit);
         sum.checked_mul(10)?.checked_add(if negative { -digit } else { digit })
     })
+}
+
+#[inline(always)]
+fn signed(text: &[u8]) -> (bool, &[u8]) {
+    match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    }
 }
 
 /// Reads `YYYYMMDD-HH:MM:SS`, optionally with `.` and 1 to 9 digits (3, 6 or 9 in the standard),
@@ -121,17 +209,16 @@ pub fn timestamp(text: &[u8]) -> Option<i64> {
 #[inline]
 #[must_use]
 pub fn date(text: &[u8]) -> Option<i64> {
-    let &[a, b, c, d, e, f, g, h] = text else { return None };
-    let year = pair(a, b)? * 100 + pair(c, d)?;
-    let (month, day) = (pair(e, f)?, pair(g, h)?);
+    let eight: &[u8; 8] = text.try_into().ok()?;
+    let d = u64::from_le_bytes(*eight) ^ swar::ONES * b'0' as u64;
+    if !swar::all_digits(d) {
+        return None;
+    }
+    let pairs = swar::pairs(d);
+    let year = i64::from(pairs as u8) * 100 + i64::from((pairs >> 16) as u8);
+    let (month, day) = (i64::from((pairs >> 32) as u8), i64::from((pairs >> 48) as u8));
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let month_days = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
+    let month_days = i64::from(*MONTH_DAYS.get(month as usize)?) + i64::from(leap && month == 2);
     if day < 1 || day > month_days || !(1678..=2261).contains(&year) {
         return None;
     }
@@ -146,38 +233,43 @@ pub fn date(text: &[u8]) -> Option<i64> {
 #[inline]
 #[must_use]
 pub fn time(text: &[u8]) -> Option<i64> {
-    let (clock, fraction) = text.split_at_checked(8)?;
-    let &[h1, h2, b':', m1, m2, b':', s1, s2] = clock else { return None };
-    let (hours, minutes, seconds) = (pair(h1, h2)?, pair(m1, m2)?, pair(s1, s2)?);
+    let (clock, fraction) = text.split_first_chunk::<8>()?;
+    // Digits become 0 to 9, colons 0.
+    let d = u64::from_le_bytes(*clock) ^ u64::from_le_bytes(*b"00:00:00");
+    if !swar::all_digits(d) || d & 0x0000_ff00_00ff_0000 != 0 {
+        return None;
+    }
+    let pairs = swar::pairs(d);
+    let (hours, minutes) = (i64::from(pairs as u8), i64::from((pairs >> 24) as u8));
+    let seconds = i64::from((pairs >> 48) as u8);
     if hours > 23 || minutes > 59 || seconds > 60 {
         return None;
     }
     let nanos = match fraction {
         [] => 0,
-        [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => {
-            let mut nanos = 0;
-            for &byte in digits {
-                let digit = byte.wrapping_sub(b'0');
-                if digit > 9 {
-                    return None;
-                }
-                nanos = nanos * 10 + i64::from(digit);
+        [b'.', digits @ ..] if (1..=8).contains(&digits.len()) => {
+            let d = swar::top(digits);
+            if !swar::all_digits(d) {
+                return None;
             }
-            nanos * SCALE[9 - digits.len()]
+            swar::number(d) as i64 * SCALE[9 - digits.len()]
+        }
+        [b'.', digits @ .., last] if digits.len() == 8 => {
+            let (d, last) = (swar::top(digits), last.wrapping_sub(b'0'));
+            if !swar::all_digits(d) || last > 9 {
+                return None;
+            }
+            swar::number(d) as i64 * 10 + i64::from(last)
         }
         _ => return None,
     };
     Some(((hours * 60 + minutes) * 60 + seconds) * NANOS + nanos)
 }
 
-#[inline]
-fn pair(tens: u8, ones: u8) -> Option<i64> {
-    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
-    (tens <= 9 && ones <= 9).then(|| i64::from(tens * 10 + ones))
-}
-
 const NANOS: i64 = 1_000_000_000;
 const SCALE: [i64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+/// Days of the months, counted from 1, without leap days.
+const MONTH_DAYS: [u8; 13] = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 #[cfg(test)]
 mod tests {
@@ -186,6 +278,35 @@ mod tests {
 
     fn dec(text: &str) -> Option<(i64, i8)> {
         decimal(text.as_bytes()).map(|d| (d.mantissa, d.exponent))
+    }
+
+    /// By the standard library, counting days one year and one month after the other.
+    fn obvious(text: &[u8]) -> Option<i64> {
+        let number = |from: usize, to: usize| {
+            let part = text.get(from..to)?;
+            let digits = !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+            digits.then(|| std::str::from_utf8(part).unwrap().parse::<i64>().unwrap())
+        };
+        let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
+        let (hour, minute, second) = (number(9, 11)?, number(12, 14)?, number(15, 17)?);
+        if text[8] != b'-' || text[11] != b':' || text[14] != b':' {
+            return None;
+        }
+        let leap = |year| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let length = [31, 28 + i64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let in_range = (1678..=2261).contains(&year) && (1..=12).contains(&month) && hour < 24;
+        if !in_range || minute > 59 || second > 60 || day < 1 || day > length[month as usize - 1] {
+            return None;
+        }
+        let years: i64 = (1600..year).map(|y| 365 + i64::from(leap(y))).sum();
+        let months: i64 = length[..month as usize - 1].iter().sum();
+        let days = years + months + day - 1 - (1600..1970).map(|y| 365 + i64::from(leap(y))).sum::<i64>();
+        let nanos = match text.get(17) {
+            None => 0,
+            Some(b'.') if text.len() <= 27 => number(18, text.len())? * 10i64.pow(27 - text.len() as u32),
+            Some(_) => return None,
+        };
+        Some((((days * 24 + hour) * 60 + minute) * 60 + second) * NANOS + nanos)
     }
 
     // Rounding, exponents and half numbers slip into prices through lenient parsers.
@@ -267,6 +388,39 @@ mod tests {
             let text = if decimals == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") };
             let got = decimal(text.as_bytes()).expect("an i64 mantissa");
             prop_assert_eq!((got.mantissa, i32::from(got.exponent)), (mantissa, -(decimals as i32)));
+        }
+
+        // The fast reading of up to eight bytes against the one byte by byte.
+        #[test]
+        fn short_and_long_readings_agree(text in "-?[0-9.]{0,9}|-?[-0-9.:/+ e]{0,9}") {
+            let text = text.as_bytes();
+            let (negative, digits) = signed(text);
+            prop_assert_eq!(decimal(text), decimal_16(negative, digits));
+            let long = int_long(negative, digits).filter(|_| !digits.is_empty());
+            prop_assert_eq!(int(text), long);
+            // The same inside a message, near its start and far from it.
+            for before in ["1=", "8=FIX.4.4\u{1}44="] {
+                let message = [before.as_bytes(), text, b"\x01"].concat();
+                let start = before.len() as u32;
+                let token = Token { tag: 44, start, end: start + text.len() as u32 };
+                prop_assert_eq!(token.decimal(&message), decimal(text));
+                prop_assert_eq!(token.int(&message), int(text));
+            }
+        }
+
+        // Every byte of a time replaced: nothing that is no digit may pass for one.
+        #[test]
+        fn times_as_the_standard_library_reads_their_parts(
+            at in 0usize..27, byte in any::<u8>(), digits in 0usize..10,
+        ) {
+            let mut text = b"20240229-23:59:60.123456789"[..18 + digits].to_vec();
+            if digits == 0 {
+                text.pop();
+            }
+            if let Some(place) = text.get_mut(at) {
+                *place = byte;
+            }
+            prop_assert_eq!(timestamp(&text), obvious(&text), "{:?}", String::from_utf8_lossy(&text));
         }
 
         #[test]

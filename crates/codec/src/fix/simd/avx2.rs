@@ -3,7 +3,9 @@
 use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
-use super::{DataTags, Places, Read, STEP, Token, fields};
+use super::super::data::DataTags;
+use super::super::shapes::Shape;
+use super::{Columns, Pass, STEP, portable};
 
 /// Whether the processor has all that the functions below enable.
 pub(super) fn detected() -> bool {
@@ -13,47 +15,39 @@ pub(super) fn detected() -> bool {
 /// # Safety
 /// - [`detected`] has returned true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn scan(bytes: &[u8], sep: u8, places: &mut Places) -> u64 {
-    let pattern = _mm256_set1_epi8(sep as i8);
-    let zero = _mm256_setzero_si256();
-    let mut sums = zero;
-    for (index, chunk) in bytes.chunks(STEP).enumerate() {
-        let mut padded = [0; STEP];
-        let block: &[u8; STEP] = match chunk.try_into() {
-            Ok(whole) => whole,
-            Err(_) => {
-                padded[..chunk.len()].copy_from_slice(chunk);
-                &padded
-            }
-        };
+pub(super) unsafe fn read(
+    message: &[u8],
+    sep: u8,
+    data: &DataTags,
+    shape: Option<&Shape>,
+    columns: &mut Columns,
+) -> Pass {
+    let (sep_pattern, eq_pattern) = (_mm256_set1_epi8(sep as i8), _mm256_set1_epi8(b'=' as i8));
+    let step = |block: &[u8; STEP]| {
         // SAFETY: `block` is 64 bytes, both halves lie inside; the loads need no alignment.
         let (low, high) = unsafe {
             let at = block.as_ptr().cast::<__m256i>();
             (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1)))
         };
-        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(low, zero));
-        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(high, zero));
-        let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, pattern)) as u32;
-        let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, pattern)) as u32;
-        let found = u64::from(low) | u64::from(high) << 32;
-        // The padding of a short block is not input, whatever the separator is.
-        places.push(found & (u64::MAX >> (STEP - chunk.len())), index * STEP);
-    }
-    let mut lanes = [0u64; 4];
-    // SAFETY: `lanes` is 32 bytes; the store needs no alignment.
-    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
-    lanes.iter().sum()
+        (places(low, high, sep_pattern), places(low, high, eq_pattern), sum(low, high))
+    };
+    portable::read_with(message, sep, data, shape, columns, step)
 }
 
-/// # Safety
-/// - [`detected`] has returned true.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn fields(
-    message: &[u8],
-    places: &Places,
-    lenient: bool,
-    data: &DataTags,
-    table: &mut [Token],
-) -> Read {
-    fields::read(message, 0, places.ends(), lenient, data, table)
+/// A bit for each byte that is as in `pattern`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn places(low: __m256i, high: __m256i, pattern: __m256i) -> u64 {
+    let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, pattern)) as u32;
+    let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, pattern)) as u32;
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sum(low: __m256i, high: __m256i) -> u64 {
+    let zero = _mm256_setzero_si256();
+    let four = _mm256_add_epi64(_mm256_sad_epu8(low, zero), _mm256_sad_epu8(high, zero));
+    let two = _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256::<1>(four));
+    _mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two))) as u64
 }

@@ -1,24 +1,29 @@
-//! The one place with instruction-set specific code: a pass over a message that finds every
-//! separator and sums the bytes, and the reading of fields that follows.
+//! The one place with instruction-set specific code: one pass over a message that sums its bytes,
+//! finds every separator and reads every field.
 //!
 //! ```text
-//! bytes   8=FIX.4.4|9=128|35=D|…            ends    9, 15, 20, …   where the separators are
-//!                                           equals  1, 11, 18, …   the first '=' of each field
-//!                                           sum     of all bytes, wrapping nowhere (u64)
+//! bytes   8=FIX.4.4|9=128|35=D|…     a step of 64:  sep   bit per separator
+//!                                                   eq    bit per '='
+//!                                                   sum   of the bytes
+//!         tags    8, 9, 35, …        columns:       starts, ends of the values
 //! ```
 //!
-//! Three kernels give the same answer: AVX-512 (64 bytes a step, 16 fields at once), AVX2
-//! (2 × 32) and a portable one on 8-byte words, which is also what aarch64 uses; only the first
-//! wants `equals`. Which one runs is decided once, when a [`Kernel`] is made.
+//! Three engines give the same answer: AVX-512 (all fields that have their `=` in a step of 64
+//! bytes at once), AVX2 (2 × 32 bytes, field by field) and a portable one on 8-byte words, which
+//! is also what aarch64 uses. Which one runs is decided once, when a [`Kernel`] is made. Each stops
+//! at the first step that holds anything unusual, and says so; the walk of
+//! [`Tokens`](super::Tokens) goes on from there.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod columns;
+mod portable;
 
 use super::data::DataTags;
-use super::fields::{self, Read};
-use super::tokens::Token;
+use super::shapes::Shape;
+pub(crate) use columns::Columns;
 
 /// A kernel that this processor can run.
 ///
@@ -34,6 +39,22 @@ enum Set {
     #[cfg(target_arch = "x86_64")]
     Avx2,
     Portable,
+}
+
+/// What one pass over a message found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pass {
+    /// Of all bytes, wrapping nowhere.
+    pub sum: u64,
+    /// Separators.
+    pub seps: usize,
+    /// Fields read, a separator after each.
+    pub fields: usize,
+    /// The first field that is left to the walk: at or before the first length field, the first
+    /// field that is wrong and text after the last separator. The message's length if none.
+    pub stopped: usize,
+    /// The tags are those expected, all of them, and were not written.
+    pub expected: bool,
 }
 
 impl Kernel {
@@ -52,7 +73,7 @@ impl Kernel {
     }
 
     /// Every kernel this processor can run, for tests that compare them.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "naive"))]
     pub(crate) fn all() -> Vec<Self> {
         #[allow(unused_mut, reason = "elsewhere than on x86-64 there is only one")]
         let mut all = vec![Kernel(Set::Portable)];
@@ -68,146 +89,98 @@ impl Kernel {
         all
     }
 
-    /// Finds every `sep` in `bytes` and returns the sum of all bytes. `bytes` must be shorter than
-    /// 4 GiB, which the bound on a message sees to.
+    /// Reads the fields of `message` into `columns`, expecting this shape, in which no tag is a
+    /// length field's. `message` must be shorter than 4 GiB, which the bound on a message sees to.
     #[inline]
-    pub(crate) fn scan(self, bytes: &[u8], sep: u8, places: &mut Places) -> u64 {
-        places.make_room(bytes.len());
+    pub(crate) fn read(
+        self,
+        message: &[u8],
+        sep: u8,
+        data: &DataTags,
+        shape: Option<&Shape>,
+        columns: &mut Columns,
+    ) -> Pass {
+        debug_assert!(u32::try_from(message.len()).is_ok());
+        columns.make_room(message.len());
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions,
-            // and room for all bytes was just made.
-            Set::Avx512 => unsafe { avx512::scan(bytes, sep, places) },
+            // and room for the message was just made.
+            Set::Avx512 => unsafe { avx512::read(message, sep, data, shape, columns) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::scan(bytes, sep, places) },
-            Set::Portable => scan_portable(bytes, sep, places),
-        }
-    }
-
-    /// [`fields::read`] for this kernel's instructions. `table` is [`STEP`] longer than there are
-    /// separators.
-    #[inline]
-    pub(crate) fn fields(
-        self,
-        message: &[u8],
-        places: &Places,
-        lenient: bool,
-        data: &DataTags,
-        table: &mut [Token],
-    ) -> Read {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx512 => unsafe { avx512::fields(message, places, lenient, data, table) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::fields(message, places, lenient, data, table) },
-            Set::Portable => fields::read(message, 0, places.ends(), lenient, data, table),
+            Set::Avx2 => unsafe { avx2::read(message, sep, data, shape, columns) },
+            Set::Portable => portable::read(message, sep, data, shape, columns),
         }
     }
 }
 
-/// Where the separators of one message are, in buffers used again for the next.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Places {
-    /// The first `seps` are offsets of separators, the rest is rubbish and room.
-    ends: Vec<u32>,
-    seps: usize,
-    /// The first `eqs` are offsets of the first '=' after the start, and after each separator.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    equals: Vec<u32>,
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    eqs: usize,
+/// Bytes a step.
+const STEP: usize = 64;
+
+/// Fields whose separator, or whose `=`, can be in one step, at most: the shortest good field,
+/// `1=x|`, is four bytes.
+const FIELDS_MAX: usize = STEP / 4;
+
+/// The masks of a step, and what the steps before left open. All that engines have in common.
+///
+/// The first `=` of each field comes out of one addition. With a bit for each start of a field and
+/// ones wherever there is no `=`, the sum carries each start through the ones up to the next `=`,
+/// and that bit stays:
+///
+/// ```text
+/// bytes           3 5 = D | 5 8 = a = b |      (first byte left; bits carry to the right)
+/// starts          1 0 0 0 0 1 0 0 0 0 0 0
+/// no '='          1 1 0 1 1 1 1 0 1 0 1 1
+/// sum             0 0 1 1 1 0 0 1 1 0 1 1
+/// sum and '='     0 0 1 0 0 0 0 1 0 0 0 0
+/// ```
+///
+/// A separator that a carry runs through ends a field without `=`. The bytes of the tags are the
+/// difference of `=` and starts.
+#[derive(Debug, Clone, Copy)]
+struct Masks {
+    /// The next step's first byte starts a field.
+    start: u64,
+    /// A field has started and has no `=` yet.
+    open: bool,
+    /// The last byte of the step before was the first `=` of its field.
+    equal: u64,
 }
 
-impl Places {
-    /// Offsets of the separators.
-    #[inline]
-    pub(crate) fn ends(&self) -> &[u32] {
-        &self.ends[..self.seps]
-    }
+/// One step, resolved.
+#[derive(Debug, Clone, Copy)]
+struct Resolved {
+    /// First bytes of fields.
+    starts: u64,
+    /// The first `=` of each field.
+    equals: u64,
+    /// The bytes of tags.
+    tags: u64,
+    /// A field without `=`, tag or value. Without one there are at most `FIELDS_MAX` separators,
+    /// and as many first `=`.
+    wrong: bool,
+}
 
-    #[inline]
-    fn make_room(&mut self, bytes: usize) {
-        (self.seps, self.eqs) = (0, 0);
-        // A whole step may be written past the last separator.
-        if self.ends.len() < bytes + STEP {
-            self.ends.resize(bytes + STEP, 0);
-            self.equals.resize(bytes + STEP, 0);
-        }
-    }
+impl Masks {
+    const START: Masks = Masks { start: 1, open: false, equal: 0 };
 
-    /// Appends the separators that `mask` marks in the 64 bytes from `base` on.
     #[inline(always)]
-    fn push(&mut self, mut mask: u64, base: usize) {
-        let count = mask.count_ones() as usize;
-        for place in &mut self.ends[self.seps..self.seps + count] {
-            *place = base as u32 + mask.trailing_zeros();
-            mask &= mask.wrapping_sub(1);
-        }
-        self.seps += count;
+    fn resolve(&mut self, seps: u64, eqs: u64) -> Resolved {
+        let starts = seps << 1 | self.start;
+        let open = u64::from(self.open);
+        let (sum, over) = starts.overflowing_add(!eqs);
+        let (sum, over_again) = sum.overflowing_add(open);
+        let equals = sum & eqs;
+        let tags = equals.wrapping_sub(starts).wrapping_sub(open);
+        let no_equals = seps & !sum;
+        let no_tag = starts & eqs;
+        let no_value = seps & (equals << 1 | self.equal);
+        let wrong = (no_equals | no_tag | no_value) != 0;
+        *self = Masks { start: seps >> 63, open: over | over_again, equal: equals >> 63 };
+        Resolved { starts, equals, tags, wrong }
     }
-}
-
-/// Bytes a step, and positions written at once, at most.
-pub(crate) const STEP: usize = 64;
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
-
-fn scan_portable(bytes: &[u8], sep: u8, places: &mut Places) -> u64 {
-    let pattern = u64::from(sep) * ONES;
-    let mut sum = 0;
-    for (block, chunk) in bytes.chunks(STEP).enumerate() {
-        let mut found = 0;
-        // Two lanes of 16 bits for each pair of bytes: eight words add at most 8 × 510, far from
-        // overflow.
-        let mut lanes = 0;
-        for (i, word) in chunk.chunks(8).enumerate() {
-            let mut padded = [0; 8];
-            padded[..word.len()].copy_from_slice(word);
-            let word_bits = u64::from_le_bytes(padded);
-            lanes += (word_bits & EVEN) + ((word_bits >> 8) & EVEN);
-            let x = word_bits ^ pattern;
-            // Bit 7 of each byte that is zero in x, exactly: no carry crosses bytes.
-            let zero = !(((x & LOW7) + LOW7) | x | LOW7);
-            let eight = (zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-            // The padding of a short word is not input, whatever the separator is.
-            let valid = 0xff >> (8 - word.len());
-            found |= (eight & valid) << (8 * i);
-        }
-        places.push(found, block * STEP);
-        sum += (lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) + (lanes >> 48);
-    }
-    sum
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn obvious(bytes: &[u8], sep: u8) -> (Vec<u32>, u64) {
-        let places = bytes.iter().enumerate().filter(|&(_, &byte)| byte == sep);
-        (places.map(|(at, _)| at as u32).collect(), bytes.iter().map(|&b| u64::from(b)).sum())
-    }
-
-    proptest! {
-        // A lane that overflows or a tail read one byte too far shows only at odd lengths and
-        // with high bytes; separator 0 would match the padding; a run of separators fills a step.
-        #[test]
-        fn every_kernel_agrees_with_the_obvious(
-            bytes in prop::collection::vec(prop_oneof![2 => Just(1u8), 1 => Just(0), 1 => Just(255), 1 => any::<u8>()], 0..400),
-            sep in prop_oneof![Just(1u8), Just(0), Just(b'|'), any::<u8>()],
-        ) {
-            let (ends, sum) = obvious(&bytes, sep);
-            for kernel in Kernel::all() {
-                let mut places = Places::default();
-                prop_assert_eq!(kernel.scan(&bytes, sep, &mut places), sum);
-                prop_assert_eq!(places.ends(), &ends[..]);
-            }
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 
-use super::super::{DecodeOptions, Dictionary, Fault, GroupSpec, Token, Tokens, decode_json};
+use super::super::{DecodeOptions, Dictionary, Fault, GroupSpec, TokenSlice, Tokens, decode_json};
 use super::*;
 
 /// The JSON of `input` without the file; `|` is SOH. Read byte by byte and at once, which must
@@ -491,9 +491,9 @@ fn a_group_without_a_delimiter_takes_the_first_field() {
     let mut tokens = Tokens::new();
     tokens.index(&message, &Framer::default()).expect("good fields");
     let spec = GroupSpec::new(268, None, vec![270, 279, 55], Vec::new());
-    let tags = |tokens: &[Token]| tokens.iter().map(|token| token.tag).collect::<Vec<_>>();
+    let tags = |tokens: TokenSlice<'_>| tokens.iter().map(|token| token.tag).collect::<Vec<_>>();
     let group = spec.read(&message, tokens.as_slice(), 3).expect("two entries");
-    assert_eq!(tokens.as_slice()[group.end()].tag, 10000);
+    assert_eq!(tokens.as_slice().at(group.end()).tag, 10000);
     assert_eq!(group.map(tags).collect::<Vec<_>>(), [vec![279, 55, 270], vec![279, 270]]);
 }
 

@@ -56,8 +56,8 @@ fn typed(context: &Context, case: &str, input: &[u8]) -> Result<Record, Failure>
         }
     }
     let method = format!(
-        "frame, checksum, all fields, then up to ten typed values of each of {} messages from memory; \
-         {} faults; values hashed beforehand and equal to the slow twin's",
+        "frame, checksum, all fields, the group checked against its count, up to ten typed values and those of each \
+         entry of each of {} messages from memory; {} faults; values hashed beforehand and equal to the slow twin's",
         expected.messages, expected.faults
     );
     let record = repeats.record("fix", case, expected.messages, input.len() as u64, method);

@@ -3,10 +3,17 @@
 //!
 //! This file knows nothing of the rest of the bench: `bench/peers` compiles it too.
 
-/// Bytes of a record in the order-independent form that is hashed.
-pub const TYPED_BYTES: usize = 112;
+/// Entries of a repeating group that a record has room for.
+pub const PARTS: usize = 4;
 
-/// The typed values of one message; the first of a repeated tag counts.
+/// Bytes of a record in the order-independent form that is hashed.
+pub const TYPED_BYTES: usize = 120 + PARTS * PART_BYTES;
+
+/// Bytes of a part in it.
+const PART_BYTES: usize = 52;
+
+/// The typed values of one message; the first of a repeated tag counts. Fields of the group of parties (453) or of
+/// market data entries (268) are in the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Typed {
@@ -24,8 +31,32 @@ pub struct Typed {
     pub account: [u8; 16],
     /// All fields of the message, header and trailer included.
     pub fields: u32,
+    /// What the count of the group says.
+    pub stated: u32,
+    /// Entries of the group.
+    pub entries: u32,
+    pub parts: [Part; PARTS],
     /// Which tags were there, a bit each, so that the first of a repeated tag counts.
     seen: u16,
+}
+
+/// One entry of a group: a party, or a market data entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Part {
+    /// PartyID or Symbol.
+    pub id: [u8; 16],
+    /// PartyRole or RptSeq.
+    pub number: i64,
+    pub price: i64,
+    pub change: i64,
+    pub time_ns: i64,
+    pub price_exponent: i8,
+    pub change_exponent: i8,
+    /// PartyIDSource or MDEntryType.
+    pub kind: u8,
+    /// MDUpdateAction.
+    pub action: u8,
 }
 
 /// How values are read; one for the product's functions, one for the slow twin.
@@ -36,19 +67,41 @@ pub trait Values {
     fn int(text: &[u8]) -> Option<i64>;
     /// UTCTimestamp in nanoseconds since 1970.
     fn timestamp(text: &[u8]) -> Option<i64>;
+    /// UTCTimeOnly in nanoseconds since midnight.
+    fn time(text: &[u8]) -> Option<i64>;
 }
 
 impl Typed {
-    /// Takes one field; false where its value is not of its type.
+    /// Makes it empty; parts are as they were, until one is counted again.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        (self.sequence, self.sent_ns, self.transacted_ns) = (0, 0, 0);
+        (self.price, self.price_exponent, self.quantity, self.quantity_exponent) = (0, 0, 0, 0);
+        (self.id, self.symbol, self.account) = ([0; 16], [0; 16], [0; 16]);
+        (self.msg_type, self.side, self.fields) = ([0; 8], 0, 0);
+        (self.stated, self.entries, self.seen) = (0, 0, 0);
+    }
+
+    /// Takes one field after the other, as a list of fields gives them; false where its value is not of its type.
     #[inline(always)]
     pub fn field<V: Values>(&mut self, tag: u32, value: &[u8]) -> bool {
         self.fields += 1;
+        if matches!(tag, 453 | 268) {
+            return V::int(value).map(|v| self.stated = v as u32).is_some();
+        }
+        if self.stated > 0 && matches!(tag, 448 | 279) {
+            self.entries += 1;
+        }
+        if self.entries > 0 && matches!(tag, 448 | 447 | 452 | 279 | 55 | 269 | 270 | 451 | 273 | 83) {
+            let part = self.parts.get_mut(self.entries as usize - 1);
+            return part.is_some_and(|part| part.field::<V>(tag, value));
+        }
         let bit = match tag {
             35 => 0,
             34 => 1,
             52 => 2,
             60 => 3,
-            44 | 270 => 4,
+            44 => 4,
             38 => 5,
             54 => 6,
             11 => 7,
@@ -78,8 +131,7 @@ impl Typed {
     /// A cheap sum over the record, so that the timed loop cannot leave any of it out.
     #[inline(always)]
     pub fn sum(&self) -> u64 {
-        let words = |b: &[u8; 16]| u128::from_le_bytes(*b) as u64 ^ (u128::from_le_bytes(*b) >> 64) as u64;
-        u64::from_le_bytes(self.msg_type)
+        let mut sum = u64::from_le_bytes(self.msg_type)
             .wrapping_add(self.sequence as u64)
             .wrapping_add(self.sent_ns as u64)
             .wrapping_add(self.transacted_ns as u64)
@@ -89,15 +141,20 @@ impl Typed {
             .wrapping_add(words(&self.symbol))
             .wrapping_add(words(&self.account))
             .wrapping_add(u64::from(self.fields) << 32)
+            .wrapping_add(u64::from(self.stated) << 40)
             .wrapping_add(u64::from(self.side) << 16)
             .wrapping_add((self.price_exponent as u8 as u64) << 8)
-            .wrapping_add(self.quantity_exponent as u8 as u64)
+            .wrapping_add(self.quantity_exponent as u8 as u64);
+        for part in self.parts.iter().take(self.entries as usize) {
+            sum = sum.rotate_left(1).wrapping_add(part.sum());
+        }
+        sum
     }
 
     /// The record as bytes, little-endian, for hashing.
     pub fn bytes(&self) -> [u8; TYPED_BYTES] {
         let mut out = [0; TYPED_BYTES];
-        let parts: [&[u8]; 13] = [
+        let parts: [&[u8]; 15] = [
             &self.msg_type,
             &self.sequence.to_le_bytes(),
             &self.sent_ns.to_le_bytes(),
@@ -108,17 +165,59 @@ impl Typed {
             &self.symbol,
             &self.account,
             &self.fields.to_le_bytes(),
+            &self.stated.to_le_bytes(),
+            &self.entries.to_le_bytes(),
             &[self.side],
             &self.price_exponent.to_le_bytes(),
             &self.quantity_exponent.to_le_bytes(),
         ];
         let mut at = 0;
-        for part in parts {
-            out[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
+        let mut put = |bytes: &[u8]| {
+            out[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        parts.into_iter().for_each(&mut put);
+        for part in self.parts.iter().take(self.entries as usize) {
+            [part.number, part.price, part.change, part.time_ns].iter().for_each(|v| put(&v.to_le_bytes()));
+            put(&part.id);
+            put(&[part.price_exponent as u8, part.change_exponent as u8, part.kind, part.action]);
         }
         out
     }
+}
+
+impl Part {
+    /// Takes one field; false where its value is not of its type.
+    #[inline(always)]
+    pub fn field<V: Values>(&mut self, tag: u32, value: &[u8]) -> bool {
+        match tag {
+            448 | 55 => put(&mut self.id, value),
+            447 | 269 => value.first().map(|v| self.kind = *v).is_some(),
+            279 => value.first().map(|v| self.action = *v).is_some(),
+            452 | 83 => V::int(value).map(|v| self.number = v).is_some(),
+            270 => V::decimal(value).map(|v| (self.price, self.price_exponent) = v).is_some(),
+            451 => V::decimal(value).map(|v| (self.change, self.change_exponent) = v).is_some(),
+            273 => V::time(value).map(|v| self.time_ns = v).is_some(),
+            _ => true,
+        }
+    }
+
+    #[inline(always)]
+    fn sum(&self) -> u64 {
+        let small = [self.price_exponent as u8, self.change_exponent as u8, self.kind, self.action];
+        words(&self.id)
+            .wrapping_add(self.number as u64)
+            .wrapping_add(self.price as u64)
+            .wrapping_add((self.change as u64) << 1)
+            .wrapping_add(self.time_ns as u64)
+            .wrapping_add(u64::from(u32::from_le_bytes(small)) << 8)
+    }
+}
+
+#[inline(always)]
+fn words(text: &[u8; 16]) -> u64 {
+    let both = u128::from_le_bytes(*text);
+    both as u64 ^ (both >> 64) as u64
 }
 
 /// Copies text that fits.

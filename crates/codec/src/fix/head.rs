@@ -1,0 +1,129 @@
+//! The usual good message, recognised with a few loads: where it claims to start and end, before
+//! any pass over its bytes.
+//!
+//! ```text
+//! 8=FIX.4.4|9=128|35=D|…                    …|10=203|
+//! ╰──seen───╯ ╰8 bytes╯                      ╰8 bytes┘
+//! ```
+//!
+//! The first field and `9=` are compared with those of the message before. Whatever is not as it
+//! should be here is left to [`Framer`](super::Framer), which knows all the rules; this knows only
+//! rules 4 and 7.
+
+use super::frame::{Framer, Message, Span};
+use super::swar::{self, HIGH, ONES};
+
+/// The first bytes of the last message that was framed slowly.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Head {
+    /// `8=FIX.4.4|9=`, at most 16 bytes, the rest zero.
+    bytes: u128,
+    mask: u128,
+    len: usize,
+}
+
+/// What a message claims to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claim {
+    /// All parts, taking BodyLength by its word.
+    pub message: Message,
+    /// CheckSum (10) and the sum of the trailer's bytes.
+    checksum: u32,
+    trailer_sum: u32,
+    /// Messages of one key often have one shape.
+    pub key: u8,
+}
+
+impl Head {
+    /// Remembers how `message`, framed well, begins.
+    pub(crate) fn learn(&mut self, message: &[u8]) {
+        let Some(length_at) = message.iter().take(20).skip(2).position(|&byte| byte == b'=') else { return };
+        let len = length_at + 3;
+        let Some(head) = message.get(..len).filter(|head| len <= 16 && head.ends_with(b"9=")) else { return };
+        let mut bytes = [0; 16];
+        bytes[..len].copy_from_slice(head);
+        *self = Head { bytes: u128::from_le_bytes(bytes), mask: u128::MAX >> (128 - 8 * len), len };
+    }
+
+    /// What claims to stand at `buf[at..]`, if that begins like the message remembered and
+    /// BodyLength, MsgType and CheckSum are where and what they should be.
+    #[inline(always)]
+    pub(crate) fn claim(&self, framer: &Framer, buf: &[u8], at: usize, sep: u8) -> Option<Claim> {
+        let first = buf.get(at..at + 16)?.first_chunk::<16>()?;
+        if self.len == 0 || u128::from_le_bytes(*first) & self.mask != self.bytes {
+            return None;
+        }
+        let digits_at = at + self.len;
+        let word = load(buf, digits_at)?;
+        let x = word ^ u64::from(sep) * ONES;
+        // The lowest bit set marks the first separator; bits above it may be false.
+        let found = x.wrapping_sub(ONES) & !x & HIGH;
+        let digits = found.trailing_zeros() as usize / 8;
+        // One to seven digits.
+        if found == 0 || digits == 0 {
+            return None;
+        }
+        let claimed = number(word, digits)?;
+        let body_start = digits_at + digits + 1;
+        if claimed < 4 || claimed + 7 + (body_start - at) > framer.max_message() {
+            return None;
+        }
+        let body_end = body_start + claimed;
+        let end = body_end + 7;
+        // The separator before the trailer, and the trailer.
+        let tail = load(buf, body_end - 1)?;
+        let frame = u64::from_le_bytes([sep, b'1', b'0', b'=', 0, 0, 0, sep]);
+        let three = tail >> 32 & 0x00ff_ffff;
+        let value = number(three, 3)?;
+        if tail & 0xff00_0000_ffff_ffff != frame {
+            return None;
+        }
+        // `35=`, a separator right behind is no type.
+        let msg_type = load(buf, body_start)?;
+        if msg_type & 0x00ff_ffff != u64::from_le_bytes([b'3', b'5', b'=', 0, 0, 0, 0, 0]) {
+            return None;
+        }
+        let x = msg_type >> 24 ^ u64::from(sep) * (ONES >> 24);
+        let found = x.wrapping_sub(ONES >> 24) & !x & (HIGH >> 24);
+        let type_len = found.trailing_zeros() as usize / 8;
+        if found == 0 || type_len == 0 || body_start + 3 + type_len >= body_end {
+            return None;
+        }
+        let digit_sum = (three & 0xff) + (three >> 8 & 0xff) + (three >> 16);
+        let message = Message {
+            span: Span { start: at, end },
+            body: Span { start: body_start, end: body_end },
+            msg_type: Span { start: body_start + 3, end: body_start + 3 + type_len },
+            checksum_ok: true,
+            length_ok: true,
+        };
+        let trailer_sum = u32::from(b'1') + u32::from(b'0') + u32::from(b'=') + u32::from(sep);
+        let key = (claimed as u8).wrapping_add((msg_type >> 24) as u8 ^ (msg_type >> 29) as u8);
+        Some(Claim { message, checksum: value as u32, trailer_sum: trailer_sum + digit_sum as u32, key })
+    }
+}
+
+impl Claim {
+    /// Whether CheckSum (10) is right, given the sum of all bytes and the separators in them.
+    #[inline(always)]
+    pub(crate) fn sums_to(&self, sum: u64, seps: usize, sep: u8) -> bool {
+        // A separator counts as the byte 1, whatever stands for it; one is in the trailer.
+        let shown = (seps as u64).wrapping_sub(1).wrapping_mul(u64::from(sep.wrapping_sub(1)));
+        let sum = sum.wrapping_sub(u64::from(self.trailer_sum)).wrapping_sub(shown);
+        u32::from(sum as u8) == self.checksum
+    }
+}
+
+#[inline(always)]
+fn load(buf: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*buf.get(at..)?.first_chunk::<8>()?))
+}
+
+/// The number that the lowest `digits` bytes of `word` write, 1 to 8 of them.
+#[inline(always)]
+fn number(word: u64, digits: usize) -> Option<usize> {
+    let shift = 64 - 8 * digits as u32;
+    // Digits become 0 to 9 at the top, below is nothing.
+    let d = (word << shift) ^ ((ONES * b'0' as u64) << shift);
+    swar::all_digits(d).then(|| swar::number(d) as usize)
+}

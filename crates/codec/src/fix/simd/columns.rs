@@ -1,0 +1,49 @@
+//! Where a kernel writes fields.
+
+use super::{FIELDS_MAX, STEP};
+
+/// The fields of one message, column by column, in buffers used again for the next message. What
+/// is filled and what is rubbish the owner knows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Columns {
+    /// Tags.
+    pub tags: Vec<u32>,
+    /// First bytes of values, counted from the start of the message.
+    pub starts: Vec<u32>,
+    /// One past the last bytes of values.
+    pub ends: Vec<u32>,
+}
+
+impl Columns {
+    /// Makes room for what a kernel writes of a message of so many bytes: at most `FIELDS_MAX` in
+    /// each step, and as many more past the last.
+    #[inline]
+    pub(super) fn make_room(&mut self, bytes: usize) {
+        let room = Self::room(bytes);
+        if self.ends.len() < room {
+            self.grow(room);
+        }
+    }
+
+    /// Fields that a message of so many bytes needs room for.
+    #[inline]
+    pub(super) const fn room(bytes: usize) -> usize {
+        (bytes / STEP + 2) * FIELDS_MAX
+    }
+
+    /// Writes the field at `at`.
+    pub(crate) fn put(&mut self, at: usize, tag: u32, start: u32, end: u32) {
+        if at >= self.ends.len() {
+            self.grow(2 * at + FIELDS_MAX);
+        }
+        (self.tags[at], self.starts[at], self.ends[at]) = (tag, start, end);
+    }
+
+    #[cold]
+    fn grow(&mut self, room: usize) {
+        // The last one to grow is the one looked at.
+        for column in [&mut self.tags, &mut self.starts, &mut self.ends] {
+            column.resize(room.max(column.len()), 0);
+        }
+    }
+}

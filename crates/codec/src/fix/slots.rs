@@ -1,0 +1,349 @@
+//! Wanted fields by slot: one table look-up for each field of a message instead of a search for
+//! each wanted tag, and repeating groups entry by entry.
+//!
+//! ```text
+//! wanted   35 → 0, 38 → 1, 453 → group 0: 448 → 0, 447 → 1, 452 → 2
+//! message  35=D 38=100 453=2 448=A 447=D 452=1 448=B 447=D 10=…
+//! slots    0: 35   1: 38      entries of group 0   0: 448 447 452   1: 448 447 -
+//! ```
+//!
+//! The first of a repeated tag counts. Fields inside a group are in its entries, not in the slots
+//! of the message. A group that does not have as many entries as its count says is a fault.
+
+use std::sync::Arc;
+
+use super::fault::Fault;
+use super::group::digits;
+use super::tokens::{Token, TokenSlice, plain_length};
+
+/// What is wanted of a message, compiled.
+///
+/// ```
+/// use std::sync::Arc;
+/// use unitape_codec::fix::{Frame, Framer, GroupWanted, Slots, Tokens, Wanted};
+///
+/// let parties = GroupWanted::new(453, &[448, 452], &[447, 802]);
+/// let wanted = Wanted::new(&[35, 55], vec![parties]).unwrap();
+/// let bytes = b"8=FIX.4.4\x019=44\x0135=D\x01453=2\x01448=A\x01452=1\x01448=B\x01447=D\x0155=VOD\x0110=166\x01";
+/// let (mut tokens, mut slots) = (Tokens::new(), Slots::new(Arc::new(wanted)));
+/// let Frame::Message(_) = tokens.frame(&Framer::default(), bytes, 0, true) else { panic!() };
+/// let filled = slots.fill(bytes, tokens.as_slice()).unwrap();
+/// assert_eq!(filled.get(1).unwrap().of(bytes), b"VOD");
+/// let entries: Vec<_> = filled.entries(0).collect();
+/// assert_eq!(entries.len(), 2);
+/// assert_eq!(entries[1].get(0).unwrap().of(bytes), b"B");
+/// assert!(entries[1].get(1).is_none());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Wanted fields, then the counts of the groups.
+    slots: TagMap,
+    /// Number of wanted fields.
+    fields: usize,
+    groups: Vec<GroupWanted>,
+}
+
+/// What is wanted of the entries of a group.
+#[derive(Debug, Clone)]
+pub struct GroupWanted {
+    count_tag: u32,
+    /// Slot and one more of every tag that an entry may hold, `OTHER` if it is not wanted; 0 for
+    /// tags that end the group.
+    members: TagMap,
+    wanted: usize,
+    /// The tag that starts every entry.
+    delimiter: u32,
+    /// Slots of the message whose tags are also members here.
+    shared: Vec<(u32, usize)>,
+}
+
+/// Member that is not wanted.
+const OTHER: u8 = u8::MAX;
+
+impl GroupWanted {
+    /// Of the group counted by `count_tag` the fields `wanted`, the first of which starts every
+    /// entry; entries may also hold `others`, nested groups included.
+    ///
+    /// # Panics
+    /// If `wanted` is empty or has more than 200 tags.
+    #[must_use]
+    pub fn new(count_tag: u32, wanted: &[u32], others: &[u32]) -> Self {
+        assert!((1..=WANTED_MAX).contains(&wanted.len()), "{} wanted fields", wanted.len());
+        let mut members = TagMap::default();
+        others.iter().for_each(|&tag| members.set(tag, OTHER));
+        // Of a tag named twice the first slot counts.
+        wanted.iter().enumerate().rev().for_each(|(slot, &tag)| members.set(tag, slot as u8 + 1));
+        GroupWanted { count_tag, members, wanted: wanted.len(), delimiter: wanted[0], shared: Vec::new() }
+    }
+}
+
+impl Wanted {
+    /// The fields `tags`, in slots of that order, and these groups. `None` if there are more than
+    /// 200 of both or a group is wanted twice or also as a field.
+    #[must_use]
+    pub fn new(tags: &[u32], mut groups: Vec<GroupWanted>) -> Option<Self> {
+        if tags.len() + groups.len() > WANTED_MAX {
+            return None;
+        }
+        let mut slots = TagMap::default();
+        tags.iter().enumerate().rev().for_each(|(slot, &tag)| slots.set(tag, slot as u8 + 1));
+        for (index, group) in groups.iter().enumerate() {
+            if slots.get(group.count_tag) != 0 {
+                return None;
+            }
+            slots.set(group.count_tag, (tags.len() + index) as u8 + 1);
+        }
+        for group in &mut groups {
+            let shared = tags.iter().enumerate().filter(|&(_, &tag)| group.members.get(tag) != 0);
+            group.shared = shared.map(|(slot, &tag)| (tag, slot + 1)).collect();
+        }
+        Some(Wanted { slots, fields: tags.len(), groups })
+    }
+}
+
+/// Wanted fields and groups together, at most.
+const WANTED_MAX: usize = 200;
+
+/// The wanted fields of one message at a time.
+///
+/// The messages of a feed have few *shapes*, that is sequences of tags. Where each slot's field is
+/// depends on the shape alone, so the last ones are remembered: a message of a known shape costs a
+/// comparison of the counts of its groups.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    shapes: Vec<Shape>,
+    wanted: Arc<Wanted>,
+}
+
+/// Shapes remembered, at most; of two that collide the newer one.
+const SHAPES: usize = 64;
+
+/// Where the slots' fields are.
+#[derive(Debug, Clone, Default)]
+struct Shape {
+    /// Of the tags; 0 if they may be any.
+    id: u64,
+    /// Token and one more for each slot and one more; slot 0 takes what is not wanted.
+    found: Found,
+    /// Entries of all groups, one after the other: token and one more for each slot and one more.
+    rows: Vec<u32>,
+    groups: Vec<Rows>,
+}
+
+#[derive(Debug, Clone)]
+struct Found([u32; 256]);
+
+impl Default for Found {
+    fn default() -> Self {
+        Found([0; 256])
+    }
+}
+
+/// The entries of one group.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rows {
+    /// Token of the count, and one more; 0 if the group is not there.
+    count: u32,
+    entries: u32,
+    /// The rows start here, one after the other.
+    start: usize,
+    width: usize,
+}
+
+impl Slots {
+    /// For messages of which this is wanted.
+    #[must_use]
+    pub fn new(wanted: Arc<Wanted>) -> Self {
+        // The last one takes what is not remembered.
+        Slots { shapes: vec![Shape::default(); SHAPES + 1], wanted }
+    }
+
+    /// Finds what is wanted among `tokens`, the fields of `message`.
+    ///
+    /// # Errors
+    /// `group_count` if the count of a wanted group is no number or not the number of its entries.
+    #[inline]
+    pub fn fill<'s>(&'s mut self, message: &[u8], tokens: TokenSlice<'s>) -> Result<Filled<'s>, Fault> {
+        let id = tokens.shape();
+        let place = id as usize % SHAPES;
+        if self.shapes[place].id != id || id == 0 {
+            return self.learn(message, tokens);
+        }
+        let shape = &self.shapes[place];
+        for (rows, group) in shape.groups.iter().zip(&self.wanted.groups) {
+            if rows.count != 0 {
+                rows.check(group, message, tokens)?;
+            }
+        }
+        Ok(Filled { shape, tokens })
+    }
+
+    #[cold]
+    fn learn<'s>(&'s mut self, message: &[u8], tokens: TokenSlice<'s>) -> Result<Filled<'s>, Fault> {
+        let id = tokens.shape();
+        let place = if id == 0 { SHAPES } else { id as usize % SHAPES };
+        let shape = &mut self.shapes[place];
+        shape.read(&self.wanted, tokens);
+        shape.id = id;
+        let groups = shape.groups.iter().zip(&self.wanted.groups).filter(|(rows, _)| rows.count != 0);
+        for (rows, group) in groups {
+            rows.check(group, message, tokens)?;
+        }
+        Ok(Filled { shape, tokens })
+    }
+}
+
+/// The wanted fields of one message.
+#[derive(Debug, Clone, Copy)]
+pub struct Filled<'s> {
+    shape: &'s Shape,
+    tokens: TokenSlice<'s>,
+}
+
+impl<'s> Filled<'s> {
+    /// The field in `slot`.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(self, slot: usize) -> Option<Token> {
+        self.tokens.get((*self.shape.found.0.get(slot + 1)? as usize).wrapping_sub(1))
+    }
+
+    /// The entries of the wanted group `index`.
+    #[inline(always)]
+    pub fn entries(self, index: usize) -> impl ExactSizeIterator<Item = Entry<'s>> {
+        let Rows { start, width, entries, .. } = self.shape.groups.get(index).copied().unwrap_or_default();
+        (0..entries as usize).map(move |n| {
+            let row = start + n * width;
+            Entry { row: &self.shape.rows[row..row + width], tokens: self.tokens }
+        })
+    }
+}
+
+impl Rows {
+    /// Whether the count of this message is the number of entries of its shape.
+    #[inline(always)]
+    fn check(&self, group: &GroupWanted, message: &[u8], tokens: TokenSlice<'_>) -> Result<(), Fault> {
+        let token = tokens.at(self.count as usize - 1);
+        let stated = match *token.of(message) {
+            [digit @ b'0'..=b'9'] => u32::from(digit - b'0'),
+            ref longer => plain_length(longer).map_or(u32::MAX, |stated| stated as u32),
+        };
+        if stated == self.entries {
+            return Ok(());
+        }
+        let offset = token.start - 1 - digits(token.tag);
+        Err(Fault::GroupCount { offset, tag: group.count_tag, stated, found: self.entries })
+    }
+}
+
+impl Shape {
+    fn read(&mut self, wanted: &Wanted, tokens: TokenSlice<'_>) {
+        self.found.0.fill(0);
+        // From the last to the first, so that the first of a tag stays.
+        for (at, &tag) in tokens.tags().iter().enumerate().rev() {
+            self.found.0[usize::from(wanted.slots.get(tag))] = at as u32 + 1;
+        }
+        self.rows.clear();
+        self.groups.clear();
+        for (index, group) in wanted.groups.iter().enumerate() {
+            let start = self.rows.len();
+            let count = self.found.0[wanted.fields + index + 1];
+            let entries = if count == 0 { 0 } else { self.entries(group, tokens, count as usize - 1) };
+            let width = group.wanted + 1;
+            self.groups.push(Rows { count, entries, start, width });
+        }
+    }
+
+    /// Reads the entries of the group counted by the token at `count`; how many.
+    fn entries(&mut self, group: &GroupWanted, tokens: TokenSlice<'_>, count: usize) -> u32 {
+        let tags = tokens.tags();
+        let (mut at, mut found) = (count + 1, 0);
+        while tags.get(at) == Some(&group.delimiter) {
+            let row = self.rows.len();
+            self.rows.resize(row + group.wanted + 1, 0);
+            let row = &mut self.rows[row..];
+            row[1] = at as u32 + 1;
+            at += 1;
+            while at < tags.len() && tags[at] != group.delimiter {
+                let slot = match group.members.get(tags[at]) {
+                    0 => break,
+                    OTHER => 0,
+                    slot => usize::from(slot),
+                };
+                if row[slot] == 0 {
+                    row[slot] = at as u32 + 1;
+                }
+                at += 1;
+            }
+            found += 1;
+        }
+        // A tag that is also a member and was first seen inside: it is looked for behind.
+        for &(tag, slot) in &group.shared {
+            let first = self.found.0[slot] as usize;
+            if first > count && first <= at {
+                let behind = tags[at..].iter().position(|&t| t == tag);
+                self.found.0[slot] = behind.map_or(0, |behind| (at + behind) as u32 + 1);
+            }
+        }
+        found
+    }
+}
+
+/// One entry of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'s> {
+    row: &'s [u32],
+    tokens: TokenSlice<'s>,
+}
+
+impl Entry<'_> {
+    /// The field in `slot` of the entry.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(self, slot: usize) -> Option<Token> {
+        self.tokens.get((*self.row.get(slot + 1)? as usize).wrapping_sub(1))
+    }
+}
+
+/// A byte for each tag, 0 unless set.
+#[derive(Debug, Clone)]
+struct TagMap {
+    dense: Box<[u8; DENSE]>,
+    /// Sorted.
+    sparse: Vec<(u32, u8)>,
+}
+
+/// Tags below this are found in a table.
+const DENSE: usize = 2048;
+
+impl Default for TagMap {
+    fn default() -> Self {
+        TagMap { dense: Box::new([0; DENSE]), sparse: Vec::new() }
+    }
+}
+
+impl TagMap {
+    fn set(&mut self, tag: u32, value: u8) {
+        match self.dense.get_mut(tag as usize) {
+            Some(place) => *place = value,
+            None => match self.sparse.binary_search_by_key(&tag, |&(tag, _)| tag) {
+                Ok(at) => self.sparse[at].1 = value,
+                Err(at) => self.sparse.insert(at, (tag, value)),
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, tag: u32) -> u8 {
+        match self.dense.get(tag as usize) {
+            Some(&value) => value,
+            None => self.get_sparse(tag),
+        }
+    }
+
+    #[inline]
+    fn get_sparse(&self, tag: u32) -> u8 {
+        let found = self.sparse.binary_search_by_key(&tag, |&(tag, _)| tag);
+        found.map_or(0, |at| self.sparse[at].1)
+    }
+}

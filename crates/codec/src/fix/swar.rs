@@ -1,0 +1,55 @@
+//! Eight bytes at once in a plain 64-bit word, the first byte lowest.
+
+/// One in each byte.
+pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
+/// The highest bit of each byte.
+pub(crate) const HIGH: u64 = 0x8080_8080_8080_8080;
+const LOW7: u64 = !HIGH;
+
+/// The highest bit of each byte that is zero in `x`, exactly: no carry crosses bytes.
+#[inline(always)]
+pub(crate) const fn zeros(x: u64) -> u64 {
+    !(((x & LOW7) + LOW7) | x | LOW7)
+}
+
+/// At most eight bytes of digits as 0 to 9, the last one in the highest byte, 0 below the first.
+#[inline(always)]
+pub(crate) fn top(text: &[u8]) -> u64 {
+    let len = text.len();
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        // Where the two overlap they say the same.
+        let up = 64 - 8 * len as u32;
+        let word = u64::from(first) << (up & 63) | u64::from(last) << 32;
+        return word ^ (ONES * b'0' as u64) << (up & 63);
+    }
+    let (Some(&first), Some(&last)) = (text.first(), text.last()) else { return 0 };
+    let middle = text[len / 2];
+    let word = u64::from(first) << (64 - 8 * len)
+        | u64::from(middle) << (64 - 8 * (len - len / 2))
+        | u64::from(last) << 56;
+    word ^ (ONES * b'0' as u64) << (64 - 8 * len)
+}
+
+/// Whether every byte is 0 to 9.
+#[inline(always)]
+pub(crate) const fn all_digits(d: u64) -> bool {
+    // A byte above 9 is seen without borrow or carry from below, at least the lowest such one.
+    (d.wrapping_add(ONES * 0x76) | d) & HIGH == 0
+}
+
+/// Each byte's ten times itself and the next one, where all bytes are 0 to 9.
+#[inline(always)]
+pub(crate) const fn pairs(d: u64) -> u64 {
+    d.wrapping_mul(10).wrapping_add(d >> 8)
+}
+
+/// The number that eight digits of 0 to 9 write, the lowest byte first.
+#[inline(always)]
+pub(crate) const fn number(d: u64) -> u32 {
+    // Pairs, then fours, then eights.
+    let pairs = pairs(d);
+    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    (low.wrapping_add(high) >> 32) as u32
+}
