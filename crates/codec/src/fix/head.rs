@@ -55,7 +55,7 @@ impl Head {
         }
         let digits_at = at + self.len;
         let word = load(buf, digits_at)?;
-        let x = word ^ u64::from(sep) * ONES;
+        let x = word ^ (u64::from(sep) * ONES);
         // The lowest bit set marks the first separator; bits above it may be false.
         let found = x.wrapping_sub(ONES) & !x & HIGH;
         let digits = found.trailing_zeros() as usize / 8;
@@ -83,7 +83,7 @@ impl Head {
         if msg_type & 0x00ff_ffff != u64::from_le_bytes([b'3', b'5', b'=', 0, 0, 0, 0, 0]) {
             return None;
         }
-        let x = msg_type >> 24 ^ u64::from(sep) * (ONES >> 24);
+        let x = (msg_type >> 24) ^ (u64::from(sep) * (ONES >> 24));
         let found = x.wrapping_sub(ONES >> 24) & !x & (HIGH >> 24);
         let type_len = found.trailing_zeros() as usize / 8;
         if found == 0 || type_len == 0 || body_start + 3 + type_len >= body_end {

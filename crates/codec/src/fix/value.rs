@@ -72,14 +72,14 @@ fn top_of(message: &[u8], token: Token) -> Option<(u64, usize, bool)> {
     let negative = word as u8 == b'-';
     let len = len - usize::from(negative);
     // Shifted by the sign too; a lone sign has no byte left, and its length says so.
-    let word = (word ^ swar::ONES * b'0' as u64) >> (8 * u32::from(negative));
+    let word = (word ^ (swar::ONES * b'0' as u64)) >> (8 * u32::from(negative));
     Some((word << (64 - 8 * len.max(1) as u32), len, negative))
 }
 
 /// One to eight bytes, or none, from [`swar::top`].
 #[inline(always)]
 fn decimal_8(d: u64, len: usize, negative: bool) -> Option<Decimal> {
-    let point = swar::zeros(d ^ swar::ONES * POINT);
+    let point = swar::zeros(d ^ (swar::ONES * POINT));
     let (d, decimals) = if point == 0 {
         (d, 0)
     } else {
@@ -210,7 +210,7 @@ pub fn timestamp(text: &[u8]) -> Option<i64> {
 #[must_use]
 pub fn date(text: &[u8]) -> Option<i64> {
     let eight: &[u8; 8] = text.try_into().ok()?;
-    let d = u64::from_le_bytes(*eight) ^ swar::ONES * b'0' as u64;
+    let d = u64::from_le_bytes(*eight) ^ (swar::ONES * b'0' as u64);
     if !swar::all_digits(d) {
         return None;
     }

@@ -172,7 +172,7 @@ pub(super) fn tag(message: &[u8], start: usize, equal: usize) -> u32 {
     {
         // Digits become 0 to 9 at the top, bytes before the tag 0 below.
         let shift = 64 - 8 * digits as u32;
-        let d = (u64::from_le_bytes(eight) ^ ONES * b'0' as u64) >> shift << shift;
+        let d = (u64::from_le_bytes(eight) ^ (ONES * b'0' as u64)) >> shift << shift;
         let leading = d >> shift & 0xff;
         return if swar::all_digits(d) && leading != 0 { swar::number(d) } else { 0 };
     }

@@ -179,6 +179,7 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
 }
 
 /// Values as the product reads them.
+#[allow(dead_code, reason = "for the peers, which give their fields one by one")]
 pub struct Fast;
 
 impl Values for Fast {
