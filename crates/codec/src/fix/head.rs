@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The first field and `9=` are compared with those of the message before. Whatever is not as it
-//! should be here is left to [`Framer`](super::Framer), which knows all the rules; this knows only
+//! should be here is left to [`Framer`], which knows all the rules; this knows only
 //! rules 4 and 7.
 
 use super::frame::{Framer, Message, Span};
