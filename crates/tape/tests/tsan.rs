@@ -19,6 +19,7 @@ mod disk {
     pub mod faults;
     pub mod layout;
     pub mod map;
+    pub mod memory;
     pub mod sys;
 }
 

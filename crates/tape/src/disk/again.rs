@@ -22,7 +22,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::disk::layout::{Meta, SPARE, SegmentHeader, remove, segment_path};
-use crate::disk::map::{FileId, Segment};
+use crate::disk::map::Segment;
+use crate::disk::memory::FileId;
 use crate::disk::sys;
 use crate::error::{At, Result};
 

@@ -10,25 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use unitape_model::{Header, LINE, frame::KIND_PAD};
+use unitape_model::{Header, LINE};
 
 use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader};
+use crate::disk::memory::{FileId, advise_huge, copy, is_in_memory, next_data, populate, prefetch};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 pub(crate) use crate::lockfree::lines::Seen;
 use crate::lockfree::{Memory, flaw, lines};
 use crate::read::ahead;
-
-/// Which file it is, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileId(u64, u64);
-
-impl FileId {
-    /// Of the file that has this name now.
-    pub fn of(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|m| Self(m.dev(), m.ino()))
-    }
-}
 
 /// One segment file in memory.
 #[derive(Debug)]
@@ -182,7 +172,7 @@ impl Segment {
 
     /// Which file it is.
     pub fn id(&self) -> Option<FileId> {
-        self.file.metadata().ok().map(|m| FileId(m.dev(), m.ino()))
+        self.file.metadata().ok().map(|m| FileId::from(&m))
     }
 
     /// Takes a reader's lock; false if the file is being made another segment.
@@ -448,114 +438,5 @@ impl Memory for Segment {
     }
 }
 
-/// Copies `length` bytes; what follows the header word in a frame of few lines without a call.
-///
-/// # Safety
-/// As `copy_nonoverlapping`.
-#[inline]
-unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    const HEAD: usize = LINE - 8;
-    if length % LINE != HEAD || length > 4 * LINE {
-        // SAFETY: the caller's duty.
-        return unsafe { std::ptr::copy_nonoverlapping(from, to, length) };
-    }
-    // SAFETY: the caller's duty; the parts follow one another and end with `length`.
-    unsafe {
-        std::ptr::copy_nonoverlapping(from, to, HEAD);
-        let mut at = HEAD;
-        while at < length {
-            std::ptr::copy_nonoverlapping(from.add(at), to.add(at), LINE);
-            at += LINE;
-        }
-    }
-}
-
-/// Brings a line near; a hint without effect on what the program computes.
-#[inline]
-fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches no memory that the program can see; any address will do.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// Faults in pages for writing. An old kernel refuses, and they are faulted one by one as they are written.
-fn populate(map: &MmapRaw, from: u64, length: u64) {
-    #[cfg(target_os = "linux")]
-    sys::advise(map, from, length, rustix::mm::Advice::LinuxPopulateWrite);
-    #[cfg(not(target_os = "linux"))]
-    let _ = (map, from, length);
-}
-
-/// Asks for huge pages, which a file system in memory gives when it is mounted so (`huge=advise`).
-fn advise_huge(map: &MmapRaw) {
-    #[cfg(target_os = "linux")]
-    sys::advise(map, 0, map.len() as u64, rustix::mm::Advice::LinuxHugepage);
-    #[cfg(not(target_os = "linux"))]
-    let _ = map;
-}
-
-/// Whether the file is on a file system that lives in memory.
-fn is_in_memory(file: &File) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        const TMPFS: i128 = 0x0102_1994;
-        rustix::fs::fstatfs(file).is_ok_and(|fs| fs.f_type as i128 == TMPFS)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = file;
-        false
-    }
-}
-
 /// Bytes looked at between two questions where the next hole is: a page, the smallest hole.
 const SCAN: u64 = 4096;
-
-/// First byte at or after `offset` of a file that is not in a hole; none if only holes follow.
-fn next_data(file: &File, offset: u64) -> Option<u64> {
-    #[cfg(target_os = "linux")]
-    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
-        Ok(found) => Some(found),
-        Err(rustix::io::Errno::NXIO) => None,
-        // A file system that does not tell holes from data: everything is data.
-        Err(_) => Some(offset),
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = file;
-        Some(offset)
-    }
-}
-
-/// Checks that `run` is whole frames that may be appended; gives the number of non-META frames and whether
-/// the last one ends a unit.
-#[inline]
-pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)> {
-    let mut at = 0;
-    let mut ordinals = 0;
-    let mut last = false;
-    while at < run.len() {
-        let bad = |what| Err(Error::BadUnit { offset: at as u64, what });
-        if run.len() - at < LINE {
-            return bad("less than a line is left");
-        }
-        let header = Header::read(&run[at..]);
-        if header.lines() == 0 || header.kind() <= KIND_PAD {
-            return bad("no frame, or one of a kind that is the tape's own");
-        }
-        if header.len_bytes() > run.len() - at {
-            return bad("the frame is longer than what is given");
-        }
-        if header.len_bytes() as u64 > segment_bytes {
-            return bad("the frame is longer than a segment");
-        }
-        ordinals += u64::from(!header.is_meta());
-        last = header.is_last();
-        at += header.len_bytes();
-    }
-    Ok((ordinals, last))
-}

@@ -5,9 +5,11 @@ pub(crate) mod again;
 pub(crate) mod definitions;
 #[cfg(feature = "faults")]
 pub mod faults;
+pub(crate) mod frames;
 pub(crate) mod layout;
 pub(crate) mod live;
 pub(crate) mod map;
+pub(crate) mod memory;
 pub(crate) mod page;
 pub(crate) mod run;
 pub(crate) mod sys;

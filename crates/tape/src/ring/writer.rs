@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
 
 use super::file::{RingFile, check_capacity, offset};
+use crate::disk::frames::check_frames;
 use crate::disk::layout::{HEADER_PAGE, TapeId};
-use crate::disk::map::check_frames;
 use crate::disk::run::boot_id;
 use crate::error::{Error, Result};
 use crate::lockfree::ring::{Mark, RingWriter};

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
-use crate::disk::map::{Segment, check_frames};
+use crate::disk::frames::check_frames;
+use crate::disk::map::Segment;
 use crate::error::{Error, Result};
 use crate::write::shared::Core;
 

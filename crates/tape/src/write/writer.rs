@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use unitape_model::{Header, Position};
 
+use crate::disk::frames::check_frames;
 use crate::disk::layout::{
     Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
 };
 use crate::disk::live::Live;
-use crate::disk::map::{Segment, check_frames};
+use crate::disk::map::Segment;
 use crate::disk::run::{Lock, State, tidy};
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};

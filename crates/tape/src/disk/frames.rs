@@ -1,0 +1,34 @@
+//! What a caller wants to append: whole frames, none of the tape's own kinds.
+
+use unitape_model::{Header, LINE, frame::KIND_PAD};
+
+use crate::error::{Error, Result};
+
+/// Checks that `run` is whole frames that may be appended; gives the number of non-META frames and whether
+/// the last one ends a unit.
+#[inline]
+pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)> {
+    let mut at = 0;
+    let mut ordinals = 0;
+    let mut last = false;
+    while at < run.len() {
+        let bad = |what| Err(Error::BadUnit { offset: at as u64, what });
+        if run.len() - at < LINE {
+            return bad("less than a line is left");
+        }
+        let header = Header::read(&run[at..]);
+        if header.lines() == 0 || header.kind() <= KIND_PAD {
+            return bad("no frame, or one of a kind that is the tape's own");
+        }
+        if header.len_bytes() > run.len() - at {
+            return bad("the frame is longer than what is given");
+        }
+        if header.len_bytes() as u64 > segment_bytes {
+            return bad("the frame is longer than a segment");
+        }
+        ordinals += u64::from(!header.is_meta());
+        last = header.is_last();
+        at += header.len_bytes();
+    }
+    Ok((ordinals, last))
+}

@@ -1,0 +1,111 @@
+//! Memory below a mapped file: which file it is, whether it lives in memory, where its holes are, and hints about
+//! its pages and lines.
+//!
+//! Nothing here knows what a segment is; none of the hints changes a byte.
+
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use memmap2::MmapRaw;
+use unitape_model::LINE;
+
+#[cfg(target_os = "linux")]
+use crate::disk::sys;
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId(u64, u64);
+
+impl FileId {
+    /// Of the file that has this name now.
+    pub fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|m| Self::from(&m))
+    }
+}
+
+impl From<&Metadata> for FileId {
+    fn from(meta: &Metadata) -> Self {
+        Self(meta.dev(), meta.ino())
+    }
+}
+
+/// Brings a line near; a hint without effect on what the program computes.
+#[inline]
+pub(crate) fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches no memory that the program can see; any address will do.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Faults in pages for writing. An old kernel refuses, and they are faulted one by one as they are written.
+pub(crate) fn populate(map: &MmapRaw, from: u64, length: u64) {
+    #[cfg(target_os = "linux")]
+    sys::advise(map, from, length, rustix::mm::Advice::LinuxPopulateWrite);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (map, from, length);
+}
+
+/// Asks for huge pages, which a file system in memory gives when it is mounted so (`huge=advise`).
+pub(crate) fn advise_huge(map: &MmapRaw) {
+    #[cfg(target_os = "linux")]
+    sys::advise(map, 0, map.len() as u64, rustix::mm::Advice::LinuxHugepage);
+    #[cfg(not(target_os = "linux"))]
+    let _ = map;
+}
+
+/// Whether the file is on a file system that lives in memory.
+pub(crate) fn is_in_memory(file: &File) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        const TMPFS: i128 = 0x0102_1994;
+        rustix::fs::fstatfs(file).is_ok_and(|fs| fs.f_type as i128 == TMPFS)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        false
+    }
+}
+
+/// First byte at or after `offset` of a file that is not in a hole; none if only holes follow.
+pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
+        Ok(found) => Some(found),
+        Err(rustix::io::Errno::NXIO) => None,
+        // A file system that does not tell holes from data: everything is data.
+        Err(_) => Some(offset),
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        Some(offset)
+    }
+}
+
+/// Copies `length` bytes; what follows the header word in a frame of few lines without a call.
+///
+/// # Safety
+/// As `copy_nonoverlapping`.
+#[inline]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    const HEAD: usize = LINE - 8;
+    if length % LINE != HEAD || length > 4 * LINE {
+        // SAFETY: the caller's duty.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, length) };
+    }
+    // SAFETY: the caller's duty; the parts follow one another and end with `length`.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, HEAD);
+        let mut at = HEAD;
+        while at < length {
+            std::ptr::copy_nonoverlapping(from.add(at), to.add(at), LINE);
+            at += LINE;
+        }
+    }
+}
