@@ -108,7 +108,9 @@ fn test(context: &Context, count: &mut Count) -> Outcome {
 
 fn faults(context: &Context, count: &mut Count) -> Outcome {
     let args = ["test", "--package", "unitape-tape", "--features", "faults", "--lib", "--test", "faults"];
-    report::run(cargo().args(args).arg(context.locked), count).into()
+    let mut command = cargo();
+    command.args(args).args(["--test", "faults_apart", context.locked]);
+    report::run(&mut command, count).into()
 }
 
 fn doc(context: &Context, count: &mut Count) -> Outcome {

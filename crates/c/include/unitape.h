@@ -49,7 +49,7 @@ const char *unitape_version(void);
 
 /* Codes. New ones may come; treat one that you do not know as UNITAPE_E_OTHER. */
 enum {
-    UNITAPE_OK = 0,
+    UNITAPE_OK = 0,                    /* done */
     UNITAPE_E_NULL = -1,               /* a pointer that must not be null is */
     UNITAPE_E_ARGUMENT = -2,           /* a value that this header does not allow */
     UNITAPE_E_MISUSE = -3,             /* a call that does not fit what is going on, such as a claim that is open */
@@ -61,13 +61,13 @@ enum {
     UNITAPE_E_NOT_A_TAPE = -13,        /* nothing, or something else, is in the directory */
     UNITAPE_E_FOREIGN_VERSION = -14,   /* a tape of a version that this library does not know */
     UNITAPE_E_FOREIGN_TAPE = -15,      /* a file of another tape, such as a cursor */
-    UNITAPE_E_LOCKED = -16,            /* another publication is open on the tape */
+    UNITAPE_E_LOCKED = -16,            /* somebody else has the tape, the ring or the gate; the message says who */
     UNITAPE_E_OPTION = -17,            /* an option or a name that cannot be used */
     UNITAPE_E_BAD_UNIT = -18,          /* too long for a frame or a segment, or not whole frames */
     UNITAPE_E_CLAIM_ABANDONED = -19,   /* close the publication and open it anew */
-    UNITAPE_E_CLAIMS_OUTSTANDING = -20,
+    UNITAPE_E_CLAIMS_OUTSTANDING = -20, /* claims are out, of which this header has one at a time: not met in C */
     UNITAPE_E_RECORDER_BEHIND = -21,   /* the window of hot segments is full: the disk is too slow; try again */
-    UNITAPE_E_RETAINED = -22,          /* retention has removed that place */
+    UNITAPE_E_RETAINED = -22,          /* retention has removed that place; the message says where the tape begins */
     UNITAPE_E_NO_FRAME = -23,          /* no committed frame starts at that position */
     UNITAPE_E_NOT_DURABLE = -24,       /* it did not become durable in time */
     UNITAPE_E_DURABILITY_FAILED = -25, /* a flush has failed; the message says what becomes of it */
@@ -75,13 +75,12 @@ enum {
     UNITAPE_E_BEYOND_END = -27,        /* the tape does not reach that position yet */
     UNITAPE_E_NOT_REMOVED = -28,       /* retention could not remove what its limits say; nothing was removed */
     UNITAPE_E_CLOCK = -29,             /* the clock is behind what the tape knows */
-    /* Of gates and ring tapes, which this header does not open; kept for them. */
-    UNITAPE_E_OVERRUN = -30,           /* a reader of a ring tape was overrun */
-    UNITAPE_E_GATED = -31,             /* a reader that the writer waits for has not come far enough in time */
-    UNITAPE_E_DROPPED = -32,           /* dropped, because a gate says so */
-    UNITAPE_E_NO_GATE = -33,           /* no gate of that name */
-    UNITAPE_E_RING_CAPACITY = -34,     /* a ring tape of another capacity */
-    UNITAPE_E_REMOVED = -35            /* a file was removed while it was being read; open it again */
+    UNITAPE_E_OVERRUN = -30,           /* a ring's writer was faster; the message counts what was lost, read on */
+    UNITAPE_E_GATED = -31,             /* a reader that is waited for has not come far enough in time; try again */
+    UNITAPE_E_DROPPED = -32,           /* not published, for nobody: a reader is too far behind, its gate says drop */
+    UNITAPE_E_NO_GATE = -33,           /* no gate of that name; the publication declares it in its options */
+    UNITAPE_E_RING_CAPACITY = -34,     /* the ring that is there has another capacity than the one asked for */
+    UNITAPE_E_REMOVED = -35            /* a ring was removed while it was being read; open it again */
 };
 
 /*
@@ -113,6 +112,25 @@ enum {
     UNITAPE_NO_PREFAULT = 2      /* do not touch pages of a file ahead of the writer */
 };
 
+enum {
+    UNITAPE_GATE_WAIT = 0, /* wait for the reader, at most timeout_ns, then UNITAPE_E_GATED: nothing was published */
+    UNITAPE_GATE_DROP = 1  /* UNITAPE_E_DROPPED at once: the message is not published, for nobody, and counted */
+};
+
+/*
+ * A gate: a critical reader that the publication must not leave behind; never by default. The reader attaches under
+ * the name (unitape_gate_attach) and says how far it has come. One that never came, has detached or has died holds
+ * nobody up, unless it is required.
+ */
+typedef struct unitape_gate {
+    const char *reader;   /* name of the reader: letters, digits, - and _ */
+    uint64_t ahead_bytes; /* how far the publication may be ahead of what the reader has dealt with; at least 64 */
+    uint64_t timeout_ns;  /* of UNITAPE_GATE_WAIT: how long; 0: 1 s */
+    uint32_t policy;      /* UNITAPE_GATE_... */
+    uint32_t required;    /* 1: also while the reader is not there, from where it was last; otherwise 0 */
+    uint64_t reserved;    /* 0 */
+} unitape_gate;
+
 /*
  * How a tape is opened for publishing. Set it with unitape_options_init, then change what should be otherwise:
  *
@@ -139,6 +157,8 @@ typedef struct unitape_options {
     uint64_t prefault_bytes;    /* how far ahead pages of a file are touched, 8 MiB */
     uint64_t recorder_wait_ns;  /* wait so long for a recorder that is behind, 5 s, then UNITAPE_E_RECORDER_BEHIND */
     uint64_t flags;             /* UNITAPE_TRUNCATE_DAMAGE, UNITAPE_NO_PREFAULT */
+    const unitape_gate *gates;  /* readers that must not be left behind; copied when the publication opens */
+    uint64_t gate_count;        /* how many; 0: none */
 } unitape_options;
 
 /* Sets all fields to their defaults. `size` is sizeof(unitape_options). */
@@ -216,6 +236,29 @@ int32_t unitape_publication_wait_durable(unitape_publication *publication, uint6
 /* What is before this position is durable. Not while a claim or a batch is open. */
 int32_t unitape_publication_durable(unitape_publication *publication, uint64_t *position);
 
+/* What was dropped at a gate since the publication made it. */
+typedef struct unitape_dropped {
+    uint64_t count; /* messages, appends or claims */
+    uint64_t bytes; /* of them */
+    uint64_t first; /* the first of them would have stood at this position */
+    uint64_t last;  /* the last of them */
+} unitape_dropped;
+
+/* A gate as it stands. */
+typedef struct unitape_gate_standing {
+    uint64_t position;       /* the reader has dealt with everything before this */
+    unitape_dropped dropped; /* what the reader was not sent, nor anybody else */
+    uint64_t waits;          /* how often the publication waited for it */
+    uint32_t alive;          /* 1: a live reader is attached; 0: none is */
+    uint32_t reserved;       /* 0 */
+} unitape_gate_standing;
+
+/*
+ * The gate of `reader` that this publication has declared; UNITAPE_E_NO_GATE if it has not. Not while a claim or a
+ * batch is open.
+ */
+int32_t unitape_publication_gate(unitape_publication *publication, const char *reader, unitape_gate_standing *standing);
+
 /* ------------------------------------------------------------------------------------------------- subscription */
 
 /* A reading end of a tape. */
@@ -253,7 +296,10 @@ typedef struct unitape_frame {
 enum {
     UNITAPE_START_OLDEST = 0, /* at the oldest frame that is there */
     UNITAPE_START_END = 1,    /* behind the newest */
-    UNITAPE_START_AT = 2      /* at `position`: that of a frame, or the one behind it */
+    UNITAPE_START_AT = 2,     /* at `position`: that of a frame, or the one behind it */
+    /* added to one of these, for a subscription: where retention has removed the place, at the oldest one there is;
+     * unitape_subscription_skipped then tells what was lost. Without it that is UNITAPE_E_RETAINED. */
+    UNITAPE_START_OR_OLDEST = 256
 };
 
 enum {
@@ -273,7 +319,8 @@ int32_t unitape_await_tape(const char *dir, uint64_t timeout_ns);
 /*
  * Subscribes to the tape in `dir`. With a `name` (letters, digits, - and _) it goes on where a subscription of that
  * name has acknowledged last, and `start` is for the first time; one at a time has a name. Without one (null) it
- * begins at `start`. `position` counts for UNITAPE_START_AT alone.
+ * begins at `start`. `position` counts for UNITAPE_START_AT alone. UNITAPE_E_RETAINED: retention has removed the place;
+ * the message says where the tape begins now, and UNITAPE_START_OR_OLDEST begins there.
  */
 int32_t unitape_subscription_open(const char *dir, const char *name, uint32_t start, uint64_t position,
                                   unitape_subscription **subscription);
@@ -345,11 +392,133 @@ int32_t unitape_subscription_lag(unitape_subscription *subscription, unitape_lag
  */
 int32_t unitape_subscription_skip_to_oldest(unitape_subscription *subscription, uint64_t *bytes, uint64_t *events);
 
+/*
+ * All that this subscription has skipped because retention had removed it: by unitape_subscription_skip_to_oldest, or
+ * when it was opened with UNITAPE_START_OR_OLDEST (then the frames are known where the name was acknowledged by a
+ * subscription, otherwise 0). Each may be null.
+ */
+int32_t unitape_subscription_skipped(unitape_subscription *subscription, uint64_t *bytes, uint64_t *events);
+
 /* Goes to the frame at `position`, or to the end of the one before it. */
 int32_t unitape_subscription_seek(unitape_subscription *subscription, uint64_t position);
 
 /* The frame at `position`, a position that the tape has given out, without moving the subscription. */
 int32_t unitape_subscription_at(unitape_subscription *subscription, uint64_t position, unitape_frame *frame);
+
+/* ----------------------------------------------------------------------------------------------- named places */
+
+/*
+ * The place of the name `name` on the tape in `dir`, where the next subscription of that name will begin: 1, or 0 when
+ * it has none. Subscriptions keep it by themselves; these are for looking, setting back, and giving up.
+ */
+int32_t unitape_cursor_load(const char *dir, const char *name, uint64_t *position);
+
+/* Sets the place: what comes before `position` has been dealt with. Not while a subscription of that name is open. */
+int32_t unitape_cursor_store(const char *dir, const char *name, uint64_t position);
+
+/* Gives the name up: it is as if it had never been. One that is not there is no error. */
+int32_t unitape_cursor_delete(const char *dir, const char *name);
+
+/* -------------------------------------------------------------------------------------------------------- gates */
+
+/* A reader's hold on its gate. Its process's death lets the publication go on. */
+typedef struct unitape_gate_hold unitape_gate_hold;
+
+/*
+ * Attaches to the gate `reader` that the publication of the tape in `dir` has declared, as a reader that has dealt with
+ * everything before `position`, usually unitape_subscription_position. UNITAPE_E_NO_GATE: it has declared none of that
+ * name. UNITAPE_E_LOCKED: another reader has it.
+ */
+int32_t unitape_gate_attach(const char *dir, const char *reader, uint64_t position, unitape_gate_hold **hold);
+
+/* Lets go: the publication goes on without this reader, unless it is required. Null is allowed and does nothing. */
+int32_t unitape_gate_detach(unitape_gate_hold *hold);
+
+/* Says that everything before `position` has been dealt with. A store, no system call; never backwards. */
+int32_t unitape_gate_advance(unitape_gate_hold *hold, uint64_t position);
+
+/*
+ * Whether the publication has seen that this reader is here: 1, or 0 before it has looked (at the latest after
+ * ahead_bytes), and when no publication has the tape open with this gate.
+ */
+int32_t unitape_gate_is_heeded(unitape_gate_hold *hold);
+
+/* What was dropped for this reader's sake. */
+int32_t unitape_gate_dropped(unitape_gate_hold *hold, unitape_dropped *dropped);
+
+/* --------------------------------------------------------------------------------------------------- ring tapes */
+
+/*
+ * A ring tape: a file of bounded size, best in shared memory, that is used again and again, for who needs the newest
+ * and not all. Its one writer never waits; a reader that it has overtaken is told what was lost, and is never given
+ * anything that was not written. It is no recording: there is no recorder and nothing becomes durable.
+ */
+typedef struct unitape_ring unitape_ring;
+
+/*
+ * Opens the ring at `path` (a file) for writing: makes it, or goes on where the last writer closed or died.
+ * `capacity_bytes` is a power of two from 16 KiB to 64 GiB; 0: that of the ring that is there, otherwise 64 MiB.
+ */
+int32_t unitape_ring_open(const char *path, uint64_t capacity_bytes, unitape_ring **ring);
+
+/*
+ * Flushes the ring and ends the writing; the file stays. The handle is gone whatever this returns, but for
+ * UNITAPE_E_MISUSE; after an error the ring is as if the process had been killed. Null is allowed and does nothing.
+ */
+int32_t unitape_ring_close(unitape_ring *ring);
+
+/* Publishes `length` bytes under a topic, at most a quarter of the ring. No system call. `position` may be null. */
+int32_t unitape_ring_offer(unitape_ring *ring, uint32_t topic, const void *bytes, size_t length, uint64_t *position);
+
+/* Publishes frames of any kind, as unitape_publication_append does. */
+int32_t unitape_ring_append(unitape_ring *ring, const void *unit, size_t length, uint64_t *position);
+
+/* Where the next message will stand, and how many frames that are not bookkeeping stand before it. Each may be null. */
+int32_t unitape_ring_end(unitape_ring *ring, uint64_t *position, uint64_t *ordinal);
+
+/* A reader of a ring tape. */
+typedef struct unitape_ring_reader unitape_ring_reader;
+
+/*
+ * Opens the ring at `path` for reading, at one of UNITAPE_START_OLDEST, _END, _AT. UNITAPE_E_NOT_A_TAPE: its writer has
+ * not made it yet.
+ */
+int32_t unitape_ring_reader_open(const char *path, uint32_t start, uint64_t position, unitape_ring_reader **reader);
+
+/* Ends the reading; nobody else notices. Null is allowed and does nothing. */
+int32_t unitape_ring_reader_close(unitape_ring_reader *reader);
+
+/*
+ * The next frame: 1, or 0 when nothing more is there yet. What it points to is the reader's own copy (aligned to 8),
+ * which stays as it is until the next call for this reader. UNITAPE_E_OVERRUN, once for each time the writer has
+ * overtaken this reader: it now stands at the oldest unit that is left, and the next call goes on from there.
+ */
+int32_t unitape_ring_reader_next(unitape_ring_reader *reader, unitape_frame *frame);
+
+/* Waits until a frame is there or the reader was overrun, as unitape_subscription_wait does: 1, or 0. */
+int32_t unitape_ring_reader_wait(unitape_ring_reader *reader, uint32_t strategy, uint64_t timeout_ns);
+
+/* Goes to the frame at `position`, or to the end of the one before it. */
+int32_t unitape_ring_reader_seek(unitape_ring_reader *reader, uint64_t position);
+
+/* Behind the last frame read, and how many frames that are not bookkeeping stand before that. Each may be null. */
+int32_t unitape_ring_reader_position(unitape_ring_reader *reader, uint64_t *position, uint64_t *ordinal);
+
+/*
+ * Bytes that the writer is ahead, and the ring's capacity, each of which may be null: at about fifteen sixteenths of it
+ * the reader will be overrun.
+ */
+int32_t unitape_ring_reader_lag(unitape_ring_reader *reader, uint64_t *bytes, uint64_t *capacity_bytes);
+
+/* What a reader of a ring has lost since it was opened. */
+typedef struct unitape_losses {
+    uint64_t overruns; /* how often it was overrun */
+    uint64_t bytes;    /* of tape that it was not given */
+    uint64_t events;   /* frames that are not bookkeeping among them */
+} unitape_losses;
+
+/* What this reader has lost so far. */
+int32_t unitape_ring_reader_losses(unitape_ring_reader *reader, unitape_losses *losses);
 
 /* ------------------------------------------------------------------------------------------------------- frames */
 

@@ -1,4 +1,5 @@
-//! The tape for C: publications and subscriptions behind opaque handles, as `include/unitape.h` declares them.
+//! The tape for C: publications, subscriptions, gates and ring tapes behind opaque handles, as `include/unitape.h`
+//! declares them.
 //!
 //! ```text
 //!   C caller                 this crate                              unitape-tape
@@ -19,16 +20,22 @@
 //! null is a live handle. The header says so.
 
 mod call;
+mod cursor;
 mod error;
+mod gate;
 mod options;
 mod publication;
+mod ring;
 mod subscription;
 mod text;
 
 pub use call::Handle;
+pub use cursor::*;
 pub use error::code;
+pub use gate::*;
 pub use options::*;
 pub use publication::*;
+pub use ring::*;
 pub use subscription::*;
 
 use std::ffi::c_char;

@@ -8,6 +8,7 @@ use unitape_tape::{Backing, RecorderPlace, Sync};
 
 use crate::call::run;
 use crate::error::{Error, code};
+use crate::gate::{self, Gate};
 use crate::text;
 
 /// `unitape_options` of the header. Zero in each field means the default, so that a caller of an older header, whose
@@ -32,6 +33,8 @@ pub struct Options {
     pub prefault_bytes: u64,
     pub recorder_wait_ns: u64,
     pub flags: u64,
+    pub gates: *const Gate,
+    pub gate_count: u64,
 }
 
 const BACKING_FILE: u32 = 0;
@@ -58,6 +61,8 @@ const EMPTY: Options = Options {
     prefault_bytes: 0,
     recorder_wait_ns: 0,
     flags: 0,
+    gates: std::ptr::null(),
+    gate_count: 0,
 };
 
 /// `unitape_options_init` of the header.
@@ -143,6 +148,8 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Optio
         options.prefault_bytes = given.prefault_bytes;
     }
     options.truncate_damage = given.flags & TRUNCATE_DAMAGE != 0;
+    // SAFETY: the caller's duty.
+    options.gates = unsafe { gate::read(given.gates, given.gate_count) }?;
     if given.recorder_wait_ns > 0 {
         options.recorder_wait = Duration::from_nanos(given.recorder_wait_ns);
     }
@@ -208,6 +215,49 @@ mod tests {
         for size in [0, 1, 4, 15, 5000] {
             assert!(matches!(read_bytes(&mut [0; 1024], size), Err(Error::Argument(_))), "{size}");
         }
+    }
+
+    /// A gate that is read wrongly holds up nobody, or everybody.
+    #[test]
+    fn gates_are_read() {
+        let gate = |policy, timeout_ns| Gate {
+            reader: c"risk".as_ptr(),
+            ahead_bytes: 4096,
+            timeout_ns,
+            policy,
+            required: 1,
+            reserved: 0,
+        };
+        // SAFETY: whole options, whose gates are there.
+        let read = |gates: &[Gate], gate_count| unsafe {
+            let options = Options { gates: gates.as_ptr(), gate_count, ..EMPTY };
+            read(&raw const options)
+        };
+        let good = [gate(0, 7), gate(0, 0), gate(1, 0)];
+        let gates = read(&good, 3).unwrap().gates;
+        let wait = |timeout| unitape_tape::GatePolicy::Wait { timeout };
+        let policies =
+            [wait(Duration::from_nanos(7)), wait(Duration::from_secs(1)), unitape_tape::GatePolicy::Drop];
+        for (gate, policy) in gates.iter().zip(policies) {
+            assert_eq!((gate.reader.as_str(), gate.ahead_bytes, gate.required), ("risk", 4096, true));
+            assert_eq!(gate.policy, policy);
+        }
+        assert_eq!((gates.len(), read(&good, 0).unwrap().gates.len()), (3, 0));
+        for bad in [
+            gate(1, 7),
+            gate(2, 0),
+            Gate { required: 2, ..gate(0, 0) },
+            Gate { reserved: 1, ..gate(0, 0) },
+            Gate { reader: c"".as_ptr(), ..gate(0, 0) },
+        ] {
+            assert!(matches!(read(&[bad], 1), Err(Error::Argument(_))), "{bad:?}");
+        }
+        let nameless = Gate { reader: std::ptr::null(), ..gate(0, 0) };
+        assert!(matches!(read(&[nameless], 1), Err(Error::Null(_))));
+        assert!(matches!(read(&good, 5000), Err(Error::Argument(_))));
+        // SAFETY: null gates are refused before they are looked at.
+        let null = unsafe { super::read(&raw const Options { gate_count: 1, ..EMPTY }) };
+        assert!(matches!(null, Err(Error::Null(_))));
     }
 
     /// A value of a newer header would otherwise be taken for something else.

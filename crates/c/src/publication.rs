@@ -8,10 +8,11 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use unitape_model::Position;
-use unitape_tape::{Batch, Draft, Publication};
+use unitape_tape::{Batch, Draft, Error as Tape, Publication};
 
 use crate::call::{Handle, run};
 use crate::error::{Error, code};
+use crate::gate::GateStanding;
 use crate::options::{self, Options};
 use crate::text;
 
@@ -309,6 +310,30 @@ pub unsafe extern "C" fn unitape_publication_recorded(
             Handle::with(publication, |p| {
                 let place = text::must(position, "position")?;
                 text::put(place, p.free()?.writer().recorded().0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_publication_gate` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_publication_gate(
+    publication: *mut Publications,
+    reader: *const c_char,
+    standing: *mut GateStanding,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(publication, |p| {
+                let (place, reader) = (text::must(standing, "standing")?, text::word(reader, "reader")?);
+                let gates = p.free()?.writer().gates();
+                let found = gates.into_iter().find(|gate| gate.reader == reader);
+                text::put(place, found.ok_or_else(|| Tape::NoGate { path: reader.into() })?.into());
                 Ok(code::OK)
             })
         }

@@ -74,12 +74,33 @@ pub type Callback = Option<unsafe extern "C" fn(context: *mut c_void, frame: *co
 const START_OLDEST: u32 = 0;
 const START_END: u32 = 1;
 const START_AT: u32 = 2;
+const START_OR_OLDEST: u32 = 256;
 
 const WAIT_BALANCED: u32 = 0;
 const WAIT_SPIN: u32 = 1;
 const WAIT_PARK: u32 = 2;
 
 type Subscriptions = Handle<Subscribing>;
+
+/// Where C wants to begin.
+pub(crate) fn start_of(start: u32, position: u64) -> Result<Start, Error> {
+    match start {
+        START_OLDEST => Ok(Start::Oldest),
+        START_END => Ok(Start::End),
+        START_AT => Ok(Start::At(Position(position))),
+        other => Err(Error::Argument(format!("a start {other} is unknown"))),
+    }
+}
+
+/// How C wants to wait.
+pub(crate) fn wait_of(strategy: u32) -> Result<Wait, Error> {
+    match strategy {
+        WAIT_BALANCED => Ok(Wait::Balanced),
+        WAIT_SPIN => Ok(Wait::Spin),
+        WAIT_PARK => Ok(Wait::Park),
+        other => Err(Error::Argument(format!("a strategy {other} is unknown"))),
+    }
+}
 
 /// `unitape_await_tape` of the header.
 ///
@@ -109,17 +130,18 @@ pub unsafe extern "C" fn unitape_subscription_open(
     run(|| {
         // SAFETY: all as the header asks.
         let (place, dir) = unsafe { (text::must(subscription, "subscription")?, text::path(dir, "dir")?) };
-        let start = match start {
-            START_OLDEST => Start::Oldest,
-            START_END => Start::End,
-            START_AT => Start::At(Position(position)),
-            other => return Err(Error::Argument(format!("a start {other} is unknown"))),
-        };
-        let subscription = if name.is_null() {
-            Subscription::open(dir, start)?
-        } else {
+        let or_oldest = start & START_OR_OLDEST != 0;
+        let start = start_of(start & !START_OR_OLDEST, position)?;
+        let name = match name.is_null() {
+            true => None,
             // SAFETY: not null; the rest is the caller's duty.
-            Subscription::named(dir, unsafe { text::word(name, "name") }?, start)?
+            false => Some(unsafe { text::word(name, "name") }?),
+        };
+        let subscription = match (name, or_oldest) {
+            (None, false) => Subscription::open(dir, start)?,
+            (None, true) => Subscription::open_or_oldest(dir, start)?,
+            (Some(name), false) => Subscription::named(dir, name, start)?,
+            (Some(name), true) => Subscription::named_or_oldest(dir, name, start)?,
         };
         // SAFETY: as above.
         unsafe { text::put(place, Handle::give(Subscribing { subscription })) };
@@ -204,12 +226,7 @@ pub unsafe extern "C" fn unitape_subscription_wait(
     timeout_ns: u64,
 ) -> i32 {
     run(|| {
-        let wait = match strategy {
-            WAIT_BALANCED => Wait::Balanced,
-            WAIT_SPIN => Wait::Spin,
-            WAIT_PARK => Wait::Park,
-            other => return Err(Error::Argument(format!("a strategy {other} is unknown"))),
-        };
+        let wait = wait_of(strategy)?;
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(subscription, |s| {
@@ -376,6 +393,29 @@ pub unsafe extern "C" fn unitape_subscription_skip_to_oldest(
         unsafe {
             Handle::with(subscription, |s| {
                 let skipped = s.subscription.reader().skip_to_oldest()?;
+                text::put(bytes, skipped.bytes);
+                text::put(events, skipped.events);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_skipped` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_skipped(
+    subscription: *mut Subscriptions,
+    bytes: *mut u64,
+    events: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let skipped = s.subscription.reader().skipped();
                 text::put(bytes, skipped.bytes);
                 text::put(events, skipped.events);
                 Ok(code::OK)

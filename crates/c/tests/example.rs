@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use common::{C99, CXX, LIBS, compiler, include, library, must, root};
 use tempfile::TempDir;
-use unitape_tape::{Options, Publication, Start, Subscription, verify};
+use unitape_tape::{
+    Error, Gate, GatePolicy, Options, Publication, RingTapeReader, Start, Subscription, verify,
+};
 
 const COUNT: u64 = 100_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The programs, compiled once: publisher and subscriber against the static library, the subscriber against the
-/// shared one, and both as C++.
+const NAMES: [&str; 4] = ["publisher", "subscriber", "risk", "quotes"];
+
+/// The programs, compiled once: against the static library, the shared one, and as C++.
 struct Programs {
     dir: TempDir,
     as_cxx: bool,
@@ -48,13 +51,13 @@ fn build() -> Option<Programs> {
         }
         must(command.arg("-o").arg(dir.path().join(out)));
     };
-    for name in ["publisher", "subscriber"] {
+    for name in NAMES {
         let source = format!("{name}.c");
         compile(&cc, &C99, &source, name, false);
         compile(&cc, &C99, &source, &format!("{name}-shared"), true);
     }
     let cxx = compiler("CXX", "c++");
-    for name in ["publisher", "subscriber"] {
+    for name in NAMES {
         let Some(cxx) = &cxx else { break };
         compile(cxx, &CXX, &format!("{name}.c"), &format!("{name}-cxx"), false);
     }
@@ -149,6 +152,102 @@ fn c_publishes_and_c_reads() {
     assert!(verify(&tape).unwrap().is_intact());
 }
 
+fn run(program: &Path, arguments: &[&str]) -> std::process::Child {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap_or_else(|e| panic!("{}: {e}", program.display()))
+}
+
+/// A publisher that waits for its critical reader leaves nothing out, and one that drops leaves out all that is
+/// further ahead than it may be, and counts it.
+#[test]
+fn c_publishes_and_a_critical_reader_holds_it() {
+    let Some(programs) = programs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("prices");
+    let path = tape.to_str().unwrap();
+    let (count, last) = (COUNT.to_string(), (COUNT - 1).to_string());
+    // Whoever comes first: the publisher waits for its reader, the reader for the tape and its gate.
+    let publisher = run(&programs.get("publisher"), &[path, &count, "wait"]);
+    let risk = run(&programs.get("risk-shared"), &[path, &last]);
+    let said = says(risk);
+    let wanted = format!("{COUNT} prices up to number {last}, 0 left out, ");
+    assert!(said.starts_with(&wanted), "{said}");
+    assert_eq!(says(publisher), format!("0 left out for risk\n{}", line(COUNT, 0)));
+    assert!(verify(&tape).unwrap().is_intact());
+
+    // Nobody reads: 64 KiB of prices, a line each, are on the tape.
+    let tape = dir.path().join("dropped");
+    let publisher = run(&programs.get("publisher-shared"), &[tape.to_str().unwrap(), "5000", "drop"]);
+    assert_eq!(says(publisher), format!("{} left out for risk\n{}", 5000 - 1024, line(5000, 0)));
+    let report = verify(&tape).unwrap();
+    assert!(report.is_intact() && report.units == 1024, "{report:?}");
+}
+
+/// What a publisher in Rust leaves out a reader in C is told of, to the message.
+#[test]
+fn rust_drops_and_c_is_told() {
+    let Some(programs) = programs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("prices");
+    let gate = Gate { reader: "risk".into(), ahead_bytes: 4096, policy: GatePolicy::Drop, required: false };
+    let options = Options { segment_bytes: 1 << 20, gates: vec![gate], ..Options::default() };
+    let mut publication = Publication::open(&tape, options).unwrap();
+    let risk = run(&programs.get("risk"), &[tape.to_str().unwrap(), "50000"]);
+    while !publication.writer().gates()[0].alive {
+        std::thread::yield_now();
+    }
+    let mut published = 0;
+    for number in 0..=50_000 {
+        // The last one must come, or nobody would know that it was.
+        while let Err(e) = publication.offer(1, &price(number)) {
+            assert!(matches!(e, Error::Dropped { .. }), "{e}");
+            if number < 50_000 {
+                published -= 1;
+                break;
+            }
+        }
+        published += 1;
+    }
+    let dropped = publication.writer().gates()[0].dropped.count;
+    let said = says(risk);
+    assert_eq!(said, format!("{published} prices up to number 50000, {dropped} left out, 0 bytes behind"));
+    publication.close().unwrap();
+}
+
+/// Quotes that are lost are counted, in C and in Rust alike, and those that are not are whole.
+#[test]
+fn quotes_go_round_in_c() {
+    let Some(programs) = programs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let ring = dir.path().join("quotes");
+    let path = ring.to_str().unwrap();
+    let quotes =
+        |name: &str, what: &str, count: u64| run(&programs.get(name), &[what, path, &count.to_string()]);
+    let said = says(quotes("quotes", "write", 10));
+    assert_eq!(said, "10 quotes, from number 0");
+    let mut reader = RingTapeReader::open(&ring, Start::Oldest).unwrap();
+    let reading = quotes("quotes-shared", "read", COUNT);
+    assert_eq!(says(quotes("quotes-shared", "write", COUNT)), format!("{COUNT} quotes, from number 10"));
+    let said = says(reading);
+    let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [read, lost, overruns] = numbers[..] else { panic!("{said}") };
+    assert!(read + lost >= COUNT && (lost == 0) == (overruns == 0), "{said}");
+    // This one slept through it.
+    let Err(Error::Overrun { lost_events, .. }) = reader.next() else { panic!("it was not overrun") };
+    for number in lost_events..COUNT + 10 {
+        let message = reader.next().unwrap().unwrap().message().unwrap();
+        assert_eq!(message.bytes, price(number), "{number}");
+    }
+    assert!(reader.next().unwrap().is_none());
+    let output = Command::new(programs.get("quotes")).args(["read", "/nowhere/ring", "1"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.starts_with("quotes: open: not a tape: /nowhere/ring"),
+        "{said}"
+    );
+}
+
 /// The header once held what C++ does not take.
 #[test]
 fn the_example_is_also_cxx() {
@@ -158,6 +257,9 @@ fn the_example_is_also_cxx() {
     let subscriber = start(&programs.get("subscriber-cxx"), &tape, 1000, None);
     assert_eq!(says(start(&programs.get("publisher-cxx"), &tape, 1000, None)), line(1000, 0));
     assert_eq!(says(subscriber), line(1000, 0));
+    let said =
+        says(run(&programs.get("quotes-cxx"), &["write", dir.path().join("q").to_str().unwrap(), "10"]));
+    assert_eq!(said, "10 quotes, from number 0");
 }
 
 /// A wrong start must say what is wrong, and not wait for ever or crash.
@@ -199,5 +301,11 @@ fn the_example_under_valgrind() {
             "--errors-for-leak-kinds=definite",
         ]);
         must(command.arg(programs.get(name)).arg(&tape).arg("200"));
+    }
+    let ring = dir.path().join("quotes");
+    for what in ["write", "read"] {
+        let mut command = Command::new(&valgrind);
+        command.args(["--quiet", "--error-exitcode=9"]);
+        must(command.arg(programs.get("quotes")).arg(what).arg(&ring).arg("200"));
     }
 }

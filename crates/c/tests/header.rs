@@ -9,18 +9,21 @@ use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
 use common::{C99, CXX, LIBS, compiler, include, library, must};
-use unitape_c::{Frame, Lag, Options, code};
+use unitape_c::{Dropped, Frame, Gate, GateStanding, Lag, Losses, Options, code};
 
 const HEADER: &str = include_str!("../include/unitape.h");
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 7] = [
     include_str!("../src/lib.rs"),
+    include_str!("../src/cursor.rs"),
+    include_str!("../src/gate.rs"),
     include_str!("../src/options.rs"),
     include_str!("../src/publication.rs"),
+    include_str!("../src/ring.rs"),
     include_str!("../src/subscription.rs"),
 ];
 
 /// The types of the functions' arguments and results, as C says them.
-const TYPES: [(&str, &str); 24] = [
+const TYPES: [(&str, &str); 33] = [
     ("()", "void"),
     ("*const c_char", "const char *"),
     ("*const c_void", "const void *"),
@@ -32,6 +35,15 @@ const TYPES: [(&str, &str); 24] = [
     ("*mut *mut Publications", "unitape_publication **"),
     ("*mut Subscriptions", "unitape_subscription *"),
     ("*mut *mut Subscriptions", "unitape_subscription **"),
+    ("*mut GateHolds", "unitape_gate_hold *"),
+    ("*mut *mut GateHolds", "unitape_gate_hold **"),
+    ("*mut RingWriters", "unitape_ring *"),
+    ("*mut *mut RingWriters", "unitape_ring **"),
+    ("*mut RingReaders", "unitape_ring_reader *"),
+    ("*mut *mut RingReaders", "unitape_ring_reader **"),
+    ("*mut Dropped", "unitape_dropped *"),
+    ("*mut GateStanding", "unitape_gate_standing *"),
+    ("*mut Losses", "unitape_losses *"),
     ("*mut Frame", "unitape_frame *"),
     ("*mut Lag", "unitape_lag *"),
     ("*const Frame", "const unitape_frame *"),
@@ -126,9 +138,13 @@ fn check() -> String {
         writeln!(c, "extern {prototype};").unwrap();
     }
     layout!(c, Options, "unitape_options": size, backing, segment_bytes, hot_dir, window_segments, recorder,
-        sync_bytes, sync_interval_ns, retain_bytes, retain_age_ns, retain_days, retain_notice_ns, retain_cursor_bytes, prefault_bytes, recorder_wait_ns, flags);
+        sync_bytes, sync_interval_ns, retain_bytes, retain_age_ns, retain_days, retain_notice_ns, retain_cursor_bytes, prefault_bytes, recorder_wait_ns, flags, gates, gate_count);
     layout!(c, Frame, "unitape_frame": position, bytes, length, frame, frame_length, topic, kind, flags, reserved);
     layout!(c, Lag, "unitape_lag": bytes, events, until_removal_bytes);
+    layout!(c, Gate, "unitape_gate": reader, ahead_bytes, timeout_ns, policy, required, reserved);
+    layout!(c, Dropped, "unitape_dropped": count, bytes, first, last);
+    layout!(c, GateStanding, "unitape_gate_standing": position, dropped, waits, alive, reserved);
+    layout!(c, Losses, "unitape_losses": overruns, bytes, events);
     for (name, value) in code::ALL {
         let name = name.to_str().unwrap();
         let name = if *value == 0 { name.to_owned() } else { format!("E_{name}") };
@@ -153,7 +169,7 @@ fn check() -> String {
             else {
                 continue;
             };
-            let known = ["BACKING_", "RECORDER_", "START_", "WAIT_", "TRUNCATE_", "NO_"];
+            let known = ["BACKING_", "RECORDER_", "START_", "WAIT_", "GATE_", "TRUNCATE_", "NO_"];
             if known.iter().any(|start| name.starts_with(start)) {
                 let value = value.trim_end_matches(';');
                 writeln!(c, "STATIC(UNITAPE_{name} == {value});").unwrap();
@@ -177,6 +193,10 @@ fn the_header_says_what_the_code_does() {
     assert!(names.len() > 20);
     let codes = HEADER.matches("\n    UNITAPE_E_").count() + HEADER.matches("\n    UNITAPE_OK").count();
     assert_eq!(codes, code::ALL.len(), "the header lists the codes that there are");
+    // A code without a word on what it means, or what to do, is a number.
+    for line in HEADER.lines().filter(|line| line.starts_with("    UNITAPE_E_")) {
+        assert!(line.contains(" /* ") && line.ends_with("*/"), "{line}");
+    }
 
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("check.c");

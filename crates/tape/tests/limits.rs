@@ -5,10 +5,10 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::mount::{Mount, fill, mount};
 use common::{Checker, ID, append, content, directory, options, unit};
 use unitape_tape::{
     Backing, Definitions, Error, Options, Reader, RecorderPlace, Removal, Retention, Start, Sync, Writer,
@@ -138,32 +138,6 @@ fn an_unclean_tape_changes_its_backing() {
     assert!(a.iter().all(|(name, bytes)| *bytes == b[name]));
 }
 
-/// A file system of its own in memory; gone with the test.
-struct Mount(tempfile::TempDir);
-
-impl Mount {
-    fn new(options: &str) -> Option<Self> {
-        let dir = directory();
-        let made = mount(&["-t", "tmpfs", "-o", options, "none"], dir.path());
-        if !made {
-            eprintln!("mounting is not permitted here: this test sees nothing");
-        }
-        made.then_some(Self(dir))
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let mut command = Command::new("umount");
-        let _ = command.arg("--lazy").arg(self.0.path()).stderr(Stdio::null()).status();
-    }
-}
-
-fn mount(arguments: &[&str], at: &Path) -> bool {
-    let mut command = Command::new("mount");
-    command.args(arguments).arg(at).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
-}
-
 /// No permission to write: an error that names the file; a closed tape on such a disk can still be read.
 #[test]
 fn directories_that_cannot_be_written() {
@@ -238,11 +212,4 @@ fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
         writer.close().unwrap();
         assert!(verify(&tape).unwrap().is_intact());
     }
-}
-
-/// Takes all the room there is.
-fn fill(path: &Path) {
-    use std::io::Write;
-    let mut file = fs::File::create(path).unwrap();
-    while file.write_all(&[1; 4096]).is_ok() {}
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::{ID, append, directory, options};
 use unitape_model::Position;
 use unitape_tape::{
-    Backing, BeforeRemoval, Clock, Cursor, Error, Now, Options, Reader, Removal, Retention, Start, Sync,
-    Writer, info, keeping, retain, verify,
+    Backing, BeforeRemoval, Clock, Cursor, Error, Now, Options, Reader, Removal, Retention, Skipped, Start,
+    Subscription, Sync, Writer, info, keeping, retain, verify,
 };
 
 const SEGMENT: u64 = 4096;
@@ -233,6 +233,62 @@ fn readers_are_warned_and_told_where_to_go_on() {
     let end = writer.end().0;
     wait(|| late.lag().unwrap().bytes == end - late.position().0, "the new end was not published");
     writer.close().unwrap();
+}
+
+/// A report that was away for longer than the tape is kept did not know how to come back: its name led to a place that
+/// is gone, and the error did not go away.
+#[test]
+fn a_named_place_that_is_gone_is_told_and_can_be_given_up() {
+    let (dir, hands) = (directory(), Hands::new());
+    let limit = Retention { bytes: Some(2 * SEGMENT), notice: Duration::ZERO, ..Retention::default() };
+    let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
+    let mut seed = 0;
+    fill(&mut writer, &mut seed, 1);
+    let named = |name: &str| Subscription::named(dir.path(), name, Start::Oldest);
+    let or_oldest = |name: &str| Subscription::named_or_oldest(dir.path(), name, Start::Oldest);
+    let mut report = named("report").unwrap();
+    assert_eq!(report.poll(3, |_| ()).unwrap(), 3);
+    report.acknowledge().unwrap();
+    let (place, before) = (report.position(), report.reader().ordinal());
+    // Nothing is gone: both ways begin at the place, and nothing was lost.
+    let mut same = or_oldest("report").unwrap();
+    assert_eq!(
+        (same.position(), same.reader().ordinal(), same.reader().skipped()),
+        (place, before, Skipped::default())
+    );
+    // One that was stored by position alone does not know how many events were before it.
+    Cursor::open(dir.path(), "plain").unwrap().store(place).unwrap();
+    fill(&mut writer, &mut seed, 6);
+    wait(|| oldest(dir.path()) > 2, "nothing was removed");
+    writer.close().unwrap();
+    let begins = keeping(dir.path()).unwrap().oldest;
+    for name in ["report", "plain"] {
+        let error = named(name).map(drop).unwrap_err();
+        assert!(
+            matches!(error, Error::Retained { position, oldest } if position == place && oldest == begins),
+            "{error}"
+        );
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("position {place} is gone")) && text.contains(&begins.to_string()),
+            "{text}"
+        );
+        let mut report = or_oldest(name).unwrap();
+        assert_eq!(report.position(), begins);
+        let skipped = report.reader().skipped();
+        assert_eq!(skipped.bytes, begins.0 - place.0);
+        let events = if name == "report" { report.reader().ordinal() - before } else { 0 };
+        assert_eq!(skipped.events, events);
+        assert!(report.next().unwrap().is_some());
+        // Until it acknowledges, the name stays where it was.
+        assert!(matches!(named(name), Err(Error::Retained { .. })));
+        report.acknowledge().unwrap();
+        assert_eq!(named(name).unwrap().position(), report.position());
+    }
+    // A start that is gone is given up as well, and a new name needs none of it.
+    let at = Subscription::named_or_oldest(dir.path(), "new", Start::At(place)).unwrap();
+    assert_eq!(at.position(), begins);
+    assert_eq!(or_oldest("newer").unwrap().reader().skipped(), Skipped::default());
 }
 
 /// A cursor holds what it has not read, but a forgotten one must not fill the disk.

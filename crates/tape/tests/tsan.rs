@@ -3,7 +3,8 @@
 //! A program with its own `main` and plain threads, because the test harness is not instrumented. TSan tells
 //! places apart by their address, so a reader with a mapping of its own never meets the writer's in its eyes:
 //! `one_mapping` therefore runs the segment's own code, compiled in here, with writers and a reader on one
-//! mapping; `whole_tape` runs all of it with its helper threads; `ring_on_one_memory` runs the ring tape's core.
+//! mapping; `whole_tape` runs all of it with its helper threads; `ring_on_one_memory` and `gate_on_one_memory` run
+//! the cores of the ring tape and of gates, `whole_ring` and `gated_tape` the same through their files.
 
 #[allow(dead_code, unused_imports)]
 #[path = "../src/error.rs"]
@@ -29,16 +30,21 @@ mod read {
     pub mod ahead;
 }
 
+use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
 
 use disk::layout::{Meta, SegmentHeader, TapeId};
 use disk::map::{Seen, Segment};
-use lockfree::Memory;
 use lockfree::ring::{Got, Mark, RingReader, RingWriter, Shape};
+use lockfree::{Memory, gate};
 use unitape_model::{Header, LINE, Position, flags, frames};
-use unitape_tape::{Options, Reader, Start, Writer, verify};
+use unitape_tape::{
+    Error, Gate, GateHandle, GatePolicy, Options, Reader, RingOptions, RingTapeReader, RingTapeWriter, Start,
+    Writer, verify,
+};
 
 /// What could go wrong: a first word stored before the rest of its claim is in place. TSan ends the process with
 /// an error when it sees the race.
@@ -50,7 +56,14 @@ fn main() {
         whole_tape(threads);
     }
     ring_on_one_memory();
-    println!("test result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+    whole_ring();
+    for ahead in [1, 3, 64] {
+        gate_on_one_memory(ahead);
+    }
+    for policy in [GatePolicy::Wait { timeout: Duration::from_secs(300) }, GatePolicy::Drop] {
+        gated_tape(policy);
+    }
+    println!("test result: ok. 13 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
 }
 
 /// `Arc` frees with a fence, which TSan does not know, unless the standard library was built for it. Only what
@@ -237,6 +250,167 @@ fn ring_on_one_memory() {
         writer.append(&unit, 1);
     }
     readers.into_iter().for_each(|t| assert_eq!(t.join().expect("a reader"), UNITS));
+}
+
+/// The ring through its file, which each side maps for itself: what one process does with several of its own threads.
+fn whole_ring() {
+    const UNITS: u64 = 20_000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ring");
+    let options = RingOptions { capacity_bytes: 16 << 10 };
+    let (mut writer, _) = RingTapeWriter::open(&path, unitape_tape::TapeId(1), options).expect("a ring");
+    let readers: Vec<_> = [false, true]
+        .map(|in_runs| {
+            let mut reader = RingTapeReader::open(&path, Start::Oldest).expect("a reader");
+            spawn(move || {
+                let mut seen = reader.ordinal();
+                while seen + reader.losses().events < UNITS {
+                    assert!(reader.wait(Duration::from_secs(300)).expect("a ring"), "nothing comes");
+                    let got = match in_runs {
+                        true => reader
+                            .next_run(1 << 10)
+                            .map(|run| run.map(|run| (run.ordinal, run.bytes.to_vec()))),
+                        false => {
+                            let number = reader.ordinal();
+                            reader.next().map(|frame| frame.map(|frame| (number, frame.bytes.to_vec())))
+                        }
+                    };
+                    match got {
+                        Ok(Some((first, run))) => {
+                            for (number, (_, _, frame)) in (first..).zip(frames(&run)) {
+                                check(frame, number);
+                                seen += 1;
+                            }
+                        }
+                        Ok(None) => {}
+                        Err(Error::Overrun { .. }) => std::thread::yield_now(),
+                        Err(e) => panic!("{e}"),
+                    }
+                }
+            })
+        })
+        .into();
+    let mut unit = Vec::new();
+    for number in 0..UNITS {
+        unit.clear();
+        fill(number, 1, &mut unit);
+        writer.append(&unit).expect("a unit");
+    }
+    readers.into_iter().for_each(|t| t.join().expect("a reader"));
+    writer.close().expect("a clean end");
+}
+
+/// Places that are not atomic: the reader of a gate and its writer use them in turn, and the gate alone says whose
+/// turn it is.
+struct Places(Vec<UnsafeCell<u64>>);
+
+// SAFETY: that the two threads never use one place at once is what TSan looks for.
+unsafe impl Sync for Places {}
+
+/// A writer that may be `ahead` places before a reader which comes, deals with them, and goes, again and again: what
+/// the reader did with a place must be seen by the writer that uses it next, and the drops it was told of must be
+/// those of that number or a later one.
+fn gate_on_one_memory(ahead: u64) {
+    const UNITS: u64 = 20_000;
+    const LINES: u64 = LINE as u64;
+    let heap = Heap(Arc::new((0..512).map(|_| AtomicU64::new(0)).collect()));
+    let places = Arc::new(Places((0..ahead).map(|_| UnsafeCell::new(0)).collect()));
+    let end = Arc::new(AtomicU64::new(0));
+    // The writer waits for the first coming: the places are the reader's and its own, of nobody else.
+    let first = gate::come::<{ lockfree::flaw::NONE }>(&heap, 0);
+    let reader = {
+        let (heap, places, end) = (heap.clone(), places.clone(), end.clone());
+        spawn(move || {
+            let mut told = gate::dropped(&heap);
+            for number in 0..UNITS {
+                while end.load(Ordering::Acquire) <= number * LINES {
+                    std::thread::yield_now();
+                }
+                let place = places.0[(number % ahead) as usize].get();
+                // SAFETY: the writer has put `number` here and comes back when the gate says it was dealt with.
+                unsafe {
+                    assert_eq!(*place, number);
+                    *place = u64::MAX - number;
+                }
+                gate::advance::<{ lockfree::flaw::NONE }>(&heap, (number + 1) * LINES);
+                let now = gate::dropped(&heap);
+                assert!(now.count >= told.count && now.bytes >= now.count * LINES, "{told:?} {now:?}");
+                assert!(now.count == 0 || now.first <= now.last, "{now:?}");
+                told = now;
+            }
+            gate::go(&heap, first);
+        })
+    };
+    let mut dropped = 0;
+    for number in 0..UNITS {
+        let at = number * LINES;
+        while gate::limit(gate::standing(&heap).1, at, LINES, ahead * LINES) < at + LINES {
+            if number % 3 == 0 && dropped < UNITS {
+                gate::drop_at::<{ lockfree::flaw::NONE }>(&heap, at, LINES);
+                dropped += 1;
+            }
+            std::thread::yield_now();
+        }
+        let place = places.0[(number % ahead) as usize].get();
+        // SAFETY: the limit says that the reader has dealt with what was here.
+        unsafe {
+            assert_eq!(*place, number.checked_sub(ahead).map_or(0, |before| u64::MAX - before));
+            *place = number;
+        }
+        end.store(at + LINES, Ordering::Release);
+    }
+    reader.join().expect("the reader");
+    assert!(gate::standing(&heap).0.is_multiple_of(2) && gate::dropped(&heap).count == dropped);
+}
+
+/// A writer that is held up, or drops, for a reader with a gate, which comes and goes.
+fn gated_tape(policy: GatePolicy) {
+    const UNITS: u64 = 3_000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let gates = vec![Gate { reader: "risk".into(), ahead_bytes: 1 << 10, policy, required: false }];
+    let options = Options { segment_bytes: 32 << 10, prefault_bytes: 8 << 10, gates, ..Options::default() };
+    let (mut writer, _) = Writer::open(dir.path(), unitape_tape::TapeId(1), options).expect("a tape");
+    let mut reader = Reader::open(dir.path(), Start::Oldest).expect("a reader");
+    let place = dir.path().to_owned();
+    let reading = spawn(move || {
+        let mut gate = GateHandle::attach(&place, "risk", Position(0)).expect("a gate");
+        let mut seen = 0;
+        while seen + gate.dropped().count < UNITS {
+            while let Some(frame) = reader.next().expect("no damage") {
+                check(frame.bytes, reader_number(frame.bytes));
+                seen += u64::from(frame.header.is_last());
+                if seen % 500 == 0 {
+                    break;
+                }
+            }
+            gate.advance(reader.position());
+            if seen % 500 == 499 {
+                drop(gate);
+                gate = GateHandle::attach(&place, "risk", reader.position()).expect("a gate");
+            }
+            std::thread::yield_now();
+        }
+        seen
+    });
+    let (mut unit, mut dropped) = (Vec::new(), 0);
+    for number in 0..UNITS {
+        unit.clear();
+        fill(number, 1, &mut unit);
+        match writer.append(&unit) {
+            Ok(_) => {}
+            Err(Error::Dropped { .. }) => dropped += 1,
+            Err(e) => panic!("{e}"),
+        }
+    }
+    assert_eq!(reading.join().expect("the reader") + dropped, UNITS);
+    assert_eq!(writer.gates()[0].dropped.count, dropped);
+    writer.close().expect("a clean end");
+    assert!(verify(dir.path()).expect("a tape").is_intact());
+}
+
+/// The number that every word of a frame carries.
+fn reader_number(frame: &[u8]) -> u64 {
+    u64::from_le_bytes(frame[8..16].try_into().expect("eight bytes"))
 }
 
 fn cut(run: &[u8], limit: u64) -> (u64, u64) {

@@ -70,6 +70,20 @@ impl Live {
         Ok(all)
     }
 
+    /// Whether the tape goes on in segment `index`, which is not there and does not come; `end` tells a position up to
+    /// which the tape reaches.
+    pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<u64>) -> Result<bool> {
+        // Each time the end first: a segment is in its place before the end goes beyond its start. Twice, because a
+        // recovery takes the end back before it removes what lies behind it.
+        for _ in 0..2 {
+            if end()? <= index.saturating_mul(self.meta.segment_bytes) || self.segment(index)?.is_some() {
+                return Ok(false);
+            }
+        }
+        // Retention may have been at work meanwhile.
+        self.explain_missing(index).map(|()| true)
+    }
+
     /// Explains why segment `index`, which is not there, is not: `Ok` if it may still come.
     pub fn explain_missing(&self, index: u64) -> Result<()> {
         let all = self.indices()?;

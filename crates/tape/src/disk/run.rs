@@ -311,6 +311,11 @@ impl Cursor {
     /// A file that is not a cursor, or one of another tape or version, or the system's refusal. Delete it to begin
     /// anew.
     pub fn load(&self) -> Result<Option<Position>> {
+        Ok(self.load_place()?.map(|(position, _)| position))
+    }
+
+    /// The same, with the number of events before it where it was told.
+    pub(crate) fn load_place(&self) -> Result<Option<(Position, Option<u64>)>> {
         let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).at("read", &self.path)?;
         if text.is_empty() {
             return Ok(None);
@@ -334,7 +339,7 @@ impl Cursor {
         if found != self.tape {
             return Err(Error::ForeignTape { path: self.path.clone(), found, wanted: self.tape });
         }
-        Ok(Some(Position(word(32))))
+        Ok(Some((Position(word(32)), word(40).checked_sub(1))))
     }
 
     /// Stores a place: what comes before it has been dealt with.
@@ -342,14 +347,20 @@ impl Cursor {
     /// # Errors
     /// The system's refusal.
     pub fn store(&mut self, position: Position) -> Result<()> {
+        self.store_place(position, None)
+    }
+
+    /// The same, with the number of events before it where that is known.
+    pub(crate) fn store_place(&mut self, position: Position, ordinal: Option<u64>) -> Result<()> {
         let mut text = [0; CURSOR_BYTES];
         text[..8].copy_from_slice(CURSOR_MAGIC);
         text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         text[16..32].copy_from_slice(&self.tape.0.to_le_bytes());
         text[32..40].copy_from_slice(&position.0.to_le_bytes());
+        text[40..48].copy_from_slice(&ordinal.map_or(0, |n| n.saturating_add(1)).to_le_bytes());
         let crc = crc32c::crc32c(&text[..60]);
         text[60..].copy_from_slice(&crc.to_le_bytes());
-        sys::write_at(&self.file, &text, 0).at("write", &self.path)
+        sys::overwrite_at(&self.file, &text, 0).at("write", &self.path)
     }
 
     /// Names of the cursors of the tape in `dir`, in order.
@@ -382,8 +393,18 @@ impl Cursor {
 
 /// Writes a small file under another name first, so that it is there whole or not at all.
 pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
-    let temp = path.with_extension("new");
-    let file = sys::open(&temp, OpenOptions::new().write(true).create(true).truncate(true));
-    sys::write_at(&file.at("create", &temp)?, text, 0).at("write", &temp)?;
-    sys::rename(&temp, path).at("rename", path)
+    let temp = path.with_extension(UNFINISHED);
+    let written = (|| {
+        let file = sys::open(&temp, OpenOptions::new().write(true).create(true).truncate(true));
+        sys::write_at(&file.at("create", &temp)?, text, 0).at("write", &temp)?;
+        sys::rename(&temp, path).at("rename", path)
+    })();
+    if written.is_err() {
+        // One that stays is written over by the next attempt.
+        let _ = sys::unlink(&temp);
+    }
+    written
 }
+
+/// Extension of the names under which [`write_whole`] writes.
+pub(crate) const UNFINISHED: &str = "new";

@@ -10,6 +10,7 @@ use super::file::{GateFile, check_name, folder};
 use super::{Gate, GatePolicy, GateStanding};
 use crate::Writer;
 use crate::disk::layout::{Paths, TapeId, remove};
+use crate::disk::run::UNFINISHED;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::lockfree::{Memory, flaw, gate};
@@ -172,6 +173,11 @@ fn tidy(paths: &Paths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<()> 
         let entry = entry.at("list", &folder)?;
         let name = entry.file_name();
         if name.to_str().is_some_and(&keep) {
+            continue;
+        }
+        // Left by a writer that died while it made a gate; only the holder of the writer's lock makes them.
+        if entry.path().extension().is_some_and(|extension| extension == UNFINISHED) {
+            remove(&entry.path())?;
             continue;
         }
         // What is no gate of this tape is not ours to remove.

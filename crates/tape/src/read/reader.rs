@@ -6,6 +6,7 @@ use std::time::Duration;
 use unitape_model::{Header, LINE, Message, Position};
 use unitape_ring::Wait;
 
+use crate::disk::layout::segment_path;
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
 use crate::disk::run::State;
@@ -83,21 +84,7 @@ impl Reader {
     /// # Errors
     /// Not a tape, a foreign version, damage on the way to `start`, or a position that is gone or no frame's.
     pub fn open(dir: &Path, start: Start) -> Result<Self> {
-        let live = Live::open(dir)?;
-        let mut reader = Self {
-            live,
-            segment: None,
-            aside: None,
-            at: 0,
-            position: 0,
-            ordinal: 0,
-            idle: 0,
-            pace: Pace::default(),
-            durability: None,
-            page: None,
-            ended: None,
-            skipped: Skipped::default(),
-        };
+        let mut reader = Self::nowhere(Live::open(dir)?);
         match start {
             Start::Oldest => {
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
@@ -111,6 +98,35 @@ impl Reader {
             Start::At(position) => reader.seek(position)?,
         }
         Ok(reader)
+    }
+
+    /// Opens the tape at the oldest position there is, for who was at `position`, which is gone, with `ordinal`
+    /// events before it if that is known; [`Reader::skipped`] then tells what was lost.
+    pub(crate) fn behind_removal(dir: &Path, position: Position, ordinal: Option<u64>) -> Result<Self> {
+        let mut reader = Self::nowhere(Live::open(dir)?);
+        (reader.position, reader.ordinal) = (position.0, ordinal.unwrap_or(0));
+        reader.skip_to_oldest()?;
+        if ordinal.is_none() {
+            reader.skipped.events = 0;
+        }
+        Ok(reader)
+    }
+
+    fn nowhere(live: Live) -> Self {
+        Self {
+            live,
+            segment: None,
+            aside: None,
+            at: 0,
+            position: 0,
+            ordinal: 0,
+            idle: 0,
+            pace: Pace::default(),
+            durability: None,
+            page: None,
+            ended: None,
+            skipped: Skipped::default(),
+        }
     }
 
     /// Goes to the frame at `position` (or the end of the one before it).
@@ -395,9 +411,25 @@ impl Reader {
             }
             None => {
                 self.live.explain_missing(index)?;
+                self.miss(index)?;
                 Ok(false)
             }
         }
+    }
+
+    /// Makes it an error that segment `index` is not there although the tape reaches into it: somebody has removed
+    /// it, and waiting for it would be for ever.
+    fn miss(&mut self, index: u64) -> Result<()> {
+        self.look_for_page();
+        let end = || match &self.page {
+            Some(page) => Ok(page.end().0),
+            None => Ok(load_durable(&self.live.paths)?.position),
+        };
+        if !self.live.is_lost(index, end)? {
+            return Ok(());
+        }
+        let path = segment_path(&self.live.paths.segments(), index);
+        Err(Error::damage(&path, 0, "the segment is missing, the tape goes on in it"))
     }
 
     /// Stands at the start of segment `index`, or at the position where it will be.

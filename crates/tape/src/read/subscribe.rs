@@ -40,15 +40,47 @@ impl Subscription {
         Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: Wait::default() })
     }
 
+    /// The same, but where retention has removed the place to start at, at the oldest one there is;
+    /// [`Reader::skipped`] of [`Subscription::reader`] tells the bytes between the two.
+    ///
+    /// # Errors
+    /// As [`Subscription::open`], but for a place that is gone.
+    pub fn open_or_oldest(dir: &Path, start: Start) -> Result<Self> {
+        Ok(Self { reader: Self::reader_at(dir, start, None)?, cursor: None, wait: Wait::default() })
+    }
+
     /// Subscribes under a name: goes on where it was acknowledged last, or at `start` when it is new. A name is
     /// for one subscriber at a time.
     ///
     /// # Errors
-    /// As [`Reader::open`] and [`Cursor::open`]; a place that retention has removed is [`Error::Retained`].
+    /// As [`Reader::open`] and [`Cursor::open`]; a place that retention has removed is [`Error::Retained`], which
+    /// says where the tape begins now. To begin there: [`Subscription::named_or_oldest`].
     pub fn named(dir: &Path, name: &str, start: Start) -> Result<Self> {
         let cursor = Cursor::open(dir, name)?;
         let start = cursor.load()?.map_or(start, Start::At);
         Ok(Self { reader: Reader::open(dir, start)?, cursor: Some(cursor), wait: Wait::default() })
+    }
+
+    /// The same, but where retention has removed the place it goes on at the oldest one there is;
+    /// [`Reader::skipped`] of [`Subscription::reader`] tells what was lost (the events where the name was
+    /// acknowledged by a subscription, which knew them).
+    ///
+    /// # Errors
+    /// As [`Subscription::named`], but for a place that is gone.
+    pub fn named_or_oldest(dir: &Path, name: &str, start: Start) -> Result<Self> {
+        let cursor = Cursor::open(dir, name)?;
+        let place = cursor.load_place()?;
+        let start = place.map_or(start, |(position, _)| Start::At(position));
+        let reader = Self::reader_at(dir, start, place.and_then(|(_, ordinal)| ordinal))?;
+        Ok(Self { reader, cursor: Some(cursor), wait: Wait::default() })
+    }
+
+    /// A reader at `start`, with `ordinal` events before it if that is known, or at the oldest place.
+    fn reader_at(dir: &Path, start: Start, ordinal: Option<u64>) -> Result<Reader> {
+        match Reader::open(dir, start) {
+            Err(Error::Retained { position, .. }) => Reader::behind_removal(dir, position, ordinal),
+            other => other,
+        }
     }
 
     /// Waits until a publisher has made the tape in `dir`, so that services may be started in any order. False
@@ -118,9 +150,9 @@ impl Subscription {
     /// # Errors
     /// A subscription without a name, or the system's refusal.
     pub fn acknowledge(&mut self) -> Result<()> {
-        let position = self.reader.position();
+        let (position, ordinal) = (self.reader.position(), self.reader.ordinal());
         match &mut self.cursor {
-            Some(cursor) => cursor.store(position),
+            Some(cursor) => cursor.store_place(position, Some(ordinal)),
             None => Err(Error::Option("only a subscription with a name can acknowledge")),
         }
     }

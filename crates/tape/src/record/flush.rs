@@ -15,6 +15,7 @@
 //! tells an error of its own write-back to open files only.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -100,6 +101,11 @@ impl Flush {
         for (what, file) in &self.open {
             let path = Flushed::path_of(what.word(), paths);
             sys::sync_data(file).at("flush", &path).map_err(|e| (*what, e))?;
+            // Without a name it is on the disk and yet gone.
+            if matches!(what, Flushed::Segment(_)) && file.metadata().is_ok_and(|m| m.nlink() == 0) {
+                let source = std::io::Error::from_raw_os_error(libc::ENOENT);
+                return Err((*what, Error::Io { doing: "flush", path, source }));
+            }
         }
         sync_dir(&paths.segments()).map_err(|e| (Flushed::Directory, e))
     }
@@ -195,6 +201,19 @@ impl Follower {
         matches!(error, Error::DurabilityFailed { .. })
             && !self.flush.is_lost()
             && !self.flush.in_a_row.is_multiple_of(PATIENCE)
+    }
+
+    /// Gives durability up: somebody has removed segment `index` before it was looked at.
+    pub fn lose(&mut self, index: u64) -> Error {
+        let what = Flushed::Segment(index);
+        let path = Flushed::path_of(what.word(), &self.live.paths);
+        let failure = DurabilityFailure { errno: libc::ENOENT, path, lasting: true };
+        let error = failure.error(self.flush.durable.position);
+        if !self.flush.is_lost() {
+            self.state.fail(libc::ENOENT, what, true);
+            self.flush.lost = Some(failure);
+        }
+        error
     }
 
     /// Goes back to the durable position where the hot segments have all since, or gives durability up.

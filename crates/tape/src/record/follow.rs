@@ -199,6 +199,9 @@ impl Follower {
             self.idle += 1;
             if self.idle.is_multiple_of(16)
                 && let Some(other) = self.live.moved(source)?
+                // A hot segment that somebody has removed is written on; what is found instead is its copy.
+                && !(self.copy.as_ref().is_some_and(|copy| copy.segment.path == other.path)
+                    && self.live.paths.hot_place().is_some_and(|hot| source.path.starts_with(hot)))
             {
                 self.take_source(other)?;
             }
@@ -272,6 +275,9 @@ impl Follower {
         let index = self.position / self.live.meta.segment_bytes;
         let Some((segment, first_ordinal)) = self.live.segment(index)? else {
             self.live.explain_missing(index)?;
+            if self.live.is_lost(index, || Ok(self.state.end().0))? {
+                return Err(self.lose(index));
+            }
             return Ok(false);
         };
         if self.flush.is_full() && !self.flush.is_lost() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
+use unitape_model::{Header, LINE, Message, Position, frame::KIND_PAD};
 
 use super::file::{RingFile, check_capacity, offset};
 use crate::disk::frames::check_frames;
@@ -107,6 +107,22 @@ impl RingTapeWriter {
         Err(Error::Locked { path: path.into(), holder: 0 })
     }
 
+    /// The same with the identity that the ring at `path` has; a ring that is made gets one of its own.
+    ///
+    /// # Errors
+    /// As [`RingTapeWriter::open`].
+    pub fn open_or_make(path: &Path, options: RingOptions) -> Result<(Self, RingRecovery)> {
+        let id = match RingFile::open(path, false)? {
+            Some(ring) => ring.id,
+            None => TapeId::random()?,
+        };
+        match Self::open(path, id, options) {
+            // Somebody else made it meanwhile.
+            Err(Error::ForeignTape { found, .. }) => Self::open(path, found, options),
+            other => other,
+        }
+    }
+
     fn take_over(ring: RingFile, created: bool) -> Result<(Self, RingRecovery)> {
         // Relaxed, all of it: only the holder of the lock writes these words, readers take them as hints.
         let get = |at| ring.word(at).load(Ordering::Relaxed);
@@ -160,6 +176,20 @@ impl RingTapeWriter {
             return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
         }
         Ok(Position(self.core.append(unit, ordinals)))
+    }
+
+    /// Appends a message under a topic, as [`crate::Publication::offer`] does onto a tape; gives its position.
+    ///
+    /// # Errors
+    /// A message longer than a quarter of the ring; nothing was appended then.
+    #[inline]
+    pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
+        let too_long = Error::BadUnit { offset: 0, what: TOO_LONG };
+        let (header, word) = Message::head(topic, bytes.len()).ok_or(too_long)?;
+        let mut draft = self.draft(header)?;
+        draft.push(&word.to_le_bytes())?;
+        draft.push(bytes)?;
+        Ok(draft.commit())
     }
 
     /// Begins a unit of one frame that is written in place, from front to back, and then committed. `header` is

@@ -110,7 +110,10 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
         other => drop(other?),
     }
     let failed = state.failure(&paths).is_some();
-    let end = find_end(&live, rebooted, failed, options.truncate_damage)?;
+    let doubt = Doubt { rebooted, failed, truncate_damage: options.truncate_damage, reached: state.end().0 };
+    let end = find_end(&live, &doubt)?;
+    // Before anything behind it goes: a reader that misses a segment asks whether the tape reaches into it.
+    state.set_end(end.position, end.ordinal);
     truncate(&live, &end)?;
     if failed {
         write_again(&live, &end)?;
@@ -144,8 +147,19 @@ struct End {
     cut_bytes: u64,
 }
 
+/// What the walk to the end must not believe, or must.
+struct Doubt {
+    rebooted: bool,
+    /// A flush has failed.
+    failed: bool,
+    truncate_damage: bool,
+    /// The tape came this far, as its last writer told; a claim of it may not have been published.
+    reached: u64,
+}
+
 /// Walks from the durable segment to the last complete unit.
-fn find_end(live: &Live, rebooted: bool, failed: bool, truncate_damage: bool) -> Result<End> {
+fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
+    let &Doubt { rebooted, failed, truncate_damage, reached } = doubt;
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
     let mut lost = None;
@@ -182,7 +196,11 @@ fn find_end(live: &Live, rebooted: bool, failed: bool, truncate_damage: bool) ->
                 segment
             }
             Ok(None) => {
-                broken = live.explain_missing(index).err();
+                let begun = reached > index * size;
+                let path = || segment_path(&live.paths.segments(), index);
+                let what = "the segment is missing, the tape went on in it";
+                let removed = || begun.then(|| Error::damage(&path(), 0, what));
+                broken = live.explain_missing(index).err().or_else(removed);
                 break;
             }
             Err(e) => {
@@ -363,25 +381,28 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
     if *window_segments < 2 {
         return Err(Error::Option("window_segments must be at least 2"));
     }
-    if let Some(hot) = paths.hot_place() {
-        return Ok((hot.clone(), hot));
-    }
-    let hot = match dir {
-        Some(dir) => dir.clone(),
-        None => {
+    let known = paths.hot_place();
+    let hot = match (&known, dir) {
+        (Some(hot), _) => hot.clone(),
+        (None, Some(dir)) => dir.clone(),
+        (None, None) => {
             let full = fs::canonicalize(&paths.dir).at("resolve", &paths.dir)?;
             let name = full.as_os_str().as_encoded_bytes();
             Path::new("/dev/shm").join(format!("unitape-{}-{:08x}", live.meta.id, crc32c::crc32c(name)))
         }
     };
-    if hot.exists() {
-        // Left by a tape that stood here and was removed.
-        remove_hot(&hot)?;
+    if known.is_none() {
+        if hot.exists() {
+            // Left by a tape that stood here and was removed.
+            remove_hot(&hot)?;
+        }
+        sys::make_dir(&hot).at("make", &hot)?;
     }
-    sys::make_dir(&hot).at("make", &hot)?;
     let (size, index) = (live.meta.segment_bytes, end.position / live.meta.segment_bytes);
     let disk = segment_path(&paths.segments(), index);
+    // Also where the directory is there and the segment is not: somebody has removed it.
     if !end.position.is_multiple_of(size)
+        && !segment_path(&hot, index).exists()
         && let Some((from, first_ordinal)) = Segment::open(&disk, &live.meta, index, false)?
     {
         let header = SegmentHeader { meta: live.meta, index, first_ordinal };
@@ -391,6 +412,9 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
         unsafe { to.copy_in(0, from.bytes(0, (end.position - from.base) as usize)) };
         let path = segment_path(&hot, index);
         sys::rename(&temp, &path).at("rename", &path)?;
+    }
+    if known.is_some() {
+        return Ok((hot.clone(), hot));
     }
     let full = fs::canonicalize(&hot).at("resolve", &hot)?;
     let text = full.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;

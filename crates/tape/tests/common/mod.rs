@@ -1,6 +1,7 @@
 //! Units whose content follows from a seed and an index, so that any reader can check them.
 #![allow(dead_code)] // each test target uses its part
 
+pub mod mount;
 pub mod process;
 
 use std::collections::BTreeMap;
@@ -86,20 +87,25 @@ impl Checker {
 
     /// Reads what is there.
     pub fn catch_up(&mut self) -> u64 {
-        while let Some(frame) = self.reader.next().unwrap() {
-            let from = self.unit.len();
-            self.unit.extend_from_slice(frame.bytes);
-            assert!(frame.header.is_at(frame.position));
-            frame.header.unstamp().write(&mut self.unit[from..]);
-            if frame.header.is_last() {
-                let mut want = Vec::new();
-                unit(self.seed, self.next, &mut want);
-                assert!(self.unit == want, "seed {} unit {} is not as it was written", self.seed, self.next);
-                self.unit.clear();
-                self.next += 1;
-            }
-        }
+        while self.step() {}
         self.next
+    }
+
+    /// Reads a frame; false if there is none.
+    pub fn step(&mut self) -> bool {
+        let Some(frame) = self.reader.next().unwrap() else { return false };
+        let from = self.unit.len();
+        self.unit.extend_from_slice(frame.bytes);
+        assert!(frame.header.is_at(frame.position));
+        frame.header.unstamp().write(&mut self.unit[from..]);
+        if frame.header.is_last() {
+            let mut want = Vec::new();
+            unit(self.seed, self.next, &mut want);
+            assert!(self.unit == want, "seed {} unit {} is not as it was written", self.seed, self.next);
+            self.unit.clear();
+            self.next += 1;
+        }
+        true
     }
 }
 

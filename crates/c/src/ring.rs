@@ -1,0 +1,317 @@
+//! Ring tapes for C.
+
+use std::ffi::{c_char, c_void};
+use std::path::Path;
+use std::time::Duration;
+
+use unitape_model::Position;
+use unitape_tape::{Error as Tape, RingOptions, RingTapeReader, RingTapeWriter, Start};
+
+use crate::call::{Handle, run};
+use crate::error::{Error, code};
+use crate::subscription::{Frame, start_of, wait_of};
+use crate::text;
+
+/// The writer of a ring tape behind a handle.
+#[derive(Debug)]
+pub struct RingWriting {
+    ring: RingTapeWriter,
+}
+
+/// A reader of a ring tape behind a handle.
+#[derive(Debug)]
+pub struct RingReading {
+    ring: RingTapeReader,
+}
+
+const _: () = {
+    const fn may_be_sent<T: Send>() {}
+    may_be_sent::<RingWriting>();
+    may_be_sent::<RingReading>();
+};
+
+/// `unitape_losses` of the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[allow(missing_docs)] // the header tells
+pub struct Losses {
+    pub overruns: u64,
+    pub bytes: u64,
+    pub events: u64,
+}
+
+type RingWriters = Handle<RingWriting>;
+type RingReaders = Handle<RingReading>;
+
+/// The capacity asked for; where none is, that of the ring that is there.
+fn options_of(path: &Path, capacity_bytes: u64) -> Result<RingOptions, Error> {
+    if capacity_bytes > 0 {
+        return Ok(RingOptions { capacity_bytes });
+    }
+    match RingTapeReader::open(path, Start::Oldest) {
+        Ok(ring) => Ok(RingOptions { capacity_bytes: ring.capacity_bytes() }),
+        // Nothing, or something else, about which opening it will say what there is to say.
+        Err(Tape::NotATape { .. }) => Ok(RingOptions::default()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// `unitape_ring_open` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_open(
+    path: *const c_char,
+    capacity_bytes: u64,
+    ring: *mut *mut RingWriters,
+) -> i32 {
+    run(|| {
+        // SAFETY: all as the header asks.
+        let (place, path) = unsafe { (text::must(ring, "ring")?, text::path(path, "path")?) };
+        let (ring, _) = RingTapeWriter::open_or_make(path, options_of(path, capacity_bytes)?)?;
+        // SAFETY: as above.
+        unsafe { text::put(place, Handle::give(RingWriting { ring })) };
+        Ok(code::OK)
+    })
+}
+
+/// `unitape_ring_close` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_close(ring: *mut RingWriters) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        match unsafe { Handle::take(ring) }? {
+            None => Ok(code::OK),
+            Some((writing, false)) => {
+                writing.ring.close()?;
+                Ok(code::OK)
+            }
+            Some((_, true)) => Err(Error::Panic("closed as if its process had died".to_owned())),
+        }
+    })
+}
+
+/// `unitape_ring_offer` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_offer(
+    ring: *mut RingWriters,
+    topic: u32,
+    bytes: *const c_void,
+    length: usize,
+    position: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(ring, |r| {
+                let at = r.ring.offer(topic, text::bytes(bytes, length)?)?;
+                text::put(position, at.0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_ring_append` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_append(
+    ring: *mut RingWriters,
+    unit: *const c_void,
+    length: usize,
+    position: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(ring, |r| {
+                let at = r.ring.append(text::bytes(unit, length)?)?;
+                text::put(position, at.0);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_ring_end` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_end(
+    ring: *mut RingWriters,
+    position: *mut u64,
+    ordinal: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(ring, |r| {
+                text::put(position, r.ring.end().0);
+                text::put(ordinal, r.ring.ordinal());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_ring_reader_open` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_open(
+    path: *const c_char,
+    start: u32,
+    position: u64,
+    reader: *mut *mut RingReaders,
+) -> i32 {
+    run(|| {
+        // SAFETY: all as the header asks.
+        let (place, path) = unsafe { (text::must(reader, "reader")?, text::path(path, "path")?) };
+        let ring = RingTapeReader::open(path, start_of(start, position)?)?;
+        // SAFETY: as above.
+        unsafe { text::put(place, Handle::give(RingReading { ring })) };
+        Ok(code::OK)
+    })
+}
+
+/// `unitape_ring_reader_close` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_close(reader: *mut RingReaders) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        drop(unsafe { Handle::take(reader) }?);
+        Ok(code::OK)
+    })
+}
+
+/// `unitape_ring_reader_next` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_next(reader: *mut RingReaders, frame: *mut Frame) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(reader, |r| {
+                let place = text::must(frame, "frame")?;
+                let Some(found) = r.ring.next()? else { return Ok(0) };
+                text::put(place, found.into());
+                Ok(1)
+            })
+        }
+    })
+}
+
+/// `unitape_ring_reader_wait` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_wait(
+    reader: *mut RingReaders,
+    strategy: u32,
+    timeout_ns: u64,
+) -> i32 {
+    run(|| {
+        let wait = wait_of(strategy)?;
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(reader, |r| Ok(i32::from(r.ring.wait_as(wait, Duration::from_nanos(timeout_ns))?)))
+        }
+    })
+}
+
+/// `unitape_ring_reader_seek` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_seek(reader: *mut RingReaders, position: u64) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(reader, |r| {
+                r.ring.seek(Position(position))?;
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_ring_reader_position` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_position(
+    reader: *mut RingReaders,
+    position: *mut u64,
+    ordinal: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(reader, |r| {
+                text::put(position, r.ring.position().0);
+                text::put(ordinal, r.ring.ordinal());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_ring_reader_lag` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_lag(
+    reader: *mut RingReaders,
+    bytes: *mut u64,
+    capacity_bytes: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(reader, |r| {
+                text::put(bytes, r.ring.lag_bytes());
+                text::put(capacity_bytes, r.ring.capacity_bytes());
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_ring_reader_losses` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_ring_reader_losses(reader: *mut RingReaders, losses: *mut Losses) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(reader, |r| {
+                let place = text::must(losses, "losses")?;
+                let unitape_tape::Losses { overruns, bytes, events } = r.ring.losses();
+                text::put(place, Losses { overruns, bytes, events });
+                Ok(code::OK)
+            })
+        }
+    })
+}
