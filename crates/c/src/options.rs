@@ -255,8 +255,9 @@ mod tests {
         let nameless = Gate { reader: std::ptr::null(), ..gate(0, 0) };
         assert!(matches!(read(&[nameless], 1), Err(Error::Null(_))));
         assert!(matches!(read(&good, 5000), Err(Error::Argument(_))));
+        let none = Options { gate_count: 1, ..EMPTY };
         // SAFETY: null gates are refused before they are looked at.
-        let null = unsafe { super::read(&raw const Options { gate_count: 1, ..EMPTY }) };
+        let null = unsafe { super::read(&raw const none) };
         assert!(matches!(null, Err(Error::Null(_))));
     }
 

@@ -157,9 +157,9 @@ fn readers_stopped_and_killed_while_segments_go_round() {
         wait_for(|| done() || !reader.is_running(), "the readers to see all");
         assert!(reader.is_running(), "seed {seed}: reader {which} has failed");
     }
-    // A stopped reader costs a file now and then; that nothing goes round would be one for each segment.
+    // How many come round is a matter of the keeper's time; that some do is what the readers were stopped for.
     let segments = writer.end().0 / SMALL;
-    assert!((files.len() as u64) < segments / 2, "{} files for {segments} segments", files.len());
+    assert!((files.len() as u64) < segments, "{} files for {segments} segments", files.len());
     writer.close().unwrap();
     drop(readers);
     assert!(!hot.exists());
