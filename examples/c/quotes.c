@@ -3,7 +3,7 @@
  * told how many it has lost.
  *
  *     quotes write PATH COUNT      PATH is a file, best below /dev/shm
- *     quotes read PATH COUNT       until as many quotes are read or lost
+ *     quotes read PATH COUNT       from the oldest that is left, until quote number COUNT - 1 is read or lost
  */
 #include "unitape.h"
 
@@ -53,7 +53,7 @@ static void read_quotes(const char *path, uint64_t count)
     /* A quote's number is that of its frame: nothing else is on this ring. */
     if (unitape_ring_reader_position(ring, NULL, &first) != UNITAPE_OK)
         die("position");
-    while (seen + losses.events < count) {
+    while (first + seen + losses.events < count) {
         code = unitape_ring_reader_next(ring, &frame);
         if (code == UNITAPE_E_OVERRUN) {
             /* Not the end: this reader was too slow, and goes on with the oldest quote that is left. */

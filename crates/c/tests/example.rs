@@ -232,7 +232,8 @@ fn quotes_go_round_in_c() {
     let said = says(reading);
     let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [read, lost, overruns] = numbers[..] else { panic!("{said}") };
-    assert!(read + lost >= COUNT && (lost == 0) == (overruns == 0), "{said}");
+    // It may have come when some were gone already, which are none of its losses.
+    assert!(read + lost <= COUNT + 10 && (lost == 0) == (overruns == 0), "{said}");
     // This one slept through it.
     let Err(Error::Overrun { lost_events, .. }) = reader.next() else { panic!("it was not overrun") };
     for number in lost_events..COUNT + 10 {

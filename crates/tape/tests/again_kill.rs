@@ -144,7 +144,7 @@ fn readers_stopped_and_killed_while_segments_go_round() {
         kill_process(Pid::from_child(&readers[which].0), Signal::STOP).unwrap();
         next = fill(&mut writer, seed, next, 5, &mut files, &hot);
         wait_for(|| counter.seen(running).load(Ordering::Acquire) == next, &at); // pairs with the Release in the child
-        if r / 3 % 3 == 0 {
+        if (r / 3).is_multiple_of(3) {
             readers[which].kill();
             readers[which] = spawn(which);
         } else {

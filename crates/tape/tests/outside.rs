@@ -197,7 +197,8 @@ fn a_hot_tape_survives_the_loss_of_either() {
             let end = writer.end().0;
             let since = Instant::now();
             while inside.reader.position().0 < end || late.reader.position().0 < end {
-                (inside.catch_up(), late.catch_up());
+                inside.catch_up();
+                late.catch_up();
                 assert!(since.elapsed() < LONG, "hot {hot_one}: a reader stands still");
             }
             let following = writer.end().0 / SEGMENT_BYTES + 1;
