@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 /// the last one ends a unit.
 #[inline]
 pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)> {
-<<<<<<< HEAD
     check_frames_each(run, segment_bytes, |_| {})
 }
 
@@ -19,8 +18,6 @@ pub(crate) fn check_frames_each(
     segment_bytes: u64,
     mut each: impl FnMut(Header),
 ) -> Result<(u64, bool)> {
-=======
->>>>>>> main
     let mut at = 0;
     let mut ordinals = 0;
     let mut last = false;
@@ -39,10 +36,7 @@ pub(crate) fn check_frames_each(
         if header.len_bytes() as u64 > segment_bytes {
             return bad("the frame is longer than a segment");
         }
-<<<<<<< HEAD
         each(header);
-=======
->>>>>>> main
         ordinals += u64::from(!header.is_meta());
         last = header.is_last();
         at += header.len_bytes();

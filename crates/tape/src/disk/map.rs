@@ -449,11 +449,8 @@ impl Memory for Segment {
     }
 }
 
-<<<<<<< HEAD
 /// Bytes whose pages are faulted in between two questions whether they are still wanted: a huge page.
 const POPULATE_BYTES: u64 = 2 << 20;
 
-=======
->>>>>>> main
 /// Bytes looked at between two questions where the next hole is: a page, the smallest hole.
 const SCAN: u64 = 4096;

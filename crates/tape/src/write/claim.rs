@@ -5,11 +5,7 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
-<<<<<<< HEAD
 use crate::disk::frames::check_frames_each;
-=======
-use crate::disk::frames::check_frames;
->>>>>>> main
 use crate::disk::map::Segment;
 use crate::error::{Error, Result};
 use crate::write::shared::Core;
