@@ -172,7 +172,7 @@ fn spans(input: &[u8]) -> Vec<(usize, usize)> {
                 spans.push((message.span.start, message.span.end));
                 at = message.span.end;
             }
-            Frame::Bad { span, .. } => at = span.end,
+            Frame::Bad { span, .. } | Frame::Text { span } => at = span.end,
             Frame::Incomplete { .. } | Frame::End => return spans,
         }
     }

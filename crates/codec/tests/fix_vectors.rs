@@ -79,7 +79,7 @@ fn real_sessions_to_the_letter() {
 fn real_market_data() {
     let input = read("jse/jse_fix50_marketdata_head80.fix");
     let (plain, _) = decode("jse", &input, &DecodeOptions::default());
-    assert_eq!(plain, Summary { messages: 11_110, errors: 0, bytes: 1_617_971 });
+    assert_eq!(plain, Summary { messages: 11_110, errors: 0, texts: 0, bytes: 1_617_971 });
     let dictionary = dictionary(&["quickfix_FIXT11.xml", "quickfix_FIX50SP2.xml"]);
     let opts = DecodeOptions { dictionary: Some(dictionary), ..DecodeOptions::default() };
     let (grouped, text) = decode("jse", &input, &opts);
@@ -139,6 +139,77 @@ fn nested_groups_of_a_cross() {
         let roles: Vec<_> = parties.iter().map(|party| party["452"].as_str()).collect();
         assert_eq!(roles, [Some("4"), Some("3")]);
     }
+}
+
+// Each file must load, whatever it is short of, with as much in it as another reader counted.
+#[test]
+fn every_dictionary_loads() {
+    for (name, held) in [
+        (
+            "quickfix_FIX40.xml",
+            "QuickFIX dictionary FIX 4.0: 138 fields, 27 messages, 0 components, 6 groups",
+        ),
+        (
+            "quickfix_FIX42.xml",
+            "QuickFIX dictionary FIX 4.2: 405 fields, 46 messages, 0 components, 38 groups",
+        ),
+        (
+            "quickfix_FIX44.xml",
+            "QuickFIX dictionary FIX 4.4: 912 fields, 93 messages, 104 components, 93 groups",
+        ),
+        (
+            "qfj_FIX44_Custom_Test.xml",
+            "QuickFIX dictionary FIX 4.4: 919 fields, 90 messages, 24 components, 223 groups",
+        ),
+        (
+            "quickfix_FIX50SP2.xml",
+            "QuickFIX dictionary FIX 5.0 SP2: 6028 fields, 156 messages, 725 components, 561 groups",
+        ),
+        (
+            "quickfix_FIXT11.xml",
+            "QuickFIX dictionary FIXT 1.1: 71 fields, 8 messages, 2 components, 2 groups",
+        ),
+        (
+            "orchestra/OrchestraFIX42.xml",
+            "Orchestra dictionary FIX.4.2: 405 fields, 46 messages, 2 components, 30 groups",
+        ),
+        (
+            "orchestra/Equity.xml",
+            "Orchestra dictionary FIX Latest for Equities FIX.Latest_EP272: 20 fields, 0 messages, 1 components, 1 groups",
+        ),
+        (
+            "orchestra/NYSEPillarBinaryPhase2.xml",
+            "Orchestra dictionary NYSEPillar 1.1: 99 fields, 0 messages, 11 components, 1 groups",
+        ),
+    ] {
+        let dictionary = dictionary(&[name]);
+        let files: Vec<_> = dictionary.files().iter().map(ToString::to_string).collect();
+        assert_eq!(files, [format!("{name}: {held}")]);
+    }
+}
+
+// Text in the encoding that the message names; the same bytes without the name, and broken ones, stay bytes.
+#[test]
+fn encoded_text_by_message_encoding() {
+    let decoded = |fields: &[u8]| {
+        let mut input = format!("8=FIX.4.4\u{1}9={}\u{1}", fields.len()).into_bytes();
+        input.extend_from_slice(fields);
+        let sum: u32 = input.iter().map(|&byte| u32::from(byte)).sum();
+        input.extend_from_slice(format!("10={:03}\u{1}", sum % 256).as_bytes());
+        lines(&decode("f", &input, &DecodeOptions::default()).1).remove(0)["fields"]["355"].clone()
+    };
+    let text = Value::from("\u{30c6}\u{30b9}");
+    assert_eq!(decoded(b"35=B\x01347=SHIFT_JIS\x01354=4\x01355=\x83\x65\x83\x58\x01"), text);
+    assert_eq!(decoded(b"35=B\x01347=EUC-JP\x01354=4\x01355=\xa5\xc6\xa5\xb9\x01"), text);
+    assert_eq!(decoded(b"35=B\x01347=ISO-2022-JP\x01354=10\x01355=\x1b$B%F%9\x1b(B\x01"), text);
+    assert_eq!(decoded("35=B\u{1}347=UTF-8\u{1}354=6\u{1}355=\u{30c6}\u{30b9}\u{1}".as_bytes()), text);
+    let bytes = serde_json::json!({"hex": "83658358"});
+    assert_eq!(decoded(b"35=B\x01354=4\x01355=\x83\x65\x83\x58\x01"), bytes);
+    assert_eq!(decoded(b"35=B\x01347=KLINGON\x01354=4\x01355=\x83\x65\x83\x58\x01"), bytes);
+    // A separator inside, and a whole message: as long as its length says.
+    assert_eq!(decoded(b"35=B\x01347=UTF-8\x01354=5\x01355=a\x01b\x01c\x01"), Value::from("a\u{1}b\u{1}c"));
+    let inside = b"35=B\x01354=26\x01355=8=FIX.4.2\x019=5\x0135=0\x0110=161\x01\x01";
+    assert_eq!(decoded(inside), Value::from("8=FIX.4.2\u{1}9=5\u{1}35=0\u{1}10=161\u{1}"));
 }
 
 // The published dictionaries of both kinds must load, and agree where they say the same thing.

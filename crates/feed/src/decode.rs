@@ -5,7 +5,7 @@ use crate::capture::{self, Select};
 use crate::csv::{self, CsvDecoder};
 use crate::error::Error;
 use crate::feed_state::Sort;
-use crate::fix::FixDecoder;
+use crate::fix::{self, FixDecoder};
 use crate::fixed::{FixedDecoder, layout};
 use crate::iso20022::IsoDecoder;
 use crate::itch::{FramingText, ItchDecoder, date_of_source};
@@ -15,7 +15,6 @@ use crate::stamp;
 use crate::swift::SwiftDecoder;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_codec::fix::Framer;
 use unitape_codec::{fixed, iso20022, itch, swift_mt};
 use unitape_model::Dictionary;
 
@@ -175,7 +174,7 @@ impl Format {
     /// When the mapping cannot be compiled.
     pub fn decoder(&self) -> Result<Decoder, Error> {
         Ok(match self {
-            Format::Fix(mapping) => Decoder::Fix(Box::new(FixDecoder::new(Framer::default(), mapping)?)),
+            Format::Fix(mapping) => Decoder::Fix(Box::new(FixDecoder::new(fix::framer(mapping)?, mapping)?)),
             Format::Fixed(mapping, _) => Decoder::Fixed(Box::new(FixedDecoder::new(mapping)?)),
             Format::Csv(mapping, _) => Decoder::Csv(Box::new(CsvDecoder::new(mapping)?)),
             Format::Swift(mapping) => {
@@ -213,7 +212,7 @@ impl Format {
     /// Where to cut `buf` so that, as far as can be guessed, only whole messages stand before the cut.
     pub fn cut(&self, buf: &[u8]) -> usize {
         match self {
-            Format::Fix(_) => Framer::default().cut(buf),
+            Format::Fix(mapping) => fix::framer(mapping).map_or(0, |framer| framer.cut(buf)),
             Format::Fixed(_, layout) => fixed::Decoder::cut(layout, buf),
             Format::Csv(..) => unitape_codec::csv::Decoder::cut(buf),
             Format::Swift(_) => swift_mt::Framer::default().cut(buf),

@@ -6,10 +6,11 @@ use crate::mapping::{
     Cursor, Dialect, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile, parse_u64,
     shown,
 };
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use unitape_codec::fix::{Frame, Framer, TokenSlice, Tokens, value};
+use unitape_codec::fix::{Frame, Framer, Sep, Token, TokenSlice, Tokens, encoding, value};
 use unitape_model::{Dictionary, Refusal, UnixNanos};
 
 /// Decodes blocks of FIX; one per worker and feed.
@@ -61,6 +62,19 @@ impl Dialect for FixDialect {
     }
 }
 
+/// The framer that a mapping asks for.
+///
+/// # Errors
+/// When it names a separator that there is not.
+pub fn framer(mapping: &Mapping) -> Result<Framer, Error> {
+    let Some(framing) = &mapping.framing else { return Ok(Framer::default()) };
+    let Some(sep) = Sep::parse(&framing.sep) else {
+        let what = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
+        return Err(mapping.wrong("framing", what));
+    };
+    Ok(Framer::default().with_sep(sep).with_lenient(framing.lenient).with_log(framing.log))
+}
+
 impl FixDecoder {
     /// A decoder for messages of `framer` by `mapping`.
     ///
@@ -68,12 +82,13 @@ impl FixDecoder {
     /// When the mapping cannot be compiled.
     pub fn new(framer: Framer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &FixDialect)?;
+        let tags = Tags::new(&places, plan.ts.clone());
         Ok(Self {
             framer,
             slots: Box::new([None; 256]),
             slot_count: plan.slot_count,
             mapper: Mapper::new(plan),
-            tags: Tags::new(&places),
+            tags,
             tokens: Tokens::new(),
             unlisted: Vec::new(),
             day: Cell::default(),
@@ -99,6 +114,10 @@ impl FixDecoder {
                     detail.clear();
                     _ = write!(detail, "{fault}");
                     block.quarantine(source, offset, span.of(&bytes), fault.code().as_str(), &detail);
+                    span
+                }
+                Frame::Text { span } => {
+                    block.end_ignored();
                     span
                 }
                 Frame::Incomplete { from, .. } => {
@@ -237,9 +256,35 @@ impl Message for Fields<'_> {
         let mut digits = [0; 10];
         for &i in self.unlisted.iter().rev() {
             let token = self.tokens.at(usize::from(i));
-            keep(decimal(token.tag, &mut digits), token.of(self.raw))?;
+            let value = token.of(self.raw);
+            match self.encoded(token) {
+                Some(text) => keep(decimal(token.tag, &mut digits), text.as_bytes())?,
+                None => keep(decimal(token.tag, &mut digits), value)?,
+            }
+        }
+        // A time finer than the event's is kept in full.
+        for index in self.tags.times.iter().filter_map(|&slot| self.slot(slot)) {
+            let token = self.tokens.at(usize::from(index.get()) - 1);
+            if token.end - token.start > TIMESTAMP_NANOS_LEN && value::picoseconds(token.of(self.raw)) > 0 {
+                keep(decimal(token.tag, &mut digits), token.of(self.raw))?;
+            }
         }
         Ok(())
+    }
+}
+
+/// Bytes of a UTCTimestamp with nine decimals.
+const TIMESTAMP_NANOS_LEN: u32 = 27;
+
+impl<'m> Fields<'m> {
+    /// The value of a field in the message's own encoding, as text.
+    #[inline]
+    fn encoded(&self, token: Token) -> Option<Cow<'m, str>> {
+        if !encoding::is_encoded(token.tag) {
+            return None;
+        }
+        let value = self.raw.get(token.start as usize..token.end as usize)?;
+        encoding::text(encoding::named_in(self.raw, self.tokens)?, value)
     }
 }
 
@@ -260,6 +305,8 @@ fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
 /// Slots by tag.
 #[derive(Debug)]
 struct Tags {
+    /// Slots of what the event time may be.
+    times: Vec<u8>,
     message: TagMap,
     groups: Vec<GroupTags>,
 }
@@ -279,10 +326,10 @@ struct GroupTags {
 }
 
 impl Tags {
-    fn new(places: &Places<u32>) -> Self {
+    fn new(places: &Places<u32>, times: Vec<u8>) -> Self {
         let other = if places.keeps { KEEP } else { 0 };
         let message = TagMap::new(other, &places.message);
-        Self { message, groups: places.groups.iter().map(GroupTags::new).collect() }
+        Self { times, message, groups: places.groups.iter().map(GroupTags::new).collect() }
     }
 }
 

@@ -22,7 +22,7 @@ pub fn agree(framer: &Framer, tokens: &mut Tokens, input: &[u8]) -> Result<(), S
         let both = tokens.frame(framer, input, at, true);
         let (span, fields) = match fast {
             Frame::Message(message) => (message.span, Some(naive::tokens(framer, message.span.of(input)))),
-            Frame::Bad { span, .. } => (span, None),
+            Frame::Bad { span, .. } | Frame::Text { span } => (span, None),
             Frame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
             Frame::End => {
                 let line_ends = input[at..].iter().all(|byte| matches!(byte, b'\r' | b'\n'));
@@ -74,23 +74,24 @@ pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
         }
         at = match whole {
             Frame::Message(message) => message.span.end,
-            Frame::Bad { span, .. } => span.end,
+            Frame::Bad { span, .. } | Frame::Text { span } => span.end,
             Frame::Incomplete { .. } | Frame::End => return Ok(()),
         };
     }
 }
 
-/// What the fuzzer runs: the first byte picks separator, leniency and limit, the rest is the
-/// input.
+/// What the fuzzer runs: the first byte picks separator, leniency, limit and whether it is a log, the
+/// rest is the input.
 ///
 /// # Panics
 /// If any property does not hold.
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
-    let sep = [Sep::Soh, Sep::Pipe, Sep::CaretA, Sep::Soh][usize::from(pick & 3)];
+    let sep = [Sep::Soh, Sep::Pipe, Sep::CaretA, Sep::Semicolon][usize::from(pick & 3)];
     let framer = Framer::default()
         .with_sep(sep)
         .with_lenient(pick & 4 != 0)
+        .with_log(pick & 16 != 0)
         .with_max_message(if pick & 8 != 0 { 80 } else { 1 << 20 });
     for mut tokens in Tokens::each_kernel() {
         if let Err(difference) = agree(&framer, &mut tokens, input) {
@@ -107,7 +108,7 @@ pub fn any_bytes(data: &[u8]) {
     let opts = DecodeOptions { framer, dictionary: None };
     let summary = decode_json(&mut &input[..], "fuzz", &opts, &mut out).expect("memory reads and writes");
     let lines = out.iter().filter(|&&byte| byte == b'\n').count() as u64;
-    assert_eq!(lines, summary.messages + summary.errors, "one line an object");
+    assert_eq!(lines, summary.messages + summary.errors + summary.texts, "one line an object");
     assert!(std::str::from_utf8(&out).is_ok(), "JSON is UTF-8");
     assert_eq!(summary.bytes, input.len() as u64, "all is read");
 }

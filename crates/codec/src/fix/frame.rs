@@ -34,6 +34,11 @@
 //! missing, and asks nothing of rule 7. A line end right after a separator or after CheckSum (10)
 //! then ends a message, as does the end of the input.
 //!
+//! **Logs** ([`Framer::with_log`]) hold a message a line, with text of their own before and behind it.
+//! Garbage then ends at the end of its line, and is [`Frame::Text`] unless a separator and `8=`,
+//! `9=`, `35=` or `10=` stand in it, or `8=FIX`: that was a message once. A line end may stand for the
+//! separator after CheckSum (10), and always ends a message that has none.
+//!
 //! **Separators.** In logs that show SOH as `|` or `^A`, length and sum are still those of the
 //! original bytes: every separator counts as one byte of value 1. With `^A` a message start inside
 //! the claimed length always ends the message (rule 4 holds only without one).
@@ -46,7 +51,7 @@ use std::sync::Arc;
 
 use super::data::DataTags;
 use super::fault::Fault;
-use super::scan::{self, Start, Trailer};
+use super::scan::{self, LineEnds, Start, Trailer};
 use super::sep::{Here, Sep};
 use super::tokens::plain_length;
 
@@ -94,6 +99,11 @@ pub enum Frame {
         /// What is wrong.
         fault: Fault,
     },
+    /// Text of a log around its messages (only with [`Framer::with_log`]).
+    Text {
+        /// Where.
+        span: Span,
+    },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has
     /// `need` bytes (or the input has ended).
     Incomplete {
@@ -138,6 +148,7 @@ pub struct Message {
 pub struct Framer {
     sep: Sep,
     lenient: bool,
+    log: bool,
     max_message: usize,
     data: Arc<DataTags>,
 }
@@ -145,7 +156,7 @@ pub struct Framer {
 impl Default for Framer {
     /// SOH, strict, messages up to 1 MiB, standard data fields.
     fn default() -> Self {
-        Framer { sep: Sep::Soh, lenient: false, max_message: 1 << 20, data: DataTags::standard() }
+        Framer { sep: Sep::Soh, lenient: false, log: false, max_message: 1 << 20, data: DataTags::standard() }
     }
 }
 
@@ -160,6 +171,12 @@ impl Framer {
     #[must_use]
     pub fn with_lenient(self, lenient: bool) -> Self {
         Framer { lenient, ..self }
+    }
+
+    /// The same for the lines of a log, which may have text around the message, if `log`.
+    #[must_use]
+    pub fn with_log(self, log: bool) -> Self {
+        Framer { log, ..self }
     }
 
     /// The same with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
@@ -184,6 +201,20 @@ impl Framer {
     #[must_use]
     pub const fn lenient(&self) -> bool {
         self.lenient
+    }
+
+    /// Whether lines may have text around the message.
+    #[must_use]
+    pub const fn log(&self) -> bool {
+        self.log
+    }
+
+    const fn line_ends(&self) -> LineEnds {
+        match (self.log, self.lenient) {
+            (true, _) => LineEnds::Any,
+            (false, true) => LineEnds::AfterSep,
+            (false, false) => LineEnds::No,
+        }
     }
 
     /// The largest whole message, in bytes.
@@ -232,7 +263,7 @@ impl Framer {
             Claim::Need(need) => return Frame::Incomplete { from, need },
             Claim::Wrong => return self.rescan(buf, from, body_start, wrong_length, eof),
         };
-        let (stated, end) = match scan::trailer(buf, body_end, self.sep, self.lenient, eof) {
+        let (stated, end) = match scan::trailer(buf, body_end, self.sep, self.line_ends(), eof) {
             Trailer::Ends { value, end } => (value, end),
             Trailer::Need if !eof => return Frame::Incomplete { from, need: buf.len() + 1 },
             Trailer::Need | Trailer::No => {
@@ -251,11 +282,13 @@ impl Framer {
         self.wrong_sum(buf, span, (body_start, body_end), stated, computed, eof)
     }
 
-    /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a
-    /// stream into blocks. A guess: a start inside a data field looks the same.
+    /// The start of the last message that starts in `buf`, or of its line in a log, 0 if none does: a
+    /// place to cut a stream into blocks. A guess: a start inside a data field looks the same.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
-        scan::last_start(buf, self.sep, &self.data).unwrap_or(0)
+        let start = scan::last_start(buf, self.sep, &self.data).unwrap_or(0);
+        let line = if self.log { memchr::memrchr(b'\n', &buf[..start]) } else { None };
+        line.map_or(start, |line| line + 1)
     }
 
     /// The first message start at or after `from`. Like [`Framer::cut`] a guess.
@@ -318,7 +351,8 @@ impl Framer {
             }
         }
         let before = next.unwrap_or(window.len());
-        let end = scan::first_end(&window[..before], from, self.sep, self.lenient, whole || next.is_some());
+        let end =
+            scan::first_end(&window[..before], from, self.sep, self.line_ends(), whole || next.is_some());
         match end {
             scan::End::Trailer { body_end, end } if body_end < limit => {
                 let span = Span { start: from, end };
@@ -382,8 +416,15 @@ impl Framer {
     #[cold]
     fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> Frame {
         let limit = from + self.max_message;
-        let window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
+        let mut window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
         let mut end = None;
+        // No start goes on over a line end.
+        if self.log
+            && let Some(line) = memchr::memchr2(b'\r', b'\n', &window[from..])
+        {
+            window = &window[..from + line];
+            end = Some(window.len()).filter(|&end| end < limit);
+        }
         for (start, kind) in scan::starts(window, from, self.sep, &self.data) {
             if start >= limit {
                 break;
@@ -398,7 +439,11 @@ impl Framer {
             None if buf.len() >= limit + scan::LOOKAHEAD || eof => buf.len().min(limit),
             None => return Frame::Incomplete { from, need: buf.len() + 1 },
         };
-        Frame::Bad { span: Span { start: from, end }, fault: Fault::Garbage }
+        let span = Span { start: from, end };
+        if self.log && !scan::was_message(span.of(buf), self.sep) {
+            return Frame::Text { span };
+        }
+        Frame::Bad { span, fault: Fault::Garbage }
     }
 
     /// Reads `9=N|` at `at`.
@@ -467,6 +512,7 @@ impl Framer {
         let shown = match self.sep {
             Sep::Soh => 0,
             Sep::Pipe => memchr::memchr_iter(b'|', bytes).count() as u64 * u64::from(b'|' - 1),
+            Sep::Semicolon => memchr::memchr_iter(b';', bytes).count() as u64 * u64::from(b';' - 1),
             Sep::CaretA => {
                 let extra = u64::from(b'^') + u64::from(b'A') - 1;
                 memchr::memmem::find_iter(bytes, b"^A").count() as u64 * extra

@@ -3,10 +3,11 @@
 //! ```text
 //! {"file":"a.fix","n":0,"offset":0,"type":"D","fields":{"8":"FIX.4.4",…,"453":[{"448":"X"}],"10":"203"}}
 //! {"file":"a.fix","n":1,"offset":271,"length":9,"error":{"code":"garbage","message":"…"}}
+//! {"file":"a.log","n":2,"offset":280,"length":4,"text":"out "}
 //! ```
 //!
-//! One object for each message, each faulty message and each stretch of garbage, in order. All
-//! values are strings, `{"hex":"…"}` where the bytes are not UTF-8. A group is an array of objects
+//! One object for each message, each faulty message, each stretch of garbage and of a log's own text, in order. All
+//! values are strings, `{"hex":"…"}` where the bytes are not UTF-8 nor text by MessageEncoding (347). A group is an array of objects
 //! if the dictionary knows it; a tag that is repeated without a group is an array, at the place of
 //! its first occurrence. The schema is `docs/schema/decode-fix.schema.json`.
 //!
@@ -18,11 +19,12 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use super::dict::Dictionary;
+use super::encoding;
 use super::error::Error;
 use super::fault::Fault;
 use super::frame::{Frame, Framer, Message, Span};
 use super::group::GroupTable;
-use super::tokens::{TokenSlice, Tokens};
+use super::tokens::{Token, TokenSlice, Tokens};
 use crate::lines::{READ_BYTES, Source, head, number, string, value};
 
 /// How to decode.
@@ -41,6 +43,8 @@ pub struct Summary {
     pub messages: u64,
     /// Faulty messages and stretches of garbage.
     pub errors: u64,
+    /// Stretches of a log's own text.
+    pub texts: u64,
     /// Bytes read.
     pub bytes: u64,
 }
@@ -99,6 +103,11 @@ pub fn decode_json(
                 at = span.end;
                 patience = 1;
             }
+            Frame::Text { span } => {
+                lines.text_of_log(&source, span);
+                at = span.end;
+                patience = 1;
+            }
             Frame::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
@@ -148,7 +157,10 @@ impl Lines<'_> {
         value(&mut self.text, msg_type);
         self.text.extend_from_slice(b",\"fields\":");
         let groups = self.dictionary.map_or(GroupTable::empty(), |dictionary| dictionary.groups(msg_type));
-        match self.render.object(&mut self.text, bytes, tokens.as_slice(), groups) {
+        let fields = tokens.as_slice();
+        let encoding = encoding::named_in(bytes, fields);
+        let context = Context { message: bytes, dictionary: self.dictionary, encoding };
+        match self.render.object(&mut self.text, context, fields, groups) {
             Ok(()) => {
                 self.text.extend_from_slice(b"}\n");
                 self.summary.messages += 1;
@@ -175,9 +187,19 @@ impl Lines<'_> {
         self.summary.errors += 1;
     }
 
+    fn text_of_log(&mut self, source: &Source<'_>, span: Span) {
+        self.start(source, span.start);
+        self.text.extend_from_slice(b",\"length\":");
+        number(&mut self.text, span.len() as u64);
+        self.text.extend_from_slice(b",\"text\":");
+        value(&mut self.text, &source.buf[span.start..span.end]);
+        self.text.extend_from_slice(b"}\n");
+        self.summary.texts += 1;
+    }
+
     fn start(&mut self, source: &Source<'_>, at: usize) {
         self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.messages + self.summary.errors);
+        number(&mut self.text, self.summary.messages + self.summary.errors + self.summary.texts);
         self.text.extend_from_slice(b",\"offset\":");
         number(&mut self.text, source.base + at as u64);
     }
@@ -201,6 +223,35 @@ struct Render {
     order: Vec<(u32, u32)>,
 }
 
+/// The message whose fields are written.
+#[derive(Debug, Clone, Copy)]
+struct Context<'m> {
+    message: &'m [u8],
+    dictionary: Option<&'m Dictionary>,
+    /// MessageEncoding (347), where it is stated.
+    encoding: Option<&'m [u8]>,
+}
+
+impl Context<'_> {
+    /// A value: text if it is UTF-8, or of a field that is in the message's encoding.
+    #[inline]
+    fn value(&self, out: &mut Vec<u8>, token: Token) {
+        let bytes = token.of(self.message);
+        match self.encoding {
+            Some(name) if self.is_encoded(token.tag) => match encoding::text(name, bytes) {
+                Some(text) => string(out, &text),
+                None => value(out, bytes),
+            },
+            _ => value(out, bytes),
+        }
+    }
+
+    fn is_encoded(&self, tag: u32) -> bool {
+        let field = || self.dictionary.and_then(|dictionary| dictionary.field(tag));
+        encoding::is_encoded(tag) || field().is_some_and(super::Field::is_encoded)
+    }
+}
+
 /// A field of an object, or the count field of a group that stands for all of it.
 #[derive(Debug, Clone, Copy)]
 struct Item {
@@ -217,12 +268,12 @@ impl Render {
     fn object(
         &mut self,
         out: &mut Vec<u8>,
-        message: &[u8],
+        context: Context<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
     ) -> Result<(), Fault> {
         let base = self.items.len();
-        let result = self.object_at(out, message, tokens, groups, base);
+        let result = self.object_at(out, context, tokens, groups, base);
         self.items.truncate(base);
         result
     }
@@ -230,7 +281,7 @@ impl Render {
     fn object_at(
         &mut self,
         out: &mut Vec<u8>,
-        message: &[u8],
+        context: Context<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
         base: usize,
@@ -242,7 +293,7 @@ impl Render {
         while at < tokens.len() {
             let tag = tokens.at(at).tag;
             let end = match groups.get(tag) {
-                Some(group) => group.read(message, tokens, at)?.end(),
+                Some(group) => group.read(context.message, tokens, at)?.end(),
                 None => at + 1,
             };
             let bit = 1 << (tag % 64);
@@ -271,13 +322,13 @@ impl Render {
             number(out, u64::from(item.tag));
             out.extend_from_slice(b"\":");
             if item.next == 0 {
-                self.item(out, message, tokens, groups, item)?;
+                self.item(out, context, tokens, groups, item)?;
                 continue;
             }
             out.push(b'[');
             let mut item = item;
             loop {
-                self.item(out, message, tokens, groups, item)?;
+                self.item(out, context, tokens, groups, item)?;
                 if item.next == 0 {
                     break;
                 }
@@ -308,22 +359,22 @@ impl Render {
     fn item(
         &mut self,
         out: &mut Vec<u8>,
-        message: &[u8],
+        context: Context<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
         item: Item,
     ) -> Result<(), Fault> {
         let first = item.first as usize;
         let Some(group) = groups.get(item.tag) else {
-            value(out, tokens.at(first).of(message));
+            context.value(out, tokens.at(first));
             return Ok(());
         };
         out.push(b'[');
-        for (n, entry) in group.read(message, tokens, first)?.enumerate() {
+        for (n, entry) in group.read(context.message, tokens, first)?.enumerate() {
             if n > 0 {
                 out.push(b',');
             }
-            self.object(out, message, entry, group.nested())?;
+            self.object(out, context, entry, group.nested())?;
         }
         out.push(b']');
         Ok(())

@@ -28,6 +28,7 @@
 pub mod check;
 mod data;
 mod dict;
+pub mod encoding;
 mod error;
 mod fault;
 mod frame;
@@ -50,7 +51,7 @@ mod tokens;
 pub mod value;
 
 pub use data::DataTags;
-pub use dict::{Dictionary, Field, MessageDef};
+pub use dict::{DictFile, Dictionary, Field, MessageDef};
 pub use error::Error;
 pub use fault::{Code, Fault, FieldFault};
 pub use frame::{Frame, Framer, Message, Span};

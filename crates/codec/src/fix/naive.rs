@@ -23,8 +23,20 @@ pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
             return bad(input.len(), Fault::Truncated);
         }
         let mut end = from;
-        while end < input.len() && end < from + framer.max_message() && !starts(framer, input, from, end) {
+        let line_end = |at: usize| framer.log() && (input[at] == b'\r' || input[at] == b'\n');
+        while end < input.len()
+            && end < from + framer.max_message()
+            && !starts(framer, input, from, end)
+            && !line_end(end)
+        {
             end += 1;
+        }
+        let piece = &input[from..end];
+        let part = |text: &[u8]| (0..piece.len()).any(|at| piece[at..].starts_with(text));
+        let field = |tag: &[u8]| part(&[sep.bytes(), tag].concat());
+        let was_message = part(b"8=FIX") || field(b"8=") || field(b"9=") || field(b"35=") || field(b"10=");
+        if framer.log() && !was_message {
+            return Frame::Text { span: Span { start: from, end } };
         }
         return bad(end, Fault::Garbage);
     };
@@ -142,7 +154,8 @@ fn unclaimed(
     let part = &input[..next.unwrap_or(input.len())];
     for p in from..part.len().min(limit) {
         let after_sep = p >= from + sep_len(sep) && sep_at(part, p - sep_len(sep), sep);
-        if framer.lenient() && after_sep && (part[p] == b'\r' || part[p] == b'\n') {
+        let line_end = part[p] == b'\r' || part[p] == b'\n';
+        if line_end && (framer.log() || framer.lenient() && after_sep) {
             return open_end(p);
         }
         if !after_sep || !part[p..].starts_with(b"10=") {
@@ -226,7 +239,7 @@ fn trailer_end(framer: &Framer, input: &[u8], at: usize) -> Option<(usize, Optio
         if sep_at(input, pos, framer.sep()) {
             return Some((pos + sep_len(framer.sep()), number));
         }
-        if framer.lenient() {
+        if framer.lenient() || framer.log() {
             if pos >= input.len() || framer.sep() == Sep::CaretA && input[pos..] == b"^"[..] {
                 return Some((input.len(), number));
             }
@@ -363,6 +376,7 @@ fn sep_at(bytes: &[u8], at: usize, sep: Sep) -> bool {
     match sep {
         Sep::Soh => bytes.get(at) == Some(&1),
         Sep::Pipe => bytes.get(at) == Some(&b'|'),
+        Sep::Semicolon => bytes.get(at) == Some(&b';'),
         Sep::CaretA => bytes.get(at) == Some(&b'^') && bytes.get(at + 1) == Some(&b'A'),
     }
 }

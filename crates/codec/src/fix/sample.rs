@@ -103,7 +103,7 @@ pub fn digest(framer: &Framer, tokens: &mut Tokens, buf: &[u8]) -> Digest {
                 digest.message(message.span.start, tokens.as_slice().iter());
                 at = message.span.end;
             }
-            Frame::Bad { span, .. } => {
+            Frame::Bad { span, .. } | Frame::Text { span } => {
                 digest.fault(span.start, span.end);
                 at = span.end;
             }
@@ -124,7 +124,7 @@ pub fn digest_naive(framer: &Framer, buf: &[u8]) -> Digest {
             Frame::Message(message) => {
                 (message.span, super::naive::tokens(framer, message.span.of(buf)).ok())
             }
-            Frame::Bad { span, .. } => (span, None),
+            Frame::Bad { span, .. } | Frame::Text { span } => (span, None),
             Frame::Incomplete { .. } | Frame::End => return digest,
         };
         match fields {

@@ -106,9 +106,20 @@ pub(crate) enum Trailer {
     Need,
 }
 
-/// `10=…|` at `at`. Lenient: a line end or the end of the input ends it too.
+/// Whether a line end ends things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineEnds {
+    /// No: it is a byte like others.
+    No,
+    /// CheckSum (10), and a message where it stands right after a separator.
+    AfterSep,
+    /// CheckSum (10), and any message without one.
+    Any,
+}
+
+/// `10=…|` at `at`. A line end or the end of the input may end it too.
 #[inline]
-pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, lenient: bool, eof: bool) -> Trailer {
+pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, line_ends: LineEnds, eof: bool) -> Trailer {
     let rest = &buf[at.min(buf.len())..];
     // The common case, three digits and a one-byte separator, in one look.
     if let (Some(sep), &[b'1', b'0', b'=', a, b, c, last, ..]) = (sep.byte(), rest)
@@ -124,6 +135,7 @@ pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, lenient: bool, eof: bool)
         return if b"10=".starts_with(rest) { Trailer::Need } else { Trailer::No };
     }
     let value_at = at + 3;
+    let at_line_end = line_ends != LineEnds::No;
     for len in 0..=CHECKSUM_LEN_MAX {
         let pos = value_at + len;
         let value = || match &buf[value_at..pos] {
@@ -132,11 +144,11 @@ pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, lenient: bool, eof: bool)
         };
         match sep.here(buf, pos) {
             Here::Yes => return Trailer::Ends { value: value(), end: pos + sep.len() },
-            Here::Need if lenient && eof => {
+            Here::Need if at_line_end && eof => {
                 return Trailer::Ends { value: value(), end: buf.len() };
             }
             Here::Need => return Trailer::Need,
-            Here::No if lenient && matches!(buf[pos], b'\r' | b'\n') => {
+            Here::No if at_line_end && matches!(buf[pos], b'\r' | b'\n') => {
                 return Trailer::Ends { value: value(), end: pos };
             }
             Here::No => {}
@@ -150,7 +162,7 @@ pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, lenient: bool, eof: bool)
 pub(crate) enum End {
     /// Its CheckSum (10) field starts at `body_end` and ends at `end`.
     Trailer { body_end: usize, end: usize },
-    /// A line ends here (lenient only).
+    /// A line ends here.
     Line(usize),
     /// Not in these bytes.
     None,
@@ -158,11 +170,11 @@ pub(crate) enum End {
     Need,
 }
 
-/// The first `|10=…|`, or line end if lenient, in `part[from..]`. `eof`: nothing that belongs to
-/// this message follows on `part`.
-pub(crate) fn first_end(part: &[u8], from: usize, sep: Sep, lenient: bool, eof: bool) -> End {
-    let trailer_found = first_trailer(part, from, sep, lenient, eof);
-    if !lenient {
+/// The first `|10=…|`, or line end that ends a message, in `part[from..]`. `eof`: nothing that belongs
+/// to this message follows on `part`.
+pub(crate) fn first_end(part: &[u8], from: usize, sep: Sep, line_ends: LineEnds, eof: bool) -> End {
+    let trailer_found = first_trailer(part, from, sep, line_ends, eof);
+    if line_ends == LineEnds::No {
         return trailer_found;
     }
     let before = match trailer_found {
@@ -171,28 +183,40 @@ pub(crate) fn first_end(part: &[u8], from: usize, sep: Sep, lenient: bool, eof: 
     };
     let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|found| from + found);
     for line in lines {
-        if part[from..line].ends_with(sep.bytes()) {
+        if line_ends == LineEnds::Any || part[from..line].ends_with(sep.bytes()) {
             return End::Line(line);
         }
     }
     trailer_found
 }
 
-fn first_trailer(part: &[u8], from: usize, sep: Sep, lenient: bool, eof: bool) -> End {
+fn first_trailer(part: &[u8], from: usize, sep: Sep, line_ends: LineEnds, eof: bool) -> End {
     let needle: &[u8] = match sep {
         Sep::Soh => b"\x0110=",
         Sep::Pipe => b"|10=",
+        Sep::Semicolon => b";10=",
         Sep::CaretA => b"^A10=",
     };
     for found in memchr::memmem::find_iter(&part[from..], needle) {
         let body_end = from + found + sep.len();
-        match trailer(part, body_end, sep, lenient, eof) {
+        match trailer(part, body_end, sep, line_ends, eof) {
             Trailer::Ends { end, .. } => return End::Trailer { body_end, end },
             Trailer::Need => return End::Need,
             Trailer::No => {}
         }
     }
     End::None
+}
+
+/// Whether a part of a message seems to stand in garbage.
+pub(crate) fn was_message(garbage: &[u8], sep: Sep) -> bool {
+    let field = |found: usize| {
+        let rest = &garbage[found + sep.len()..];
+        [&b"8="[..], b"9=", b"35=", b"10="].iter().any(|tag| rest.starts_with(tag))
+    };
+    let first = sep.bytes()[0];
+    memchr::memmem::find(garbage, b"8=FIX").is_some()
+        || memchr::memchr_iter(first, garbage).any(|at| sep.is_at(garbage, at) && field(at))
 }
 
 /// The value of the first field `tag` of a body, counted from its start.

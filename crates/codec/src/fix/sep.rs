@@ -8,6 +8,8 @@ pub enum Sep {
     Soh,
     /// `|`, as in many logs.
     Pipe,
+    /// `;`, as in some logs.
+    Semicolon,
     /// The two characters `^A`.
     CaretA,
 }
@@ -20,12 +22,13 @@ pub(crate) enum Here {
 }
 
 impl Sep {
-    /// Reads a separator as users write it: `SOH`, `\x01`, `|` or `^A`.
+    /// Reads a separator as users write it: `SOH`, `\x01`, `|`, `;` or `^A`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "SOH" | "soh" | "\u{1}" | "\\x01" | "" => Some(Sep::Soh),
             "|" => Some(Sep::Pipe),
+            ";" => Some(Sep::Semicolon),
             "^A" => Some(Sep::CaretA),
             _ => None,
         }
@@ -38,6 +41,7 @@ impl Sep {
         match self {
             Sep::Soh => Some(1),
             Sep::Pipe => Some(b'|'),
+            Sep::Semicolon => Some(b';'),
             Sep::CaretA => None,
         }
     }
@@ -49,6 +53,7 @@ impl Sep {
         match self {
             Sep::Soh => b"\x01",
             Sep::Pipe => b"|",
+            Sep::Semicolon => b";",
             Sep::CaretA => b"^A",
         }
     }

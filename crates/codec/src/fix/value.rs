@@ -8,6 +8,9 @@
 //! | UTCDateOnly, LocalMktDate | [`date`]: the same for midnight of the day |
 //! | UTCTimeOnly | [`time`]: nanoseconds since midnight |
 //!
+//! **Finer than nanoseconds.** FIX allows up to picoseconds. Digits behind the ninth are dropped by
+//! [`timestamp`] and [`time`], and [`picoseconds`] says what they were.
+//!
 //! **Leap seconds.** FIX allows second 60. UTC nanoseconds since 1970 have no number for it; it
 //! reads as the first second of the next minute (`23:59:60.5` is `00:00:00.5` of the next day), so
 //! that time never runs backwards by reading.
@@ -194,7 +197,7 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// Reads `YYYYMMDD-HH:MM:SS`, optionally with `.` and 1 to 9 digits (3, 6 or 9 in the standard),
+/// Reads `YYYYMMDD-HH:MM:SS`, optionally with `.` and 1 to 12 digits (3, 6, 9 or 12 in the standard),
 /// as nanoseconds since 1970-01-01 00:00 UTC. `None` for anything else and outside 1678 to 2261.
 #[inline]
 #[must_use]
@@ -228,7 +231,7 @@ pub fn date(text: &[u8]) -> Option<i64> {
     Some(days * 86_400 * NANOS)
 }
 
-/// Reads `HH:MM:SS`, optionally with `.` and 1 to 9 digits, as nanoseconds since midnight. Second
+/// Reads `HH:MM:SS`, optionally with `.` and 1 to 12 digits, as nanoseconds since midnight. Second
 /// 60 reads as the second after 59.
 #[inline]
 #[must_use]
@@ -254,9 +257,9 @@ pub fn time(text: &[u8]) -> Option<i64> {
             }
             swar::number(d) as i64 * SCALE[9 - digits.len()]
         }
-        [b'.', digits @ .., last] if digits.len() == 8 => {
-            let (d, last) = (swar::top(digits), last.wrapping_sub(b'0'));
-            if !swar::all_digits(d) || last > 9 {
+        [b'.', digits @ ..] if (9..=12).contains(&digits.len()) => {
+            let (d, last) = (swar::top(&digits[..8]), digits[8].wrapping_sub(b'0'));
+            if !swar::all_digits(d) || last > 9 || !digits[9..].iter().all(u8::is_ascii_digit) {
                 return None;
             }
             swar::number(d) as i64 * 10 + i64::from(last)
@@ -264,6 +267,18 @@ pub fn time(text: &[u8]) -> Option<i64> {
         _ => return None,
     };
     Some(((hours * 60 + minutes) * 60 + seconds) * NANOS + nanos)
+}
+
+/// What a time or timestamp that [`time`] or [`timestamp`] has read says beyond its nanoseconds: 0 to
+/// 999 picoseconds.
+#[must_use]
+pub fn picoseconds(text: &[u8]) -> u16 {
+    let Some(point) = text.iter().rposition(|&byte| byte == b'.') else { return 0 };
+    let finer = text.get(point + 10..).unwrap_or_default();
+    (0..3).fold(0, |sum, at| {
+        let digit = finer.get(at).map_or(0, |digit| digit.wrapping_sub(b'0').min(9));
+        sum * 10 + u16::from(digit)
+    })
 }
 
 const NANOS: i64 = 1_000_000_000;
@@ -304,6 +319,8 @@ mod tests {
         let nanos = match text.get(17) {
             None => 0,
             Some(b'.') if text.len() <= 27 => number(18, text.len())? * 10i64.pow(27 - text.len() as u32),
+            // Finer than nanoseconds: digits, and dropped.
+            Some(b'.') if text.len() <= 30 => number(27, text.len()).and(number(18, 27))?,
             Some(_) => return None,
         };
         Some((((days * 24 + hour) * 60 + minute) * 60 + second) * NANOS + nanos)
@@ -365,7 +382,8 @@ mod tests {
             "20230101-00:60:00",
             "20230101-00:00:61",
             "20230101-00:00:00.",
-            "20230101-00:00:00.1234567890",
+            "20230101-00:00:00.1234567890123",
+            "20230101-00:00:00.12345678901x",
             "20230101-0:00:00",
             "",
             "16771231-00:00:00",
@@ -376,6 +394,19 @@ mod tests {
             assert_eq!(at(wrong), None, "{wrong:?}");
         }
         assert_eq!(time(b"07:43:15.000"), Some(27_795_000_000_000));
+        // Picoseconds: the nanosecond that has begun, and what is left.
+        for (text, picos) in [
+            ("20230101-00:00:00.123456789012", 12),
+            ("20230101-00:00:00.1234567899", 900),
+            ("20230101-00:00:00.12345678999", 990),
+            ("20230101-00:00:00.123456789", 0),
+            ("20230101-00:00:00.1", 0),
+            ("20230101-00:00:00", 0),
+        ] {
+            assert_eq!(picoseconds(text.as_bytes()), picos, "{text}");
+            assert!(at(text).is_some());
+        }
+        assert_eq!(at("20230101-00:00:00.123456789999"), at("20230101-00:00:00.123456789"));
         assert_eq!(date(b"20150406"), Some(1_428_278_400_000_000_000));
     }
 
@@ -411,9 +442,9 @@ mod tests {
         // Every byte of a time replaced: nothing that is no digit may pass for one.
         #[test]
         fn times_as_the_standard_library_reads_their_parts(
-            at in 0usize..27, byte in any::<u8>(), digits in 0usize..10,
+            at in 0usize..30, byte in any::<u8>(), digits in 0usize..13,
         ) {
-            let mut text = b"20240229-23:59:60.123456789"[..18 + digits].to_vec();
+            let mut text = b"20240229-23:59:60.123456789012"[..18 + digits].to_vec();
             if digits == 0 {
                 text.pop();
             }

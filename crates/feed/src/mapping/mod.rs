@@ -38,7 +38,8 @@
 //! messages is told several times, under names of its own with `count = "268"`. With `required = true` a message
 //! without the value is refused, also where the event could do without it.
 //!
-//! The example is FIX, whose paths are tags. A mapping for fixed-width records names its layout
+//! The example is FIX, whose paths are tags; of a log, `framing = { sep = "|", log = true, lenient = false }` says
+//! how its bytes are framed. A mapping for fixed-width records names its layout
 //! (`layout = "name or file"`); its paths are names of columns, and `@record` the name of the record. All else is
 //! the same for all formats:
 //!
@@ -81,6 +82,8 @@ pub struct Mapping {
     pub title: String,
     /// For fixed-width records and rows: the name of a shipped layout, or a file beside the mapping.
     pub layout: Option<String>,
+    /// For FIX: how its bytes are framed, where not as on the wire.
+    pub framing: Option<Framing>,
     /// How to know a file of this sort by its content.
     #[serde(default)]
     pub detect: Detect,
@@ -107,6 +110,18 @@ pub struct Mapping {
     /// Text and origin of the layout.
     #[serde(skip)]
     pub layout_text: Option<(String, String)>,
+}
+
+/// How FIX is framed, where not as on the wire.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Framing {
+    /// What separates fields: `SOH`, `|`, `;` or `^A`.
+    pub sep: String,
+    /// Wrong and missing lengths and checksums are accepted.
+    pub lenient: bool,
+    /// The lines of a log, which may have text around the message; it counts as ignored.
+    pub log: bool,
 }
 
 /// How to know a file by its first bytes.
@@ -259,6 +274,10 @@ impl Mapping {
         mapping.origin = origin.to_owned();
         mapping.has_its_tables()?;
         mapping.read_layout()?;
+        if mapping.framing.is_some() && mapping.format != "fix" {
+            let what = format!("framing: format {} has none to choose", mapping.format);
+            return Err(mapping.wrong("framing", what));
+        }
         crate::decode::check(&mapping)?;
         Ok(mapping)
     }
@@ -334,10 +353,7 @@ impl Mapping {
 
     fn read_layout(&mut self) -> Result<(), Error> {
         let Some(name) = &self.layout else { return Ok(()) };
-        let fail = |what| {
-            let place = ["layout".to_owned()];
-            Err(Error::Mapping { origin: line::origin(&self.origin, &self.text, &place), what })
-        };
+        let fail = |what| Err(self.wrong("layout", what));
         use unitape_codec::{csv, fixed};
         let (shipped, all): (_, Vec<&str>) = match self.format.as_str() {
             "fixed" => (fixed::Layout::built_in(name), fixed::Layout::all_built_in().collect()),
@@ -497,5 +513,18 @@ mod tests {
             "name='m'\nformat='fix'\nlayout='nyse-taq-bbo-98'\nmessage={ts='52'}\n[[rule]]\nignore=true",
         );
         assert!(got.contains("m.toml:3: format fix has no layout"), "{got}");
+    }
+
+    #[test]
+    fn framing_is_for_fix_and_has_known_separators() {
+        let rest = "message={ts='52'}\n[[rule]]\nignore=true";
+        for (head, says) in [
+            ("name='m'\nformat='fix'\nframing={sep='|',log=true}\n", "ok"),
+            ("name='m'\nformat='fix'\nframing={sep='/'}\n", "m.toml:3: framing.sep: `/` is none of"),
+            ("name='m'\nformat='swift'\nframing={log=true}\n", "m.toml:3: framing: format swift has none"),
+        ] {
+            let got = error(&format!("{head}{rest}"));
+            assert!(got.contains(says), "{got}\nshould say: {says}");
+        }
     }
 }

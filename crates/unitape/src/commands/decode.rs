@@ -23,9 +23,11 @@ enum FormatArgs {
     #[command(after_help = "Examples:
   unitape decode fix market.fix --json | head -n 3
   unitape decode fix orders.log --sep '|' --dictionary FIX44.xml --json
+  unitape decode fix gateway.log --log --sep '^A' --json
   cat orders.fix | unitape decode fix - --json
 
-Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.")]
+Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept. What a
+dictionary held, and what of it was left out and why, is told on stderr. docs/formats-fix.md tells the rest.")]
     Fix(FixArgs),
     /// Fixed-width records, by a layout
     #[command(after_help = "Examples:
@@ -111,9 +113,12 @@ struct FixArgs {
     /// A dictionary for repeating groups: QuickFIX XML or FIX Orchestra (repeatable)
     #[arg(long, value_name = "D.xml")]
     dictionary: Vec<PathBuf>,
-    /// What separates fields: SOH, | or ^A
+    /// What separates fields: SOH, |, ; or ^A
     #[arg(long, default_value = "SOH")]
     sep: String,
+    /// The lines of a log: text around the messages is its own and no fault
+    #[arg(long)]
+    log: bool,
     /// Accept wrong and missing lengths and checksums
     #[arg(long)]
     lenient: bool,
@@ -217,13 +222,13 @@ fn each_file(
 }
 
 fn fix(args: &FixArgs) -> output::Result {
-    let sep =
-        Sep::parse(&args.sep).ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, | or ^A", args.sep)))?;
+    let sep = Sep::parse(&args.sep)
+        .ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, |, ; or ^A", args.sep)))?;
     let dictionary = match &args.dictionary[..] {
         [] => None,
         paths => Some(Arc::new(dictionary(paths)?)),
     };
-    let framer = Framer::default().with_sep(sep).with_lenient(args.lenient);
+    let framer = Framer::default().with_sep(sep).with_lenient(args.lenient).with_log(args.log);
     let options = DecodeOptions { framer, dictionary };
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
@@ -292,7 +297,14 @@ fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
         files.push((path.display().to_string(), bytes));
     }
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
-    Ok(Dictionary::parse(&files)?)
+    let dictionary = Dictionary::parse(&files)?;
+    for file in dictionary.files() {
+        eprintln!("{file}");
+    }
+    for note in dictionary.notes() {
+        eprintln!("{note}");
+    }
+    Ok(dictionary)
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
@@ -324,6 +336,10 @@ impl<'w, W: Write> Readable<'w, W> {
                 e["code"].as_str().unwrap_or(""),
                 e["message"].as_str().unwrap_or("")
             )?,
+            None if value["text"] != serde_json::Value::Null => {
+                let text = &value["text"];
+                writeln!(self.out, "{n} @{offset} # {}", text.as_str().unwrap_or(&text.to_string()))?;
+            }
             None => {
                 write!(self.out, "{n} @{offset} {}", value["type"].as_str().unwrap_or(""))?;
                 for (tag, v) in value["fields"].as_object().into_iter().flatten() {

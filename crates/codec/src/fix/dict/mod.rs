@@ -9,12 +9,17 @@
 //! Several files make one dictionary (FIXT 1.1 for the session, FIX 5.0 SP2 for the messages). A
 //! name is looked up in its own file first, then in the others; a field, component or message that
 //! two files define is taken from the later one.
+//!
+//! **Tolerant.** Dictionaries in use are rarely without a fault, and one wrong line must not cost the
+//! rest: what is unknown, incomplete or refers to nothing is left out, with a note of file and line
+//! ([`Dictionary::notes`]). An error is only what makes the whole file doubtful: no XML, cut off, neither of the two
+//! kinds, or components nested without end.
 
 mod orchestra;
 mod quickfix;
 mod raw;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::data::DataTags;
@@ -35,6 +40,14 @@ pub struct Field {
     pub values: Vec<(String, String)>,
 }
 
+impl Field {
+    /// Whether its values are text in the encoding that a message names.
+    #[must_use]
+    pub fn is_encoded(&self) -> bool {
+        self.kind == "DATA" && self.name.contains("Encoded")
+    }
+}
+
 /// A message as the dictionary defines it.
 #[derive(Debug, Clone)]
 pub struct MessageDef {
@@ -46,6 +59,34 @@ pub struct MessageDef {
     groups: GroupTable,
 }
 
+/// What one file held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DictFile {
+    /// The name it was given under.
+    pub file: String,
+    /// `QuickFIX` or `Orchestra`.
+    pub form: &'static str,
+    /// What it calls itself: `FIX 4.4`, `FIX.Latest_EP272`.
+    pub version: String,
+    /// Fields defined.
+    pub fields: usize,
+    /// Messages with a MsgType (35).
+    pub messages: usize,
+    /// Components defined.
+    pub components: usize,
+    /// Groups, those inside others too, each where it is written.
+    pub groups: usize,
+}
+
+impl std::fmt::Display for DictFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DictFile { file, form, version, fields, messages, components, groups } = self;
+        write!(f, "{file}: {form} dictionary {version}: {fields} fields, {messages} messages, ")?;
+        write!(f, "{components} components, {groups} groups")
+    }
+}
+
 /// A loaded dictionary. Never changes.
 #[derive(Debug, Clone)]
 pub struct Dictionary {
@@ -54,14 +95,19 @@ pub struct Dictionary {
     /// For message types not defined: the groups of header and trailer.
     common: GroupTable,
     data: Arc<DataTags>,
+    files: Vec<DictFile>,
+    notes: Vec<String>,
 }
+
+/// Notes kept, at most; one more says how many there were.
+const NOTES_MAX: usize = 1000;
 
 impl Dictionary {
     /// Reads QuickFIX XML and Orchestra files, given as (name for errors, content).
     ///
     /// # Errors
-    /// The first thing wrong, with file and line: not XML, not a dictionary, an attribute missing
-    /// or not a number, a name not defined, a component that contains itself.
+    /// With file and line: not XML, cut off, no dictionary of either kind, components nested deeper than 32
+    /// or so often that they come to more than 100,000 fields.
     ///
     /// ```
     /// use unitape_codec::fix::Dictionary;
@@ -120,6 +166,18 @@ impl Dictionary {
         self.groups(msg_type).get(count_tag)
     }
 
+    /// What each file held, in the order given.
+    #[must_use]
+    pub fn files(&self) -> &[DictFile] {
+        &self.files
+    }
+
+    /// What was left out and why, each with file and line; empty for a dictionary without faults.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// The standard data fields and those of this dictionary.
     #[must_use]
     pub fn data_tags(&self) -> Arc<DataTags> {
@@ -138,6 +196,10 @@ struct Resolver<'r> {
     /// Components done, by (file, index): a component is used by many messages.
     done: HashMap<Place, Flat>,
     done_groups: HashMap<Place, Arc<GroupSpec>>,
+    /// Components and groups being read, to see one that contains itself.
+    open: HashSet<Place>,
+    open_groups: HashSet<Place>,
+    notes: BTreeSet<(usize, usize, String)>,
 }
 
 /// What a list of items comes to without its components.
@@ -163,6 +225,9 @@ impl<'r> Resolver<'r> {
             groups: HashMap::new(),
             done: HashMap::new(),
             done_groups: HashMap::new(),
+            open: HashSet::new(),
+            open_groups: HashSet::new(),
+            notes: BTreeSet::new(),
         };
         for (file, raw) in raws.iter().enumerate() {
             for field in &raw.fields {
@@ -218,7 +283,21 @@ impl<'r> Resolver<'r> {
             }
         }
         let data = Arc::new(DataTags::with_standard(pairs));
-        Ok(Dictionary { fields, messages, common: GroupTable::new(common.groups), data })
+        let files = raws.iter().map(Raw::held).collect();
+        let mut notes = BTreeSet::new();
+        for (file, raw) in raws.iter().enumerate() {
+            notes.extend(raw.notes.iter().map(|(line, note)| (file, *line, note.clone())));
+        }
+        notes.append(&mut self.notes);
+        let more = notes.len().saturating_sub(NOTES_MAX);
+        let mut notes: Vec<_> = notes
+            .into_iter()
+            .take(NOTES_MAX)
+            .map(|(file, line, note)| format!("{}:{line}: {note}; left out", raws[file].file))
+            .collect();
+        notes.extend((more > 0).then(|| format!("and {more} more")));
+        let common = GroupTable::new(common.groups);
+        Ok(Dictionary { fields, messages, common, data, files, notes })
     }
 
     /// The length field of a data field: named by the file, or by the custom `X` and `XLen`.
@@ -241,13 +320,18 @@ impl<'r> Resolver<'r> {
         let raw = &raws[file];
         for item in items {
             match item {
-                Item::Field { key, line } => into.members.push(self.tag(raw, key, *line)?),
+                Item::Field { key, line } => into.members.extend(self.tag(file, key, *line)),
                 Item::Component { key, line } => {
                     let place = raw.component(key).map(|index| Place { file, index });
                     let place = place.or_else(|| self.components.get(key.as_str()).copied());
                     let Some(place) = place else {
-                        return Err(raw.error(*line, format!("component {key} is not defined")));
+                        self.note(file, *line, format!("component {key} is not defined"));
+                        continue;
                     };
+                    if self.open.contains(&place) {
+                        self.note(file, *line, format!("component {key} contains itself"));
+                        continue;
+                    }
                     let flat = self.component(place, depth, raw, *line)?;
                     // A component named twice by each of thirty others doubles thirty times.
                     if into.members.len() + flat.members.len() > MEMBERS_MAX {
@@ -257,7 +341,7 @@ impl<'r> Resolver<'r> {
                     into.groups.extend(flat.groups.iter().cloned());
                 }
                 Item::Group { count, items, line } => {
-                    let group = self.group(file, count, items, *line, depth)?;
+                    let Some(group) = self.group(file, count, items, *line, depth)? else { continue };
                     into.members.push(group.count_tag());
                     into.groups.push(group);
                 }
@@ -265,13 +349,20 @@ impl<'r> Resolver<'r> {
                     let place = raw.group(key).map(|index| Place { file, index });
                     let place = place.or_else(|| self.groups.get(key.as_str()).copied());
                     let Some(place) = place else {
-                        return Err(raw.error(*line, format!("group {key} is not defined")));
+                        self.note(file, *line, format!("group {key} is not defined"));
+                        continue;
                     };
                     let group = match self.done_groups.get(&place) {
                         Some(group) => Arc::clone(group),
+                        None if !self.open_groups.insert(place) => {
+                            self.note(file, *line, format!("group {key} contains itself"));
+                            continue;
+                        }
                         None => {
                             let body = &raws[place.file].groups[place.index];
                             let group = self.group(place.file, &body.count, &body.items, body.line, depth)?;
+                            self.open_groups.remove(&place);
+                            let Some(group) = group else { continue };
                             self.done_groups.insert(place, Arc::clone(&group));
                             group
                         }
@@ -289,14 +380,14 @@ impl<'r> Resolver<'r> {
             return Ok(flat.clone());
         }
         if depth == COMPONENT_DEPTH_MAX {
-            let message =
-                format!("components nest deeper than {COMPONENT_DEPTH_MAX}, or one contains itself");
-            return Err(used.error(line, message));
+            return Err(used.error(line, format!("components nest deeper than {COMPONENT_DEPTH_MAX}")));
         }
         let raws = self.raws;
         let component = &raws[place.file].components[place.index];
         let mut flat = Flat::default();
+        self.open.insert(place);
         self.flatten(place.file, &component.items, &mut flat, depth + 1)?;
+        self.open.remove(&place);
         self.done.insert(place, flat.clone());
         Ok(flat)
     }
@@ -308,29 +399,36 @@ impl<'r> Resolver<'r> {
         items: &'r [Item],
         line: usize,
         depth: usize,
-    ) -> Result<Arc<GroupSpec>, Error> {
+    ) -> Result<Option<Arc<GroupSpec>>, Error> {
         let raw = &self.raws[file];
-        let count_tag = self.tag(raw, count, line)?;
+        let Some(count_tag) = self.tag(file, count, line) else { return Ok(None) };
         if depth == COMPONENT_DEPTH_MAX {
-            let message = format!("groups nest deeper than {COMPONENT_DEPTH_MAX}, or one contains itself");
-            return Err(raw.error(line, message));
+            return Err(raw.error(line, format!("groups nest deeper than {COMPONENT_DEPTH_MAX}")));
         }
         let mut flat = Flat::default();
         self.flatten(file, items, &mut flat, depth + 1)?;
         let Some(&delimiter) = flat.members.first() else {
-            return Err(raw.error(line, format!("group {count_tag} has no fields")));
+            self.note(file, line, format!("group {count_tag} has no fields"));
+            return Ok(None);
         };
-        Ok(Arc::new(GroupSpec::new(count_tag, Some(delimiter), flat.members, flat.groups)))
+        Ok(Some(Arc::new(GroupSpec::new(count_tag, Some(delimiter), flat.members, flat.groups))))
     }
 
-    fn tag(&self, raw: &Raw, key: &raw::Key, line: usize) -> Result<u32, Error> {
-        match key {
-            raw::Key::Tag(tag) => Ok(*tag),
-            raw::Key::Name(name) => raw
-                .tag(name)
-                .or_else(|| self.tags.get(name.as_str()).copied())
-                .ok_or_else(|| raw.error(line, format!("field {name} is not defined"))),
+    fn tag(&mut self, file: usize, key: &raw::Key, line: usize) -> Option<u32> {
+        let name = match key {
+            raw::Key::Tag(tag) => return Some(*tag),
+            raw::Key::Name(name) => name,
+        };
+        let tag = self.raws[file].tag(name).or_else(|| self.tags.get(name.as_str()).copied());
+        if tag.is_none() {
+            self.note(file, line, format!("field {name} is not defined"));
         }
+        tag
+    }
+
+    /// Notes what is left out; a component is read for many messages and noted once.
+    fn note(&mut self, file: usize, line: usize, what: String) {
+        self.notes.insert((file, line, what));
     }
 }
 

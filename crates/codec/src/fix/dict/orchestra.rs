@@ -9,9 +9,14 @@ use super::raw::{Item, Key, Open, Raw, RawComponent, RawField, RawGroup, RawMess
 /// A code set: type of its values, and the values.
 type CodeSet = (String, Vec<(String, String)>);
 
-pub(super) fn parse(xml: &mut Xml<'_>, empty: bool) -> Result<Raw, Error> {
-    let mut raw = Raw::default();
-    if empty {
+pub(super) fn parse(xml: &mut Xml<'_>, root: &Open) -> Result<Raw, Error> {
+    let named = |name| root.get(name).unwrap_or_default();
+    let version = match (named("name"), named("version")) {
+        (name, version) if name == version => name.to_owned(),
+        (name, version) => format!("{name} {version}").trim().to_owned(),
+    };
+    let mut raw = Raw::new("Orchestra", version);
+    if root.empty {
         return Ok(raw);
     }
     let mut code_sets: HashMap<String, CodeSet> = HashMap::new();
@@ -21,44 +26,41 @@ pub(super) fn parse(xml: &mut Xml<'_>, empty: bool) -> Result<Raw, Error> {
         }
         match section.name.as_str() {
             "codeSets" => children(xml, "codeSet", |xml, open| {
-                let name = xml.attribute(open, "name")?;
-                let kind = xml.attribute(open, "type")?;
+                let (name, kind) = (xml.attribute(open, "name"), xml.attribute(open, "type"));
                 let mut values = Vec::new();
                 if !open.empty {
                     children(xml, "code", |xml, code| {
-                        values.push((xml.attribute(code, "value")?, xml.attribute(code, "name")?));
+                        let (value, name) = (xml.attribute(code, "value"), xml.attribute(code, "name"));
+                        values.extend(value.zip(name));
                         xml.skip(code)
                     })?;
                 }
-                code_sets.insert(name, (kind, values));
+                code_sets.extend(name.zip(kind).map(|(name, kind)| (name, (kind, values))));
                 Ok(())
             })?,
             "fields" => children(xml, "field", |xml, open| {
-                raw.fields.push(RawField {
-                    tag: xml.tag(open, "id")?,
-                    name: xml.attribute(open, "name")?,
-                    kind: xml.attribute(open, "type")?,
-                    values: Vec::new(),
-                    length_tag: match open.get("lengthId") {
-                        Some(_) => Some(xml.tag(open, "lengthId")?),
-                        None => None,
-                    },
-                });
+                let (tag, name) = (xml.tag(open, "id"), xml.attribute(open, "name"));
+                let kind = open.get("type").unwrap_or("String").to_owned();
+                let length_tag = open.get("lengthId").and_then(|_| xml.tag(open, "lengthId"));
+                let field = |(tag, name)| RawField { tag, name, kind, values: Vec::new(), length_tag };
+                raw.fields.extend(tag.zip(name).map(field));
                 xml.skip(open)
             })?,
             "components" => children(xml, "component", |xml, open| {
-                let key = xml.attribute(open, "id")?;
-                raw.components.push(RawComponent { key, items: items(xml, open)?.1 });
+                let key = xml.attribute(open, "id");
+                let (_, items) = items(xml, open)?;
+                raw.components.extend(key.map(|key| RawComponent { key, items }));
                 Ok(())
             })?,
             "groups" => children(xml, "group", |xml, open| {
-                let key = xml.attribute(open, "id")?;
+                let key = xml.attribute(open, "id");
                 let line = open.line;
                 let (count, items) = items(xml, open)?;
-                let Some(count) = count else {
-                    return Err(xml.error_at(line, format!("group {key} has no <numInGroup>")));
-                };
-                raw.groups.push(RawGroup { key, count, items, line });
+                match (key, count) {
+                    (Some(key), Some(count)) => raw.groups.push(RawGroup { key, count, items, line }),
+                    (Some(key), None) => xml.note(line, format!("group {key} has no <numInGroup>")),
+                    (None, _) => {}
+                }
                 Ok(())
             })?,
             "messages" => children(xml, "message", |xml, open| {
@@ -66,7 +68,7 @@ pub(super) fn parse(xml: &mut Xml<'_>, empty: bool) -> Result<Raw, Error> {
                 let Some(msg_type) = open.get("msgType").map(str::to_owned) else {
                     return xml.skip(open);
                 };
-                let name = xml.attribute(open, "name")?;
+                let name = open.get("name").unwrap_or(&msg_type).to_owned();
                 let mut found = Vec::new();
                 if !open.empty {
                     children(xml, "structure", |xml, structure| {
@@ -115,10 +117,19 @@ fn items(xml: &mut Xml<'_>, parent: &Open) -> Result<(Option<Key>, Vec<Item>), E
     while let Some(open) = xml.next_start()? {
         let line = open.line;
         match open.name.as_str() {
-            "numInGroup" => count = Some(Key::Tag(xml.tag(&open, "id")?)),
-            "fieldRef" => items.push(Item::Field { key: Key::Tag(xml.tag(&open, "id")?), line }),
-            "componentRef" => items.push(Item::Component { key: xml.attribute(&open, "id")?, line }),
-            "groupRef" => items.push(Item::GroupRef { key: xml.attribute(&open, "id")?, line }),
+            "numInGroup" => count = xml.tag(&open, "id").map(Key::Tag),
+            "fieldRef" => {
+                let tag = xml.tag(&open, "id");
+                items.extend(tag.map(|tag| Item::Field { key: Key::Tag(tag), line }));
+            }
+            "componentRef" => {
+                let key = xml.attribute(&open, "id");
+                items.extend(key.map(|key| Item::Component { key, line }));
+            }
+            "groupRef" => {
+                let key = xml.attribute(&open, "id");
+                items.extend(key.map(|key| Item::GroupRef { key, line }));
+            }
             _ => {}
         }
         xml.skip(&open)?;

@@ -6,9 +6,9 @@ use super::raw::{Item, Key, Open, Raw, RawComponent, RawField, RawMessage, Xml};
 /// Groups written inside groups, at most.
 const DEPTH_MAX: usize = 32;
 
-pub(super) fn parse(xml: &mut Xml<'_>, empty: bool) -> Result<Raw, Error> {
-    let mut raw = Raw::default();
-    if empty {
+pub(super) fn parse(xml: &mut Xml<'_>, root: &Open) -> Result<Raw, Error> {
+    let mut raw = Raw::new("QuickFIX", version(root));
+    if root.empty {
         return Ok(raw);
     }
     while let Some(section) = xml.next_start()? {
@@ -18,29 +18,39 @@ pub(super) fn parse(xml: &mut Xml<'_>, empty: bool) -> Result<Raw, Error> {
                 raw.common.extend(items);
             }
             "messages" => each(xml, &section, "message", |xml, open| {
-                raw.messages.push(RawMessage {
-                    msg_type: xml.attribute(open, "msgtype")?,
-                    name: xml.attribute(open, "name")?,
-                    items: items(xml, open, 0)?,
-                });
+                let (msg_type, name) = (xml.attribute(open, "msgtype"), xml.attribute(open, "name"));
+                let items = items(xml, open, 0)?;
+                // A message without a name is as good as one with.
+                raw.messages.extend(msg_type.map(|msg_type| RawMessage {
+                    name: name.unwrap_or_else(|| msg_type.clone()),
+                    msg_type,
+                    items,
+                }));
                 Ok(())
             })?,
             "components" => each(xml, &section, "component", |xml, open| {
-                let key = xml.attribute(open, "name")?;
-                raw.components.push(RawComponent { key, items: items(xml, open, 0)? });
+                let key = xml.attribute(open, "name");
+                let items = items(xml, open, 0)?;
+                raw.components.extend(key.map(|key| RawComponent { key, items }));
                 Ok(())
             })?,
             "fields" => each(xml, &section, "field", |xml, open| {
-                raw.fields.push(field(xml, open)?);
+                let field = field(xml, open)?;
+                raw.fields.extend(field);
                 Ok(())
             })?,
-            other => {
-                let message = format!("<{other}> is not a section of a QuickFIX dictionary");
-                return Err(xml.error_at(section.line, message));
-            }
+            _ => xml.misplaced(&section, "fix")?,
         }
     }
     Ok(raw)
+}
+
+/// `FIX 4.4`, `FIX 5.0 SP2`, `FIXT 1.1`.
+fn version(root: &Open) -> String {
+    let part = |name| root.get(name).unwrap_or("?");
+    let pack = root.get("servicepack").filter(|pack| !matches!(*pack, "0" | ""));
+    let pack = pack.map_or(String::new(), |pack| format!(" SP{pack}"));
+    format!("{} {}.{}{pack}", root.get("type").unwrap_or("FIX"), part("major"), part("minor"))
 }
 
 fn each(
@@ -53,11 +63,11 @@ fn each(
         return Ok(());
     }
     while let Some(open) = xml.next_start()? {
-        if open.name != name {
-            let message = format!("<{}> inside <{}>, where <{name}> belongs", open.name, section.name);
-            return Err(xml.error_at(open.line, message));
+        if open.name == name {
+            take(xml, &open)?;
+        } else {
+            xml.misplaced(&open, &section.name)?;
         }
-        take(xml, &open)?;
     }
     Ok(())
 }
@@ -74,53 +84,50 @@ fn items(xml: &mut Xml<'_>, parent: &Open, depth: usize) -> Result<Vec<Item>, Er
         let line = open.line;
         match open.name.as_str() {
             "field" => {
-                items.push(Item::Field { key: Key::Name(xml.attribute(&open, "name")?), line });
+                let name = xml.attribute(&open, "name");
+                items.extend(name.map(|name| Item::Field { key: Key::Name(name), line }));
                 xml.skip(&open)?;
             }
             "component" => {
-                items.push(Item::Component { key: xml.attribute(&open, "name")?, line });
+                let key = xml.attribute(&open, "name");
+                items.extend(key.map(|key| Item::Component { key, line }));
                 xml.skip(&open)?;
             }
             "group" => {
-                let count = Key::Name(xml.attribute(&open, "name")?);
+                let count = xml.attribute(&open, "name");
                 let inner = self::items(xml, &open, depth + 1)?;
-                items.push(Item::Group { count, items: inner, line });
+                let group = |name| Item::Group { count: Key::Name(name), items: inner, line };
+                items.extend(count.map(group));
             }
-            other => {
-                let message = format!("<{other}> where field, group or component belongs");
-                return Err(xml.error_at(line, message));
-            }
+            _ => xml.misplaced(&open, &parent.name)?,
         }
     }
     Ok(items)
 }
 
-fn field(xml: &mut Xml<'_>, open: &Open) -> Result<RawField, Error> {
-    let mut field = RawField {
-        tag: xml.tag(open, "number")?,
-        name: xml.attribute(open, "name")?,
-        kind: open.get("type").unwrap_or("STRING").to_ascii_uppercase(),
-        ..RawField::default()
-    };
-    if open.empty {
-        return Ok(field);
-    }
-    while let Some(value) = xml.next_start()? {
-        // Some dialects wrap the values in one more element.
-        if value.name == "values" {
-            while let Some(inner) = xml.next_start()? {
-                push_value(xml, &mut field, &inner)?;
+fn field(xml: &mut Xml<'_>, open: &Open) -> Result<Option<RawField>, Error> {
+    let (tag, name) = (xml.tag(open, "number"), xml.attribute(open, "name"));
+    let mut values = Vec::new();
+    if !open.empty {
+        while let Some(value) = xml.next_start()? {
+            // Some dialects wrap the values in one more element.
+            if value.name == "values" && !value.empty {
+                while let Some(inner) = xml.next_start()? {
+                    push_value(xml, &mut values, &inner)?;
+                }
+                continue;
             }
-            continue;
+            push_value(xml, &mut values, &value)?;
         }
-        push_value(xml, &mut field, &value)?;
     }
-    Ok(field)
+    let (Some(tag), Some(name)) = (tag, name) else { return Ok(None) };
+    let kind = open.get("type").unwrap_or("STRING").to_ascii_uppercase();
+    Ok(Some(RawField { tag, name, kind, values, ..RawField::default() }))
 }
 
-fn push_value(xml: &mut Xml<'_>, field: &mut RawField, open: &Open) -> Result<(), Error> {
-    let value = xml.attribute(open, "enum")?;
+fn push_value(xml: &mut Xml<'_>, values: &mut Vec<(String, String)>, open: &Open) -> Result<(), Error> {
+    let value = xml.attribute(open, "enum");
     let name = open.get("description").unwrap_or_default().to_owned();
-    field.values.push((value, name));
+    values.extend(value.map(|value| (value, name)));
     xml.skip(open)
 }

@@ -7,11 +7,16 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use super::super::error::Error;
+use super::DictFile;
 
 /// What one file defines.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub file: String,
+    pub form: &'static str,
+    pub version: String,
+    /// What was left out in reading, by line.
+    pub notes: Vec<(usize, String)>,
     pub fields: Vec<RawField>,
     pub components: Vec<RawComponent>,
     pub groups: Vec<RawGroup>,
@@ -78,6 +83,10 @@ pub(super) struct Place {
 }
 
 impl Raw {
+    pub(super) fn new(form: &'static str, version: String) -> Self {
+        Raw { form, version, ..Raw::default() }
+    }
+
     pub(super) fn tag(&self, name: &str) -> Option<u32> {
         self.tags.get(name).copied()
     }
@@ -88,6 +97,22 @@ impl Raw {
 
     pub(super) fn group(&self, key: &str) -> Option<usize> {
         self.group_index.get(key).copied()
+    }
+
+    /// What it held.
+    pub(super) fn held(&self) -> DictFile {
+        let lists = self.messages.iter().map(|message| &message.items);
+        let lists = lists.chain(self.components.iter().map(|component| &component.items));
+        let lists = lists.chain(self.groups.iter().map(|group| &group.items)).chain([&self.common]);
+        DictFile {
+            file: self.file.clone(),
+            form: self.form,
+            version: self.version.clone(),
+            fields: self.fields.len(),
+            messages: self.messages.len(),
+            components: self.components.len(),
+            groups: self.groups.len() + lists.map(|items| groups_in(items)).sum::<usize>(),
+        }
     }
 
     pub(super) fn error(&self, line: usize, message: String) -> Error {
@@ -102,8 +127,8 @@ pub(super) fn parse(file: &str, content: &[u8]) -> Result<Raw, Error> {
         return Err(xml.error("no XML element"));
     };
     let mut raw = match root.name.as_str() {
-        "fix" => super::quickfix::parse(&mut xml, root.empty)?,
-        "repository" => super::orchestra::parse(&mut xml, root.empty)?,
+        "fix" => super::quickfix::parse(&mut xml, &root)?,
+        "repository" => super::orchestra::parse(&mut xml, &root)?,
         other => {
             let message = format!(
                 "the root element is <{other}>; a QuickFIX dictionary has <fix>, Orchestra <repository>"
@@ -113,6 +138,7 @@ pub(super) fn parse(file: &str, content: &[u8]) -> Result<Raw, Error> {
     };
     xml.rest_is_empty()?;
     raw.file = file.to_owned();
+    raw.notes = std::mem::take(&mut xml.notes);
     for field in &raw.fields {
         raw.tags.insert(field.name.clone(), field.tag);
     }
@@ -123,6 +149,15 @@ pub(super) fn parse(file: &str, content: &[u8]) -> Result<Raw, Error> {
         raw.group_index.insert(group.key.clone(), index);
     }
     Ok(raw)
+}
+
+/// Groups written in a list, those inside others too.
+fn groups_in(items: &[Item]) -> usize {
+    let inside = items.iter().map(|item| match item {
+        Item::Group { items, .. } => 1 + groups_in(items),
+        _ => 0,
+    });
+    inside.sum()
 }
 
 /// An opening tag, namespace prefix taken off.
@@ -151,13 +186,14 @@ pub(super) struct Xml<'c> {
     /// Lines are counted from here on.
     counted: usize,
     line: usize,
+    notes: Vec<(usize, String)>,
 }
 
 impl<'c> Xml<'c> {
     fn new(file: &'c str, content: &'c [u8]) -> Self {
         let mut reader = Reader::from_reader(content);
         reader.config_mut().trim_text(true);
-        Xml { file, content, reader, depth: 0, counted: 0, line: 1 }
+        Xml { file, content, reader, depth: 0, counted: 0, line: 1, notes: Vec::new() }
     }
 
     /// The next child: `None` at the closing tag of the element we are in, and at the end.
@@ -212,21 +248,34 @@ impl<'c> Xml<'c> {
         Ok(())
     }
 
-    /// The attribute, or an error naming the line.
-    pub(super) fn attribute(&self, open: &Open, name: &str) -> Result<String, Error> {
-        match open.get(name) {
-            Some(value) if !value.is_empty() => Ok(value.to_owned()),
-            _ => Err(self.error_at(open.line, format!("<{}> has no attribute {name}", open.name))),
-        }
+    /// Notes what is left out; the notes are bounded by the bytes of the file.
+    pub(super) fn note(&mut self, line: usize, what: impl Into<String>) {
+        self.notes.push((line, what.into()));
     }
 
-    /// The attribute as a tag.
-    pub(super) fn tag(&self, open: &Open, name: &str) -> Result<u32, Error> {
-        let text = self.attribute(open, name)?;
-        match text.parse() {
-            Ok(tag) if (1..=999_999_999).contains(&tag) => Ok(tag),
-            _ => Err(self.error_at(open.line, format!("{name}=\"{text}\" is not a tag"))),
+    /// Leaves an element that does not belong where it is, with a note.
+    pub(super) fn misplaced(&mut self, open: &Open, parent: &str) -> Result<(), Error> {
+        self.note(open.line, format!("<{}> does not belong in <{parent}>", open.name));
+        self.skip(open)
+    }
+
+    /// The attribute, or none and a note.
+    pub(super) fn attribute(&mut self, open: &Open, name: &str) -> Option<String> {
+        let value = open.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
+        if value.is_none() {
+            self.note(open.line, format!("<{}> has no attribute {name}", open.name));
         }
+        value
+    }
+
+    /// The attribute as a tag, or none and a note.
+    pub(super) fn tag(&mut self, open: &Open, name: &str) -> Option<u32> {
+        let text = self.attribute(open, name)?;
+        let tag = text.parse().ok().filter(|tag| (1..=999_999_999).contains(tag));
+        if tag.is_none() {
+            self.note(open.line, format!("{name}=\"{text}\" is not a tag"));
+        }
+        tag
     }
 
     pub(super) fn error_at(&self, line: usize, message: impl Into<String>) -> Error {

@@ -65,7 +65,6 @@ fn quickfix_groups_through_components() {
 // Each wrong file must say where; a loop must end.
 #[test]
 fn wrong_files_name_the_line() {
-    let message = "<message name='A' msgtype='A'>";
     for (xml, expected) in [
         (String::new(), expect!["d.xml:1: no XML element\n"]),
         ("{}".into(), expect!["d.xml:1: no XML element\n"]),
@@ -83,44 +82,75 @@ fn wrong_files_name_the_line() {
         ),
         ("<fix>\n<fields>\n".into(), expect!["d.xml:3: the file ends inside an element\n"]),
         ("<fix/>\n<fix/>".into(), expect!["d.xml:2: content after the root element\n"]),
-        (
-            "<fix>\n<colours/></fix>".into(),
-            expect!["d.xml:2: <colours> is not a section of a QuickFIX dictionary\n"],
-        ),
+    ] {
+        check(&xml, expected);
+    }
+}
+
+// One wrong line must not cost the dictionary: the rest is read, and what was left out is told with its line.
+#[test]
+fn faults_are_left_out_with_a_note() {
+    let message = "<message name='A' msgtype='A'>";
+    for (xml, expected) in [
+        ("<fix>\n<colours/></fix>".to_owned(), "d.xml:2: <colours> does not belong in <fix>; left out"),
         (
             "<fix><fields>\n\n<field number='x' name='A'/></fields></fix>".into(),
-            expect!["d.xml:3: number=\"x\" is not a tag\n"],
+            "d.xml:3: number=\"x\" is not a tag; left out",
         ),
         (
             "<fix><fields>\n<field number='0' name='A'/></fields></fix>".into(),
-            expect!["d.xml:2: number=\"0\" is not a tag\n"],
+            "d.xml:2: number=\"0\" is not a tag; left out",
         ),
         (
             "<fix><fields>\n<field name='A'/></fields></fix>".into(),
-            expect!["d.xml:2: <field> has no attribute number\n"],
+            "d.xml:2: <field> has no attribute number; left out",
         ),
         (
             fix(&format!("\n{message}<field name='Nix'/></message>"), ""),
-            expect!["d.xml:5: field Nix is not defined\n"],
+            "d.xml:5: field Nix is not defined; left out",
         ),
         (
             fix(&format!("\n\n{message}<component name='Nix'/></message>"), ""),
-            expect!["d.xml:6: component Nix is not defined\n"],
+            "d.xml:6: component Nix is not defined; left out",
         ),
         (
             fix(&format!("{message}<group name='NoSub'/></message>"), ""),
-            expect!["d.xml:4: group 802 has no fields\n"],
+            "d.xml:4: group 802 has no fields; left out",
         ),
         (
             fix(
                 &format!("{message}<component name='C'/></message>"),
                 "<component name='C'>\n<component name='C'/></component>",
             ),
-            expect!["d.xml:6: components nest deeper than 32, or one contains itself\n"],
+            "d.xml:6: component C contains itself; left out",
         ),
     ] {
-        check(&xml, expected);
+        let dictionary = Dictionary::parse(&[("d.xml", xml.as_bytes())]).expect("tolerant");
+        assert_eq!(dictionary.notes(), [expected]);
+        if xml.contains("NoHops") {
+            assert!(dictionary.group(b"A", 627).is_some(), "the header's group is lost:\n{xml}");
+        }
     }
+}
+
+// Components that name each other twice would be read 2^30 times; a chain of them must end.
+#[test]
+fn components_without_end() {
+    let components = (0..30).map(|n| {
+        let refs = format!("<component name='C{}'/>", (n + 1) % 30).repeat(2);
+        format!("<component name='C{n}'>{refs}<field name='Hop'/></component>")
+    });
+    let xml = fix(
+        "<message name='A' msgtype='A'><component name='C0'/></message>",
+        &components.collect::<String>(),
+    );
+    let error = Dictionary::parse(&[("d.xml", xml.as_bytes())]).expect_err("2^30 fields");
+    assert_eq!(error.to_string(), "d.xml:5: more than 100000 fields");
+    let chain = (0..40).map(|n| format!("<component name='C{n}'><component name='C{}'/></component>", n + 1));
+    let xml =
+        fix("<message name='A' msgtype='A'><component name='C0'/></message>", &chain.collect::<String>());
+    let error = Dictionary::parse(&[("d.xml", xml.as_bytes())]).expect_err("too deep");
+    assert_eq!(error.to_string(), "d.xml:5: components nest deeper than 32");
 }
 
 // Orchestra refers by id, groups before they are defined, values by code set.
@@ -157,6 +187,17 @@ fn two_files_make_one_dictionary() {
       <fields><field number='5000' name='N' type='NUMINGROUP'/></fields></fix>";
     let both = Dictionary::parse(&[("t.xml", session.as_bytes()), ("a.xml", app.as_bytes())]).expect("both");
     assert_eq!(both.group(b"M", 5000).and_then(|group| group.delimiter()), Some(628));
-    let alone = Dictionary::parse(&[("a.xml", app.as_bytes())]).expect_err("Hop is in the other file");
-    assert_eq!(alone.to_string(), "a.xml:1: field Hop is not defined");
+    let held: Vec<_> = both.files().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        held,
+        [
+            "t.xml: QuickFIX dictionary FIX ?.?: 1 fields, 0 messages, 0 components, 0 groups",
+            "a.xml: QuickFIX dictionary FIX ?.?: 1 fields, 1 messages, 0 components, 1 groups",
+        ]
+    );
+    let alone = Dictionary::parse(&[("a.xml", app.as_bytes())]).expect("tolerant");
+    assert_eq!(
+        alone.notes(),
+        ["a.xml:1: field Hop is not defined; left out", "a.xml:1: group 5000 has no fields; left out"]
+    );
 }

@@ -373,7 +373,7 @@ fn lenient_logs() {
 // A log with another separator shows the same message: length and sum are of the original.
 #[test]
 fn separators_of_logs() {
-    for sep in [Sep::Soh, Sep::Pipe, Sep::CaretA] {
+    for sep in [Sep::Soh, Sep::Pipe, Sep::Semicolon, Sep::CaretA] {
         let message = shown(&wrap("FIX.4.4", "35=B|58=a^b A=|148=x|"), sep);
         check_with(
             Framer::default().with_sep(sep),
@@ -383,6 +383,30 @@ fn separators_of_logs() {
         "#]],
         );
     }
+}
+
+// A log's own text is no fault; what was a message once still is, and a line end may stand for the last separator.
+#[test]
+fn text_of_logs() {
+    let framer = Framer::default().with_sep(Sep::Pipe).with_log(true);
+    let good = "8=FIX.4.2|9=5|35=0|10=161";
+    let log = format!("IN|{good}\nup|8=FIX.4.2|9=5|35=\n{good}| ok\n\nno 9=5\n|35=0|\n1 {good}");
+    check_with(
+        framer,
+        log.as_bytes(),
+        expect![[r#"
+            0,"offset":0,"length":3,"text":"IN|"}
+            1,"offset":3,"type":"0","fields":{"8":"FIX.4.2","9":"5","35":"0","10":"161"}}
+            2,"offset":29,"length":3,"text":"up|"}
+            3,"offset":32,"length":17,"error":{"code":"truncated","message":"the message ends without CheckSum (10)"}}
+            4,"offset":50,"type":"0","fields":{"8":"FIX.4.2","9":"5","35":"0","10":"161"}}
+            5,"offset":76,"length":3,"text":" ok"}
+            6,"offset":81,"length":6,"text":"no 9=5"}
+            7,"offset":88,"length":6,"error":{"code":"garbage","message":"bytes outside any message"}}
+            8,"offset":95,"length":2,"text":"1 "}
+            9,"offset":97,"type":"0","fields":{"8":"FIX.4.2","9":"5","35":"0","10":"161"}}
+        "#]],
+    );
 }
 
 // Zeros and endless garbage come in pieces of the largest message, not as one.

@@ -16,7 +16,7 @@ fn the_corpus_under_every_option() {
         if input.is_empty() {
             continue;
         }
-        for pick in 0..16 {
+        for pick in 0..32 {
             input[0] = pick;
             check::any_bytes(&input);
         }

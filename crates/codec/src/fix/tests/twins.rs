@@ -91,11 +91,12 @@ prop_compose! {
 
 prop_compose! {
     fn framer()(
-        sep in prop::sample::select(vec![Sep::Soh, Sep::Soh, Sep::Pipe, Sep::CaretA]),
+        sep in prop::sample::select(vec![Sep::Soh, Sep::Soh, Sep::Pipe, Sep::CaretA, Sep::Semicolon]),
         lenient in any::<bool>(),
+        log in any::<bool>(),
         max in prop::sample::select(vec![64, 100, 300, 1 << 20]),
     ) -> Framer {
-        Framer::default().with_sep(sep).with_lenient(lenient).with_max_message(max)
+        Framer::default().with_sep(sep).with_lenient(lenient).with_log(log).with_max_message(max)
     }
 }
 

@@ -39,7 +39,7 @@ pub fn fast_pass(tokens: &mut Tokens, input: &[u8], mut each: impl FnMut(&Typed)
                 pass.sum = pass.sum.wrapping_add(typed.sum());
                 each(&typed);
             }
-            Frame::Bad { span, .. } => {
+            Frame::Bad { span, .. } | Frame::Text { span } => {
                 pass.faults += 1;
                 at = span.end;
             }
@@ -168,7 +168,7 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
                 }
                 message.span
             }
-            Frame::Bad { span, .. } => {
+            Frame::Bad { span, .. } | Frame::Text { span } => {
                 pass.faults += 1;
                 span
             }
