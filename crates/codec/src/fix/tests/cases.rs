@@ -17,7 +17,7 @@ fn json(input: &[u8], opts: &DecodeOptions) -> String {
     decode_json(&mut Trickle(input), "f", opts, &mut trickled).expect("memory reads and writes");
     let text = String::from_utf8(at_once).expect("JSON is UTF-8");
     assert_eq!(text.as_bytes(), trickled);
-    assert_eq!(summary.messages + summary.errors, text.lines().count() as u64);
+    assert_eq!(summary.messages + summary.errors + summary.texts, text.lines().count() as u64);
     for line in text.lines() {
         let parsed: serde_json::Value = serde_json::from_str(line).expect("every line is JSON");
         assert_eq!(parsed.get("error").is_some(), parsed.get("fields").is_none());
