@@ -204,7 +204,8 @@ impl Account {
                 }
                 if flag {
                     self.late += u64::from(last);
-                } else if begins {
+                } else if begins && !(kind == Kind::Quarantine && event.ts_event().0 == 0) {
+                    // What was refused before anything told the time has none, and is 0 on the tape.
                     let ts = event.ts_event();
                     self.placed_max.0 = self.placed_max.0.max(ts.0);
                     self.placed_max.1 = self.placed_max.1.max(event.ts_recv().unwrap_or(ts).0);

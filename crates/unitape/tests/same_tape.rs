@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_feed::run as run_live;
 use unitape_feed::{Ending, Feed, Input, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option};
@@ -32,7 +33,7 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
-    case("fix", "jse-fix50-indices", "vectors/fix/jse/jse_fix50_marketdata_head80.fix", 60_000),
+    case("fix", "jse-fix50-indices", "vectors/fix/jse/jse_fix50_marketdata_head80.fix", 300_000),
     case("fix", "fix44-orders", "day/market.fix", 90_000),
     case("fixed", "nyse-taq-bbo-98", "vectors/fixed/taq/nyse_taq_bbo_20140206.txt", 60_000),
     case("fixed", "sim-day", "day/market.fixed", 60_000),
@@ -40,6 +41,11 @@ const CASES: &[Case] = &[
     case("swift", "swift-mt", "vectors/swift/prowide/unit_test_messages.rje", 60_000),
     case("itch", "nasdaq-itch50", "sample/20200130.itch50", 60_000),
     case("itch", "nasdaq-itch50-stateless", "sample/20200130.itch50", 60_000),
+    case("csv", "nyse-taq-trades", "vectors/csv/EQY_US_ALL_TRADE_20161024.txt", 30_000),
+    case("csv", "nyse-taq-quotes", "vectors/csv/SPLITS_US_ALL_BBO_A_20161024.txt", 30_000),
+    case("csv", "nyse-taq-nbbo", "vectors/csv/EQY_US_ALL_NBBO_20161024.txt", 30_000),
+    case("csv", "nyse-taq-master", "vectors/csv/EQY_US_ALL_REF_MASTER_20161024.txt", 30_000),
+    case("iso20022", "iso20022", "sample/payments.xml", 120_000),
     case("events", "", "day/events.jsonl", 90_000),
 ];
 
@@ -60,11 +66,17 @@ impl Case {
     fn input(&self, dir: &Path, seed: u64) -> PathBuf {
         let mut bytes = match self.file.split_once('/') {
             Some(("day", file)) => fs::read(dir.join("day").join(file)).unwrap(),
+            Some(("sample", "payments.xml")) => payments(60, 5),
             Some(("sample", _)) => {
                 sample_messages(SampleConfig { messages: 3_000, stocks: 40, live: 300, seed: 5 })
             }
             _ => fs::read(root().join(self.file)).unwrap(),
         };
+        // A short file is taken several times.
+        let once = bytes.clone();
+        while bytes.len() < self.bytes && self.format == "csv" {
+            bytes.extend_from_slice(&once);
+        }
         bytes.truncate(self.bytes);
         // The name of a file may tell the date of what is in it.
         let place = dir.join(format!("{seed}-{}", self.mapping));

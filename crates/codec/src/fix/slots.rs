@@ -24,7 +24,7 @@ use super::tokens::{Token, TokenSlice, plain_length};
 ///
 /// let parties = GroupWanted::new(453, &[448, 452], &[447, 802]);
 /// let wanted = Wanted::new(&[35, 55], vec![parties]).unwrap();
-/// let bytes = b"8=FIX.4.4\x019=44\x0135=D\x01453=2\x01448=A\x01452=1\x01448=B\x01447=D\x0155=VOD\x0110=166\x01";
+/// let bytes = b"8=FIX.4.4\x019=42\x0135=D\x01453=2\x01448=A\x01452=1\x01448=B\x01447=D\x0155=VOD\x0110=239\x01";
 /// let (mut tokens, mut slots) = (Tokens::new(), Slots::new(Arc::new(wanted)));
 /// let Frame::Message(_) = tokens.frame(&Framer::default(), bytes, 0, true) else { panic!() };
 /// let filled = slots.fill(bytes, tokens.as_slice()).unwrap();
