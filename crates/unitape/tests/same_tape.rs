@@ -87,12 +87,13 @@ impl Case {
     }
 }
 
-/// Bytes changed, lost, put in and repeated, now and then.
+/// Bytes changed, lost, put in and repeated, now and then; not in the first kilobyte, where a header stands.
 fn damaged(bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = &bytes[..];
     while !rest.is_empty() {
-        let good = (200 + rng.below(6_000) as usize).min(rest.len());
+        let least = if out.is_empty() { 1_000 } else { 200 };
+        let good = (least + rng.below(6_000) as usize).min(rest.len());
         out.extend_from_slice(&rest[..good]);
         let stretch = &rest[..good];
         rest = &rest[good..];
