@@ -122,13 +122,16 @@ impl Values {
                 (Some(b'\r'), Some(b'\n')) => {
                     return if at > most { long(layout, input) } else { self.counted(at, at + 2) };
                 }
-                (Some(b'\r'), None) if ended => return self.counted(at, at + 1),
+                (Some(b'\r'), None) if ended => {
+                    return if at > most { long(layout, input) } else { self.counted(at, at + 1) };
+                }
                 (None, _) if ended => {
                     let cut = at > 0 && input[at - 1] == b'\r' && place.end as usize == at && !place.apart;
                     if cut && let Some(last) = self.places.last_mut() {
                         last.end -= 1;
                     }
-                    return self.counted(at - usize::from(cut), at);
+                    let length = at - usize::from(cut);
+                    return if length > most { long(layout, input) } else { self.counted(length, at) };
                 }
                 (None, _) | (Some(b'\r'), None) => {
                     return if input.len() < most + 2 { Row::More } else { long(layout, input) };

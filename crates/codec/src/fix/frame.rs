@@ -340,20 +340,28 @@ impl Framer {
         let undecided = !eof && window.len() < limit + scan::LOOKAHEAD;
         // The nearest start first, and the CheckSum only before it: each byte is searched once
         // for each message that it may belong to.
-        let mut next = None;
+        let (mut next, mut open) = (None, None);
         for (start, kind) in scan::starts(window, from + 1, self.sep, &self.data) {
             if start >= limit {
                 break;
             }
-            if matches!(kind, Start::Yes(_)) {
-                next = Some(start);
-                break;
+            match kind {
+                Start::Yes(_) => {
+                    next = Some(start);
+                    break;
+                }
+                Start::Need => open = open.or(Some(start)),
+                Start::No => {}
             }
         }
         let before = next.unwrap_or(window.len());
         let end =
             scan::first_end(&window[..before], from, self.sep, self.line_ends(), whole || next.is_some());
         match end {
+            // What reads as a value of CheckSum (10) may turn out to be the next message.
+            scan::End::Trailer { end, .. } if undecided && open.is_some_and(|open| open < end) => {
+                return Frame::Incomplete { from, need: buf.len() + 1 };
+            }
             scan::End::Trailer { body_end, end } if body_end < limit => {
                 let span = Span { start: from, end };
                 if self.lenient {

@@ -63,9 +63,12 @@ impl Frames {
 
     /// The records from `at` on that have the length of their sort, their terminator behind it and no other line
     /// end in them: these are the records that a [`Decoder`](super::Decoder) finds there, where `at` is not the
-    /// start of their file. Gives how many there are.
+    /// start of their file. Gives how many there are; none where text has to be translated first.
     #[inline]
     pub fn fill(&self, layout: &Layout, bytes: &[u8], at: usize, found: &mut [Framed; LANES]) -> usize {
+        if layout.page.is_some() {
+            return 0; // selectors are of translated text
+        }
         let (mut next, mut count) = (at, 0);
         for framed in found.iter_mut() {
             let Some(record) = self.record_at(layout, bytes, next) else { break };
@@ -95,6 +98,9 @@ impl Frames {
     #[must_use]
     pub fn even(&self, layout: &Layout, bytes: &[u8], at: usize) -> Option<(Framed, usize)> {
         let Select::One(_) = self.select else { return None };
+        if layout.page.is_some() {
+            return None;
+        }
         let first = self.record_at(layout, bytes, at)?;
         let (length, whole) = (first.length as usize, first.end as usize - at);
         if layout.terminator == Terminator::None {
