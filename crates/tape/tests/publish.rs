@@ -237,6 +237,40 @@ fn a_subscriber_may_come_before_the_tape() {
     assert_ne!(info(&other).unwrap().id, id);
 }
 
+/// A way of waiting that slept through what came, or never gave up, would look like a lost message or a dead publisher.
+#[test]
+fn every_way_of_waiting_is_woken_by_what_comes_and_gives_up_in_time() {
+    for wait in [Wait::Spin, Wait::Balanced, Wait::Park] {
+        let dir = directory();
+        let mut publication = Publication::open(dir.path(), options(4096, None)).unwrap();
+        let mut subscription = Subscription::open(dir.path(), Start::Oldest).unwrap().with_wait(wait);
+        assert!(!subscription.wait(Duration::ZERO).unwrap(), "{wait:?}: nothing is there");
+        assert!(!subscription.wait(Duration::from_millis(2)).unwrap(), "{wait:?}: nothing is there");
+        std::thread::scope(|s| {
+            // Over the ends of segments, where waiting asks the file system.
+            let reading = s.spawn(move || {
+                let mut topics = Vec::new();
+                while topics.len() < 200 {
+                    assert!(subscription.wait(Duration::from_secs(900)).unwrap(), "{wait:?}");
+                    let before = subscription.position();
+                    assert!(subscription.wait(Duration::ZERO).unwrap(), "what is there is there at once");
+                    assert_eq!(subscription.position(), before, "waiting reads nothing");
+                    topics.extend(subscription.next().unwrap().unwrap().message().map(|m| m.topic));
+                }
+                topics
+            });
+            for topic in 0..200 {
+                publication.offer(topic, &[7; 100]).unwrap();
+                if topic % 16 == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            assert!(reading.join().unwrap().into_iter().eq(0..200), "{wait:?}");
+        });
+        publication.close().unwrap();
+    }
+}
+
 /// Too long for a frame or for the tape's segments: refused, and the publication goes on.
 #[test]
 fn messages_that_are_too_long_are_refused() {

@@ -214,6 +214,10 @@ impl Reader {
             if !patience.wait() {
                 return Ok(false);
             }
+            // Who sleeps looks rarely: the next look is the one that asks whether the segment has moved.
+            if patience.parks() % PARKS_LOOK == PARKS_LOOK - 1 {
+                self.idle |= IDLE_LOOK - 1;
+            }
         }
     }
 
@@ -461,5 +465,8 @@ impl Reader {
     }
 }
 
-/// Empty looks between two questions to the file system whether the segment has moved.
+/// Empty looks between two questions to the file system whether the segment has moved, a power of two.
 const IDLE_LOOK: u32 = 4096;
+
+/// Sleeps between two such questions: some milliseconds.
+const PARKS_LOOK: u64 = 64;

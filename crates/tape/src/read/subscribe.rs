@@ -192,4 +192,10 @@ impl Patience {
         }
         self.since.get_or_insert_with(Instant::now).elapsed() < self.timeout
     }
+
+    /// How often it has slept.
+    #[inline]
+    pub fn parks(&self) -> u64 {
+        self.waiter.parks()
+    }
 }
