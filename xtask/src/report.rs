@@ -1,21 +1,28 @@
 //! Runs the commands of a step and counts what their test runners say.
 
+use std::cmp::Ordering;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// How many tests ran.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// How many tests ran, and what those that failed said.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
+    /// The name of each failed test and what it wrote, shortened.
+    pub(crate) failures: Vec<String>,
 }
+
+/// More than this of a failed test's output is left out of the summary; the whole stands where it ran.
+const FAILURE_LINES: usize = 40;
 
 impl std::ops::AddAssign for Count {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.failures.extend(other.failures);
     }
 }
 
@@ -65,9 +72,26 @@ pub(crate) fn run(command: &mut Command, count: &mut Count) -> Result<(), String
 
 fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut Count) -> std::io::Result<()> {
     let mut line = Vec::new();
+    // Lines of the failed test that is being told about, with its heading.
+    let mut told: Option<usize> = None;
     while from.read_until(b'\n', &mut line)? != 0 {
-        if let Some(found) = std::str::from_utf8(&line).ok().and_then(closing_line) {
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        if let Some(found) = closing_line(text) {
             *count += found;
+        }
+        if text.starts_with("---- ") && text.ends_with(" ----") {
+            count.failures.push(text.to_owned());
+            told = Some(0);
+        } else if text == "failures:" || text.starts_with("test result: ") {
+            told = None;
+        } else if let (Some(lines), Some(failure)) = (&mut told, count.failures.last_mut()) {
+            *lines += 1;
+            match (*lines).cmp(&FAILURE_LINES) {
+                Ordering::Less => failure.extend(["\n", text]),
+                Ordering::Equal => failure.push_str("\n… (the rest stands above)"),
+                Ordering::Greater => {}
+            }
         }
         to.write_all(&line)?;
         to.flush()?;
@@ -101,9 +125,9 @@ mod tests {
     fn closing_lines_of_the_test_runner_are_counted() {
         let ok =
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.10s";
-        assert_eq!(closing_line(ok), Some(Count { passed: 12, failed: 0, skipped: 1 }));
+        assert_eq!(closing_line(ok), Some(Count { passed: 12, skipped: 1, ..Count::default() }));
         let bad = "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(closing_line(bad), Some(Count { passed: 1, failed: 2, skipped: 0 }));
+        assert_eq!(closing_line(bad), Some(Count { passed: 1, failed: 2, ..Count::default() }));
         for other in
             ["", "test result: ok.", "test a ... ok", "test result: ok. x passed; 0 failed; 0 ignored"]
         {
@@ -119,6 +143,24 @@ mod tests {
         copy_lines(input, &mut out, &mut count).unwrap();
         assert_eq!(out, input);
         assert_eq!(count.passed, 1);
+    }
+
+    /// The closing lines are often all that is kept of a run; what failed must be among them.
+    #[test]
+    fn failed_tests_are_told_again_at_the_end() {
+        let many = "more\n".repeat(2 * FAILURE_LINES);
+        let input = format!(
+            "test a ... FAILED\n\nfailures:\n\n---- m::a stdout ----\nthread panicked\nleft: 1\n\n\
+             ---- b stdout ----\n{many}\nfailures:\n    m::a\n\n\
+             test result: FAILED. 0 passed; 2 failed; 0 ignored\nnot of a test\n"
+        );
+        let mut count = Count::default();
+        copy_lines(input.as_bytes(), &mut Vec::new(), &mut count).unwrap();
+        assert_eq!(count.failed, 2);
+        assert_eq!(count.failures[0], "---- m::a stdout ----\nthread panicked\nleft: 1\n");
+        assert_eq!(count.failures[1].lines().count(), 1 + FAILURE_LINES);
+        assert!(count.failures[1].ends_with("(the rest stands above)"));
+        assert_eq!(count.failures.len(), 2);
     }
 
     #[test]

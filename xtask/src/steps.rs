@@ -103,7 +103,13 @@ fn clippy(context: &Context, count: &mut Count) -> Outcome {
 }
 
 fn test(context: &Context, count: &mut Count) -> Outcome {
-    report::run(cargo().args(["test", "--workspace", "--no-fail-fast", context.locked]), count).into()
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-fail-fast", context.locked]);
+    // The same cases unless others are asked for, as with the fuzzers.
+    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
+        command.env("PROPTEST_RNG_SEED", "1");
+    }
+    report::run(&mut command, count).into()
 }
 
 fn faults(context: &Context, count: &mut Count) -> Outcome {

@@ -49,6 +49,9 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
         total += count;
     }
 
+    for failure in &total.failures {
+        eprintln!("\n{failure}");
+    }
     eprintln!("\n== summary");
     for line in &lines {
         eprintln!("{line}");

@@ -6,8 +6,7 @@ mod common;
 use common::{assert_same, feed, fix, jse, run};
 use proptest::prelude::*;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_feed::{Account, Ending, Feed, Options, consolidate};
+use unitape_feed::{Account, Feed};
 
 /// All messages of the real feed are accounted for: heartbeats ignored, everything else events.
 #[test]
@@ -161,33 +160,7 @@ proptest! {
         ];
         let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
         run(&whole, &feeds, 1, 1 << 20);
-        for attempt in 0.. {
-            prop_assert!(attempt < 10_000);
-            let stop = AtomicBool::new(false);
-            let options = Options {
-                feeds: feeds.to_vec(),
-                workers,
-                block_bytes: 20_000,
-                tape: common::small_tape(),
-                stop: Some(&stop),
-                ..Options::default()
-            };
-            let progress = options.progress.clone();
-            let ending = std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    while progress.counters.messages.load(Ordering::Relaxed) < 60 && !stop.load(Ordering::Relaxed) {
-                        std::hint::spin_loop();
-                    }
-                    stop.store(true, Ordering::Relaxed);
-                });
-                let ending = consolidate(&parts, options).unwrap().ending;
-                stop.store(true, Ordering::Relaxed);
-                ending
-            });
-            if ending == Ending::EndOfInput {
-                break;
-            }
-        }
+        common::run_in_parts(&parts, &feeds, workers, 20_000, 60);
         assert_same(&whole, &parts, &format!("seed {seed}, {workers} workers"));
     }
 }

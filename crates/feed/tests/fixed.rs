@@ -5,8 +5,7 @@ mod common;
 
 use common::{assert_same, feed, run, taq};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_feed::{Account, Ending, Feed, Options, consolidate, feed_of_option, quarantine};
+use unitape_feed::{Account, Feed, feed_of_option, quarantine};
 use unitape_model::{Event, Position, frames};
 use unitape_tape::{Reader, Start};
 
@@ -135,34 +134,7 @@ fn stopped_and_started_again() {
     let (one, parts) = (dir.path().join("one"), dir.path().join("parts"));
     let s = run(&one, &feeds, 1, 1 << 20).summary;
     assert_eq!((s.events, s.quarantined), (29_982, 0));
-    for attempt in 1.. {
-        assert!(attempt < 10_000);
-        let stop = AtomicBool::new(false);
-        let options = Options {
-            feeds: feeds.to_vec(),
-            workers: 2,
-            block_bytes: 100_000,
-            tape: common::small_tape(),
-            stop: Some(&stop),
-            ..Options::default()
-        };
-        let progress = options.progress.clone();
-        let ending = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let messages = || progress.counters.messages.load(Ordering::Relaxed);
-                while messages() < 11_000 && !stop.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-                stop.store(true, Ordering::Relaxed);
-            });
-            let ending = consolidate(&parts, options).unwrap().ending;
-            stop.store(true, Ordering::Relaxed);
-            ending
-        });
-        if ending == Ending::EndOfInput {
-            break;
-        }
-    }
+    assert!(common::run_in_parts(&parts, &feeds, 2, 100_000, 11_000) > 1);
     assert_same(&one, &parts, "stopped and started again");
 }
 

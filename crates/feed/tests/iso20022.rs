@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_codec::events::{Form, Sources, write_event};
 use unitape_codec::iso20022::sample::sample_messages;
-use unitape_feed::{Account, Ending, Feed, Format, Mapping, Options, consolidate, quarantine};
+use unitape_feed::{Account, Feed, Format, Mapping, quarantine};
 use unitape_model::Event;
 use unitape_tape::{Reader, Start};
 
@@ -368,34 +367,7 @@ proptest! {
         let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
         run(&whole, &[named(&file)], 1, 1 << 20);
         prop_assert!(Account::of(&whole).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
-        for attempt in 0.. {
-            prop_assert!(attempt < 10_000);
-            let stop = AtomicBool::new(false);
-            let options = Options {
-                feeds: vec![named(&file)],
-                workers,
-                block_bytes: block,
-                tape: common::small_tape(),
-                stop: Some(&stop),
-                ..Options::default()
-            };
-            let progress = options.progress.clone();
-            let ending = std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    let told = || progress.counters.messages.load(Ordering::Relaxed);
-                    while told() < 20 && !stop.load(Ordering::Relaxed) {
-                        std::hint::spin_loop();
-                    }
-                    stop.store(true, Ordering::Relaxed);
-                });
-                let ending = consolidate(&parts, options).unwrap().ending;
-                stop.store(true, Ordering::Relaxed);
-                ending
-            });
-            if ending == Ending::EndOfInput {
-                break;
-            }
-        }
+        common::run_in_parts(&parts, &[named(&file)], workers, block, 20);
         assert_same(&whole, &parts, &format!("seed {seed}, {workers} workers, blocks of {block}"));
     }
 }

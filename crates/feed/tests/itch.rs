@@ -6,11 +6,8 @@ mod common;
 use common::{assert_same, run};
 use proptest::prelude::*;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_codec::itch::sample::{SampleConfig, one_of_each, sample_messages};
-use unitape_feed::{
-    Account, Ending, Feed, Options, consolidate, detect, feed_of_file, feed_of_option, quarantine,
-};
+use unitape_feed::{Account, Feed, Options, consolidate, detect, feed_of_file, feed_of_option, quarantine};
 
 /// Orders, and between them bytes that are changed, missing, too many.
 fn adversarial(seed: u64, messages: usize) -> Vec<u8> {
@@ -125,39 +122,7 @@ fn stopped_and_started_again(seed: u64, mapping: &str, workers: usize, messages:
     let feeds = [named(dir.path(), mapping, &adversarial(seed, messages))];
     let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
     run(&whole, &feeds, 1, 1 << 20);
-    let mut runs = 0;
-    loop {
-        let stop = AtomicBool::new(false);
-        let progress = std::sync::Arc::new(unitape_feed::Progress::default());
-        let options = Options {
-            feeds: feeds.to_vec(),
-            workers,
-            block_bytes: 20_000,
-            tape: common::small_tape(),
-            stop: Some(&stop),
-            progress: progress.clone(),
-        };
-        let outcome = std::thread::scope(|scope| {
-            let watched = scope.spawn(|| {
-                // Each run comes a little further than the one before, which it reads again.
-                let far = 12_000 * (runs + 1);
-                while progress.counters.messages.load(Ordering::Relaxed) < u64::from(far)
-                    && !stop.load(Ordering::Relaxed)
-                {
-                    std::thread::yield_now();
-                }
-                stop.store(true, Ordering::Relaxed);
-            });
-            let outcome = consolidate(&parts, options).unwrap();
-            stop.store(true, Ordering::Relaxed);
-            watched.join().unwrap();
-            outcome
-        });
-        runs += 1;
-        if outcome.ending != Ending::Stopped {
-            break;
-        }
-    }
+    let runs = common::run_in_parts(&parts, &feeds, workers, 20_000, 12_000);
     let (a, b) = (Account::of(&whole).unwrap(), Account::of(&parts).unwrap());
     assert_eq!(
         serde_json::to_value(a.summary()).unwrap(),

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use unitape_feed::{Feed, Options, Outcome, consolidate, feed_of_file};
+use std::sync::atomic::{AtomicBool, Ordering};
+use unitape_feed::{Ending, Feed, Options, Outcome, consolidate, feed_of_file};
 use unitape_tape::Options as TapeOptions;
 
 /// The real JSE index feed.
@@ -26,6 +27,44 @@ pub fn run(dir: &Path, feeds: &[Feed], workers: usize, block_bytes: usize) -> Ou
     let tape = small_tape();
     consolidate(dir, Options { feeds: feeds.to_vec(), workers, block_bytes, tape, ..Options::default() })
         .unwrap()
+}
+
+/// Consolidates in runs that are stopped once they have read `messages`, and returns how many it took. A run reads again
+/// what no mark of progress vouches for, at worst a message of thousands of entries; where that was all it came to, the
+/// next may read twice as far.
+pub fn run_in_parts(dir: &Path, feeds: &[Feed], workers: usize, block_bytes: usize, messages: u64) -> u32 {
+    let (mut far, mut before) = (messages, None);
+    for runs in 1.. {
+        let stop = AtomicBool::new(false);
+        let options = Options {
+            feeds: feeds.to_vec(),
+            workers,
+            block_bytes,
+            tape: small_tape(),
+            stop: Some(&stop),
+            ..Options::default()
+        };
+        let progress = options.progress.clone();
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let read = || progress.counters.messages.load(Ordering::Relaxed);
+                while read() < far && !stop.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            let outcome = consolidate(dir, options).unwrap();
+            stop.store(true, Ordering::Relaxed);
+            outcome
+        });
+        if outcome.ending == Ending::EndOfInput {
+            return runs;
+        }
+        let now = Some(outcome.summary.messages);
+        far = if now == before { 2 * far } else { far };
+        before = now;
+    }
+    unreachable!("the runs are not counted to their end")
 }
 
 /// A feed of one file, recognised.
