@@ -324,6 +324,16 @@ impl Block {
         }));
     }
 
+    /// Ends messages that became so many events together; the events are in the arena, and their units are these.
+    #[inline]
+    pub fn end_many(&mut self, events: u64, units: impl ExactSizeIterator<Item = Unit>) {
+        let count = units.len() as u64;
+        self.tally.messages += count;
+        self.tally.with_events += count;
+        self.tally.events += events;
+        self.units.extend(units);
+    }
+
     /// Ends a message that the mapping does not want.
     #[inline]
     pub fn end_ignored(&mut self) {

@@ -43,6 +43,9 @@ pub(super) fn write(
     let header = Header::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
     decoder.stocks.look_up(message.stock_locate(), known, &decoder.config);
+    if let Message::AddOrderMpid(m) = message {
+        decoder.firms.look_up(&m.attribution(), known);
+    }
     Ok((ts, count))
 }
 
@@ -561,11 +564,8 @@ pub(super) const PRICE_UNIT: i64 = 100_000;
 /// 1 buy, 2 sell, 0 neither.
 #[inline]
 pub(super) fn side(letter: u8) -> u8 {
-    match letter {
-        b'B' => 1,
-        b'S' => 2,
-        _ => 0,
-    }
+    // Neither can be guessed.
+    u8::from(letter == b'B') | u8::from(letter == b'S') << 1
 }
 
 fn some_shares(shares: u32) -> Result<(), Refused> {

@@ -9,17 +9,20 @@
 //! ```
 //!
 //! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
-//! events that were made once a block, with the values put in (`fast`), all others field by field (`fields`), and both
-//! ways write the same bytes. What differs from venue to venue is in the mapping's table `[itch]` (`config`).
+//! events that were made once a block, with the values put in (`image`), many at a time where they stand alone
+//! (`batch`) or one by one (`fast`), all others field by field (`fields`), and all ways write the same bytes. What differs from venue to venue is in the mapping's table `[itch]` (`config`).
 //!
 //! **State.** With orders, what a message becomes depends on all messages before it in its source, so such a feed is of
 //! the class `stream`: its blocks are decoded in their turn, by one decoder that goes from worker to worker. The state
 //! begins empty with each source and depends on its bytes alone; a run that goes on in the middle of a source reads it
 //! from its start again, and what is on the tape already is left out, so the tape is the same whenever it was stopped.
 
+mod batch;
 mod config;
 mod fast;
 mod fields;
+mod firms;
+mod image;
 mod orders;
 mod prefetch;
 mod stocks;
@@ -32,8 +35,10 @@ pub use config::{FramingText, ItchText, date_of_source};
 use crate::block::Block;
 use crate::error::Error;
 use crate::mapping::{Mapping, Refused};
+use batch::Batch;
 use config::Config;
-use fast::Images;
+use firms::Firms;
+use image::Images;
 use orders::Orders;
 use stocks::Stocks;
 use track::Mold;
@@ -48,7 +53,9 @@ pub struct ItchDecoder {
     /// The orders that live; none where they are not kept.
     orders: Option<Orders>,
     stocks: Stocks,
+    firms: Firms,
     images: Images,
+    batch: Batch,
     /// Where a session of MoldUDP64 has come to.
     mold: Mold,
     /// Always field by field.
@@ -85,7 +92,9 @@ impl ItchDecoder {
             framer: Framer::new(config.codec_framing()),
             orders: config.with_orders.then(Orders::default),
             stocks: Stocks::default(),
+            firms: Firms::default(),
             images: Images::default(),
+            batch: Batch::default(),
             mold: Mold::default(),
             config,
             slow: false,
@@ -108,6 +117,7 @@ impl ItchDecoder {
             self.orders = before.orders.take();
             self.stocks = std::mem::take(&mut before.stocks);
             self.stocks.forget_ids();
+            self.firms.forget_ids();
         }
         self.mold = std::mem::take(&mut before.mold);
     }
@@ -126,6 +136,7 @@ impl ItchDecoder {
         let bytes = std::mem::take(&mut block.bytes);
         let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
         self.stocks.known_by(known);
+        self.firms.known_by(known);
         self.images.make(&self.config, source, known);
         let place = Place { source, offset: 0, length: 0, midnight, sequence: None };
         block.decoded = match self.config.framing {
@@ -138,7 +149,13 @@ impl ItchDecoder {
     /// Decodes a stream of messages; gives where it stands.
     fn stream(&mut self, block: &mut Block, bytes: &[u8], place: Place, known: &Dictionary) -> usize {
         let (mut at, mut ahead, base) = (0, 0, block.base);
+        let batches = self.orders.is_none()
+            && self.config.framing == FramingText::Length
+            && (self.images.ready && !self.slow && place.midnight != NO_DAY);
         loop {
+            if batches {
+                at = self.batch(block, bytes, at, place);
+            }
             if let Some(orders) = &self.orders {
                 ahead =
                     self.framer.look_ahead(bytes, ahead.max(at), at + AHEAD_BYTES, |o| orders.prefetch(o));

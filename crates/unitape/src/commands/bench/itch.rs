@@ -8,7 +8,7 @@ use unitape_feed::{BLOCK_BYTES, Format, Mapping, ToEvents};
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
-    let messages = context.pick(20_000, 2_000_000) as usize;
+    let messages = context.pick(20_000, 4_000_000) as usize;
     if context.wants("itch", "events") {
         let sample = SampleConfig { messages, live: messages / 10, ..SampleConfig::default() };
         let stated = "each by itself";
