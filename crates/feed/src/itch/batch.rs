@@ -139,7 +139,7 @@ impl ItchDecoder {
             let sort = usize::from(what.sort);
             lists[sort][counts[sort]] = n as u8;
             counts[sort] += 1;
-            for line in &coming[n * AHEAD_BYTES..][..AHEAD_BYTES].as_chunks::<64>().0[..] {
+            for line in coming[n * AHEAD_BYTES..][..AHEAD_BYTES].as_chunks::<64>().0 {
                 prefetch(line);
             }
             (n, end, out) = (n + 1, next, out + u32::from(what.out));
