@@ -10,7 +10,8 @@
 //!
 //! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
 //! events that were made once a block, with the values put in (`image`), many at a time where they stand alone
-//! (`batch`) or one by one (`fast`), all others field by field (`fields`), and all ways write the same bytes. What differs from venue to venue is in the mapping's table `[itch]` (`config`).
+//! (`batch`) or one by one (`fast`), all others field by field (`fields`), and all ways write the same bytes. What
+//! differs from venue to venue is in the mapping's table `[itch]` (`config`).
 //!
 //! **State.** With orders, what a message becomes depends on all messages before it in its source, so such a feed is of
 //! the class `stream`: its blocks are decoded in their turn, by one decoder that goes from worker to worker. The state
