@@ -7,7 +7,7 @@
 use crate::block::Block;
 use crate::error::Error;
 use crate::fixed::{DAY_PATH, Fields, Kind};
-use crate::mapping::{Dialect, Mapper, Mapping, Origin, compile};
+use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Origin, compile};
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::csv::{Decoder, Fault, Layout, Next};
@@ -77,6 +77,11 @@ impl CsvDecoder {
         let (plan, places) = compile(mapping, &dialect)?;
         let kind = Kind::new(dialect.0.row(), plan.slot_count, &places);
         Ok(Self { decoder: Decoder::new(dialect.0), mapper: Mapper::new(plan), kind })
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        &mut self.mapper.explainer
     }
 
     /// Decodes all whole rows of `block`.

@@ -10,7 +10,7 @@ use crate::fixed::{FixedDecoder, layout};
 use crate::iso20022::IsoDecoder;
 use crate::itch::{FramingText, ItchDecoder, date_of_source};
 use crate::jsonl;
-use crate::mapping::Mapping;
+use crate::mapping::{Explainer, Mapping, Place};
 use crate::stamp;
 use crate::swift::SwiftDecoder;
 use std::path::Path;
@@ -138,13 +138,18 @@ impl Format {
 
     /// Name and hash of the mapping.
     pub fn mapping(&self) -> Option<String> {
+        self.its_mapping().map(Mapping::identity)
+    }
+
+    /// The mapping.
+    pub fn its_mapping(&self) -> Option<&Mapping> {
         match self {
             Format::Fix(m)
             | Format::Swift(m)
             | Format::Itch(m)
             | Format::Iso20022(m)
             | Format::Fixed(m, _)
-            | Format::Csv(m, _) => Some(m.identity()),
+            | Format::Csv(m, _) => Some(m),
             Format::Events => None,
         }
     }
@@ -299,6 +304,32 @@ impl Decoder {
             block.mark_progress(block.base + block.bytes.len() as u64, true);
         }
         stamp::receive_times(block, how);
+    }
+
+    /// From now on notes what it does with each message by the mapping's rules, and why; gives those rules.
+    pub fn explain(&mut self, format: &Format) -> Vec<Place> {
+        if let Decoder::Fixed(d) = self {
+            d.general_way();
+        }
+        let Some(mapping) = format.its_mapping() else { return Vec::new() };
+        let Some(place) = self.explainer_place() else { return Vec::new() };
+        place.insert(Box::new(Explainer::new(mapping))).places().collect()
+    }
+
+    /// What notes it.
+    pub fn explainer(&mut self) -> Option<&mut Explainer> {
+        self.explainer_place()?.as_deref_mut()
+    }
+
+    fn explainer_place(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        match self {
+            Decoder::Fix(d) => Some(d.explainer()),
+            Decoder::Fixed(d) => Some(d.explainer()),
+            Decoder::Csv(d) => Some(d.explainer()),
+            Decoder::Swift(d) => Some(d.explainer()),
+            Decoder::Iso20022(d) => Some(d.explainer()),
+            Decoder::Itch(_) | Decoder::Events => None,
+        }
     }
 
     /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.

@@ -3,8 +3,8 @@
 use crate::block::Block;
 use crate::error::Error;
 use crate::mapping::{
-    Cursor, Dialect, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile, parse_u64,
-    shown,
+    Cursor, Dialect, Explainer, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile,
+    parse_u64, shown,
 };
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -93,6 +93,11 @@ impl FixDecoder {
             unlisted: Vec::new(),
             day: Cell::default(),
         })
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        &mut self.mapper.explainer
     }
 
     /// Decodes all whole messages of `block`.

@@ -22,6 +22,7 @@
 //! | `account` | what stands on a tape, every message accounted for |
 //! | `quarantine` | what could not become events |
 //! | `detect` | what a file is, by its content |
+//! | `explain` | what a mapping does with each message of a sample, and why |
 //!
 //! ```no_run
 //! use unitape_feed::{Options, consolidate, feed_of_file};
@@ -45,6 +46,7 @@ mod decode;
 mod detect;
 mod error;
 mod events;
+mod explain;
 mod feed_state;
 mod fix;
 mod fixed;
@@ -81,6 +83,7 @@ pub use detect::detect;
 pub use error::Error;
 #[doc(hidden)]
 pub use events::ToEvents;
+pub use explain::explain;
 pub use gone::before_removal;
 pub use intake::Reload;
 pub use mapping::Mapping;

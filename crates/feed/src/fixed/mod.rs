@@ -9,7 +9,7 @@ mod tests;
 
 use crate::block::{Block, Claim, Names};
 use crate::error::Error;
-use crate::mapping::{Dialect, Mapper, Mapping, Message, Origin, Places, Refused, compile};
+use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile};
 use batch::{Fast, KindProgram};
 use std::sync::Arc;
 use unitape_codec::csv;
@@ -107,6 +107,16 @@ impl FixedDecoder {
     #[doc(hidden)]
     pub fn general(mapping: &Mapping) -> Result<Self, Error> {
         Ok(Self { fast: None, ..Self::new(mapping)? })
+    }
+
+    /// Goes the general way only.
+    pub fn general_way(&mut self) {
+        self.fast = None;
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        &mut self.mapper.explainer
     }
 
     /// Decodes all whole records of `block`.

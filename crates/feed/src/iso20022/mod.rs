@@ -23,7 +23,7 @@ pub use path::IsoDialect;
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::mapping::{Cursor, Mapper, Mapping, Message, Origin, Plan, Refused, compile};
+use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Plan, Refused, compile};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -88,6 +88,11 @@ impl IsoDecoder {
             detail: String::new(),
             blank: b" "[..].into(),
         })
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        &mut self.mapper.explainer
     }
 
     /// Decodes all whole messages of `block`.

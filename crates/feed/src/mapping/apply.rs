@@ -3,6 +3,7 @@
 //! A message is all or nothing: if one field of one event is refused, the whole message goes into quarantine
 //! with the field named.
 
+use super::explain::Explainer;
 use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
@@ -19,6 +20,8 @@ pub struct Mapper<R> {
     picks: Vec<Option<R>>,
     scratch: Scratch,
     session: Vec<u8>,
+    /// Notes what was done and why, where somebody asks.
+    pub(crate) explainer: Option<Box<Explainer>>,
 }
 
 /// Where texts are put together.
@@ -41,9 +44,15 @@ pub struct Origin {
     pub offset: u64,
 }
 
-enum Outcome {
+/// What a message became.
+#[derive(Debug)]
+pub(super) enum Outcome {
     Ignored,
-    Events { ts: i64, count: u32 },
+    #[allow(missing_docs)]
+    Events {
+        ts: i64,
+        count: u32,
+    },
 }
 
 impl<R: Copy> Mapper<R> {
@@ -55,6 +64,7 @@ impl<R: Copy> Mapper<R> {
             plan,
             scratch: Scratch::default(),
             session: Vec::new(),
+            explainer: None,
         }
     }
 
@@ -73,7 +83,11 @@ impl<R: Copy> Mapper<R> {
         known: &Dictionary,
     ) {
         let mark = block.mark();
-        match self.apply(block, message, origin, known) {
+        let outcome = self.apply(block, message, origin, known);
+        if let Some(explainer) = &mut self.explainer {
+            explainer.note(&self.plan, message, (origin, block.units.len()), &outcome);
+        }
+        match outcome {
             Ok(Outcome::Ignored) => {
                 self.note_sequence(block, message, false);
                 block.end_ignored();
@@ -187,10 +201,10 @@ impl<R: Copy> Mapper<R> {
 }
 
 /// The message in hand, with what was picked out of its groups and the entry in hand (empty outside one).
-struct View<'m, M: Message> {
-    message: &'m M,
-    picks: &'m [Option<M::Ref>],
-    entry: &'m [Option<M::Ref>],
+pub(super) struct View<'m, M: Message> {
+    pub message: &'m M,
+    pub picks: &'m [Option<M::Ref>],
+    pub entry: &'m [Option<M::Ref>],
 }
 
 impl<M: Message> Clone for View<'_, M> {
@@ -204,7 +218,7 @@ impl<M: Message> Copy for View<'_, M> {}
 type Slots<'s, M> = &'s mut [Option<<M as Message>::Ref>];
 
 /// A value: of the message, or the mapping's own.
-enum Found<'p, R> {
+pub(super) enum Found<'p, R> {
     Value(R),
     Const(&'p [u8]),
 }
@@ -222,7 +236,7 @@ impl<'m, M: Message> View<'m, M> {
     }
 
     #[inline]
-    fn get<'p>(&self, from: &'p From) -> Option<Found<'p, M::Ref>> {
+    pub(super) fn get<'p>(&self, from: &'p From) -> Option<Found<'p, M::Ref>> {
         match from {
             From::Message(slot) => self.message.slot(*slot).map(Found::Value),
             From::Entry(slot) => (*self.entry.get(usize::from(*slot))?).map(Found::Value),
@@ -232,7 +246,7 @@ impl<'m, M: Message> View<'m, M> {
     }
 
     #[inline]
-    fn text<'v>(&self, found: Found<'v, M::Ref>, scratch: &'v mut Vec<u8>) -> &'v [u8]
+    pub(super) fn text<'v>(&self, found: Found<'v, M::Ref>, scratch: &'v mut Vec<u8>) -> &'v [u8]
     where
         'm: 'v,
     {
@@ -243,7 +257,7 @@ impl<'m, M: Message> View<'m, M> {
     }
 
     #[inline]
-    fn holds(&self, when: &[Cond], scratch: &mut Vec<u8>) -> bool {
+    pub(super) fn holds(&self, when: &[Cond], scratch: &mut Vec<u8>) -> bool {
         when.iter().all(|c| self.get(&c.from).is_some_and(|v| c.value.is(self.text(v, scratch))))
     }
 }
@@ -353,7 +367,11 @@ fn set_long<M: Message>(
     }
 }
 
-fn event_time<M: Message>(plan: &Plan, message: &M, scratch: &mut Vec<u8>) -> Result<UnixNanos, Refused> {
+pub(super) fn event_time<M: Message>(
+    plan: &Plan,
+    message: &M,
+    scratch: &mut Vec<u8>,
+) -> Result<UnixNanos, Refused> {
     let Some(value) = plan.ts.iter().find_map(|s| message.slot(*s)) else {
         return Err(Refused { code: Refusal::BadTime.code(), detail: "no event time".to_owned() });
     };
@@ -364,7 +382,7 @@ fn event_time<M: Message>(plan: &Plan, message: &M, scratch: &mut Vec<u8>) -> Re
 }
 
 #[inline]
-fn next_entry<M: Message>(
+pub(super) fn next_entry<M: Message>(
     plan: &Plan,
     message: &M,
     group: usize,
@@ -376,7 +394,7 @@ fn next_entry<M: Message>(
     message.next_entry(group, cursor, entry)
 }
 
-fn fill_picks<M: Message>(
+pub(super) fn fill_picks<M: Message>(
     plan: &Plan,
     rule: &plan::Rule,
     message: &M,
@@ -404,7 +422,7 @@ fn fill_picks<M: Message>(
 }
 
 /// The value after its table and suffix; `None` when it is to be left out.
-fn translate<'v, M: Message>(
+pub(super) fn translate<'v, M: Message>(
     plan: &'v Plan,
     field: &FieldPlan,
     value: &'v [u8],

@@ -225,7 +225,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             let looked_at = |c: &Cond| {
                 matches!(c.from, From::Message(s) if s == slot) && c.value.text() == typed.as_bytes()
             };
-            when.retain(|c| !looked_at(c));
+            when.retain(|(c, _)| !looked_at(c));
         }
         let mut events = Vec::new();
         for (j, event) in rule.event.iter().enumerate() {
@@ -235,7 +235,8 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let mut pick_groups: Vec<usize> = events.iter().flat_map(|e| self.groups_picked(e)).collect();
         pick_groups.sort_unstable();
         pick_groups.dedup();
-        Ok(Rule { when, ignore: rule.ignore, pick_groups, events })
+        let (when, when_paths) = when.into_iter().unzip();
+        Ok(Rule { when, when_paths, ignore: rule.ignore, pick_groups, events })
     }
 
     fn event(&mut self, text: &EventText) -> Step<EventPlan> {
@@ -273,7 +274,8 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             Some(g) if self.mapping.message.unlisted == Unlisted::Keep => self.unnamed_members(text, g)?,
             _ => Vec::new(),
         };
-        Ok(EventPlan { kind, each, when, ops, fields, codes, keep, keep_entry })
+        let (when, when_paths) = when.into_iter().unzip();
+        Ok(EventPlan { kind, each, when, when_paths, ops, fields, codes, keep, keep_entry })
     }
 
     /// The members of group `g` that the event does not name, with their slots.
@@ -384,10 +386,14 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         Op { spec, from: from.src(), or: or.as_ref().map(From::src), way, required: *required }
     }
 
-    fn conditions(&mut self, when: &BTreeMap<String, String>, each: Option<usize>) -> Step<Vec<Cond>> {
+    fn conditions(
+        &mut self,
+        when: &BTreeMap<String, String>,
+        each: Option<usize>,
+    ) -> Step<Vec<(Cond, String)>> {
         let cond = |(path, value): (&String, &String)| {
             let from = self.from(path, each).map_err(|e| e.under(path))?;
-            Ok(Cond { from, value: Wanted::new(value.as_bytes()) })
+            Ok((Cond { from, value: Wanted::new(value.as_bytes()) }, path.clone()))
         };
         when.iter().map(cond).collect()
     }

@@ -8,18 +8,40 @@ use toml::de::{DeTable, DeValue};
 ///
 /// `place` is the way down from the top: keys, and indexes where an array stands.
 pub fn origin(origin: &str, text: &str, place: &[String]) -> String {
-    let at = find(text, place).unwrap_or(0);
-    format!("{origin}:{}", 1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count())
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    format!("{origin}:{}", Lines::new(text).of(&place))
 }
 
-fn find(text: &str, place: &[String]) -> Option<usize> {
-    let top = DeTable::parse(text).ok()?;
-    let mut table = Some(top.get_ref());
+/// The line of a byte, from 1.
+pub fn at(text: &str, byte: usize) -> usize {
+    1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|b| **b == b'\n').count()
+}
+
+/// A text, taken apart once, for many questions.
+pub struct Lines<'t> {
+    text: &'t str,
+    top: Option<Spanned<DeTable<'t>>>,
+}
+
+impl<'t> Lines<'t> {
+    /// Takes `text` apart.
+    pub fn new(text: &'t str) -> Self {
+        Self { text, top: DeTable::parse(text).ok() }
+    }
+
+    /// The line of the deepest part of `place` that the text has.
+    pub fn of(&self, place: &[&str]) -> usize {
+        at(self.text, self.top.as_ref().and_then(|top| find(top.get_ref(), place)).unwrap_or(0))
+    }
+}
+
+fn find(top: &DeTable<'_>, place: &[&str]) -> Option<usize> {
+    let mut table = Some(top);
     let mut array: Option<&[Spanned<DeValue<'_>>]> = None;
     let mut at = None;
     for step in place {
         let (start, value) = match (table, array) {
-            (Some(t), _) => match t.iter().find(|(key, _)| key.get_ref() == step.as_str()) {
+            (Some(t), _) => match t.iter().find(|(key, _)| key.get_ref() == step) {
                 Some((key, value)) => (key.span().start, value),
                 None => break,
             },

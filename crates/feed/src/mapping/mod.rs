@@ -49,10 +49,12 @@
 //! | `compile` | the text to a [`Plan`], with every path a numbered slot |
 //! | `plan` | rules, conditions, events, tables over slots |
 //! | `apply` | the [`Mapper`]: a message and a plan to events, or to quarantine |
+//! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
 //! | `line` | in which line of the file a mistake stands |
 
 mod apply;
 mod compile;
+mod explain;
 mod line;
 mod plan;
 mod seam;
@@ -60,6 +62,10 @@ mod seam;
 pub(crate) use apply::translate_const;
 pub use apply::{Mapper, Origin, json_string, parse_u64, shown};
 pub use compile::compile;
+pub(crate) use explain::Explainer;
+pub use explain::{
+    EventSeen, Explained, Failed, FieldSeen, Kept, Outcome, PassedOver, Place, Skipped, TimeSeen, Why,
+};
 pub use plan::Plan;
 pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, Rule, Way};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
@@ -267,7 +273,8 @@ impl Mapping {
     /// What is wrong, with line and column where TOML knows them.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mut mapping: Mapping = toml::from_str(text).map_err(|e| Error::Mapping {
-            origin: origin.to_owned(),
+            // What is missing as a whole is missing in line 1.
+            origin: format!("{origin}:{}", line::at(text, e.span().map_or(0, |span| span.start))),
             what: e.to_string().trim_end().to_owned(),
         })?;
         mapping.text = text.to_owned();

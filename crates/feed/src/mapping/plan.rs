@@ -100,6 +100,8 @@ pub struct Cond {
 pub struct Rule {
     /// All must hold, besides the type by which the rule was found.
     pub when: Vec<Cond>,
+    /// Their paths as the mapping spells them, for people.
+    pub when_paths: Vec<String>,
     /// Known and not wanted.
     pub ignore: bool,
     /// Groups out of which its events pick values.
@@ -117,6 +119,8 @@ pub struct EventPlan {
     pub each: Option<usize>,
     /// All must hold.
     pub when: Vec<Cond>,
+    /// Their paths as the mapping spells them, for people.
+    pub when_paths: Vec<String>,
     /// What is done for each of its fields.
     pub ops: Vec<Op>,
     /// Its fields, in the order of `ops`.

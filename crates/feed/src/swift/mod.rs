@@ -25,7 +25,7 @@ pub use path::SwiftDialect;
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::mapping::{Cursor, Mapper, Mapping, Message, Origin, Refused, compile};
+use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Refused, compile};
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use unitape_codec::swift_mt::parts::{self, Kind, Parts};
@@ -96,6 +96,11 @@ impl SwiftDecoder {
             fields: Fields::new(),
             noted,
         })
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        &mut self.mapper.explainer
     }
 
     /// Decodes all whole messages of `block`.

@@ -1,8 +1,13 @@
 //! `unitape mapping`: is it right, and what does it make of a sample.
 
+mod told;
+
 use crate::output::{self, Done, grouped, say};
-use std::path::PathBuf;
-use unitape_feed::{Feed, Format, Mapping, Options, consolidate, quarantine};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use unitape_feed::mapping::{Explained, Place};
+use unitape_feed::{Feed, Format, Mapping, Options, consolidate, explain, quarantine};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -13,22 +18,43 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Check a mapping; with a sample, say what becomes of its messages
-    #[command(
-        after_help = "Examples:\n  unitape mapping check mine.toml\n  unitape mapping check fix44-orders orders.fix"
-    )]
+    /// Check a mapping; with a sample, say what becomes of its messages and why
+    #[command(after_help = "Examples:
+  unitape mapping check mine.toml
+  unitape mapping check fix44-orders orders.fix
+  unitape mapping check mine.toml orders.fix --messages 20
+  unitape mapping check mine.toml orders.fix --json | head -n 1
+
+What is wrong with a mapping is told with file and line. With a sample: the account, and for one message of each
+sort (each rule, each reason of quarantine) which rule decided and why those before it did not, each event, and each
+field with the tag, column or path and the value it came from, the table it went through, and what is on the tape
+in the end. Nothing is left behind. Exit code 3 when messages would go into quarantine.")]
     Check {
         /// A mapping file, or the name of a shipped one
         file: String,
-        /// A file of messages to try it on
+        /// A file of messages to try it on; `-` is stdin
         sample: Option<PathBuf>,
-        /// Print as JSON
+        /// Explain the first N messages [default: one of each sort; with --json all]
+        #[arg(long, value_name = "N")]
+        messages: Option<u64>,
+        /// Print as JSON: a line for each message, and at last the account
         #[arg(long)]
         json: bool,
     },
     /// Name the shipped mappings
     #[command(after_help = "Example:\n  unitape mapping list")]
     List,
+    /// Print a shipped mapping, or with --layout the layout it names, to begin one of your own with
+    #[command(
+        after_help = "Examples:\n  unitape mapping show fix44-orders > mine.toml\n  unitape mapping show nyse-taq-trades --layout > my-layout.toml"
+    )]
+    Show {
+        /// The name of a shipped mapping
+        name: String,
+        /// The layout it names
+        #[arg(long)]
+        layout: bool,
+    },
 }
 
 /// Runs the command.
@@ -40,32 +66,71 @@ pub fn run(args: Args) -> output::Result {
             }
             Ok(Done::Clean)
         }
-        Command::Check { file, sample, json } => check(&file, sample, json),
+        Command::Check { file, sample: Some(sample), messages, json } => {
+            let mapping = Mapping::load(&file)?;
+            let scratch = Scratch::new()?;
+            try_on(mapping, &scratch.0, &sample, messages, json)
+        }
+        Command::Check { file, sample: None, json, .. } => {
+            let mapping = Mapping::load(&file)?;
+            if json {
+                output::print_json(&serde_json::json!({"mapping": mapping.name, "ok": true}))?;
+            } else {
+                say!("{}: ok, {} rules", mapping.name, mapping.rule.len());
+            }
+            Ok(Done::Clean)
+        }
+        Command::Show { name, layout } => show(&name, layout),
     }
 }
 
-fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
-    let mapping = Mapping::load(file)?;
-    let Some(sample) = sample else {
-        if json {
-            output::print_json(&serde_json::json!({"mapping": mapping.name, "ok": true}))?;
-        } else {
-            say!("{}: ok, {} rules", mapping.name, mapping.rule.len());
-        }
-        return Ok(Done::Clean);
+fn show(name: &str, layout: bool) -> output::Result {
+    let Some(mapping) = Mapping::built_in(name) else {
+        let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
+        let what = format!("no shipped mapping `{name}`; there are {}", names.join(", "));
+        return Err(output::Failure::Error(what));
     };
-    // A tape of its own, that goes when we have looked at it.
-    let dir = scratch_dir()?;
-    let feed = Feed { name: "sample".to_owned(), format: Format::by(mapping)?, files: vec![sample] };
-    let tried = consolidate(&dir, Options { feeds: vec![feed], ..Options::default() })
-        .and_then(|outcome| Ok((outcome, quarantine::list(&dir)?)));
-    // What is left behind is temporary by name and place.
-    _ = std::fs::remove_dir_all(&dir);
-    let (outcome, entries) = tried?;
+    let text = match (&mapping.layout_text, layout) {
+        (_, false) => &mapping.text,
+        (Some((text, _)), true) => text,
+        (None, true) => return Err(output::Failure::Error(format!("{name} names no layout"))),
+    };
+    say!("{}", text.trim_end());
+    Ok(Done::Clean)
+}
+
+fn try_on(
+    mapping: Mapping,
+    scratch: &Path,
+    sample: &Path,
+    messages: Option<u64>,
+    json: bool,
+) -> output::Result {
+    // It is read twice; what can be read only once is written down first.
+    let copied = scratch.join("stdin");
+    let sample = if sample.as_os_str() == "-" {
+        std::io::copy(&mut std::io::stdin().lock(), &mut std::fs::File::create(&copied)?)?;
+        &copied
+    } else {
+        sample
+    };
+    let format = Format::by(mapping)?;
+    let feed = Feed { name: "sample".to_owned(), format: format.clone(), files: vec![sample.to_owned()] };
+    let tape = scratch.join("tape");
+    let outcome = consolidate(&tape, Options { feeds: vec![feed], ..Options::default() })?;
+    let entries = quarantine::list(&tape)?;
     let s = &outcome.summary;
     if json {
+        let fired = explained(&format, sample, |told, _| {
+            let more = messages.is_none_or(|most| told.n < most);
+            if more { output::print_json(told).map(|()| true) } else { Ok(true) }
+        })?;
         let mut value = serde_json::to_value(s)?;
         value["quarantine"] = serde_json::to_value(&entries)?;
+        value["rules"] = fired
+            .iter()
+            .map(|(p, n)| serde_json::json!({"rule": p.number, "line": p.line, "messages": n}))
+            .collect();
         output::print_json(&value)?;
     } else {
         say!(
@@ -85,20 +150,81 @@ fn check(file: &str, sample: Option<PathBuf>, json: bool) -> output::Result {
         if entries.len() > 10 {
             say!("  … and {} more", entries.len() - 10);
         }
+        let mut sorts = BTreeSet::new();
+        let fired = explained(&format, sample, |told, rule| {
+            let wanted = match messages {
+                Some(most) => told.n < most,
+                None => {
+                    let reason = told.quarantined.as_ref().map(|w| w.reason.clone());
+                    let kind = told.events.first().filter(|_| rule.is_none()).map(|e| e.kind);
+                    sorts.len() < SORTS_MAX && sorts.insert((rule, told.outcome, reason, kind))
+                }
+            };
+            if wanted {
+                say!("\n{}", told::told(told).trim_end());
+            }
+            Ok(true)
+        })?;
+        if !fired.is_empty() {
+            say!("\nmessages by the rule that decided:");
+        }
+        for (place, n) in &fired {
+            say!("  rule {:<3} line {:<5} {}", place.number, place.line, grouped(*n));
+        }
     }
     Ok(if s.quarantined > 0 { Done::Flawed } else { Done::Clean })
 }
 
-/// A directory that nobody else has: what a killed check left behind must not be taken for ours.
-fn scratch_dir() -> std::io::Result<PathBuf> {
-    let base = std::env::temp_dir();
-    let mut n = 0u32;
-    loop {
-        let dir = base.join(format!("unitape-mapping-check-{}-{n}", std::process::id()));
-        match std::fs::create_dir(&dir) {
-            Ok(()) => return Ok(dir),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
-            Err(e) => return Err(e),
+/// Explains the sample and counts how often each rule decided.
+fn explained(
+    format: &Format,
+    sample: &Path,
+    mut each: impl FnMut(&Explained, Option<Place>) -> Result<bool, output::Failure>,
+) -> Result<BTreeMap<Place, u64>, output::Failure> {
+    let mut fired: BTreeMap<Place, u64> = BTreeMap::new();
+    let mut failure = None;
+    let rules = explain(format, sample, |told| {
+        if let Some(place) = told.rule {
+            *fired.entry(place).or_default() += 1;
         }
+        match each(&told, told.rule) {
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => ControlFlow::Break(()),
+            Err(e) => {
+                failure = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    rules.into_iter().for_each(|place| _ = fired.entry(place).or_default());
+    failure.map_or(Ok(fired), Err)
+}
+
+/// So many sorts of messages are shown at most, when none are asked for.
+const SORTS_MAX: usize = 20;
+
+/// A directory that nobody else has, and that goes with this: what a killed check left behind must not be taken for
+/// ours.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        let base = std::env::temp_dir();
+        let mut n = 0u32;
+        loop {
+            let dir = base.join(format!("unitape-mapping-check-{}-{n}", std::process::id()));
+            match std::fs::create_dir(&dir) {
+                Ok(()) => return Ok(Self(dir)),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left behind is temporary by name and place.
+        _ = std::fs::remove_dir_all(&self.0);
     }
 }

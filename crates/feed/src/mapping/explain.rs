@@ -1,0 +1,517 @@
+//! What the mapper does with a message and why, in words: the slow twin of [`apply`](super::apply), for people who
+//! write mappings.
+//!
+//! ```text
+//!  message ─▶ rules of its type, one after the other: the condition that failed, with the value it met
+//!          ─▶ the rule that holds ─▶ each event: each field with where its value came from, what it went through
+//!                                 └▶ events whose own condition failed
+//! ```
+//!
+//! It walks the same plan by the plain way only (no ready values, no tables of codes) and, unlike the mapper, goes on
+//! behind a value that is refused, so that all that is wrong with a message is told at once. What becomes of the
+//! message is the mapper's word, never this one's.
+
+use super::apply::{Found, Outcome as Applied, View, event_time, fill_picks, next_entry, translate};
+use super::line::Lines;
+use super::plan::{Cond, EventPlan, FieldPlan, From, Plan};
+use super::seam::{Cursor, Message, Refused};
+use super::{FieldTable, FieldText, Mapping, Origin, json_string};
+use crate::block::{Block, Names};
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use unitape_model::event::Value;
+use unitape_model::schema::Slot;
+use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
+
+/// What became of a message and why.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explained {
+    /// Its number in the sample, from 0; headers and text between messages have none.
+    pub n: u64,
+    /// Where it starts.
+    pub offset: u64,
+    /// Its bytes.
+    pub length: usize,
+    /// Its type, and what the format calls that.
+    #[serde(rename = "type")]
+    pub message_type: Json,
+    /// What the format calls a type: `MsgType`, `record`.
+    pub type_is: &'static str,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it would go into quarantine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quarantined: Option<Why>,
+    /// The rule that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Place>,
+    /// Rules for its type that were asked before and did not hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<PassedOver>,
+    /// The event time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeSeen>,
+    /// The events of the rule.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventSeen>,
+    /// Events of the rule that were not made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+    /// How many units its block had before it.
+    #[serde(skip)]
+    pub(crate) unit: usize,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Outcome {
+    Events,
+    Ignored,
+    Quarantined,
+}
+
+/// Why a message would go into quarantine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Why {
+    /// In one word.
+    pub reason: String,
+    /// For people.
+    pub detail: String,
+}
+
+/// A rule or an event of it: its number in the file, from 1, and its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[allow(missing_docs)]
+pub struct Place {
+    pub number: usize,
+    pub line: usize,
+}
+
+/// A rule that did not hold.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct PassedOver {
+    pub rule: Place,
+    pub failed: Failed,
+}
+
+/// A condition that did not hold.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failed {
+    /// Where it looked.
+    pub path: String,
+    /// What should have stood there.
+    pub wanted: Json,
+    /// What did; none where nothing did.
+    pub value: Option<Json>,
+    /// The condition's line.
+    pub line: usize,
+}
+
+/// An event that was not made, because its condition failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skipped {
+    /// Which.
+    pub event: Place,
+    /// Of which entry of its group, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
+    /// Why.
+    pub failed: Failed,
+}
+
+/// Where the event time came from.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimeSeen {
+    /// The path.
+    pub from: String,
+    /// What stood there; none where nothing did.
+    pub source: Option<Json>,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// An event and what it is made of.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventSeen {
+    /// Which of its rule.
+    pub event: Place,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Of which entry of its group, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
+    /// Its fields, as far as the mapping names them.
+    pub fields: Vec<FieldSeen>,
+    /// What is kept beside them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
+    /// The event as it stands on the tape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub becomes: Option<Json>,
+}
+
+/// A field and where its value came from.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FieldSeen {
+    /// The field.
+    pub field: &'static str,
+    /// Its line in the mapping.
+    pub line: usize,
+    /// Where the value came from, as the mapping spells it.
+    pub from: String,
+    /// What stood there; none where nothing did.
+    pub source: Option<Json>,
+    /// The table it went through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// What was put behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suffix: Option<String>,
+    /// What it was read as.
+    #[serde(rename = "as")]
+    pub sort: String,
+    /// Why it is not simply there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Why it cannot be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// A value that is kept beside the fields.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kept {
+    /// Its name in the event.
+    pub name: String,
+    /// The value.
+    pub value: Json,
+    /// `keep`: the mapping says so; `entry`, `unlisted`: nothing names it, in the entry or in the message.
+    pub why: &'static str,
+}
+
+/// Notes what a mapper does.
+#[derive(Debug)]
+pub struct Explainer {
+    mapping: Mapping,
+    rules: Vec<RuleLines>,
+    /// What was seen since it was last taken.
+    pub found: Vec<Explained>,
+    scratch: Block,
+}
+
+#[derive(Debug, Default)]
+struct RuleLines {
+    line: usize,
+    when: BTreeMap<String, usize>,
+    events: Vec<EventLines>,
+}
+
+#[derive(Debug, Default)]
+struct EventLines {
+    line: usize,
+    when: BTreeMap<String, usize>,
+    fields: BTreeMap<String, usize>,
+}
+
+impl Explainer {
+    /// For the mapper of this mapping.
+    pub fn new(mapping: &Mapping) -> Self {
+        let lines = Lines::new(&mapping.text);
+        let rules = mapping.rule.iter().enumerate().map(|(i, rule)| {
+            let i = i.to_string();
+            let events = rule.event.iter().enumerate().map(|(j, event)| {
+                let j = j.to_string();
+                let of = |key: &str, name: &String| lines.of(&["rule", &i, "event", &j, key, name.as_str()]);
+                EventLines {
+                    line: lines.of(&["rule", &i, "event", &j]),
+                    when: event.when.keys().map(|p| (p.clone(), of("when", p))).collect(),
+                    fields: event.fields.keys().map(|f| (f.clone(), of("fields", f))).collect(),
+                }
+            });
+            RuleLines {
+                line: lines.of(&["rule", &i]),
+                when: rule.when.keys().map(|p| (p.clone(), lines.of(&["rule", &i, "when", p]))).collect(),
+                events: events.collect(),
+            }
+        });
+        let rules = rules.collect();
+        Self { mapping: mapping.clone(), rules, found: Vec::new(), scratch: Block::default() }
+    }
+
+    /// Each rule's place, and the type it is for if it is for one.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.rules.iter().zip(1..).map(|(r, number)| Place { number, line: r.line })
+    }
+
+    /// Notes what became of a message.
+    pub(super) fn note<M: Message>(
+        &mut self,
+        plan: &Plan,
+        message: &M,
+        (origin, unit): (Origin, usize),
+        outcome: &Result<Applied, Refused>,
+    ) {
+        let view = View { message, picks: &[], entry: &[] };
+        let mut plain = Vec::new();
+        let found = message.slot(plan.message_type);
+        let message_type = found.map_or(Vec::new(), |v| message.text(v, &mut plain).to_vec());
+        let mut told = Explained {
+            n: 0,
+            offset: origin.offset,
+            length: message.raw().len(),
+            message_type: seen(&message_type),
+            type_is: M::TYPE,
+            outcome: match outcome {
+                Ok(Applied::Events { .. }) => Outcome::Events,
+                Ok(Applied::Ignored) => Outcome::Ignored,
+                Err(_) => Outcome::Quarantined,
+            },
+            quarantined: outcome
+                .as_ref()
+                .err()
+                .map(|r| Why { reason: r.code.into(), detail: r.detail.clone() }),
+            rule: None,
+            passed_over: Vec::new(),
+            time: None,
+            events: Vec::new(),
+            skipped: Vec::new(),
+            unit,
+        };
+        for &i in plan.rules_for(&message_type) {
+            let (rule, lines) = (&plan.rules[i], &self.rules[i]);
+            let place = Place { number: i + 1, line: lines.line };
+            match failed(&view, (&rule.when, &rule.when_paths), &lines.when) {
+                Some(failed) => told.passed_over.push(PassedOver { rule: place, failed }),
+                None => {
+                    told.rule = Some(place);
+                    break;
+                }
+            }
+        }
+        if let Some(rule) = told.rule.filter(|r| !plan.rules[r.number - 1].ignore) {
+            told.time = Some(self.time(plan, message));
+            // What is wrong with a group is in the mapper's word.
+            _ = self.events(plan, message, rule.number - 1, &mut told);
+        }
+        self.found.push(told);
+    }
+
+    fn time<M: Message>(&self, plan: &Plan, message: &M) -> TimeSeen {
+        let paths = [Some(&self.mapping.message.ts), self.mapping.message.ts_or.as_ref()];
+        let mut plain = Vec::new();
+        let used = plan.ts.iter().zip(paths.iter().flatten());
+        let found = used.filter_map(|(slot, path)| Some((message.slot(*slot)?, path))).next();
+        TimeSeen {
+            from: found.map_or(&self.mapping.message.ts, |(_, path)| path).clone(),
+            source: found.map(|(v, _)| seen(message.text(v, &mut plain))),
+            refused: event_time(plan, message, &mut Vec::new()).err().map(|r| r.detail),
+        }
+    }
+
+    fn events<M: Message>(
+        &mut self,
+        plan: &Plan,
+        message: &M,
+        rule: usize,
+        told: &mut Explained,
+    ) -> Result<(), Refused> {
+        let mut entry = vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)];
+        let mut picks = vec![None; plan.picks.len()];
+        fill_picks(plan, &plan.rules[rule], message, (&mut entry, &mut picks), &mut Vec::new())?;
+        let events = &plan.rules[rule].events;
+        let mut j = 0;
+        for same in events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
+            let range = j..j + same.len();
+            j = range.end;
+            let Some(group) = same[0].each else {
+                let view = View { message, picks: &picks, entry: &[] };
+                self.event(plan, (rule, range.start), view, None, told);
+                continue;
+            };
+            let (mut cursor, mut number) = (Cursor::default(), 0);
+            while next_entry(plan, message, group, &mut cursor, &mut entry)? {
+                number += 1;
+                for j in range.clone() {
+                    let view = View { message, picks: &picks, entry: &entry };
+                    self.event(plan, (rule, j), view, Some(number), told);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn event<M: Message>(
+        &mut self,
+        plan: &Plan,
+        (rule, j): (usize, usize),
+        view: View<'_, M>,
+        entry: Option<u64>,
+        told: &mut Explained,
+    ) {
+        let (event, text) = (&plan.rules[rule].events[j], &self.mapping.rule[rule].event[j]);
+        let lines = &self.rules[rule].events[j];
+        let place = Place { number: j + 1, line: lines.line };
+        if let Some(failed) = failed(&view, (&event.when, &event.when_paths), &lines.when) {
+            told.skipped.push(Skipped { event: place, entry, failed });
+            return;
+        }
+        self.scratch.reset();
+        let known = Dictionary::default();
+        let (arena, mut names) = self.scratch.builder(&known);
+        let mut builder = EventBuilder::begin(arena, event.kind, UnixNanos(0));
+        let mut fields = Vec::new();
+        for field in &event.fields {
+            let name = field.spec.field.name();
+            let Some(text) = text.fields.get(name) else { continue };
+            let mut seen = FieldSeen {
+                field: name,
+                line: lines.fields.get(name).copied().unwrap_or(lines.line),
+                sort: sort(field.spec.slot),
+                ..FieldSeen::default()
+            };
+            one_field(plan, (field, text), &view, (&mut builder, &mut names), &mut seen);
+            fields.push(seen);
+        }
+        self.scratch.back_to((0, 0));
+        let mut kept = kept(event, &view);
+        if plan.keeps && told.events.is_empty() {
+            let keep = |name: &str, value: &[u8]| {
+                kept.push(Kept { name: name.to_owned(), value: seen(value), why: "unlisted" });
+                Ok(())
+            };
+            // The closure refuses nothing.
+            _ = view.message.unlisted(keep);
+        }
+        let kind = event.kind.name();
+        told.events.push(EventSeen { event: place, kind, entry, fields, kept, becomes: None });
+    }
+}
+
+/// Sets a field of an event as the mapper would, and tells of it.
+fn one_field<M: Message>(
+    plan: &Plan,
+    (field, text): (&FieldPlan, &FieldText),
+    view: &View<'_, M>,
+    (event, names): (&mut EventBuilder<'_>, &mut Names<'_>),
+    told: &mut FieldSeen,
+) {
+    let long = match text {
+        FieldText::Path(path) => FieldTable { from: Some(path.clone()), ..FieldTable::default() },
+        FieldText::Table(table) => (**table).clone(),
+    };
+    told.from = match (&long, &field.from) {
+        (FieldTable { group: Some(g), key: Some(k), is: Some(is), value: Some(v), .. }, From::Pick(_)) => {
+            format!("{v} of the entry of group {g} where {k} is {is}")
+        }
+        (_, From::Const(_)) => "const".to_owned(),
+        (FieldTable { from: Some(path), .. }, _) => path.clone(),
+        _ => field.path.clone(),
+    };
+    (told.table, told.suffix) = (long.table.clone(), long.suffix.clone());
+    let first = view.get(&field.from);
+    let found = match (first, &field.or, &long.or) {
+        (None, Some(or), Some(path)) => {
+            told.from = format!("{path}, because {} is not there", told.from);
+            view.get(or)
+        }
+        (found, ..) => found,
+    };
+    let Some(found) = found else {
+        told.note = Some("not in the message".to_owned());
+        told.refused = field.required.then(|| Refusal::Missing.to_string());
+        return;
+    };
+    let mut plain = Vec::new();
+    let value = match &found {
+        Found::Value(value) => Some(*value),
+        Found::Const(_) => None,
+    };
+    let source = view.text(found, &mut plain).to_vec();
+    told.source = Some(seen(&source));
+    let set = match (value, field.spec.slot) {
+        (Some(v), slot) if field.table.is_none() && field.suffix.is_none() => match slot {
+            Slot::Nanos { .. } | Slot::MillisAfter { .. } => match view.message.time(v) {
+                Some(ts) => event.set(field.spec, Value::Nanos(ts)),
+                None => Err(Refusal::BadTime),
+            },
+            _ => view.message.set(v, event, field.spec, names, &mut Vec::new()),
+        },
+        _ => {
+            let known = field.table.as_ref().is_none_or(|(t, _)| plan.tables[*t].get(&source).is_some());
+            let table = long.table.as_deref().unwrap_or_default();
+            match translate::<M>(plan, field, &source, &mut plain) {
+                Ok(Some(value)) => {
+                    told.note = (!known).then(|| format!("not in table {table}: kept as it is"));
+                    event.set_text(field.spec, value, names)
+                }
+                Ok(None) => {
+                    told.note = Some(format!("not in table {table}: left out"));
+                    Ok(())
+                }
+                Err(_) => {
+                    told.refused = Some(format!("not in table {table}, and the field says no `else`"));
+                    return;
+                }
+            }
+        }
+    };
+    told.refused = set.err().map(|refusal| refusal.to_string());
+}
+
+/// The first condition that does not hold.
+fn failed<M: Message>(
+    view: &View<'_, M>,
+    (when, paths): (&[Cond], &[String]),
+    lines: &BTreeMap<String, usize>,
+) -> Option<Failed> {
+    let mut plain = Vec::new();
+    let (cond, path) =
+        when.iter().zip(paths).find(|(c, _)| !view.holds(std::slice::from_ref(*c), &mut plain))?;
+    Some(Failed {
+        path: path.clone(),
+        wanted: seen(cond.value.text()),
+        value: view.get(&cond.from).map(|v| seen(view.text(v, &mut plain))),
+        line: lines.get(path).copied().unwrap_or(0),
+    })
+}
+
+fn kept<M: Message>(event: &EventPlan, view: &View<'_, M>) -> Vec<Kept> {
+    let mut plain = Vec::new();
+    let mut kept = Vec::new();
+    let entry: Vec<_> = event.keep_entry.iter().map(|(n, slot)| (n, From::Entry(*slot))).collect();
+    let all = event.keep.iter().map(|(n, from)| (n, from, "keep"));
+    for (name, from, why) in all.chain(entry.iter().map(|(n, from)| (*n, from, "entry"))) {
+        if let Some(found) = view.get(from) {
+            kept.push(Kept { name: name.clone(), value: seen(view.text(found, &mut plain)), why });
+        }
+    }
+    kept
+}
+
+/// A value as JSON: a text, or `{"hex":…}`.
+fn seen(value: &[u8]) -> Json {
+    serde_json::from_str(&json_string(value)).expect("JSON of ours")
+}
+
+/// What values of a slot are read as, for people.
+fn sort(slot: Slot) -> String {
+    match slot {
+        Slot::Sym { .. } | Slot::Publisher { .. } => "name".to_owned(),
+        Slot::Syms { .. } => "names".to_owned(),
+        Slot::Price { .. } => "price, exact to 1e-9".to_owned(),
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => "exact decimal".to_owned(),
+        Slot::Amount { .. } => "exact amount".to_owned(),
+        Slot::Id { n, .. } => format!("id of at most {n} bytes"),
+        Slot::Text { .. } => "text".to_owned(),
+        Slot::Code { values, .. } => format!("one of {}", values.join(", ")),
+        Slot::Bool { .. } => "Y or N".to_owned(),
+        Slot::UInt { .. } => "whole number".to_owned(),
+        Slot::Nanos { .. } | Slot::MillisAfter { .. } => "time".to_owned(),
+        Slot::Json => "JSON".to_owned(),
+    }
+}

@@ -1,0 +1,123 @@
+//! An explained message in words:
+//!
+//! ```text
+//! #2 at byte 311, 163 bytes: MsgType "8" became 1 events by rule 2 (line 97)
+//!   rule 1 (line 66) did not hold: 150 is "5", not "0"
+//!   time from 60 "20240102-10:00:00.000"
+//!   order_amend (line 99)
+//!     oid        "O1"            from 37 "O1"
+//!     side       "B"             from 54 "1", table side
+//!     stop_px    –               from 99: not in the message
+//!     kept 58 "hello" (nothing names it)
+//! ```
+
+use serde_json::Value as Json;
+use std::fmt::Write as _;
+use unitape_feed::mapping::{EventSeen, Explained, Failed, FieldSeen, Outcome, Place};
+
+/// The message in words.
+pub fn told(m: &Explained) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail, here and below.
+    _ = write!(out, "#{} at byte {}, {} bytes: ", m.n, m.offset, m.length);
+    if !m.type_is.is_empty() {
+        _ = write!(out, "{} {} ", m.type_is, m.message_type);
+    }
+    out.push_str(&match m.outcome {
+        Outcome::Events => match &m.events[..] {
+            [_] => "became 1 event".to_owned(),
+            events => format!("became {} events", events.len()),
+        },
+        Outcome::Ignored => "is ignored".to_owned(),
+        Outcome::Quarantined => "goes into quarantine".to_owned(),
+    });
+    if let Some(rule) = m.rule {
+        _ = write!(out, " by {}", place("rule", rule));
+    }
+    out.push('\n');
+    if let Some(why) = &m.quarantined {
+        _ = writeln!(out, "  {}: {}", why.reason, why.detail);
+    }
+    for over in &m.passed_over {
+        _ = writeln!(out, "  {} did not hold: {}", place("rule", over.rule), failed(&over.failed));
+    }
+    if let Some(time) = &m.time {
+        let source = time.source.as_ref().map_or(": not in the message".to_owned(), |s| format!(" {s}"));
+        _ = write!(out, "  time from {}{source}", time.from);
+        _ = writeln!(out, "{}", time.refused.as_ref().map_or(String::new(), |r| format!(" ✗ {r}")));
+    }
+    for s in &m.skipped {
+        let entry = s.entry.map_or(String::new(), |n| format!(", entry {n}"));
+        _ = writeln!(out, "  no {}{entry}: {}", place("event", s.event), failed(&s.failed));
+    }
+    for e in &m.events {
+        event(&mut out, e);
+    }
+    out
+}
+
+fn event(out: &mut String, e: &EventSeen) {
+    _ = write!(out, "  {}", e.kind);
+    if e.event.line > 0 {
+        _ = write!(out, " (line {})", e.event.line);
+    }
+    if let Some(n) = e.entry {
+        _ = write!(out, ", entry {n}");
+    }
+    out.push('\n');
+    for f in &e.fields {
+        field(out, f, e.becomes.as_ref().and_then(|b| b.get(f.field)));
+    }
+    // A format without rules: the event is all there is to show.
+    if e.fields.is_empty()
+        && let Some(Json::Object(fields)) = &e.becomes
+    {
+        for (name, value) in fields.iter().filter(|(name, _)| *name != "kind") {
+            _ = writeln!(out, "    {name:10} {value}");
+        }
+    }
+    for kept in &e.kept {
+        let why = match kept.why {
+            "keep" => "the mapping keeps it",
+            "entry" => "nothing names it, in the entry",
+            _ => "nothing names it",
+        };
+        _ = writeln!(out, "    kept {} {} ({why})", kept.name, kept.value);
+    }
+}
+
+fn field(out: &mut String, f: &FieldSeen, becomes: Option<&Json>) {
+    let value = becomes.map_or("–".to_owned(), Json::to_string);
+    _ = write!(out, "    {:10} {value:24} ", f.field);
+    out.push_str(if f.from == "const" { "the mapping's own" } else { "from " });
+    if f.from != "const" {
+        out.push_str(&f.from);
+    }
+    if let Some(source) = &f.source {
+        _ = write!(out, " {source}");
+    }
+    if let Some(table) = &f.table {
+        _ = write!(out, ", table {table}");
+    }
+    if let Some(suffix) = &f.suffix {
+        _ = write!(out, ", with {suffix:?} behind it");
+    }
+    if let Some(note) = &f.note {
+        _ = write!(out, ": {note}");
+    }
+    if let Some(refused) = &f.refused {
+        _ = write!(out, " ✗ line {}: {refused} ({})", f.line, f.sort);
+    }
+    out.push('\n');
+}
+
+fn failed(f: &Failed) -> String {
+    match &f.value {
+        Some(value) => format!("{} is {value}, not {} (line {})", f.path, f.wanted, f.line),
+        None => format!("{} is not there, and should be {} (line {})", f.path, f.wanted, f.line),
+    }
+}
+
+fn place(what: &str, p: Place) -> String {
+    format!("{what} {} (line {})", p.number, p.line)
+}
