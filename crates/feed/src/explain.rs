@@ -68,6 +68,34 @@ pub fn explain(
     }
 }
 
+/// These bytes as a whole source: explanations and account agree, and what is marked as refused is. For fuzzing.
+///
+/// # Errors
+/// When the mapping cannot be compiled.
+///
+/// # Panics
+/// When that does not hold.
+pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
+    let mut decoder = format.decoder()?;
+    decoder.explain(format);
+    let mut block = Block { bytes: bytes.to_vec(), eof: true, ..Block::default() };
+    decoder.decode(&mut block, 1, &Dictionary::default(), &How::default());
+    let tally = block.tally;
+    let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
+    let told = with_events(&mut block, found);
+    let count = |outcome| told.iter().filter(|t| t.outcome == outcome).count() as u64;
+    assert_eq!(count(Outcome::Events), tally.with_events, "messages with events");
+    assert_eq!(count(Outcome::Quarantined), tally.quarantined, "messages in quarantine");
+    assert!(count(Outcome::Ignored) <= tally.ignored, "messages that are ignored");
+    for t in &told {
+        let good = t.outcome == Outcome::Events;
+        assert!(!good || t.events.iter().all(|e| e.becomes.is_some()), "an event without its line: {t:?}");
+        let refused = t.events.iter().flat_map(|e| &e.fields).any(|f| f.refused.is_some());
+        assert!(!refused || t.outcome == Outcome::Quarantined, "refused, and yet on the tape: {t:?}");
+    }
+    Ok(())
+}
+
 /// What was explained, with the events of the block, and beside it what came to the block without being explained.
 fn with_events(block: &mut Block, found: Vec<Explained>) -> Vec<Explained> {
     for f in &block.fixups {

@@ -101,14 +101,15 @@ pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() })
 }
 
-/// Any text as a mapping, and any bytes as messages for it: it compiles, or the error names a line. For fuzzing.
+/// Any text as a mapping, and any bytes as messages for it: it compiles, and explains itself as it acts, or the error
+/// names a line. For fuzzing.
 ///
 /// # Panics
 /// When that does not hold.
 #[doc(hidden)]
 pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
     match Mapping::parse(text, "m.toml").and_then(Format::by) {
-        Ok(format) => try_bytes(&format, messages).is_ok(),
+        Ok(format) => explain::try_explain(&format, messages).and(try_bytes(&format, messages)).is_ok(),
         Err(e) => {
             let told = e.to_string();
             let digit = |at: usize| told[at..].starts_with(|c: char| c.is_ascii_digit());

@@ -451,6 +451,7 @@ fn one_field<M: Message>(
                 }
                 Ok(None) => {
                     told.note = Some(format!("not in table {table}: left out"));
+                    told.refused = field.spec.required.then(|| Refusal::Missing.to_string());
                     Ok(())
                 }
                 Err(_) => {
@@ -460,7 +461,9 @@ fn one_field<M: Message>(
             }
         }
     };
-    told.refused = set.err().map(|refusal| refusal.to_string());
+    if let Err(refusal) = set {
+        told.refused = Some(refusal.to_string());
+    }
 }
 
 /// The first condition that does not hold.
