@@ -4,6 +4,7 @@ mod told;
 
 use crate::output::{self, Done, grouped, say};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use unitape_feed::mapping::{Explained, Place};
@@ -121,10 +122,16 @@ fn try_on(
     let entries = quarantine::list(&tape)?;
     let s = &outcome.summary;
     if json {
+        let mut out = output::stdout();
         let fired = explained(&format, sample, |told, _| {
-            let more = messages.is_none_or(|most| told.n < most);
-            if more { output::print_json(told).map(|()| true) } else { Ok(true) }
+            if messages.is_none_or(|most| told.n < most) {
+                serde_json::to_writer(&mut out, told).map_err(std::io::Error::from)?;
+                out.write_all(b"\n")?;
+            }
+            Ok(())
         })?;
+        out.flush()?;
+        drop(out);
         let mut value = serde_json::to_value(s)?;
         value["quarantine"] = serde_json::to_value(&entries)?;
         value["rules"] = fired
@@ -163,7 +170,7 @@ fn try_on(
             if wanted {
                 say!("\n{}", told::told(told).trim_end());
             }
-            Ok(true)
+            Ok(())
         })?;
         if !fired.is_empty() {
             say!("\nmessages by the rule that decided:");
@@ -179,7 +186,7 @@ fn try_on(
 fn explained(
     format: &Format,
     sample: &Path,
-    mut each: impl FnMut(&Explained, Option<Place>) -> Result<bool, output::Failure>,
+    mut each: impl FnMut(&Explained, Option<Place>) -> Result<(), output::Failure>,
 ) -> Result<BTreeMap<Place, u64>, output::Failure> {
     let mut fired: BTreeMap<Place, u64> = BTreeMap::new();
     let mut failure = None;
@@ -188,8 +195,7 @@ fn explained(
             *fired.entry(place).or_default() += 1;
         }
         match each(&told, told.rule) {
-            Ok(true) => ControlFlow::Continue(()),
-            Ok(false) => ControlFlow::Break(()),
+            Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
                 failure = Some(e);
                 ControlFlow::Break(())
