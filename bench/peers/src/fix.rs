@@ -4,8 +4,8 @@ use crate::passes::{Fast, Pass, fast_pass, slow_pass};
 use crate::record::{Hash, Record, Repeats, sha256};
 use crate::typed::Typed;
 use ironfix_tagvalue::{Decoder as IronDecoder, FieldIndex};
-use rustyfix::{Dictionary, FieldMap, RepeatingGroup};
 use rustyfix::tagvalue::Decoder as RustyDecoder;
+use rustyfix::{Dictionary, FieldMap, RepeatingGroup};
 use unitape_codec::fix::sample::sample_orders;
 use unitape_codec::fix::{Frame, Framer, Tokens};
 

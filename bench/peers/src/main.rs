@@ -19,6 +19,9 @@ mod passes;
 #[path = "../../../crates/unitape/src/commands/bench/record.rs"]
 #[allow(dead_code, reason = "not all of what the house measures is measured here")]
 mod record;
+#[allow(dead_code, reason = "the model of a farm, which stands in our own records alone")]
+#[path = "../../../crates/unitape/src/commands/bench/scaling.rs"]
+mod scaling;
 #[path = "../../../crates/unitape/src/commands/bench/typed.rs"]
 mod typed;
 

@@ -24,6 +24,7 @@ use crate::read::ahead;
 #[derive(Debug)]
 pub(crate) struct Segment {
     map: Arc<MmapRaw>,
+    data: Data,
     pub file: Arc<File>,
     pub path: PathBuf,
     pub index: u64,
@@ -76,6 +77,7 @@ impl Segment {
             }
             let base = header.index * meta.segment_bytes;
             Ok(Self {
+                data: Data::of(&map),
                 map: Arc::new(map),
                 file: Arc::new(file),
                 path: path.into(),
@@ -126,6 +128,7 @@ impl Segment {
         let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
         let in_memory = is_in_memory(&file);
         Ok(Some(Self {
+            data: Data::of(&map),
             map: Arc::new(map),
             file: Arc::new(file),
             path: path.into(),
@@ -152,6 +155,7 @@ impl Segment {
     pub fn under(&self, path: &Path, header: &SegmentHeader) -> Self {
         Self {
             map: self.map.clone(),
+            data: self.data,
             file: self.file.clone(),
             path: path.into(),
             index: header.index,
@@ -256,7 +260,7 @@ impl Segment {
     fn data(&self, at: u64) -> *mut u8 {
         debug_assert!(at <= self.size);
         // SAFETY: the mapping has HEADER_PAGE + size bytes and every caller checks `at <= size`.
-        unsafe { self.map.as_mut_ptr().add((HEADER_PAGE + at) as usize) }
+        unsafe { self.data.0.add(at as usize) }
     }
 
     /// The word at data offset `at`.
@@ -272,6 +276,20 @@ impl Segment {
     #[inline]
     pub fn look(&self, at: u64) -> Seen {
         lines::look::<{ flaw::NONE }>(self, self.base, self.size, at)
+    }
+
+    /// Copies one frame to data offset `at` and publishes it.
+    ///
+    /// # Safety
+    /// - The segment is writable, `at + frame.len() <= size`, and `at` is a multiple of the line.
+    /// - `frame` is one whole frame with this header.
+    /// - Nobody else writes to the range, and it is not committed.
+    #[inline]
+    pub unsafe fn put_and_commit(&self, at: u64, header: Header, frame: &[u8]) {
+        debug_assert!(self.writable && at.is_multiple_of(LINE as u64));
+        // SAFETY: the caller's duty; the header word is stored below, after all else.
+        unsafe { self.fill(at + 8, &frame[8..]) };
+        self.commit(at, header);
     }
 
     /// Publishes everything written from data offset `at` on by storing its header word.
@@ -417,6 +435,22 @@ impl Segment {
         }
     }
 }
+
+/// Where the data of a mapped segment begin; beside the mapping, so that an append does not go through it.
+#[derive(Clone, Copy, Debug)]
+struct Data(*mut u8);
+
+impl Data {
+    fn of(map: &MmapRaw) -> Self {
+        Self(map.as_mut_ptr().wrapping_add(HEADER_PAGE as usize))
+    }
+}
+
+// SAFETY: the pointer is into the mapping that stands beside it in `Segment`, which may be sent and shared itself and
+// lives as long; what is done through it keeps to the rules of `lockfree::lines`.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
 
 impl Drop for Segment {
     fn drop(&mut self) {

@@ -88,24 +88,28 @@ pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
     }
 }
 
-/// Copies `length` bytes; what follows the header word in a frame of few lines without a call.
+/// Copies `length` bytes; what follows the header word in a frame of few lines without a call and without a store that
+/// crosses a line. Written out, because a loop over lines is made into a call again.
 ///
 /// # Safety
 /// As `copy_nonoverlapping`.
-#[inline]
+#[inline(always)] // into the append, where it is the most of it
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     const HEAD: usize = LINE - 8;
-    if length % LINE != HEAD || length > 4 * LINE {
-        // SAFETY: the caller's duty.
-        return unsafe { std::ptr::copy_nonoverlapping(from, to, length) };
-    }
     // SAFETY: the caller's duty; the parts follow one another and end with `length`.
     unsafe {
-        std::ptr::copy_nonoverlapping(from, to, HEAD);
-        let mut at = HEAD;
-        while at < length {
+        let line = |n: usize| {
+            let at = HEAD + n * LINE;
             std::ptr::copy_nonoverlapping(from.add(at), to.add(at), LINE);
-            at += LINE;
+        };
+        let head = || std::ptr::copy_nonoverlapping(from, to, HEAD);
+        match length / LINE {
+            _ if length % LINE != HEAD => std::ptr::copy_nonoverlapping(from, to, length), // no end of a frame
+            0 => head(),
+            1 => (head(), line(0)).1,
+            2 => (head(), line(0), line(1)).2,
+            3 => (head(), line(0), line(1), line(2)).3,
+            _ => std::ptr::copy_nonoverlapping(from, to, length),
         }
     }
 }

@@ -64,6 +64,11 @@ impl Gates {
         Ok(Self { limit: if held.is_empty() { u64::MAX } else { 0 }, held })
     }
 
+    /// Up to here a writer may go without asking.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Lets a writer at `end` append `bytes`, of which `open` wait in a batch already, or says why not.
     #[inline]
     pub fn pass(&mut self, end: u64, bytes: u64, open: u64) -> Result<()> {

@@ -98,6 +98,12 @@ impl Publication {
     #[inline]
     pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let (header, word) = head(topic, bytes.len())?;
+        if let Some((segment, at)) = self.writer.short_way(header.len_bytes() as u64) {
+            // SAFETY: `short_way` found the frame's bytes in the segment; they lie behind the committed end, and the
+            // writer is borrowed here alone.
+            unsafe { fill(segment, at, header, word, bytes) };
+            return Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1));
+        }
         self.writer.settle();
         let Some(at) = self.writer.room(header.len_bytes() as u64)? else {
             let mut draft = self.claim(topic, bytes.len())?;
@@ -241,7 +247,7 @@ impl Batch<'_> {
         let length = header.len_bytes();
         let start = if self.is_aside { None } else { self.writer.room(self.bytes + length as u64)? };
         let Some(start) = start else { return self.push_aside(header, word, bytes) };
-        self.writer.open_bytes = self.bytes + length as u64;
+        self.writer.open_up(self.bytes + length as u64);
         let at = start + self.bytes;
         let segment = self.writer.writing();
         // SAFETY: `room` found the batch's bytes and these in the segment; they lie behind the committed end, and
@@ -295,6 +301,7 @@ impl Batch<'_> {
             self.writer.aside.extend_from_slice(&frames);
         }
         self.is_aside = true;
+        self.writer.open_up(0);
         let aside = &mut self.writer.aside;
         let from = aside.len();
         aside.resize(from + header.len_bytes(), 0);
@@ -330,7 +337,7 @@ impl Writer {
         let bytes = header.len_bytes() as u64;
         let at = match self.room(bytes)? {
             Some(at) => {
-                self.open_bytes = bytes;
+                self.open_up(bytes);
                 at
             }
             None => self.make_aside(bytes)?,
@@ -353,6 +360,7 @@ impl Writer {
         if bytes > self.meta().segment_bytes {
             return Err(TOO_LONG);
         }
+        self.open_up(0);
         self.aside.resize(bytes as usize, 0);
         Ok(ASIDE)
     }

@@ -45,8 +45,14 @@ impl Core {
 
     #[inline]
     pub fn check(&self, end: u64) -> Result<()> {
+        if self.is_well() { Ok(()) } else { committed(self.trouble(), end) }
+    }
+
+    /// Whether no error waits.
+    #[inline]
+    pub fn is_well(&self) -> bool {
         // Acquire: pairs with the Release in `raise`.
-        if self.attention.load(Ordering::Acquire) { committed(self.trouble(), end) } else { Ok(()) }
+        !self.attention.load(Ordering::Acquire)
     }
 
     #[cold]

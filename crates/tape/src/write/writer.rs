@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use unitape_model::{Header, Position};
 
-use crate::disk::frames::check_frames;
+use crate::disk::frames::{check_frames, whole_unit};
 use crate::disk::layout::{
     Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
 };
@@ -116,6 +116,9 @@ pub struct Writer {
     current: Option<Arc<Segment>>,
     end: u64,
     ordinal: u64,
+    /// Up to here frames may be put without a look at gates, room, and what else is open; zero while a draft or a
+    /// batch is.
+    short_end: u64,
     /// Bytes behind the end that a draft or a batch has begun to write; zero when none is open.
     pub(crate) open_bytes: u64,
     /// Frames of a draft or a batch that found no room in the segment; empty when none is open.
@@ -179,6 +182,7 @@ impl Writer {
             current,
             end,
             ordinal,
+            short_end: 0,
             open_bytes: 0,
             aside: Vec::new(),
             gates,
@@ -225,6 +229,23 @@ impl Writer {
     /// call; nothing was appended then, and the writer can go on.
     #[inline]
     pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
+        // What nearly all units are, with as little as possible between the call and the store that publishes.
+        if let Some(header) = whole_unit(unit)
+            && let Some((segment, at)) = self.short_way(unit.len() as u64)
+        {
+            // SAFETY: the unit is one frame (`whole_unit`), it fits (`short_way`), and what is behind the end is this
+            // writer's alone: `&mut self`, the lock, and claims that end before it.
+            unsafe { segment.put_and_commit(at, header, unit) };
+            let position = self.end;
+            self.advance(unit.len() as u64, u64::from(!header.is_meta()));
+            return Ok(Position(position));
+        }
+        self.append_frames(unit)
+    }
+
+    /// The same for a unit of several frames, or none, or one that a new segment begins with.
+    #[inline(never)] // would take the registers of the short way
+    fn append_frames(&mut self, unit: &[u8]) -> Result<Position> {
         let (ordinals, last) = check_frames(unit, self.meta.segment_bytes)?;
         if !last {
             return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
@@ -247,11 +268,30 @@ impl Writer {
     /// Trouble of a helper since the last call, or a gate.
     #[inline]
     pub(crate) fn room(&mut self, bytes: u64) -> Result<Option<u64>> {
+        self.short_end = 0;
         self.core.check(self.end)?;
         self.gates.pass(self.end, bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
+        if self.open_bytes == 0 && self.aside.is_empty() {
+            self.short_end = segment.end().min(self.gates.limit());
+        }
         let at = self.end - segment.base;
         Ok((bytes <= segment.size - at).then_some(at))
+    }
+
+    /// The segment and where `bytes` behind the end lie in it, if nothing else has to be looked at.
+    #[inline(always)] // all that most appends ask
+    pub(crate) fn short_way(&self, bytes: u64) -> Option<(&Segment, u64)> {
+        let segment = self.current.as_deref()?;
+        let is_short = self.end + bytes <= self.short_end && self.core.is_well();
+        is_short.then(|| (segment, self.end - segment.base))
+    }
+
+    /// A draft or a batch has `bytes` behind the end, or in `aside`.
+    #[inline]
+    pub(crate) fn open_up(&mut self, bytes: u64) {
+        self.short_end = 0;
+        self.open_bytes = bytes;
     }
 
     /// The segment that is being written; only where [`Writer::room`] has found room in it.
@@ -301,6 +341,7 @@ impl Writer {
         if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
             return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
         }
+        self.short_end = 0;
         self.gates.pass(self.end, bytes, 0)?;
         let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
         // Relaxed: only this thread adds; `close` pairs with the subtraction.
@@ -517,6 +558,7 @@ impl Writer {
     }
 
     fn set_current(&mut self, segment: Arc<Segment>) {
+        self.short_end = 0;
         *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(segment.clone());
         if let Some(full) = self.current.replace(segment)
             && full.is_in_memory()

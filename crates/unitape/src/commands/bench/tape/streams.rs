@@ -7,7 +7,7 @@ use super::{Bench, LINES, Out, disk, frame_bytes, moved, spawn};
 use crate::output::Failure;
 use std::time::Duration;
 use unitape_tape::measure::{OneWay, one_way, payload_of, sustained};
-use unitape_tape::{Backing, Options, Retention, Sync};
+use unitape_tape::{Backing, Helpers, Options, Retention, Sync};
 
 /// What of the tape's end `sustained` keeps, so that the disk does not fill.
 const RETAIN_BYTES: u64 = 2 << 30;
@@ -32,17 +32,24 @@ fn burst(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
     // All of it fits into the first segment: nothing is made on the way.
     let segment_bytes = bench.options.segment_bytes.max(BURST_SEGMENT_BYTES);
     let options = Options { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
-    let (mut gathered, mut hashes) = (Gathered::default(), None);
+    let mut ways = vec![("helpers in turn with all", options.clone(), Gathered::default())];
+    if options.helpers.nice.is_none() {
+        let helpers = Helpers { nice: Some(19), ..options.helpers.clone() };
+        ways.push(("helpers wait (nice 19)", Options { helpers, ..options }, Gathered::default()));
+    }
+    let mut hashes = None;
     for _ in 0..context.repeats(7) {
-        let (trial, beside) = bench.control.around(|| {
-            let place = context.fresh("one-way")?;
-            let cpu = cpu_ns();
-            let way = one_way(place.path(), &options, LINES, count, &spawn(context))?;
-            let cpu_ns = cpu_ns() - cpu;
-            hashes = Some(read_back(&place.path().join("one-way"), LINES, count, false)?);
-            Ok(Trial { times: None, control: None, count, wall_ns: way.read_ns, cpu_ns })
-        })?;
-        gathered.add(trial, &beside);
+        for (_, options, gathered) in &mut ways {
+            let (trial, beside) = bench.control.around(|| {
+                let place = context.fresh("one-way")?;
+                let cpu = cpu_ns();
+                let way = one_way(place.path(), options, LINES, count, &spawn(context))?;
+                let cpu_ns = cpu_ns() - cpu;
+                hashes = Some(read_back(&place.path().join("one-way"), LINES, count, false)?);
+                Ok(Trial { times: None, control: None, count, wall_ns: way.read_ns, cpu_ns })
+            })?;
+            gathered.add(trial, &beside);
+        }
     }
     let method = format!(
         "a burst of {} MB: messages of {} bytes in frames of {}, one append each, on a {} tape to one reader in \
@@ -53,10 +60,13 @@ fn burst(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Failure> {
         frame_bytes(LINES),
         bench.backing
     );
-    for record in
-        gathered.records(|_| Told { case: "one-way", bytes: frame_bytes(LINES), method: method.clone() })
-    {
-        out(moved(record, LINES, hashes.as_ref()))?;
+    for (condition, _, gathered) in ways {
+        for record in
+            gathered.records(|_| Told { case: "one-way", bytes: frame_bytes(LINES), method: method.clone() })
+        {
+            let condition = Some(condition.to_owned());
+            out(moved(Record { condition, ..record }, LINES, hashes.as_ref()))?;
+        }
     }
     Ok(())
 }
