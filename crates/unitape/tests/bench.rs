@@ -61,8 +61,9 @@ fn every_measurement_has_the_fields_of_the_contract() {
         }
         // The others are compared with themselves, undisturbed.
         if case.starts_with("rtt") {
+            // Zero where something stopped the control for so long that nothing is left when it is rounded.
             for name in ["ratio_to_raw", "ratio_p9999_to_raw"] {
-                assert!(record[name].as_f64().is_some_and(|r| r > 0.0), "{name}: {shown}");
+                assert!(record[name].as_f64().is_some_and(|r| r >= 0.0), "{name}: {shown}");
             }
         }
         if record["bench"] == "tape" {
