@@ -139,34 +139,88 @@ fn statements_as_another_parser_reads_them() {
                     for (n, theirs) in theirs.iter().enumerate() {
                         transactions += 1;
                         let of_ours = of_ours.get(n).unwrap_or(&Value::Null);
-                        let differs =
-                            theirs.as_object().expect("an object").iter().filter(|(k, v)| of_ours[*k] != **v);
-                        let differs: Vec<_> =
-                            differs.map(|(k, v)| format!("{k}: {v}, not {}", of_ours[k])).collect();
-                        if differs.is_empty() {
-                            right += 1;
-                        } else {
-                            whole = false;
-                            wrong.push(format!("{name} transaction {n}: {}", differs.join("; ")));
-                        }
+                        let differs = theirs
+                            .as_object()
+                            .expect("an object")
+                            .iter()
+                            .filter(|(k, v)| plain(k, &of_ours[*k]) != plain(k, v));
+                        let differs: Vec<_> = differs
+                            .map(|(k, v)| (format!("{name} {n} {k}"), format!("{v}, not {}", of_ours[k])))
+                            .collect();
+                        right += usize::from(differs.is_empty());
+                        whole &= differs.is_empty();
+                        wrong.extend(differs);
                     }
                 }
-                _ if ours.get(key).unwrap_or(&Value::Null) != value => {
+                _ if plain(key, ours.get(key).unwrap_or(&Value::Null)) != plain(key, value) => {
                     whole = false;
-                    wrong.push(format!(
-                        "{name} {key}: {value}, not {}",
-                        ours.get(key).unwrap_or(&Value::Null)
-                    ));
+                    let found = ours.get(key).unwrap_or(&Value::Null);
+                    wrong.push((format!("{name} {key}"), format!("{value}, not {found}")));
                 }
                 _ => {}
             }
         }
         right_files += usize::from(whole);
     }
-    // Another reading, not a wrong one, makes up most of the rest: cut to 16 or 35 characters, trimmed, several 86
-    // as one. Narratives with codes (`?20…`) are not compared here.
+    let mut places: Vec<_> = wrong.iter().map(|(place, _)| place.as_str()).collect();
+    places.sort_unstable();
+    let mut known: Vec<_> = OTHER_READINGS.iter().map(|(place, _)| *place).collect();
+    known.sort_unstable();
+    assert_eq!(places, known, "{wrong:#?}");
     let got = (right_files, files, right, transactions);
-    assert_eq!(got, (37, 47, 181, 200), "{}", wrong.join("\n"));
+    assert_eq!(got, (42, 47, 198, 200), "{wrong:#?}");
+}
+
+/// Where that parser says something else than the bytes do, and why we do not.
+const OTHER_READINGS: &[(&str, &str)] = &[
+    // A narrative with the tag of the account: ours is an error, theirs its first 35 characters.
+    ("betterplace/sepa_snippet_broken.sta account_identification", "a narrative under the wrong tag"),
+    // `:86:…\n-XXX`, where `-XXX` ends the file and is no part of the narrative.
+    ("jejik/ing.sta 6 transaction_details", "the mark of the end, taken as text"),
+    // `:28C:1810118101`: nothing there divides it.
+    ("self-provided/long_statement_number.sta sequence_number", "ten digits cut into five and five"),
+    ("self-provided/long_statement_number.sta statement_number", "ten digits cut into five and five"),
+    // An account of 37 characters.
+    ("self-provided/multiline.sta account_identification", "cut to 35 characters"),
+    // `:62F:C020324` and `95000,00`: a balance without a currency is refused.
+    ("self-provided/raphaelm.sta final_closing_balance", "three digits of the amount taken as its currency"),
+    (
+        "self-provided/raphaelm.sta intermediate_closing_balance",
+        "three digits of the amount taken as its currency",
+    ),
+    // A line `:` alone and a line `86:…` behind it: text, since no tag stands in either.
+    ("self-provided/sparkassen.sta 0 extra_details", "a tag broken over two lines"),
+];
+
+/// A value as it is compared: amounts as numbers, narratives without the blanks around their lines, which that parser
+/// leaves out.
+fn plain(key: &str, value: &Value) -> Value {
+    let amount = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    match value {
+        Value::String(text) if key == "amount" => amount(text).into(),
+        Value::String(text) if key == "transaction_details" => {
+            let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            lines.join("\n").into()
+        }
+        Value::Object(parts) => parts.iter().map(|(key, value)| (key.clone(), plain(key, value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Text that is not UTF-8, in the character set of the one file that has some (code page 852).
+fn text_of(value: &Value) -> String {
+    let Some(hex) = value["hex"].as_str() else { return value.as_str().unwrap_or_default().to_owned() };
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+    let letter = |byte: u8| match byte {
+        0xa0 => 'á',
+        0x82 => 'é',
+        0xa1 => 'í',
+        other => char::from(other),
+    };
+    (0..hex.len()).step_by(2).map(|at| letter(byte(at))).collect()
 }
 
 /// The last value of each field and all lines, as that parser holds a file.
@@ -200,7 +254,7 @@ fn read_as_statement(lines: &[Value]) -> Map<String, Value> {
             "61" => {
                 let words = |key: &str| parts[key].clone();
                 let details: Vec<_> = parts["details"].as_array().into_iter().flatten().collect();
-                let details: Vec<_> = details.iter().filter_map(|line| line.as_str()).collect();
+                let details: Vec<_> = details.into_iter().map(text_of).collect();
                 let amount = parts["amount"].as_str().unwrap_or_default();
                 let debit = matches!(parts["mark"].as_str(), Some("D"));
                 transactions.push(serde_json::json!({
@@ -212,7 +266,12 @@ fn read_as_statement(lines: &[Value]) -> Map<String, Value> {
             }
             "86" => {
                 if let Some(last) = transactions.last_mut() {
-                    last["transaction_details"] = field["value"].clone();
+                    // Several in a row are one narrative.
+                    let text = text_of(&field["value"]);
+                    last["transaction_details"] = match last["transaction_details"].as_str() {
+                        Some(before) => format!("{before}\n{text}").into(),
+                        None => text.into(),
+                    };
                 }
             }
             _ => {}

@@ -44,7 +44,7 @@ mod sep;
 mod shapes;
 mod simd;
 mod slots;
-mod swar;
+pub(crate) mod swar;
 #[cfg(test)]
 mod tests;
 mod tokens;

@@ -1,6 +1,7 @@
 //! Bodies without an envelope, as banks write their statements, and what stands around them.
 
 use super::frame::{Form, Message, PREFACE_BYTES, PREFACE_LINES};
+use super::tokens::Tag;
 use crate::fix::Span;
 use memchr::{memchr, memmem, memrchr};
 
@@ -17,6 +18,20 @@ pub(super) fn tag_at(buf: &[u8], at: usize) -> Option<usize> {
     }
 }
 
+/// As [`tag_at`], with the tag.
+#[inline(always)]
+pub(super) fn tag_here(text: &[u8], at: usize) -> Option<(Tag, usize)> {
+    if let Some(&[b':', a, b, c, d]) = text.get(at..).and_then(|rest| rest.first_chunk::<5>()) {
+        let is = |byte: u8| TAG_BYTES[usize::from(byte)];
+        let two = c == b':';
+        if is(a) & is(b) & (two | (is(c) & (d == b':'))) {
+            return Some((Tag::packed([a, b, c], two), at + 4 - usize::from(two)));
+        }
+    }
+    let colon = tag_at(text, at)?;
+    Some((Tag::new(&text[at + 1..colon]), colon))
+}
+
 /// The length of a tag of any length that stands before a colon.
 #[cold]
 fn long_tag(rest: &[u8]) -> Option<usize> {
@@ -24,8 +39,19 @@ fn long_tag(rest: &[u8]) -> Option<usize> {
     ((2..=TAG_MAX).contains(&len) && rest.get(len) == Some(&b':')).then_some(len)
 }
 
+/// What [`is_tag_byte`] says of each byte.
+static TAG_BYTES: [bool; 256] = {
+    let mut are = [false; 256];
+    let mut byte = 0;
+    while byte < are.len() {
+        are[byte] = is_tag_byte(byte as u8);
+        byte += 1;
+    }
+    are
+};
+
 #[inline]
-fn is_tag_byte(byte: u8) -> bool {
+const fn is_tag_byte(byte: u8) -> bool {
     byte.is_ascii_digit() || byte.is_ascii_uppercase() || byte == b'_'
 }
 

@@ -116,7 +116,8 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
     }
 }
 
-enum Head {
+/// What starts at a place.
+pub(super) enum Head {
     Block(u8),
     Other,
     /// The buffer ends before that is known.
@@ -124,7 +125,7 @@ enum Head {
 }
 
 #[inline]
-fn head(buf: &[u8], at: usize) -> Head {
+pub(super) fn head(buf: &[u8], at: usize) -> Head {
     match buf[at.min(buf.len())..] {
         [b'{', id @ (b'1'..=b'5' | b'S'), b':', ..] => Head::Block(id),
         [] | [b'{'] | [b'{', b'1'..=b'5' | b'S'] => Head::Cut,
@@ -132,7 +133,8 @@ fn head(buf: &[u8], at: usize) -> Head {
     }
 }
 
-enum Content {
+/// Where the content of a block ends.
+pub(super) enum Content {
     Ends {
         /// Where the content ends.
         end: usize,
@@ -189,7 +191,7 @@ fn header(buf: &[u8], start: usize, block: u8) -> Content {
 /// A block behind the text. If it is not closed before a line or the next message starts, the message is over
 /// before it.
 #[inline]
-fn trailer(buf: &[u8], start: usize) -> Content {
+pub(super) fn trailer(buf: &[u8], start: usize) -> Content {
     let mut depth = 1;
     for (n, byte) in buf[start.min(buf.len())..].iter().enumerate() {
         let at = start + n;

@@ -3,8 +3,9 @@
 use super::fault::ValueFault;
 use super::frame::{Frame, Framer};
 use super::json::decode_json;
-use super::parts::{self, Parts};
-use super::tokens::{Fields, Tag};
+use super::parts::{self, Kind, Part, Parts};
+use super::tokens::{Fields, Tag, Token};
+use super::value;
 use super::{naive, naive_parts};
 
 fn between(byte: &u8) -> bool {
@@ -17,7 +18,7 @@ fn between(byte: &u8) -> bool {
 /// # Errors
 /// The first difference, in words.
 pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
-    let mut fields = Fields::new();
+    let (mut fields, mut portable) = (Fields::new(), Fields::portable());
     let mut at = 0;
     loop {
         let fast = framer.frame(input, at, true);
@@ -25,7 +26,13 @@ pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
         if fast != slow {
             return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
         }
-        let span = match fields.frame(framer, input, at, true) {
+        // The pass over messages of the usual shape, on both kernels.
+        let quick = fields.frame(framer, input, at, true);
+        let other = portable.frame(framer, input, at, true);
+        if quick != slow || other != slow || fields.as_slice() != portable.as_slice() {
+            return Err(format!("at {at}: with fields {quick:?} and {other:?}, slow {slow:?}"));
+        }
+        let span = match quick {
             Frame::Message(message) => {
                 let text = message.text().of(input);
                 let slow = naive::tokens(text);
@@ -34,6 +41,7 @@ pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
                 }
                 for token in fields.as_slice() {
                     agree_on_value(token.name(text), token.of(text))?;
+                    agree_in_place(token, text)?;
                 }
                 message.span
             }
@@ -51,6 +59,35 @@ pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
             return Err(format!("at {at}: bytes lost before {span:?}"));
         }
         at = span.end;
+    }
+}
+
+/// A field is taken apart where it stands as its value alone is.
+fn agree_in_place(token: &Token, text: &[u8]) -> Result<(), String> {
+    let (mut alone, mut there) = (Parts::default(), Parts::default());
+    let value = token.of(text);
+    let results = (parts::split(token.tag, value, &mut alone), parts::split_field(token, text, &mut there));
+    if results.0 == results.1 && alone.as_slice() == there.as_slice() {
+        return Ok(());
+    }
+    Err(format!("{value:?} in place: {results:?}, {:?}, alone {:?}", there.as_slice(), alone.as_slice()))
+}
+
+/// What a component says as a number, by the plain functions of [`value`].
+fn number(part: &Part, value: &[u8], before: Option<&Part>) -> Option<(i64, i8)> {
+    let text = part.of(value);
+    let midnight = |day: Option<value::Day>| day.map(|day| (day.nanos(), 0));
+    match part.kind {
+        Kind::Amount => value::amount(text).map(|amount| (amount.mantissa, amount.exponent)),
+        Kind::Date => midnight(value::date(text)),
+        Kind::ValueDate => midnight(value::value_date(text)),
+        Kind::DateLong => midnight(value::date_long(text)),
+        Kind::EntryDate => {
+            let day = value::entry_date(text, value::value_date(before?.of(value))?);
+            Some((day.map_or(i64::MIN, value::Day::nanos), 0))
+        }
+        Kind::Time => value::time(text).map(|seconds| (seconds, 0)),
+        _ => Some((0, 0)),
     }
 }
 
@@ -72,7 +109,11 @@ pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
         }
         _ => false,
     };
-    if same {
+    let said = parts.as_slice().iter().enumerate().all(|(n, part)| {
+        let before = n.checked_sub(1).map(|n| &parts.as_slice()[n]);
+        number(part, value, before) == Some((part.number, part.exponent))
+    });
+    if same && said {
         return Ok(());
     }
     let (tag, value) = (String::from_utf8_lossy(tag), String::from_utf8_lossy(value));
@@ -85,11 +126,17 @@ pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
 /// # Errors
 /// The first difference, in words.
 pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
+    let mut fields = Fields::new();
     let mut at = 0;
     loop {
         let whole = framer.frame(input, at, true);
         for end in at..=input.len() {
-            match framer.frame(&input[..end], at, false) {
+            let (with, without) =
+                (fields.frame(framer, &input[..end], at, false), framer.frame(&input[..end], at, false));
+            if with != without {
+                return Err(format!("at {at}, cut {end}: with fields {with:?}, without {without:?}"));
+            }
+            match without {
                 Frame::Incomplete { from, need } if from >= at && need > end => {
                     if !input[at..from].iter().all(between) {
                         return Err(format!("at {at}, cut {end}: skipped to {from}"));

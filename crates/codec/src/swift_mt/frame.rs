@@ -37,7 +37,9 @@
 use super::bare;
 use super::blocks::{self, Scan};
 use super::fault::Fault;
-use super::tokens::{Tag, sub_blocks};
+use super::quick;
+use super::simd::{Kernel, Places};
+use super::tokens::{Tag, Token, sub_blocks};
 use crate::fix::Span;
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
@@ -179,12 +181,8 @@ impl Framer {
         let Some(&first) = buf.get(from) else {
             return if eof { Frame::End } else { Frame::Incomplete { from, need: from + 1 } };
         };
-        // What is beyond the limit may be looked at, so that a start at the limit is seen, but not waited for.
-        let limit = from.saturating_add(self.max_message);
-        let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
-        // An input that ends where the view does is not known to end before it: a longer one looks the same.
-        let whole = eof && buf.len() < limit.saturating_add(LOOKAHEAD);
-        let window = Window { from, limit, whole, view };
+        let window = self.window(buf, from, eof);
+        let view = window.view;
         match first {
             b'{' => match starts_message(view, from) {
                 Some(true) => self.envelope(&window),
@@ -200,6 +198,31 @@ impl Framer {
             },
             _ => self.loose(&window),
         }
+    }
+
+    /// As [`Framer::frame`], with the fields of the message in `tokens`; `None` if it is not of the usual shape.
+    #[inline]
+    pub(super) fn quick(
+        &self,
+        kernel: Kernel,
+        (buf, at, eof): (&[u8], usize, bool),
+        places: &mut Places,
+        tokens: &mut Vec<Token>,
+    ) -> Option<Message> {
+        let w = self.window(buf, skip(buf, at, eof)?, eof);
+        let message = quick::message(kernel, w.view, w.from, w.whole, places, tokens)?;
+        (message.span.end <= w.limit).then_some(message)
+    }
+
+    /// What a message that starts at `from` may take.
+    #[inline]
+    fn window<'w>(&self, buf: &'w [u8], from: usize, eof: bool) -> Window<'w> {
+        // What is beyond the limit may be looked at, so that a start at the limit is seen, but not waited for.
+        let limit = from.saturating_add(self.max_message);
+        let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
+        // An input that ends where the view does is not known to end before it: a longer one looks the same.
+        let whole = eof && buf.len() < limit.saturating_add(LOOKAHEAD);
+        Window { from, limit, whole, view }
     }
 
     /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a stream into blocks.

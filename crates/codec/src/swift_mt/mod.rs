@@ -53,11 +53,14 @@ pub mod naive;
 #[doc(hidden)]
 pub mod naive_parts;
 pub mod parts;
+mod quick;
 pub mod sample;
+mod simd;
 #[cfg(test)]
 mod tests;
 mod tokens;
 pub mod value;
+mod words;
 
 pub use crate::fix::Span;
 pub use entries::entries;

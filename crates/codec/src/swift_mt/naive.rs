@@ -370,7 +370,7 @@ pub fn tokens(text: &[u8]) -> Vec<Token> {
         if let Some(tag) = tag_of(line) {
             let value = at + tag.len() + 2;
             let end = value as u32;
-            tokens.push(Token { tag: Tag::new(tag), name: at as u32 + 1, start: end, end });
+            tokens.push(Token { tag: Tag::new(tag), name: at as u32 + 1, start: end, line: end, end });
         } else if tokens.is_empty() {
             return tokens;
         }
@@ -382,6 +382,10 @@ pub fn tokens(text: &[u8]) -> Vec<Token> {
         let value = &text[token.start as usize..token.end as usize];
         let line_ends = value.iter().rev().take_while(|b| b"\r\n".contains(b)).count();
         token.end -= line_ends as u32;
+        let value = &text[token.start as usize..token.end as usize];
+        let line = value.split(|b| *b == b'\n').next().unwrap_or_default();
+        let line = if line.len() < value.len() { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
+        token.line = token.start + line.len() as u32;
     }
     tokens
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `name=4!c` | exactly four of a class: `n` digits, `a` letters, `c` both, `s` a sign, `m` D or C |
 //! | `name=8c` | one to eight |
-//! | `name=x` | the rest of the line; `name=r` up to `//` in it |
+//! | `name=x` | the rest of the line; `name=r` up to `//` in it, or sixteen of it |
 //! | `name=z` | the rest of the value |
 //! | `name=d` | an amount; `D L V E T6 B` days, a time, a BIC |
 //! | `'text'` | that text; `$` a line end; `w` a line end or a blank, or neither |
@@ -72,7 +72,7 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
         }
         (60 | 62, "F" | "M") | (64 | 65, "") => one(balance),
         (61, "") => one("date=V [entry_date=E] [4_] mark=M [funds=1!a] w amount=d [type=4!t] [reference=r] \
-             ['//' [bank_reference=x]] [$ details=z]"),
+             ['//' [bank_reference=x]] [{over} details=z] [$ details=z]"),
         (86, "") | (70 | 72 | 75 | 76 | 79, "") | (71, "B") | (72, "Z") => one("lines=z"),
         (77, l) if !l.is_empty() => one("lines=z"),
         (25, "P") => one("account=x $ bic=B"),
@@ -215,6 +215,7 @@ fn try_all(form: &[&str], text: &[u8], at: usize) -> Option<Found> {
     if let Some(guard) = word.strip_prefix('{').and_then(|w| w.strip_suffix('}')) {
         let holds = match guard {
             "$" => rest.is_empty() || line_end(rest) > 0,
+            "over" => !rest.is_empty() && line_end(rest) == 0 && !rest.starts_with(b"//"),
             "#/" => rest.len() > 1 && rest[0].is_ascii_digit() && rest[1] == b'/',
             "offset" => text[..at].iter().rev().take_while(|b| b.is_ascii_digit()).count() > 0,
             _ => match guard.strip_prefix('!') {
@@ -261,7 +262,8 @@ fn lengths(what: &str, rest: &[u8]) -> (Kind, Vec<usize>) {
         "x" => (Kind::Text, if_some(line.len())),
         "r" => {
             let to = (0..line.len()).find(|&n| line[n..].starts_with(b"//"));
-            (Kind::Text, if_some(to.unwrap_or(line.len())))
+            let all = if line.len() > 16 && line[..17].is_ascii() { 16 } else { line.len() };
+            (Kind::Text, if_some(to.unwrap_or(all)))
         }
         "z" => (Kind::Lines, if_some(rest.len())),
         "B" => {

@@ -1,7 +1,9 @@
 //! The fields of a message: `:tag:value` by `:tag:value`, and the parts of blocks in braces.
 
-use super::bare::tag_at;
+use super::bare::tag_here;
 use super::frame::{Frame, Framer, Message};
+use super::quick;
+use super::simd::{Kernel, Places};
 use memchr::{memchr, memmem};
 use std::fmt;
 
@@ -27,6 +29,12 @@ impl Tag {
             i += 1;
         }
         Tag(packed)
+    }
+
+    /// The tag of the first three of these, or of the first two.
+    #[inline(always)]
+    pub(super) const fn packed([a, b, c]: [u8; 3], two: bool) -> Tag {
+        Tag(u32::from_be_bytes([0, a, b, c]) >> (if two { 8 } else { 0 }))
     }
 
     /// Its two digits as a number, and the letter behind them, 0 if none: `32A` is `(32, b'A')`.
@@ -68,6 +76,8 @@ pub struct Token {
     pub name: u32,
     /// Where the value starts.
     pub start: u32,
+    /// One past the first line of the value, its line end left out.
+    pub line: u32,
     /// One past the value, which ends before the line ends and the next `:tag:`.
     pub end: u32,
 }
@@ -100,9 +110,17 @@ impl Token {
 /// assert_eq!(fields.value(text, Tag::new(b"86")), Some(&b"two\r\nlines"[..]));
 /// assert_eq!(fields.as_slice().len(), 2);
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Fields {
     tokens: Vec<Token>,
+    places: Places,
+    kernel: Kernel,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Fields { tokens: Vec::new(), places: Places::default(), kernel: Kernel::best() }
+    }
 }
 
 impl Fields {
@@ -112,9 +130,21 @@ impl Fields {
         Self::default()
     }
 
+    /// The same as `new`, on the kernel that every processor runs.
+    #[cfg(any(test, feature = "naive"))]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn portable() -> Self {
+        Fields { kernel: Kernel::PORTABLE, ..Self::default() }
+    }
+
     /// Frames what stands at `buf[at..]` and, if it is a message, reads the fields of its text.
     #[inline]
     pub fn frame(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
+        let Self { tokens, places, kernel } = self;
+        if let Some(message) = framer.quick(*kernel, (buf, at, eof), places, tokens) {
+            return Frame::Message(message);
+        }
         let frame = framer.frame(buf, at, eof);
         match &frame {
             Frame::Message(message) => self.read(message.text().of(buf)),
@@ -132,32 +162,29 @@ impl Fields {
             self.tokens.extend(sub_blocks(text));
             return;
         }
-        let Some(mut colon) = tag_at(text, at) else { return };
+        let Some((mut tag, mut colon)) = tag_here(text, at) else { return };
         loop {
-            let (name, start) = (at + 1, colon + 1);
-            let mut from = start;
+            let start = colon + 1;
+            let (mut from, mut line) = (start, None);
             // The next line that starts with a tag ends the value.
             let next = loop {
                 match line_end(&text[from..]) {
                     None => break None,
                     Some(n) => {
                         from += n + 1;
+                        line = line.or(Some(from - 1 - usize::from(n > 0 && text[from - 2] == b'\r')));
                         if text.get(from) == Some(&b':')
-                            && let Some(colon) = tag_at(text, from)
+                            && let Some(next) = tag_here(text, from)
                         {
-                            break Some(colon);
+                            break Some(next);
                         }
                     }
                 }
             };
-            let mut end = if next.is_some() { from } else { text.len() };
-            while end > start && matches!(text[end - 1], b'\r' | b'\n') {
-                end -= 1;
-            }
-            let tag = Tag::new(&text[name..start - 1]);
-            self.tokens.push(Token { tag, name: name as u32, start: start as u32, end: end as u32 });
+            let end = if next.is_some() { from } else { text.len() };
+            self.tokens.push(quick::token(text, tag, at, (start, line.unwrap_or(end), end)));
             match next {
-                Some(next) => (at, colon) = (from, next),
+                Some(next) => (at, (tag, colon)) = (from, next),
                 None => return,
             }
         }
@@ -175,6 +202,15 @@ impl Fields {
     #[must_use]
     pub fn value<'t>(&self, text: &'t [u8], tag: Tag) -> Option<&'t [u8]> {
         self.tokens.iter().find(|token| token.tag == tag).map(|token| token.of(text))
+    }
+}
+
+/// The length of the first line of a value.
+#[inline]
+pub(super) fn first_line(value: &[u8]) -> usize {
+    match line_end(value) {
+        Some(n) => n - usize::from(n > 0 && value[n - 1] == b'\r'),
+        None => value.len(),
     }
 }
 
@@ -205,7 +241,14 @@ pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = Token> + '_ {
             at = (end + 1).min(content.len());
             let Some(n) = memchr(b':', &content[name..end]) else { continue };
             let (start, tag) = (name + n + 1, Tag::new(&content[name..name + n]));
-            return Some(Token { tag, name: name as u32, start: start as u32, end: end as u32 });
+            let line = first_line(&content[start..end]) + start;
+            return Some(Token {
+                tag,
+                name: name as u32,
+                start: start as u32,
+                line: line as u32,
+                end: end as u32,
+            });
         }
     })
 }

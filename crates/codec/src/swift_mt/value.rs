@@ -14,6 +14,8 @@
 
 pub use crate::fix::value::Decimal;
 
+use super::words;
+
 /// Reads an amount: digits with at most one comma. `None` for anything else, for more than
 /// [`AMOUNT_MAX`] characters, and beyond 18 digits (leading zeros not counted).
 #[inline]
@@ -187,8 +189,10 @@ fn pair(tens: u8, ones: u8) -> Option<u8> {
 #[inline]
 #[must_use]
 pub fn is_bic(text: &[u8]) -> bool {
-    let plain = |b: &u8| b.is_ascii_uppercase() || b.is_ascii_digit();
-    matches!(text.len(), 8 | 11) && text.iter().all(plain) && text[4..6].iter().all(u8::is_ascii_uppercase)
+    let (Some(first), Some(last)) = (text.first_chunk::<8>(), text.last_chunk::<8>()) else { return false };
+    let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    let plain = words::plain(first) & words::plain(last) == words::HIGH;
+    matches!(text.len(), 8 | 11) && plain && words::letters(first) >> 32 & 0x8080 == 0x8080
 }
 
 /// Whether this has the form of an IBAN and its check digits are right.

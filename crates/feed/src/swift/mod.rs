@@ -205,7 +205,7 @@ impl Noted {
                     PartOf::Whole => Some(Found::at(whole, Is::Part(Kind::Lines))),
                     part => {
                         let result =
-                            *split.get_or_insert_with(|| parts::split(token.tag, value, &mut self.parts));
+                            *split.get_or_insert_with(|| parts::split_field(token, text, &mut self.parts));
                         values::part(part, result, &self.parts, value, whole)
                     }
                 };
@@ -382,7 +382,7 @@ impl TimeSeen {
         let of_token = |i: usize, parts: &mut Parts| {
             let token = at(i);
             let whole = (base + token.start as usize, base + token.end as usize);
-            let known = parts::split(token.tag, token.of(text), parts);
+            let known = parts::split_field(token, text, parts);
             values::part(&PartOf::Moment, known, parts, token.of(text), whole)
         };
         if let Some(i) = self.made.or(self.closing).or(self.opening) {

@@ -1,97 +1,145 @@
 //! Reads a value from left to right and notes its components.
 
 use super::super::fault::ValueFault;
-use super::super::value;
-use super::{Kind, Parts};
+use super::super::tokens::Token;
+use super::super::value::{self, Day, Decimal};
+use super::super::words;
+use super::{Kind, Part, Parts};
 use memchr::memchr;
 
-/// What a step comes to.
-pub(super) type Step = Result<(), ValueFault>;
+/// What should stand where the cursor is. As small as this, it is handed on in registers.
+pub(super) type Expected = &'static str;
 
+/// What a step comes to.
+pub(super) type Step = Result<(), Expected>;
+
+/// Steps through the value at `text[at..end]`. Bytes behind the value may be loaded, and are not looked at.
 pub(super) struct Cursor<'c> {
     text: &'c [u8],
+    base: usize,
     at: usize,
+    /// One past the first line of the value.
+    line: usize,
+    end: usize,
     parts: &'c mut Parts,
+    /// Parts noted.
+    count: usize,
 }
 
 impl<'c> Cursor<'c> {
-    #[inline]
-    pub(super) fn new(text: &'c [u8], parts: &'c mut Parts) -> Self {
-        Cursor { text, at: 0, parts }
+    #[inline(always)]
+    pub(super) fn new(text: &'c [u8], token: &Token, parts: &'c mut Parts) -> Self {
+        let end = text.len().min(token.end as usize);
+        let base = end.min(token.start as usize);
+        Cursor { text, base, at: base, line: end.min(token.line as usize), end, parts, count: 0 }
     }
 
     /// What is left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn rest(&self) -> &'c [u8] {
-        &self.text[self.at..]
+        &self.text[self.at..self.end]
     }
 
-    #[cold]
-    pub(super) fn fault(&self, expected: &'static str) -> ValueFault {
-        ValueFault { offset: self.at as u32, expected }
+    /// The next eight bytes from `ahead` on, with zeros for what is behind the value.
+    #[inline(always)]
+    fn word(&self, ahead: usize) -> u64 {
+        let at = self.at + ahead;
+        let have = self.end.saturating_sub(at);
+        match self.text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            Some(bytes) => u64::from_le_bytes(*bytes) & lowest(have),
+            None => last_word(self.text, at, have),
+        }
+    }
+
+    /// What was expected here, as a fault.
+    #[inline(always)]
+    pub(super) fn fault(&self, expected: Expected) -> ValueFault {
+        ValueFault { offset: (self.at - self.base) as u32, expected }
+    }
+
+    /// How many parts were noted.
+    #[inline(always)]
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// Nothing must be left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&self) -> Step {
-        if self.at == self.text.len() { Ok(()) } else { Err(self.fault("the end of the value")) }
+        if self.at == self.end { Ok(()) } else { Err("the end of the value") }
     }
 
     /// Takes this text if it stands here.
-    #[inline]
-    pub(super) fn lit(&mut self, text: &[u8]) -> bool {
-        let there = self.rest().starts_with(text);
+    #[inline(always)]
+    pub(super) fn lit<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+        let there = self.rest().first_chunk::<N>() == Some(text);
         if there {
-            self.at += text.len();
+            self.at += N;
         }
         there
     }
 
-    #[inline]
-    pub(super) fn must(&mut self, text: &[u8], expected: &'static str) -> Step {
-        if self.lit(text) { Ok(()) } else { Err(self.fault(expected)) }
+    #[inline(always)]
+    pub(super) fn must<const N: usize>(&mut self, text: &[u8; N], expected: Expected) -> Step {
+        if self.lit(text) { Ok(()) } else { Err(expected) }
     }
 
     /// Takes a line end if one stands here.
-    #[inline]
+    #[inline(always)]
     pub(super) fn newline(&mut self) -> bool {
         self.lit(b"\n") || self.lit(b"\r\n")
     }
 
     /// Notes the next `len` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, name: &'static str, kind: Kind, len: usize) {
-        self.parts.push(name, kind, (self.at, self.at + len));
+        self.take_number(name, kind, len, (0, 0));
+    }
+
+    /// Notes the next `len` bytes with what they say: a number and a power of ten.
+    #[inline(always)]
+    fn take_number(&mut self, name: &'static str, kind: Kind, len: usize, (number, exponent): (i64, i8)) {
+        let start = (self.at - self.base) as u32;
         self.at += len;
+        let end = (self.at - self.base) as u32;
+        // The table is larger than any form has parts; a test holds them to it.
+        if let Some(item) = self.parts.items.get_mut(self.count) {
+            *item = Part { name, start, end, number, kind, exponent };
+            self.count += 1;
+        }
     }
 
     /// Passes over `len` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass(&mut self, len: usize) {
         self.at += len;
     }
 
     /// How many of the next bytes are of a class, at most `max`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run(&self, class: Class, max: usize) -> usize {
-        self.rest().iter().take(max).take_while(|b| class.holds(**b)).count()
+        let first = words::run(class.marks(self.word(0)));
+        if first < 8 || max <= 8 {
+            return first.min(max);
+        }
+        8 + self.rest()[8..].iter().take(max - 8).take_while(|b| class.holds(**b)).count()
     }
 
     /// Exactly `len` bytes of a class.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fixed(&mut self, name: &'static str, class: Class, len: usize) -> Step {
         if self.run(class, len) < len {
-            return Err(self.fault(class.expected()));
+            return Err(class.expected());
         }
         self.take(name, Kind::Text, len);
         Ok(())
     }
 
     /// One to `max` bytes of a class.
-    #[inline]
+    #[inline(always)]
     pub(super) fn upto(&mut self, name: &'static str, class: Class, max: usize) -> Step {
         match self.run(class, max) {
-            0 => Err(self.fault(class.expected())),
+            0 => Err(class.expected()),
             len => {
                 self.take(name, Kind::Text, len);
                 Ok(())
@@ -99,70 +147,75 @@ impl<'c> Cursor<'c> {
         }
     }
 
-    /// `YYMMDD` and its like.
-    #[inline]
-    pub(super) fn date(&mut self, name: &'static str, kind: Kind) -> Step {
-        let rest = self.rest();
-        let (len, good, expected) = match kind {
-            Kind::DateLong => {
-                (8, rest.get(..8).is_some_and(|t| value::date_long(t).is_some()), "a day YYYYMMDD")
-            }
-            Kind::ValueDate => {
-                (6, rest.get(..6).is_some_and(|t| value::value_date(t).is_some()), "a day YYMMDD")
-            }
-            _ => (6, rest.get(..6).is_some_and(|t| value::date(t).is_some()), "a day YYMMDD"),
+    /// `YYMMDD` and its like; gives midnight.
+    #[inline(always)]
+    pub(super) fn date(&mut self, name: &'static str, kind: Kind) -> Result<i64, Expected> {
+        let word = self.word(0);
+        let (len, midnight, expected) = match kind {
+            Kind::DateLong => (8, words::date_long(word), "a day YYYYMMDD"),
+            _ => (6, words::date(word, kind == Kind::ValueDate), "a day YYMMDD"),
         };
-        if !good {
-            return Err(self.fault(expected));
-        }
-        self.take(name, kind, len);
-        Ok(())
+        let Some(midnight) = midnight else { return Err(expected) };
+        self.take_number(name, kind, len, (midnight, 0));
+        Ok(midnight)
+    }
+
+    /// `MMDD` right behind a value date with this midnight, four digits; what is no day says nothing.
+    #[inline(always)]
+    pub(super) fn entry_date(&mut self, midnight: i64) {
+        let near = words::entry_date(self.text[self.at - 6..].first_chunk::<2>(), self.word(0), midnight);
+        let said = near.or_else(|| far_entry_date(&self.text[self.at - 6..])).unwrap_or(i64::MIN);
+        self.take_number("entry_date", Kind::EntryDate, 4, (said, 0));
     }
 
     /// `HHMM` or `HHMMSS`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn time(&mut self, name: &'static str, len: usize) -> Step {
-        if self.rest().get(..len).is_none_or(|t| value::time(t).is_none()) {
-            return Err(self.fault(if len == 4 { "a time HHMM" } else { "a time HHMMSS" }));
-        }
-        self.take(name, Kind::Time, len);
+        let word = self.word(0);
+        let zeros = u64::from_le_bytes(*b"\0\0\0\x0000\0\0");
+        let word = if len == 4 { word & 0xffff_ffff | zeros } else { word };
+        let Some(seconds) = words::time(word) else {
+            return Err(if len == 4 { "a time HHMM" } else { "a time HHMMSS" });
+        };
+        self.take_number(name, Kind::Time, len, (seconds, 0));
         Ok(())
     }
 
     /// `15d`, as widely as [`value::amount`] reads it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn amount(&mut self, name: &'static str) -> Step {
-        let len = self.rest().iter().take_while(|b| b.is_ascii_digit() || **b == b',').count();
-        if value::amount(&self.rest()[..len]).is_none() {
-            return Err(self.fault("an amount"));
+        match words::amount(self.word(0), self.word(8)).or_else(|| long_amount(self.rest())) {
+            Some((len, amount)) => {
+                self.take_number(name, Kind::Amount, len, (amount.mantissa, amount.exponent));
+                Ok(())
+            }
+            None => Err("an amount"),
         }
-        self.take(name, Kind::Amount, len);
-        Ok(())
     }
 
     /// `3!a15d`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn currency_amount(&mut self) -> Step {
         self.fixed("currency", Class::Letters, 3)?;
         self.amount("amount")
     }
 
     /// A BIC, up to the end of the line.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bic(&mut self) -> Step {
         let len = self.line_len();
         if !value::is_bic(&self.rest()[..len]) {
-            return Err(self.fault("a BIC"));
+            return Err("a BIC");
         }
         self.take("bic", Kind::Text, len);
         Ok(())
     }
 
     /// The rest of the line, one byte at least.
-    #[inline]
+    #[inline(always)]
     pub(super) fn line(&mut self, name: &'static str) -> Step {
         match self.line_len() {
-            0 => Err(self.fault("text")),
+            0 => Err("text"),
             len => {
                 self.take(name, Kind::Text, len);
                 Ok(())
@@ -171,10 +224,10 @@ impl<'c> Cursor<'c> {
     }
 
     /// The rest of the value, one byte at least.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lines(&mut self, name: &'static str) -> Step {
         match self.rest().len() {
-            0 => Err(self.fault("text")),
+            0 => Err("text"),
             len => {
                 self.take(name, Kind::Lines, len);
                 Ok(())
@@ -183,8 +236,11 @@ impl<'c> Cursor<'c> {
     }
 
     /// Bytes up to the line end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn line_len(&self) -> usize {
+        if self.at <= self.line {
+            return self.line - self.at;
+        }
         let rest = self.rest();
         match memchr(b'\n', rest) {
             Some(n) if n > 0 && rest[n - 1] == b'\r' => n - 1,
@@ -192,6 +248,40 @@ impl<'c> Cursor<'c> {
             None => rest.len(),
         }
     }
+}
+
+/// The lowest bytes of a word, all if there are eight.
+#[inline(always)]
+const fn lowest(bytes: usize) -> u64 {
+    let bits = if bytes < 8 { 8 * bytes as u64 } else { 64 };
+    // Without a branch on a length, which nothing foretells.
+    !(u64::MAX << (bits & 63)) | 0u64.wrapping_sub(bits >> 6)
+}
+
+/// At most eight bytes from `at` on, where fewer than eight are left of the text.
+#[inline(never)]
+fn last_word(text: &[u8], at: usize, have: usize) -> u64 {
+    if have == 0 {
+        return 0;
+    }
+    match text.last_chunk::<8>() {
+        // What stands before it is shifted out, what stands behind the value is none of it.
+        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - (text.len() - at))) & lowest(have),
+        None => text[at..at + have].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// An amount of any length.
+#[cold]
+fn long_amount(rest: &[u8]) -> Option<(usize, Decimal)> {
+    let len = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b',').count();
+    value::amount(&rest[..len]).map(|amount| (len, amount))
+}
+
+/// `YYMMDDMMDD`: an entry date of another year, or none.
+#[cold]
+fn far_entry_date(text: &[u8]) -> Option<i64> {
+    value::entry_date(&text[6..10], value::value_date(&text[..6])?).map(Day::nanos)
 }
 
 /// Bytes of a sort.
@@ -206,12 +296,21 @@ pub(super) enum Class {
 }
 
 impl Class {
-    #[inline]
+    #[inline(always)]
     pub(super) const fn holds(self, byte: u8) -> bool {
         match self {
             Class::Digits => byte.is_ascii_digit(),
             Class::Letters => byte.is_ascii_uppercase(),
             Class::Plain => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
+        }
+    }
+
+    #[inline(always)]
+    const fn marks(self, word: u64) -> u64 {
+        match self {
+            Class::Digits => words::digits(word),
+            Class::Letters => words::letters(word),
+            Class::Plain => words::plain(word),
         }
     }
 

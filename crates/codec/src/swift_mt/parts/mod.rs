@@ -21,8 +21,9 @@ mod securities;
 mod statement;
 
 use super::fault::ValueFault;
-use super::tokens::Tag;
-use cursor::Cursor;
+use super::tokens::{Tag, Token, first_line};
+use super::value;
+use cursor::{Cursor, Expected};
 
 /// How a component is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +99,17 @@ pub const NAMES: &[&str] = &[
 pub struct Part {
     /// Name, in the words of the docs.
     pub name: &'static str,
-    /// How it is written.
-    pub kind: Kind,
     /// First byte in the value.
     pub start: u32,
     /// One past the last.
     pub end: u32,
+    /// What it says, as far as it is a number: the mantissa of an amount, midnight of a day in nanoseconds since 1970
+    /// in UTC, seconds of a time; 0 for text, `i64::MIN` for an entry date that is no day.
+    pub number: i64,
+    /// How it is written.
+    pub kind: Kind,
+    /// Of an amount: the power of ten that its mantissa is taken times.
+    pub exponent: i8,
 }
 
 impl Part {
@@ -127,7 +133,7 @@ const PARTS_MAX: usize = 12;
 
 impl Default for Parts {
     fn default() -> Self {
-        let none = Part { name: "", kind: Kind::Text, start: 0, end: 0 };
+        let none = Part { name: "", start: 0, end: 0, number: 0, kind: Kind::Text, exponent: 0 };
         Parts { items: [none; PARTS_MAX], len: 0 }
     }
 }
@@ -155,10 +161,10 @@ impl Parts {
     }
 
     /// The table is larger than any form has parts; a test holds them to it.
-    #[inline]
-    fn push(&mut self, name: &'static str, kind: Kind, (start, end): (usize, usize)) {
+    #[inline(always)]
+    fn push(&mut self, part: Part) {
         if let Some(item) = self.items.get_mut(self.len) {
-            *item = Part { name, kind, start: start as u32, end: end as u32 };
+            *item = part;
             self.len += 1;
         }
     }
@@ -178,22 +184,33 @@ impl Parts {
 /// assert_eq!(parts.get(value, "account"), Some(&b"DE89370400440532013000"[..]));
 /// assert_eq!(parts.get(value, "name"), Some(&b"KARL KAUFMANN"[..]));
 /// ```
-#[inline]
 pub fn split(tag: Tag, value: &[u8], parts: &mut Parts) -> Result<bool, ValueFault> {
+    let line = first_line(value) as u32;
+    split_field(&Token { tag, name: 0, start: 0, line, end: value.len() as u32 }, value, parts)
+}
+
+/// The same for a field of `text`; places are from the start of its value.
+///
+/// # Errors
+/// Where the value departs from its form.
+#[inline(never)]
+pub fn split_field(field: &Token, text: &[u8], parts: &mut Parts) -> Result<bool, ValueFault> {
     parts.len = 0;
-    let Some((number, letter)) = tag.split() else { return Ok(false) };
-    let mut cursor = Cursor::new(value, parts);
-    let result = form(number, letter, &mut cursor)
-        .and_then(|known| if known { cursor.end() } else { Ok(()) }.map(|()| known));
-    if !matches!(result, Ok(true)) {
-        parts.len = 0;
+    let Some((number, letter)) = field.tag.split() else { return Ok(false) };
+    // All of it is one function, and the cursor lives in registers.
+    let mut cursor = Cursor::new(text, field, parts);
+    let known = form(number, letter, &mut cursor)
+        .and_then(|known| if known { cursor.end() } else { Ok(()) }.map(|()| known))
+        .map_err(|expected| cursor.fault(expected))?;
+    if known {
+        parts.len = cursor.count();
     }
-    result
+    Ok(known)
 }
 
 /// The forms, by the tag's number and letter (0 if none).
-#[inline]
-fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, ValueFault> {
+#[inline(always)]
+fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
     match (number, letter) {
         (50..=59, _) | (82..=87, b'A' | b'B' | b'C' | b'D') => party::form(number, letter, c),
         (60 | 62, b'F' | b'M') | (64 | 65 | 61 | 86 | 25 | 28, 0) | (28, b'C' | b'D') | (25, b'P') => {
@@ -226,17 +243,18 @@ pub(super) fn positions(
     let mut after = 0;
     for &(name, kind, start, len) in places {
         let there = text.get(start..start + len);
-        let good = there.is_some_and(|t| match kind {
-            Kind::Date => super::value::date(t).is_some(),
-            Kind::Time => super::value::time(t).is_some(),
-            _ => t.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()),
+        let number = there.and_then(|t| match kind {
+            Kind::Date => value::date(t).map(value::Day::nanos),
+            Kind::Time => value::time(t),
+            _ => t.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).then_some(0),
         });
-        if !good {
+        let Some(number) = number else {
             parts.len = 0;
             return Err(ValueFault { offset: start as u32, expected: name });
-        }
-        parts.push(name, kind, (start, start + len));
-        after = start + len;
+        };
+        let (start, end) = (start as u32, (start + len) as u32);
+        parts.push(Part { name, start, end, number, kind, exponent: 0 });
+        after = end as usize;
     }
     Ok(after)
 }

@@ -1,10 +1,10 @@
 //! Parties: `50` to `59` and `82` to `87` with their options.
 
-use super::super::fault::ValueFault;
 use super::Kind;
-use super::cursor::{Class, Cursor, Step};
+use super::cursor::{Class, Cursor, Expected, Step};
 
-pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, ValueFault> {
+#[inline(always)]
+pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
     // A customer has an account and no mark of debit or credit: `/D/1` is its account `D/1`.
     let marked = !matches!(number, 50 | 59);
     match letter {
@@ -49,12 +49,14 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, V
     Ok(true)
 }
 
+#[inline(always)]
 fn next_line(c: &mut Cursor<'_>) -> Step {
-    if c.newline() { Ok(()) } else { Err(c.fault("another line")) }
+    if c.newline() { Ok(()) } else { Err("another line") }
 }
 
 /// `[/1!a][/34x]`: whether there is any.
-fn account(c: &mut Cursor<'_>, marked: bool) -> Result<bool, ValueFault> {
+#[inline(always)]
+fn account(c: &mut Cursor<'_>, marked: bool) -> Result<bool, Expected> {
     if !c.lit(b"/") {
         return Ok(false);
     }
@@ -72,6 +74,7 @@ fn account(c: &mut Cursor<'_>, marked: bool) -> Result<bool, ValueFault> {
 }
 
 /// `4!a/2!a/27x`: a code, a country, and what the country gave out.
+#[inline(always)]
 fn identifier(c: &mut Cursor<'_>) -> Step {
     c.fixed("id_code", Class::Letters, 4)?;
     c.must(b"/", "/")?;
@@ -81,9 +84,10 @@ fn identifier(c: &mut Cursor<'_>) -> Step {
 }
 
 /// Lines `1/NAME`, `2/STREET`, `3/COUNTRY/TOWN`: all of them, and the name.
+#[inline(always)]
 fn numbered(c: &mut Cursor<'_>) -> Step {
     if !(c.run(Class::Digits, 1) == 1 && c.rest().get(1) == Some(&b'/')) {
-        return Err(c.fault("a line 1/…"));
+        return Err("a line 1/…");
     }
     if c.lit(b"1/") {
         c.line("name")?;

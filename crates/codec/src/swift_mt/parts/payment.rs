@@ -1,10 +1,10 @@
 //! Payments and what all categories share: references, dates, amounts, narratives.
 
-use super::super::fault::ValueFault;
 use super::Kind;
-use super::cursor::{Class, Cursor};
+use super::cursor::{Class, Cursor, Expected};
 
-pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, ValueFault> {
+#[inline(always)]
+pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
     match (number, letter) {
         (20 | 21, _) => c.line("reference")?,
         (12, 0) => c.fixed("type", Class::Digits, 3)?,
@@ -28,8 +28,8 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, V
             c.must(b"/", "/")?;
             c.fixed("total", Class::Digits, 1)?;
         }
-        (30, 0) | (31, b'C' | b'E') => c.date("date", Kind::Date)?,
-        (30, b'A'..=b'Z') => c.date("date", Kind::DateLong)?,
+        (30, 0) | (31, b'C' | b'E') => _ = c.date("date", Kind::Date)?,
+        (30, b'A'..=b'Z') => _ = c.date("date", Kind::DateLong)?,
         (31, b'D') => {
             c.date("date", Kind::Date)?;
             c.line("place")?;

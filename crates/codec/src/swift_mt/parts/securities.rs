@@ -1,10 +1,10 @@
 //! Category 5: generic fields `:qualifier/issuer/…` or `:qualifier//…`, and the few that are not.
 
-use super::super::fault::ValueFault;
 use super::Kind;
-use super::cursor::{Class, Cursor, Step};
+use super::cursor::{Class, Cursor, Expected, Step};
 
-pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, ValueFault> {
+#[inline(always)]
+pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
     match (number, letter) {
         (16, _) => return c.upto("code", Class::Plain, 16).map(|()| true),
         (23, b'G') => {
@@ -76,7 +76,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, V
         }
         (97, b'A') => slashes(c)?.line("account")?,
         (97, b'B') => typed(issuer(c)?)?.line("account")?,
-        (98, b'A') => slashes(c)?.date("date", Kind::DateLong)?,
+        (98, b'A') => _ = slashes(c)?.date("date", Kind::DateLong)?,
         (98, b'C') => moment(slashes(c)?)?,
         (98, b'E') => {
             moment(slashes(c)?)?;
@@ -90,7 +90,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, V
 
 /// Whether [`form`] knows what follows the qualifier. Asked before the qualifier is read: of a tag without a form
 /// nothing is refused.
-#[inline]
+#[inline(always)]
 fn is_generic(number: u8, letter: u8) -> bool {
     match letter {
         b'A' => matches!(number, 11 | 13 | 19 | 90 | 92 | 97 | 98 | 99),
@@ -107,6 +107,7 @@ fn is_generic(number: u8, letter: u8) -> bool {
 }
 
 /// `[ISIN1!e12!c][⏎4*35x]`.
+#[inline(always)]
 fn instrument(c: &mut Cursor<'_>) -> Step {
     if c.lit(b"ISIN ") {
         c.fixed("isin", Class::Plain, 12)?;
@@ -114,19 +115,21 @@ fn instrument(c: &mut Cursor<'_>) -> Step {
             return Ok(());
         }
         if !c.newline() {
-            return Err(c.fault("another line"));
+            return Err("another line");
         }
     }
     c.lines("description")
 }
 
-fn slashes<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, ValueFault> {
+#[inline(always)]
+fn slashes<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
     c.must(b"//", "//")?;
     Ok(c)
 }
 
 /// `/[8c]/`.
-fn issuer<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, ValueFault> {
+#[inline(always)]
+fn issuer<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
     c.must(b"/", "/")?;
     match c.run(Class::Plain, 8) {
         0 => {}
@@ -137,26 +140,30 @@ fn issuer<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, ValueFaul
 }
 
 /// `4!c/`: what sort of number follows.
-fn typed<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, ValueFault> {
+#[inline(always)]
+fn typed<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
     c.fixed("type", Class::Plain, 4)?;
     c.must(b"/", "/")?;
     Ok(c)
 }
 
 /// `[N]`: less than zero. The currency behind it may start with N too.
-pub(super) fn signed<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, ValueFault> {
+#[inline(always)]
+pub(super) fn signed<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
     if c.rest().starts_with(b"N") && matches!(c.run(Class::Letters, 4), 1 | 4) {
         c.take("sign", Kind::Text, 1);
     }
     Ok(c)
 }
 
+#[inline(always)]
 fn moment(c: &mut Cursor<'_>) -> Step {
     c.date("date", Kind::DateLong)?;
     c.time("time", 6)
 }
 
 /// `[,3n][/[N]2!n[2!n]]`: parts of a second, and the distance to UTC.
+#[inline(always)]
 fn zone(c: &mut Cursor<'_>) -> Step {
     if c.lit(b",") {
         c.upto("fraction", Class::Digits, 3)?;
@@ -167,7 +174,7 @@ fn zone(c: &mut Cursor<'_>) -> Step {
         }
         match c.run(Class::Digits, 4) {
             len @ (2 | 4) => c.take("offset", Kind::Text, len),
-            _ => return Err(c.fault("hours and maybe minutes")),
+            _ => return Err("hours and maybe minutes"),
         }
     }
     Ok(())

@@ -5,9 +5,9 @@ use super::fix::tape_hash;
 use super::record::{Hash, Record, Repeats, sha256};
 use crate::output::Failure;
 use std::fs;
-use unitape_codec::swift_mt::parts::{Kind, Part, Parts, split};
+use unitape_codec::swift_mt::parts::{Kind, Part, Parts, split_field};
 use unitape_codec::swift_mt::sample::sample_messages;
-use unitape_codec::swift_mt::{Fields, Frame, Framer, naive, naive_parts, value};
+use unitape_codec::swift_mt::{Fields, Frame, Framer, naive, naive_parts};
 use unitape_feed::{Feed, Format, Options, consolidate};
 
 /// Runs the cases.
@@ -40,21 +40,23 @@ struct Pass {
 /// A component as a number: amounts by mantissa and exponent, days and times by their own, text by its length and
 /// first byte.
 #[inline]
-fn number(kind: Kind, text: &[u8]) -> Option<u64> {
-    let amount = |d: value::Decimal| (d.mantissa as u64) << 6 | d.exponent.unsigned_abs() as u64;
-    let day = |d: value::Day| d.nanos() as u64;
-    Some(match kind {
-        Kind::Amount => amount(value::amount(text)?),
-        Kind::Date => day(value::date(text)?),
-        Kind::ValueDate => day(value::value_date(text)?),
-        Kind::DateLong => day(value::date_long(text)?),
-        Kind::Time => value::time(text)? as u64,
-        _ => text.len() as u64 ^ u64::from(text.first().copied().unwrap_or(0)) << 32,
-    })
+fn number(part: &Part, value: &[u8]) -> u64 {
+    match part.kind {
+        Kind::Amount => (part.number as u64) << 6 | u64::from(part.exponent.unsigned_abs()),
+        Kind::Date | Kind::ValueDate | Kind::DateLong | Kind::EntryDate | Kind::Time => part.number as u64,
+        _ => words(part.of(value)),
+    }
+}
+
+/// Text as a number.
+#[inline]
+fn words(text: &[u8]) -> u64 {
+    text.len() as u64 ^ u64::from(text.first().copied().unwrap_or(0)) << 32
 }
 
 /// The same by the standard library.
-fn slow_number(kind: Kind, text: &[u8]) -> Option<u64> {
+fn slow_number(kind: Kind, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
+    let text = value.get(start..end)?;
     let text_of = std::str::from_utf8(text).ok()?;
     let day = |year: i64, month: &str, day: &str| {
         let leap = |y: i64| y % 4 == 0 && (y % 100 != 0 || y % 400 == 0);
@@ -72,13 +74,18 @@ fn slow_number(kind: Kind, text: &[u8]) -> Option<u64> {
         Kind::Date | Kind::ValueDate => {
             day(2000 + text_of.get(..2)?.parse::<i64>().ok()?, text_of.get(2..4)?, text_of.get(4..)?)
         }
+        // Of the same year as the value date before it, in these messages.
+        Kind::EntryDate => {
+            let year = std::str::from_utf8(value.get(..2)?).ok()?;
+            day(2000 + year.parse::<i64>().ok()?, text_of.get(..2)?, text_of.get(2..)?)
+        }
         Kind::DateLong => day(text_of.get(..4)?.parse().ok()?, text_of.get(4..6)?, text_of.get(6..)?),
         Kind::Time => {
             let pairs: Option<Vec<u64>> =
                 (0..text.len()).step_by(2).map(|n| text_of.get(n..n + 2)?.parse().ok()).collect();
             Some(pairs?.iter().chain(&[0, 0, 0]).take(3).fold(0, |sum, pair| sum * 60 + pair))
         }
-        _ => Some(text.len() as u64 ^ u64::from(text.first().copied().unwrap_or(0)) << 32),
+        _ => Some(words(text)),
     }
 }
 
@@ -92,16 +99,12 @@ fn fast_pass(fields: &mut Fields, input: &[u8], mut each: impl FnMut(u64)) -> Pa
                 let text = message.text().of(input);
                 for token in fields.as_slice() {
                     let value = token.of(text);
-                    pass.faults += u64::from(split(token.tag, value, &mut parts).is_err());
+                    pass.faults += u64::from(split_field(token, text, &mut parts).is_err());
                     for part in parts.as_slice() {
-                        match number(part.kind, part.of(value)) {
-                            Some(number) => {
-                                pass.parts += 1;
-                                pass.sum = pass.sum.rotate_left(1).wrapping_add(number);
-                                each(number);
-                            }
-                            None => pass.faults += 1,
-                        }
+                        let number = number(part, value);
+                        pass.parts += 1;
+                        pass.sum = pass.sum.rotate_left(1).wrapping_add(number);
+                        each(number);
                     }
                 }
                 pass.fields += fields.as_slice().len() as u64;
@@ -134,8 +137,7 @@ fn slow_pass(input: &[u8], mut each: impl FnMut(u64)) -> Pass {
                         Some(Err(())) => pass.faults += 1,
                         Some(Ok(found)) => {
                             for (_, kind, start, end) in found {
-                                let part = Part { name: "", kind, start: start as u32, end: end as u32 };
-                                match slow_number(kind, part.of(value)) {
+                                match slow_number(kind, value, (start, end)) {
                                     Some(number) => {
                                         pass.parts += 1;
                                         pass.sum = pass.sum.rotate_left(1).wrapping_add(number);

@@ -1,0 +1,154 @@
+//! One pass over a message of the usual shape: blocks 1, 2 and maybe 3, a text of fields, trailers. Where line feeds
+//! and braces stand is found 64 bytes at once; blocks and fields are then read off these places.
+//!
+//! Whatever is not quite of this shape is left to [`Framer`](super::Framer) and [`Fields::read`](super::Fields::read),
+//! which say the same of what is: the tests hold them to it.
+
+use super::bare::tag_here;
+use super::blocks::{Content, Head, head, trailer};
+use super::frame::{Form, Message};
+use super::simd::{Kernel, Places};
+use super::tokens::{Tag, Token};
+use crate::fix::Span;
+
+/// Bytes up to the end of the text, at most: messages of the network have 10,000.
+const QUICK_MAX: usize = 12 << 10;
+
+/// The message that starts at `view[from..]`, its fields in `tokens`; `None` if it is of another shape. `whole`: the
+/// input ends where `view` ends.
+#[inline]
+pub(super) fn message(
+    kernel: Kernel,
+    view: &[u8],
+    from: usize,
+    whole: bool,
+    places: &mut Places,
+    tokens: &mut Vec<Token>,
+) -> Option<Message> {
+    let rest = &view[from..view.len().min(from + QUICK_MAX)];
+    if !rest.starts_with(b"{1:") || !kernel.index(rest, places) {
+        return None;
+    }
+    let (&stop, places) = places.as_slice().split_last()?;
+    let mut places = places.iter().map(|place| *place as usize);
+    let mut message = Message { form: Form::Envelope, ..Message::default() };
+    let mut at = 0;
+    let start = loop {
+        while matches!(rest.get(at), Some(b'\r' | b'\n')) {
+            at += 1;
+        }
+        let id = match rest.get(at..)? {
+            [b'{', id @ b'1'..=b'4', b':', ..] => *id,
+            _ => return None,
+        };
+        // Line feeds between blocks, then the brace itself.
+        while places.next()? != at {}
+        if id == b'4' {
+            break at + 3;
+        }
+        let block = &mut message.blocks[usize::from(id - b'1')];
+        if block.start > 0 || (id == b'1') != (at == 0) {
+            return None;
+        }
+        let end = block_end(rest, &mut places)?;
+        *block = Span { start: from + at + 3, end: from + end };
+        at = end + 1;
+    };
+    let stop = stop as usize;
+    // The text ends before its `-}`.
+    let text = rest.get(start..stop - 1)?;
+    fields(text, start, places, tokens)?;
+    message.blocks[3] = Span { start: from + start, end: from + stop - 1 };
+    let mut over = from + stop + 1;
+    loop {
+        let id = match head(view, over) {
+            Head::Block(id @ (b'5' | b'S')) => id,
+            Head::Cut if !whole => return None,
+            _ => break,
+        };
+        let block = &mut message.blocks[if id == b'S' { 5 } else { 4 }];
+        if block.start > 0 {
+            break;
+        }
+        match trailer(view, over + 3) {
+            Content::Ends { end, after } => {
+                *block = Span { start: over + 3, end };
+                over = after;
+            }
+            Content::Need if !whole => return None,
+            _ => break,
+        }
+    }
+    message.span = Span { start: from, end: over };
+    Some(message)
+}
+
+/// Where a block before the text ends: parts of it may be in braces of their own.
+#[inline]
+fn block_end(rest: &[u8], places: &mut impl Iterator<Item = usize>) -> Option<usize> {
+    let mut inside = false;
+    loop {
+        let at = places.next()?;
+        match rest[at] {
+            b'}' if !inside => return Some(at),
+            b'}' => inside = false,
+            b'{' if !inside && matches!(head(rest, at), Head::Other) => inside = true,
+            b'{' => return None,
+            _ => {}
+        }
+    }
+}
+
+/// Reads the fields of `text`, which starts at `start`, off the places of its line feeds.
+#[inline]
+fn fields(
+    text: &[u8],
+    start: usize,
+    places: impl Iterator<Item = usize>,
+    tokens: &mut Vec<Token>,
+) -> Option<()> {
+    tokens.clear();
+    let mut at = text.iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
+    let (mut tag, colon) = tag_here(text, at)?;
+    let mut value = colon + 1;
+    // Where the first line of the value ends, once a line feed of it was seen.
+    let mut line = usize::MAX;
+    for place in places {
+        let feed = place - start;
+        if text[feed] != b'\n' {
+            if text[feed] == b'{' {
+                return None;
+            }
+            continue;
+        }
+        if feed < value {
+            continue;
+        }
+        let next = feed + 1;
+        // Behind the last byte of this line.
+        let end = feed - usize::from(feed > value && text[feed - 1] == b'\r');
+        line = line.min(end);
+        if text.get(next) == Some(&b':')
+            && let Some((next_tag, colon)) = tag_here(text, next)
+        {
+            tokens.push(token(text, tag, at, (value, line, end)));
+            (at, tag, value, line) = (next, next_tag, colon + 1, usize::MAX);
+        }
+    }
+    tokens.push(token(text, tag, at, (value, line, text.len())));
+    Some(())
+}
+
+/// A field whose tag starts at `at`; the value ends before the line ends in front of `end`.
+#[inline(always)]
+pub(super) fn token(
+    text: &[u8],
+    tag: Tag,
+    at: usize,
+    (start, line, mut end): (usize, usize, usize),
+) -> Token {
+    while end > start && matches!(text[end - 1], b'\r' | b'\n') {
+        end -= 1;
+    }
+    Token { tag, name: at as u32 + 1, start: start as u32, line: line.min(end) as u32, end: end as u32 }
+}
