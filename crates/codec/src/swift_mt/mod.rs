@@ -10,7 +10,8 @@
 //! | [`Framer`] | blocks 1 to 5, RJE files, acknowledgements, bare bodies; what lies between |
 //! | [`Fields`], [`sub_blocks`], [`MsgType`] | tags and values, parts of blocks 3 and 5, the type |
 //! | [`parts`] | the named components of a value: date, currency, amount, account, BIC, … |
-//! | [`value`] | components as plain integers: amounts, dates |
+//! | [`value`] | components as plain integers: amounts, dates; `words` the same eight bytes at once |
+//! | `quick`, `simd` | messages of the usual shape in one pass |
 //! | `entries` | the lines of a statement, as JSON |
 //! | [`decode_json`] | what `unitape decode swift --json` prints |
 //!
