@@ -83,7 +83,7 @@ pub(super) fn date(word: u64, february_30: bool) -> Option<i64> {
 /// `YYYYMMDD`.
 #[inline(always)]
 pub(super) fn date_long(word: u64) -> Option<i64> {
-    let digits = word ^ ONES * b'0' as u64;
+    let digits = word ^ (ONES * b'0' as u64);
     if !all_digits(digits) {
         return None;
     }
@@ -113,7 +113,7 @@ pub(super) fn time(word: u64) -> Option<i64> {
 /// Two digits, three times.
 #[inline(always)]
 fn three(word: u64) -> Option<[u32; 3]> {
-    let digits = (word ^ ONES * b'0' as u64) & 0xffff_ffff_ffff;
+    let digits = (word ^ (ONES * b'0' as u64)) & 0xffff_ffff_ffff;
     if !all_digits(digits) {
         return None;
     }
