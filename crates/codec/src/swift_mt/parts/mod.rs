@@ -9,7 +9,7 @@
 //!
 //! The form of each tag is that of the SWIFT User Handbook (category 1 to 9, 2019 and later), in its own
 //! notation (`6!n3!a15d`) in the tests. Four things are taken more widely, since banks do: free text (`x`) may
-//! be longer than the standard says and may hold any byte, amounts see [`value`](super::value), a
+//! be longer than the standard says and may hold any byte, amounts see [`value`], a
 //! statement line (`61`) may have blanks for the entry date and a line end before its amount, and its details may
 //! stand on the first line, right behind sixteen characters of reference.
 //!
