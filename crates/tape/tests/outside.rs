@@ -140,6 +140,18 @@ fn the_segment_of_the_end_is_removed() {
     );
     let error = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).map(drop).unwrap_err();
     assert!(is_missing(&error, &last), "{error}");
+    // The tape can be cut there, unless a flush had come further before the segment went: what was told to be durable
+    // is never cut.
+    let told = Reader::open(dir.path(), Start::Oldest).unwrap().durable().unwrap();
+    let cut = Options { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
+    match Writer::open(dir.path(), ID, cut) {
+        Ok((writer, recovery)) => {
+            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= told.max(durable), "{recovery:?}");
+            writer.close().unwrap();
+            assert!(verify(dir.path()).unwrap().is_intact());
+        }
+        Err(error) => assert!(told.0 > 2 * SEGMENT_BYTES && is_missing(&error, &last), "{told:?}: {error}"),
+    }
 }
 
 /// The same, and then the writer dies: the next one must not take the end of the segment before for the end of the tape.

@@ -61,12 +61,15 @@ impl Live {
 
     /// Indices of all segments there are, ascending.
     pub fn indices(&self) -> Result<Vec<u64>> {
-        let mut all = list_segments(&self.paths.segments())?;
-        if let Some(hot) = self.paths.hot_place() {
-            all.extend(list_segments(&hot)?);
-            all.sort_unstable();
-            all.dedup();
-        }
+        // The hot ones first: a segment goes from there to the disk, and one that went between two looks in the other
+        // order would be in neither list.
+        let mut all = match self.paths.hot_place() {
+            Some(hot) => list_segments(&hot)?,
+            None => Vec::new(),
+        };
+        all.extend(list_segments(&self.paths.segments())?);
+        all.sort_unstable();
+        all.dedup();
         Ok(all)
     }
 

@@ -219,7 +219,13 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
                         (end.position, end.ordinal) = (at, ordinal);
                     }
                 }
-                Seen::Pad if at + 8 <= limit => break,
+                Seen::Pad if at + 8 <= limit => {
+                    // The recorder may have been here and no further: the durable position is behind the pad then.
+                    if end.position == at && segment.end() <= limit {
+                        end.position = segment.end();
+                    }
+                    break;
+                }
                 Seen::Damage(header) => {
                     let what = format!("no frame can start with {header:?}");
                     broken = Some(Error::damage(&segment.path, HEADER_PAGE + offset, what));
@@ -447,4 +453,46 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End) -> Result<O
 /// The checksum that a span with these first bytes and zeros behind them has.
 pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
     padded(crc32c::crc32c(bytes), span - bytes.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::durable::{Durable, load_durable, store_durable};
+    use crate::{Reader, Start, Writer};
+    use unitape_model::flags;
+
+    /// Power fails when the recorder has just come to the padded end of a segment: the last unit lies before the durable
+    /// position, and the tape was refused as shorter than that.
+    #[test]
+    fn a_tape_that_is_durable_up_to_behind_a_pad_is_opened() {
+        const SEGMENT: u64 = 16 << 10;
+        let dir = tempfile::tempdir().unwrap();
+        let options = || Options { segment_bytes: SEGMENT, ..Options::default() };
+        let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
+        let mut unit = vec![0; 5 * LINE];
+        unitape_model::Header::unstamped(40, flags::LAST, 5).write(&mut unit);
+        let whole = SEGMENT / unit.len() as u64;
+        assert!(!SEGMENT.is_multiple_of(unit.len() as u64), "the segment ends with a pad");
+        for _ in 0..=whole {
+            writer.append(&unit).unwrap();
+        }
+        writer.close().unwrap();
+        let paths = Paths { dir: dir.path().into() };
+        let durable = load_durable(&paths).unwrap();
+        store_durable(&paths, &Durable { position: SEGMENT, ..durable }).unwrap();
+        std::fs::remove_file(segment_path(&paths.segments(), 1)).unwrap();
+
+        let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
+        assert_eq!((recovery.end.0, recovery.ordinal, recovery.cut_bytes), (SEGMENT, whole, 0));
+        writer.append(&unit).unwrap();
+        writer.close().unwrap();
+        let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+        let mut frames = 0;
+        while reader.next().unwrap().is_some() {
+            frames += 1;
+        }
+        assert_eq!((frames, reader.position().0), (whole + 1, SEGMENT + unit.len() as u64));
+        assert!(crate::verify(dir.path()).unwrap().is_intact());
+    }
 }
