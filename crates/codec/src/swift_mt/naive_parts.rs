@@ -71,8 +71,13 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
             Some(all)
         }
         (60 | 62, "F" | "M") | (64 | 65, "") => one(balance),
-        (61, "") => one("date=V [entry_date=E] [4_] mark=M [funds=1!a] w amount=d [type=4!t] [reference=r] \
-             ['//' [bank_reference=x]] [{over} details=z] [$ details=z]"),
+        (61, "") => {
+            let head = "date=V [entry_date=E] [4_] mark=M [funds=1!a] w amount=d [type=4!t]";
+            Some(vec![
+                format!("{head} [reference=r] ['//' [bank_reference=x]] [$ details=z]"),
+                format!("{head} reference=r {{over}} details=z"),
+            ])
+        }
         (86, "") | (70 | 72 | 75 | 76 | 79, "") | (71, "B") | (72, "Z") => one("lines=z"),
         (77, l) if !l.is_empty() => one("lines=z"),
         (25, "P") => one("account=x $ bic=B"),
