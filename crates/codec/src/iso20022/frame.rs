@@ -221,7 +221,11 @@ impl<M: Copy + Default> Decoder<M> {
     #[cold]
     fn at_limit(&mut self, buf: &[u8], from: usize, limit: usize, eof: bool) -> Next {
         if let Some(Outcome::Message { end, .. }) = self.parser.header_alone() {
-            return self.message((from, end), Part::All, 0);
+            return match self.parser.characters(buf, from, end) {
+                _ if self.parser.has_doctype() => told(from, end, What::Doctype, end),
+                Ok(()) => self.message((from, end), Part::All, 0),
+                Err(fault) => told(from, end, fault.what, fault.at as usize),
+            };
         }
         let no_end = match self.parser.has_doctype() {
             true => What::Doctype,

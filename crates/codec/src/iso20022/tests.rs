@@ -257,6 +257,23 @@ fn parts_are_refused_one_by_one() {
     }
 }
 
+// A header whose document is beyond the limit is a message of its own, and was taken as it came: not UTF-8, or with
+// a document type.
+#[test]
+fn headers_at_the_limit_are_looked_at_too() {
+    let document = doc(&"<A>1</A>".repeat(40));
+    for (header, codes) in [
+        (&b"<AppHdr><A>1</A></AppHdr>"[..], &["too_large"][..]),
+        (b"<AppHdr><A>\xff</A></AppHdr>", &["bad_utf8", "too_large"]),
+        (b"<!DOCTYPE a><AppHdr><A>1</A></AppHdr>", &["doctype", "too_large"]),
+    ] {
+        let input = [header, document.as_bytes()].concat();
+        assert!(check::part_codes(300, &input).starts_with(codes), "{codes:?}");
+        check::agree(300, false, &input).unwrap();
+        check::cuts(300, false, &input).unwrap();
+    }
+}
+
 // Nothing is looked at twice for each time it is there: attacks that live on that end in time.
 #[test]
 fn documents_that_would_blow_up_are_read_in_one_pass() {
