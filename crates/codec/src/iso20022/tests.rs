@@ -261,16 +261,21 @@ fn parts_are_refused_one_by_one() {
 // a document type.
 #[test]
 fn headers_at_the_limit_are_looked_at_too() {
+    const LIMIT: usize = 300;
     let document = doc(&"<A>1</A>".repeat(40));
-    for (header, codes) in [
-        (&b"<AppHdr><A>1</A></AppHdr>"[..], &["too_large"][..]),
-        (b"<AppHdr><A>\xff</A></AppHdr>", &["bad_utf8", "too_large"]),
-        (b"<!DOCTYPE a><AppHdr><A>1</A></AppHdr>", &["doctype", "too_large"]),
+    for (prolog, text, codes) in [
+        ("", &b"1"[..], &["too_large"][..]),
+        ("", b"\xff", &["bad_utf8", "too_large"]),
+        ("<!DOCTYPE a>", b"1", &["doctype", "too_large"]),
     ] {
-        let input = [header, document.as_bytes()].concat();
-        assert!(check::part_codes(300, &input).starts_with(codes), "{codes:?}");
-        check::agree(300, false, &input).unwrap();
-        check::cuts(300, false, &input).unwrap();
+        // The limit falls into the document's start tag.
+        let header = [prolog.as_bytes(), b"<AppHdr><A>", text, b"</A>"].concat();
+        let white = " ".repeat(LIMIT - 12 - header.len());
+        let input = [&header, white.as_bytes(), b"</AppHdr>", document.as_bytes()].concat();
+        let found = check::part_codes(LIMIT, &input);
+        assert!(found.starts_with(codes), "{codes:?}: {found:?}");
+        check::agree(LIMIT, false, &input).unwrap();
+        check::cuts(LIMIT, false, &input).unwrap();
     }
 }
 
