@@ -75,7 +75,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "tsan", about: "lock-free code under ThreadSanitizer (nightly)", quick: false, run: tsan },
     Step {
         name: "fuzz",
-        about: "each fuzz target for 30 seconds with ASan (nightly)",
+        about: "each fuzz target for some thousand inputs with ASan (nightly)",
         quick: false,
         run: fuzz,
     },
@@ -83,6 +83,8 @@ pub(crate) const STEPS: &[Step] = &[
 
 /// Crates with lock-free code.
 const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
+/// Inputs of a fuzz target in the ordinary run, beyond its seeds.
+const FUZZ_RUNS: u32 = 6_000;
 const NO_NIGHTLY: &str = "no nightly toolchain is installed here (rustup toolchain install nightly)";
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -245,10 +247,14 @@ fn fuzz(context: &Context, count: &mut Count) -> Outcome {
         Ok(binary) => binary,
         Err(why) => return Outcome::Skipped(why),
     };
-    let seconds = std::env::var("FUZZ_SECONDS").unwrap_or_else(|_| "30".to_owned());
+    // The ordinary run is the same search on every machine, so a number of inputs; a longer one is told by its time.
+    let bounds = match std::env::var("FUZZ_SECONDS") {
+        Ok(seconds) => vec![format!("-max_total_time={seconds}")],
+        Err(_) => vec![format!("-runs={FUZZ_RUNS}"), "-max_total_time=30".to_owned()],
+    };
     let mut problems = Vec::new();
     for target in &targets {
-        match fuzz_one(context, &cargo_fuzz, target, &seconds, count) {
+        match fuzz_one(context, &cargo_fuzz, target, &bounds, count) {
             // A run of the fuzzer is a test of its own: it has no closing line that could be counted.
             Ok(()) => count.passed += 1,
             Err(why) => {
@@ -264,7 +270,7 @@ fn fuzz_one(
     context: &Context,
     cargo_fuzz: &Path,
     target: &str,
-    seconds: &str,
+    bounds: &[String],
     count: &mut Count,
 ) -> Result<(), String> {
     // The fuzzer writes what it finds into the first corpus and only reads the others, so that a run
@@ -282,7 +288,7 @@ fn fuzz_one(
         command.arg(&seeds);
     }
     // Inputs that need more memory or time than any message deserves are findings too.
-    command.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=2048", "-timeout=10"]);
+    command.arg("--").args(bounds).args(["-rss_limit_mb=2048", "-timeout=10"]);
     // The same search unless another is asked for: what is green stays green, and a longer run looks elsewhere.
     let seed = std::env::var("FUZZ_SEED").unwrap_or_else(|_| "1".to_owned());
     command.args(["-print_final_stats=1", &format!("-seed={seed}")]);
