@@ -98,12 +98,17 @@ pub(crate) struct DefinitionLog {
     pub length: u64,
     /// Everything below this position is in the log.
     covered: u64,
+    /// The follower came this far; the definitions before it take so many bytes. The log may have more of them.
+    passed: (u64, u64),
+    /// The same at the start of the segment that is followed.
+    marked: (u64, u64),
     pending: Vec<u8>,
 }
 
 impl DefinitionLog {
-    /// Opens the log and cuts off what is broken at its end or lies at or beyond `end` of the tape.
-    pub fn open(paths: &Paths, meta: &Meta, end: u64) -> Result<Self> {
+    /// Opens the log and cuts off what is broken at its end or lies at or beyond `end` of the tape; frames will be
+    /// given from position `from` on.
+    pub fn open(paths: &Paths, meta: &Meta, from: u64, end: u64) -> Result<Self> {
         let path = paths.definitions();
         let file = sys::open_or_make(&path).at("open", &path)?;
         let mut head = [0; HEAD];
@@ -113,6 +118,7 @@ impl DefinitionLog {
         let crc = crc32c::crc32c(&head[..60]);
         head[60..].copy_from_slice(&crc.to_le_bytes());
         let (mut length, mut covered) = (HEAD as u64, 0);
+        let mut passed = (from, HEAD as u64);
         if file.metadata().at("look at", &path)?.len() < HEAD as u64 {
             sys::write_at(&file, &head, 0).at("write", &path)?;
         } else {
@@ -125,21 +131,44 @@ impl DefinitionLog {
                 }
                 covered = behind;
                 length = records.offset;
+                if position.0 < from {
+                    passed.1 = length;
+                }
             }
         }
         sys::set_len(&file, length).at("cut", &path)?;
-        Ok(Self { file, path, length, covered, pending: Vec::new() })
+        Ok(Self { file, path, length, covered, passed, marked: passed, pending: Vec::new() })
     }
 
     /// Goes back to where everything below `covered` takes `length` bytes. What is behind that is written again,
     /// the same bytes in the same place.
     pub fn rewind(&mut self, length: u64, covered: u64) {
         (self.length, self.covered) = (length.max(HEAD as u64), covered);
+        self.passed = (covered, self.length);
         self.pending.clear();
+    }
+
+    /// Keeps in mind that a segment begins here.
+    pub fn mark(&mut self) {
+        self.marked = self.passed;
+    }
+
+    /// The definitions of the segment are given once more.
+    pub fn back_to_mark(&mut self) {
+        self.passed = self.marked;
+    }
+
+    /// Bytes of the definitions up to the one that was taken last.
+    pub fn bytes_passed(&self) -> u64 {
+        self.passed.1
     }
 
     /// Takes a definition frame, unless the log has it already.
     pub fn push(&mut self, position: Position, frame: &[u8]) {
+        if position.0 >= self.passed.0 {
+            let behind = position.0 + frame.len() as u64;
+            self.passed = (behind, self.passed.1 + (RECORD + frame.len()) as u64);
+        }
         if position.0 < self.covered {
             return;
         }

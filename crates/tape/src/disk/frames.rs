@@ -11,18 +11,6 @@ pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)
     check_frames_each(run, segment_bytes, |_| {})
 }
 
-/// The header of a run that is one frame of few lines and a whole unit; none for all else, be it right or wrong.
-#[inline(always)] // a handful of instructions, in every append
-pub(crate) fn whole_unit(run: &[u8]) -> Option<Header> {
-    // More lines are copied by a call, for which registers are put aside in any case.
-    if !(LINE..=4 * LINE).contains(&run.len()) {
-        return None;
-    }
-    let header = Header::read(run);
-    let is_whole = header.len_bytes() == run.len() && header.is_last() && header.kind() > KIND_PAD;
-    is_whole.then_some(header)
-}
-
 /// The same, with a look at each header.
 #[inline]
 pub(crate) fn check_frames_each(
@@ -54,4 +42,16 @@ pub(crate) fn check_frames_each(
         at += header.len_bytes();
     }
     Ok((ordinals, last))
+}
+
+/// The header of a run that is one frame of few lines and a whole unit; none for all else, be it right or wrong.
+#[inline(always)] // a handful of instructions, in every append
+pub(crate) fn whole_unit(run: &[u8]) -> Option<Header> {
+    // More lines are copied by a call, for which registers are put aside in any case.
+    if !(LINE..=4 * LINE).contains(&run.len()) {
+        return None;
+    }
+    let header = Header::read(run);
+    let is_whole = header.len_bytes() == run.len() && header.is_last() && header.kind() > KIND_PAD;
+    is_whole.then_some(header)
 }

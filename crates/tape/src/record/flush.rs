@@ -2,9 +2,9 @@
 //! fails.
 //!
 //! ```text
-//!  durable                    position
+//!  flushed                    position
 //!    ▼                           ▼
-//!  ──┤ files held open, oldest … ├──▶    all flushed: durable := position
+//!  ──┤ files held open, oldest … ├──▶    all flushed: flushed := position, durable := the last unit's end before it
 //!                                        one failed:  hot segments there? ─▶ go back, write them into new files
 //!                                                     else ─▶ lost, until the tape is opened anew
 //! ```
@@ -42,7 +42,11 @@ const PATIENCE: u32 = 3;
 /// What is to be flushed, and how that went.
 #[derive(Debug)]
 pub(crate) struct Flush {
+    /// What is told: the last whole unit that is on the disk. More of the tape would be cut after a power loss, and a
+    /// position in the middle of a unit would be one that the tape then does not reach.
     pub durable: Durable,
+    /// All bytes before this are on the disk.
+    pub flushed: Durable,
     last: Instant,
     open: Vec<(Flushed, File)>,
     /// Copies of segments before this position are made anew, because a flush of theirs has failed.
@@ -57,7 +61,16 @@ pub(crate) struct Flush {
 impl Flush {
     pub fn new(durable: Durable) -> Self {
         let last = Instant::now();
-        Self { durable, last, open: Vec::new(), suspect: 0, lost: None, in_a_row: 0, names: false }
+        Self {
+            durable,
+            flushed: durable,
+            last,
+            open: Vec::new(),
+            suspect: 0,
+            lost: None,
+            in_a_row: 0,
+            names: false,
+        }
     }
 
     /// Takes over what another recorder left behind: one that died, or whose flush had failed.
@@ -114,7 +127,7 @@ impl Flush {
 impl Follower {
     /// Flushes if the policy says so, or somebody waits for it.
     pub fn sync_if_due(&mut self) -> Result<()> {
-        let behind = self.position.saturating_sub(self.flush.durable.position);
+        let behind = self.position.saturating_sub(self.flush.flushed.position);
         if behind == 0 || self.flush.is_lost() {
             return Ok(());
         }
@@ -128,7 +141,7 @@ impl Follower {
         if due || asked { self.sync() } else { Ok(()) }
     }
 
-    /// Flushes everything followed to the disk and advances the durable position.
+    /// Flushes everything followed to the disk and advances the durable position to the last whole unit of it.
     ///
     /// # Errors
     /// A flush that failed: nothing more is durable than before, and the error says what becomes of it.
@@ -136,7 +149,7 @@ impl Follower {
         if let Some(lost) = &self.flush.lost {
             return Err(lost.error(self.flush.durable.position));
         }
-        if self.position < self.flush.durable.position {
+        if self.position < self.flush.flushed.position {
             return Ok(());
         }
         self.sums.store(true)?;
@@ -147,7 +160,8 @@ impl Follower {
         if let Err((what, error)) = flushed {
             return Err(self.failed(what, error)?);
         }
-        let durable = Durable { position: self.position, definitions_bytes: self.definitions.length };
+        let flushed = Durable { position: self.position, definitions_bytes: self.definitions.bytes_passed() };
+        let durable = self.whole;
         let stored = store_durable(&paths, &durable).and_then(|()| match self.flush.names {
             true => Ok(()),
             // Once: it was made, or made by somebody who died before this.
@@ -162,14 +176,14 @@ impl Follower {
             return Err(failure.error(self.flush.durable.position));
         }
         self.flush.names = true;
-        let before = self.flush.durable.position;
-        self.flush.durable = durable;
+        let before = self.flush.flushed.position;
+        (self.flush.durable, self.flush.flushed) = (durable, flushed);
         self.flush.in_a_row = 0;
         if self.position >= self.flush.suspect {
             self.flush.suspect = 0;
             self.state.mended();
         }
-        self.state.set_durable(self.position);
+        self.state.set_durable(durable.position);
         let size = self.live.meta.segment_bytes;
         let live = self.position / size;
         seal(&paths, before / size, live)?;
@@ -216,11 +230,11 @@ impl Follower {
         error
     }
 
-    /// Goes back to the durable position where the hot segments have all since, or gives durability up.
+    /// Goes back to what is flushed where the hot segments have all since, or gives durability up.
     fn failed(&mut self, what: Flushed, error: Error) -> Result<Error> {
         let errno = errno_of(&error);
         let size = self.live.meta.segment_bytes;
-        let first = self.flush.durable.position / size;
+        let first = self.flush.flushed.position / size;
         let hot = match self.live.paths.hot_place() {
             Some(place) => list_segments(&place)?,
             None => Vec::new(),
@@ -234,7 +248,8 @@ impl Follower {
         if again {
             self.flush.in_a_row += 1;
             self.flush.suspect = self.flush.suspect.max(self.position);
-            self.definitions.rewind(self.flush.durable.definitions_bytes, self.flush.durable.position);
+            let Durable { position, definitions_bytes } = self.flush.flushed;
+            self.definitions.rewind(definitions_bytes, position);
             self.go_back(first * size);
         } else {
             self.flush.lost = Some(failure);

@@ -24,7 +24,7 @@ use crate::keep::retention::Removal;
 use crate::keep::retire::Caretaker;
 use crate::keep::seal::{seal, unseal};
 use crate::record::copy::Copy;
-use crate::record::durable::Flushed;
+use crate::record::durable::{Durable, Flushed};
 use crate::record::flush::{self, Flush};
 use crate::{DEFINITION_KINDS, Sync};
 
@@ -56,7 +56,7 @@ pub fn record(dir: &Path, sync: Sync, removal: Removal, stop: &AtomicBool) -> Re
                 return follower.finish();
             }
             // A writer that closes waits for this, whatever the policy.
-            if quiet == 32 && follower.position > follower.flush.durable.position {
+            if quiet == 32 && follower.position > follower.flush.flushed.position {
                 follower.sync_last()?;
             }
             std::thread::sleep(IDLE);
@@ -80,6 +80,8 @@ pub(crate) struct Follower {
     keep_segments: u64,
     /// Followed up to here.
     pub position: u64,
+    /// The last whole unit of that; never before the durable one.
+    pub(crate) whole: Durable,
     source: Option<Segment>,
     copy: Option<Copy>,
     pub(crate) sums: Sums,
@@ -103,11 +105,12 @@ impl Follower {
         let durable = flush.durable;
         // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
         let end = end_of(&live, durable.position)?;
-        let mut definitions = DefinitionLog::open(&live.paths, &live.meta, end)?;
         let mut from = durable.position / size;
         if durable.position == 0 {
             from = live.indices()?.first().copied().unwrap_or(0);
         }
+        let given = durable.position.max(from * size);
+        let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, end)?;
         if definitions.length < durable.definitions_bytes {
             from = live.indices()?.first().copied().unwrap_or(0);
             if from > 0 {
@@ -118,6 +121,7 @@ impl Follower {
                     "definitions of removed segments are lost",
                 ));
             }
+            definitions.rewind(0, 0);
         }
         let state = State::open(&live.paths)?;
         // Before the first step, which may have nothing to do until a writer that waits for this goes on.
@@ -132,6 +136,7 @@ impl Follower {
         let sums = Sums::new(&live.meta);
         Ok(Self {
             position: from * size,
+            whole: durable,
             live,
             sync,
             keep_segments,
@@ -154,9 +159,8 @@ impl Follower {
     pub fn step(&mut self) -> Result<bool> {
         let result = self.try_step();
         if result.is_err() {
-            self.source = None;
-            self.copy = None;
-            self.position -= self.position % self.live.meta.segment_bytes;
+            self.definitions.back_to_mark();
+            self.go_back(self.position - self.position % self.live.meta.segment_bytes);
         }
         result
     }
@@ -178,8 +182,15 @@ impl Follower {
                         self.definitions.push(Position(source.base + to), frame);
                     }
                     to += header.len_bytes() as u64;
+                    if header.is_last() && source.base + to > self.whole.position {
+                        let definitions_bytes = self.definitions.bytes_passed();
+                        self.whole = Durable { position: source.base + to, definitions_bytes };
+                    }
                 }
                 Seen::Pad => {
+                    if self.whole.position == source.base + to {
+                        self.whole.position = source.end();
+                    }
                     pad = Some(Header::unstamped(KIND_PAD, 0, 0).stamped(Position(source.base + to)));
                     break;
                 }
@@ -245,11 +256,16 @@ impl Follower {
         self.sync_if_due()?;
         let Some(keep) = self.caretaker.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
         // Recovery begins at the durable position, and the dictionary log must have what goes.
-        if self.flush.durable.position < keep * self.live.meta.segment_bytes {
+        let from = keep * self.live.meta.segment_bytes;
+        if self.flush.durable.position < from {
             if self.flush.is_lost() {
                 return Ok(());
             }
             self.sync()?;
+            // A unit that begins before that, and is not whole yet.
+            if self.flush.durable.position < from {
+                return Ok(());
+            }
         }
         self.caretaker.remove(&self.live, &self.state, keep);
         Ok(())
@@ -268,10 +284,13 @@ impl Follower {
         self.source = None;
         self.copy = None;
         self.position = position;
+        // Whole units that are flushed stay what they are.
+        self.whole = self.flush.durable;
     }
 
     /// Begins the segment of the position; false if it is not there yet.
     fn enter(&mut self) -> Result<bool> {
+        self.definitions.mark();
         let index = self.position / self.live.meta.segment_bytes;
         let Some((segment, first_ordinal)) = self.live.segment(index)? else {
             self.live.explain_missing(index)?;
@@ -359,7 +378,7 @@ impl Follower {
                 .collect();
             let size = self.live.meta.segment_bytes;
             // What is not durable may have to be written again, and is so only from here.
-            if old.last().is_some_and(|last| (last + 1) * size > self.flush.durable.position)
+            if old.last().is_some_and(|last| (last + 1) * size > self.flush.flushed.position)
                 && !self.flush.is_lost()
             {
                 self.sync()?;

@@ -363,7 +363,7 @@ fn truncate(live: &Live, end: &End) -> Result<()> {
         }
     }
     if live.paths.definitions().exists() {
-        DefinitionLog::open(&live.paths, &live.meta, end.position)?;
+        DefinitionLog::open(&live.paths, &live.meta, end.position, end.position)?;
     }
     Ok(())
 }
@@ -461,6 +461,65 @@ mod tests {
     use crate::record::durable::{Durable, load_durable, store_durable};
     use crate::{Reader, Start, Writer};
     use unitape_model::flags;
+
+    /// Power fails when the recorder has just flushed the first segment of a unit that lies in two: the position that
+    /// was told durable is the start of the unit, so that the tape reaches it without the rest.
+    #[test]
+    fn a_tape_that_is_durable_into_a_unit_is_cut_before_it() {
+        const SEGMENT: u64 = 16 << 10;
+        let dir = tempfile::tempdir().unwrap();
+        let options = || Options { segment_bytes: SEGMENT, sync: crate::Sync::OnClose, ..Options::default() };
+        let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
+        let mut single = vec![0; LINE];
+        unitape_model::Header::unstamped(40, flags::LAST, 1).write(&mut single);
+        // Two definitions, one of them in the first half of the unit, and then an event.
+        let mut unit = vec![0; 3 * LINE];
+        unitape_model::Header::unstamped(*crate::DEFINITION_KINDS.start(), 0, 1).write(&mut unit);
+        unitape_model::Header::unstamped(40, flags::LAST, 2).write(&mut unit[LINE..]);
+        let mut definition = vec![0; LINE];
+        unitape_model::Header::unstamped(*crate::DEFINITION_KINDS.start(), flags::LAST, 1)
+            .write(&mut definition);
+        writer.append(&definition).unwrap();
+        while writer.end().0 < SEGMENT - LINE as u64 {
+            writer.append(&single).unwrap();
+        }
+        let begin = writer.end().0;
+        writer.append(&unit).unwrap();
+        assert_eq!(
+            (begin, writer.end().0),
+            (SEGMENT - LINE as u64, SEGMENT + 2 * LINE as u64),
+            "it lies in two"
+        );
+        drop(writer);
+
+        let paths = Paths { dir: dir.path().into() };
+        let meta = Meta::load(dir.path()).unwrap();
+        let mut follower = Follower::open(Live::of(paths.clone(), meta), Sync::OnClose, 1).unwrap();
+        while follower.position < SEGMENT {
+            follower.step().unwrap();
+        }
+        assert_eq!(follower.position, SEGMENT);
+        follower.sync().unwrap();
+        drop(follower);
+        let durable = load_durable(&paths).unwrap();
+        assert_eq!(durable.position, begin);
+        // The power fails: what was not flushed is gone.
+        remove(&segment_path(&paths.segments(), 1)).unwrap();
+        let text = fs::read_to_string(paths.writer_lock()).unwrap();
+        fs::write(paths.writer_lock(), text.replace("boot ", "boot another-")).unwrap();
+
+        let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
+        assert_eq!((recovery.rebooted, recovery.end.0, recovery.cut_bytes), (true, begin, LINE as u64));
+        writer.append(&unit).unwrap();
+        writer.close().unwrap();
+        assert!(crate::verify(dir.path()).unwrap().is_intact());
+        let mut definitions = crate::Definitions::open(dir.path()).unwrap();
+        let mut at = Vec::new();
+        while let Some((position, _)) = definitions.next().unwrap() {
+            at.push(position.0);
+        }
+        assert_eq!(at, [0, begin]);
+    }
 
     /// Power fails when the recorder has just come to the padded end of a segment: the last unit lies before the durable
     /// position, and the tape was refused as shorter than that.
