@@ -84,7 +84,7 @@ pub(crate) const STEPS: &[Step] = &[
 /// Crates with lock-free code.
 const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
 /// Inputs of a fuzz target in the ordinary run, beyond its seeds.
-const FUZZ_RUNS: u32 = 6_000;
+const FUZZ_RUNS: u32 = 20_000;
 const NO_NIGHTLY: &str = "no nightly toolchain is installed here (rustup toolchain install nightly)";
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -247,7 +247,8 @@ fn fuzz(context: &Context, count: &mut Count) -> Outcome {
         Ok(binary) => binary,
         Err(why) => return Outcome::Skipped(why),
     };
-    // The ordinary run is the same search on every machine, so a number of inputs; a longer one is told by its time.
+    // The ordinary run ends after a number of inputs, so that where a target is fast enough for them in time, the search
+    // is the same on every machine; a longer one is told by its time.
     let bounds = match std::env::var("FUZZ_SECONDS") {
         Ok(seconds) => vec![format!("-max_total_time={seconds}")],
         Err(_) => vec![format!("-runs={FUZZ_RUNS}"), "-max_total_time=30".to_owned()],

@@ -69,7 +69,7 @@ impl Tape {
         let mut tape = Self { task: task.clone(), publication: None, subscription: None, messages };
         if task.first || task.case == Case::RoundTrip {
             let backing = Backing::Hot { dir: None, window_segments: 16 };
-            // As the tuning guide says for a machine without a core to spare, and room for a burst in one segment.
+            // Without a core to spare, helpers wait until those who are measured are done; a burst fits into one segment.
             let helpers = Helpers { nice: Some(19), ..Helpers::default() };
             let options = Options { backing, helpers, segment_bytes: 256 << 20, ..Options::default() };
             let publication = Publication::open(&tape.dir(task.first), options).map_err(|e| e.to_string())?;
