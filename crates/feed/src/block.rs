@@ -324,14 +324,12 @@ impl Block {
         }));
     }
 
-    /// Ends messages that became so many events together; the events are in the arena, and their units are these.
+    /// Counts messages that became so many events together; events and units are in their places.
     #[inline]
-    pub fn end_many(&mut self, events: u64, units: impl ExactSizeIterator<Item = Unit>) {
-        let count = units.len() as u64;
-        self.tally.messages += count;
-        self.tally.with_events += count;
+    pub fn count_many(&mut self, messages: u64, events: u64) {
+        self.tally.messages += messages;
+        self.tally.with_events += messages;
         self.tally.events += events;
-        self.units.extend(units);
     }
 
     /// Ends a message that the mapping does not want.

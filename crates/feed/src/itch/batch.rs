@@ -4,18 +4,20 @@
 //! every second one. Here the types are only counted in the order of the stream, and the work is done type by type:
 //!
 //! ```text
-//!  messages   A D A U D A …  ─▶ where each begins, where its frames will stand, by table; a list for each type
+//!  messages   A D A U D A …  ─▶ a unit for each, a place in the arena for its frames, by table; a list for each type
 //!  lists      A: 0 2 5 …  D: 1 4 …  U: 3 …  ─▶ frames of all A, of all D, of all U … each at its place
-//!  scratch    A D A U U D A …               ─▶ the arena
+//!  arena      A D A U U D A …
 //! ```
 //!
-//! Nothing has happened until all of a batch is known to be plain. If it is not, its messages go one by one.
+//! Arena and units are longer only when all of a batch is known to be plain. If it is not, nothing has happened, and its
+//! messages go one by one.
 
 use super::fields::side;
 use super::image::{Frame, LIQ_ADDED, MATCH_ID, OID, extended, keep_number, narrow, without_last};
 use super::prefetch::prefetch;
 use super::{ItchDecoder, Place};
 use crate::block::{Block, PROGRESS_BYTES, Unit, What};
+use std::mem::MaybeUninit;
 use unitape_codec::itch::{
     AddOrder, AddOrderMpid, DAY_NANOS, OrderCancel, OrderDelete, OrderExecuted, OrderReplace, Trade,
 };
@@ -25,31 +27,30 @@ use unitape_model::schema::at;
 /// Memory for a batch.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// The frames of the messages in hand.
-    frames: Vec<u8>,
-    spots: [Spot; MESSAGES_MAX],
     /// For each sort the messages of it.
-    lists: [[u8; MESSAGES_MAX]; SORTS],
+    lists: [[Spot; MESSAGES_MAX]; SORTS],
     /// So many messages have to go one by one before another batch is tried.
     singly: usize,
 }
 
-/// A message, and where its frames will stand in the scratch.
+/// Where a message stands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spot {
-    /// Where its length stands in the block.
+    /// Its length, in the block.
     at: u32,
+    /// Its frames, from the end of the arena.
     out: u32,
-    what: Sorted,
 }
 
 /// What is known of a message by its letter.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Sorted {
     /// Bytes behind the length; 0 for what is not frequent.
     bytes: u16,
     /// Bytes of its frames.
     out: u16,
+    /// All bits if it names its stock, which is then looked up.
+    stock: u16,
     sort: u8,
     events: u8,
 }
@@ -57,11 +58,14 @@ struct Sorted {
 /// Messages of a batch, at most.
 const MESSAGES_MAX: usize = 64;
 
-/// So much of the arena is fetched ahead for each message; it is a little more than their frames have.
-const AHEAD_BYTES: usize = 192;
+/// All that is asked of a message before its type is known stands in its first bytes; no frequent one is shorter.
+const HEAD_BYTES: usize = 16;
 
 /// Frames of a message, at most: a replace.
 const OUT_MAX: usize = 320;
+
+/// So much of the arena is fetched for each message ahead; most frames are shorter.
+const AHEAD_BYTES: usize = 192;
 
 const SORTS: usize = 7;
 const ADD: usize = 0;
@@ -73,7 +77,7 @@ const REPLACE: usize = 5;
 const TRADE: usize = 6;
 
 const SORTED: [Sorted; 256] = {
-    let mut table = [Sorted { bytes: 0, out: 0, sort: 0, events: 0 }; 256];
+    let mut table = [Sorted { bytes: 0, out: 0, stock: 0, sort: 0, events: 0 }; 256];
     let rows = [
         (AddOrder::LETTER, AddOrder::BYTES, ADD, 128, 1),
         (AddOrderMpid::LETTER, AddOrderMpid::BYTES, ADD_MPID, 128, 1),
@@ -86,7 +90,9 @@ const SORTED: [Sorted; 256] = {
     let mut n = 0;
     while n < rows.len() {
         let (letter, bytes, sort, out, events) = rows[n];
-        table[letter as usize] = Sorted { bytes: bytes as u16, out: out as u16, sort: sort as u8, events };
+        let stock = if matches!(sort, ADD | ADD_MPID | TRADE) { u16::MAX } else { 0 };
+        let (bytes, out, sort) = (bytes as u16, out as u16, sort as u8);
+        table[letter as usize] = Sorted { bytes, out, stock, sort, events };
         n += 1;
     }
     table
@@ -94,12 +100,7 @@ const SORTED: [Sorted; 256] = {
 
 impl Default for Batch {
     fn default() -> Self {
-        Self {
-            frames: vec![0; MESSAGES_MAX * OUT_MAX],
-            spots: [Spot::default(); MESSAGES_MAX],
-            lists: [[0; MESSAGES_MAX]; SORTS],
-            singly: 0,
-        }
+        Self { lists: [[Spot::default(); MESSAGES_MAX]; SORTS], singly: 0 }
     }
 }
 
@@ -121,43 +122,57 @@ impl ItchDecoder {
         // A message that reaches over a mark of progress goes by itself.
         let mark = PROGRESS_BYTES - (base + at as u64) % PROGRESS_BYTES;
         let upto = bytes.len().min(at + mark as usize - 1);
-        let Self { batch, images, stocks, firms, .. } = self;
-        let Batch { frames, spots, lists, singly } = batch;
-        // The lines of the arena that the batch will be copied to are fetched meanwhile.
+        let Self { batch: Batch { lists, singly }, images, stocks, firms, .. } = self;
+        let (start, fixups_end, raw_end) =
+            (block.arena.len() as u32, block.fixups.len() as u32, block.raw.len() as u32);
         block.arena.reserve(MESSAGES_MAX * OUT_MAX);
+        block.units.reserve(MESSAGES_MAX);
         let coming = block.arena.spare_capacity_mut();
-        let (mut n, mut end, mut out, mut counts) = (0, at, 0u32, [0usize; SORTS]);
-        while n < MESSAGES_MAX {
-            let Some(&[high, low, letter]) = bytes.get(end..end + 3) else { break };
-            let what = SORTED[usize::from(letter)];
-            let stated = u16::from_be_bytes([high, low]);
+        let units = &mut block.units.spare_capacity_mut()[..MESSAGES_MAX];
+        let ts = |nanos: u64| place.midnight + nanos as i64;
+        let (mut n, mut end, mut out, mut counts, mut good) = (0, at, 0u32, [0usize; SORTS], true);
+        for unit in units {
+            let Some(head) = bytes.get(end..).and_then(<[u8]>::first_chunk::<HEAD_BYTES>) else { break };
+            let what = SORTED[usize::from(head[2])];
+            let stated = u16::from_be_bytes([head[0], head[1]]);
             let next = end + 2 + usize::from(stated);
             if stated != what.bytes || stated == 0 || next > upto {
                 break;
             }
-            spots[n] = Spot { at: end as u32, out, what };
-            let sort = usize::from(what.sort);
-            lists[sort][counts[sort]] = n as u8;
-            counts[sort] += 1;
-            for line in coming[n * AHEAD_BYTES..][..AHEAD_BYTES].as_chunks::<64>().0 {
+            let spot = Spot { at: end as u32, out };
+            let list = usize::from(what.sort);
+            lists[list][counts[list]] = spot;
+            counts[list] += 1;
+            stocks.prefetch(u16::from_be_bytes([head[3], head[4]]) & what.stock);
+            for line in coming[out as usize..][..AHEAD_BYTES].as_chunks::<64>().0 {
                 prefetch(line);
             }
-            (n, end, out) = (n + 1, next, out + u32::from(what.out));
+            out += u32::from(what.out);
+            let nanos = nanos(head);
+            good &= nanos < DAY_NANOS;
+            unit.write(Unit {
+                offset: base + end as u64,
+                ts: ts(nanos),
+                end: start + out,
+                fixups_end,
+                raw_end,
+                events: what.events.into(),
+                length: 2 + u32::from(stated),
+                what: What::Events,
+            });
+            (n, end) = (n + 1, next);
         }
         if n < MESSAGES_MIN {
             *singly = n;
             return at;
         }
-        let spots = &spots[..n];
-        let ts = |nanos: u64| place.midnight + nanos as i64;
-        let mut good = spots.iter().all(|s| nanos(bytes, s) < DAY_NANOS);
-        let listed = |sort: usize| lists[sort][..counts[sort]].iter().map(|n| spots[usize::from(*n)]);
+        let listed = |sort: usize| &lists[sort][..counts[sort]];
+        let offset = |spot: &Spot| base + u64::from(spot.at);
         for spot in listed(ADD) {
-            let m = AddOrder::new(body(bytes, &spot));
+            let m = AddOrder::new(body(bytes, spot));
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             good &= (id != 0) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
-            let frame = frame(frames, spot.out);
-            let mut f = Frame::over(frame, &images.order_new, ts(m.timestamp()), base + u64::from(spot.at));
+            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts(m.timestamp()), offset(spot));
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -165,12 +180,11 @@ impl ItchDecoder {
             f.id(OID, m.order());
         }
         for spot in listed(ADD_MPID) {
-            let m = AddOrderMpid::new(body(bytes, &spot));
+            let m = AddOrderMpid::new(body(bytes, spot));
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             let firm = firms.id(&m.attribution()).unwrap_or(0);
             good &= (id != 0) & (side != 0) & (firm != 0) & narrow(m.order()) & (m.shares() != 0);
-            let frame = frame(frames, spot.out);
-            let mut f = Frame::over(frame, &images.order_new, ts(m.timestamp()), base + u64::from(spot.at));
+            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts(m.timestamp()), offset(spot));
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -179,74 +193,62 @@ impl ItchDecoder {
             f.id(OID, m.order());
         }
         for spot in listed(DELETE) {
-            let m = OrderDelete::new(body(bytes, &spot));
+            let m = OrderDelete::new(body(bytes, spot));
             good &= narrow(m.order());
-            let frame = frame(frames, spot.out);
-            Frame::over(frame, &images.order_cancel, ts(m.timestamp()), base + u64::from(spot.at))
+            Frame::of(put(coming, spot.out, &images.order_cancel), ts(m.timestamp()), offset(spot))
                 .id(OID, m.order());
         }
         for spot in listed(EXECUTED) {
-            let m = OrderExecuted::new(body(bytes, &spot));
+            let m = OrderExecuted::new(body(bytes, spot));
             good &= narrow(m.order()) & narrow(m.match_number()) & (m.shares() != 0);
-            let frame = frame(frames, spot.out);
-            let mut f = Frame::over(frame, &images.exec, ts(m.timestamp()), base + u64::from(spot.at));
+            let mut f = Frame::of(put(coming, spot.out, &images.exec), ts(m.timestamp()), offset(spot));
             f.shares(m.shares());
             f.0[at::KIND_A] = LIQ_ADDED;
             f.id(OID, m.order());
             f.id(MATCH_ID, m.match_number());
         }
         for spot in listed(CANCEL) {
-            let m = OrderCancel::new(body(bytes, &spot));
+            let m = OrderCancel::new(body(bytes, spot));
             good &= narrow(m.order()) & (m.shares() != 0);
-            let frame = frame(frames, spot.out);
-            let mut f = Frame::over(frame, &images.order_amend, ts(m.timestamp()), base + u64::from(spot.at));
+            let mut f =
+                Frame::of(put(coming, spot.out, &images.order_amend), ts(m.timestamp()), offset(spot));
             f.id(OID, m.order());
             f.header(|h| extended(h, flags::LAST));
-            keep_number(line(frames, spot.out + 128), b"cancelled", m.shares().into());
+            keep_number(put(coming, spot.out + 128, &[0; 64]), b"cancelled", m.shares().into());
         }
         for spot in listed(REPLACE) {
-            let m = OrderReplace::new(body(bytes, &spot));
+            let m = OrderReplace::new(body(bytes, spot));
             good &= narrow(m.order()) & narrow(m.new_order()) & (m.shares() != 0);
-            let (ts, offset) = (ts(m.timestamp()), base + u64::from(spot.at));
-            let mut f = Frame::over(frame(frames, spot.out), &images.order_cancel, ts, offset);
+            let (ts, offset) = (ts(m.timestamp()), offset(spot));
+            let mut f = Frame::of(put(coming, spot.out, &images.order_cancel), ts, offset);
             f.id(OID, m.order());
             f.header(without_last);
-            let mut f = Frame::over(frame(frames, spot.out + 128), &images.order_new, ts, offset);
+            let mut f = Frame::of(put(coming, spot.out + 128, &images.order_new), ts, offset);
             f.price(m.price());
             f.shares(m.shares());
             f.id(OID, m.new_order());
             f.header(|h| extended(h, flags::LAST));
-            keep_number(line(frames, spot.out + 256), b"replaces", m.order());
+            keep_number(put(coming, spot.out + 256, &[0; 64]), b"replaces", m.order());
         }
         for spot in listed(TRADE) {
-            let m = Trade::new(body(bytes, &spot));
+            let m = Trade::new(body(bytes, spot));
             let id = stocks.id(m.stock_locate(), &m.stock());
             let plain = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
             good &= (id != 0) & plain & narrow(m.match_number());
-            let frame = line(frames, spot.out);
-            let mut f = Frame::over(frame, &images.trade, ts(m.timestamp()), base + u64::from(spot.at));
+            let mut f = Frame::of(put(coming, spot.out, &images.trade), ts(m.timestamp()), offset(spot));
             f.print(id, m.price(), m.shares(), m.match_number());
         }
         if !good {
             *singly = n;
             return at;
         }
-        let start = block.arena.len() as u32;
-        block.arena.extend_from_slice(&frames[..out as usize]);
-        let (fixups_end, raw_end) = (block.fixups.len() as u32, block.raw.len() as u32);
-        block.end_many(
-            (n + counts[REPLACE]) as u64,
-            spots.iter().map(|s| Unit {
-                offset: base + u64::from(s.at),
-                ts: ts(nanos(bytes, s)),
-                end: start + s.out + u32::from(s.what.out),
-                fixups_end,
-                raw_end,
-                events: s.what.events.into(),
-                length: 2 + u32::from(s.what.bytes),
-                what: What::Events,
-            }),
-        );
+        block.count_many(n as u64, (n + counts[REPLACE]) as u64);
+        // SAFETY: there is room, as reserved above. Each of the `n` messages is in one list, and wrote its unit, and all
+        // bytes of its frames from its place up to the next one's; the last ends at `out`.
+        unsafe {
+            block.arena.set_len(start as usize + out as usize);
+            block.units.set_len(block.units.len() + n);
+        }
         end
     }
 }
@@ -262,17 +264,14 @@ fn body<'b, const N: usize>(bytes: &'b [u8], spot: &Spot) -> &'b [u8; N] {
 
 /// Nanoseconds since midnight, of any message.
 #[inline(always)]
-fn nanos(bytes: &[u8], spot: &Spot) -> u64 {
-    let word = bytes[spot.at as usize + 5..].first_chunk().expect("eleven bytes are in all messages");
-    u64::from_be_bytes(*word) & 0xffff_ffff_ffff
+fn nanos(head: &[u8; HEAD_BYTES]) -> u64 {
+    let [.., a, b, c, d, e, f, g, h, _, _, _] = *head;
+    u64::from_be_bytes([a, b, c, d, e, f, g, h]) & 0xffff_ffff_ffff
 }
 
+/// A copy of `image` so far behind the end of the arena.
 #[inline(always)]
-fn frame(frames: &mut [u8], out: u32) -> &mut [u8; 128] {
-    frames[out as usize..].first_chunk_mut().expect("there is room for the longest")
-}
-
-#[inline(always)]
-fn line(frames: &mut [u8], out: u32) -> &mut [u8; 64] {
-    frames[out as usize..].first_chunk_mut().expect("there is room for the longest")
+fn put<'f, const N: usize>(coming: &'f mut [MaybeUninit<u8>], out: u32, image: &[u8; N]) -> &'f mut [u8; N] {
+    let place = &mut coming[out as usize..][..N];
+    place.write_copy_of_slice(image).first_chunk_mut().expect("as long as the image")
 }

@@ -156,7 +156,7 @@ impl ItchDecoder {
                     return false;
                 };
                 let mut f = Frame::put(arena, &self.images.order_cancel, ts, &place);
-                f.of(&order, id, firm);
+                f.order(&order, id, firm);
                 f.shares(left);
                 f.id(OID, order.order);
                 (ts, 1)
@@ -173,7 +173,7 @@ impl ItchDecoder {
                 let prints = self.config.prints;
                 let mut f = Frame::put(arena, &self.images.exec, ts, &place);
                 f.0[at::KIND_A] = LIQ_ADDED;
-                f.of(&order, id, firm);
+                f.order(&order, id, firm);
                 f.shares(m.shares());
                 f.id(OID, order.order);
                 f.id(MATCH_ID, m.match_number());
@@ -200,7 +200,7 @@ impl ItchDecoder {
                     left => (&self.images.order_amend, order.done + left),
                 };
                 let mut f = Frame::put(arena, image, ts, &place);
-                f.of(&order, id, firm);
+                f.order(&order, id, firm);
                 f.shares(shares);
                 f.id(OID, order.order);
                 (ts, 1)
@@ -215,12 +215,12 @@ impl ItchDecoder {
                 let Some(firm) = self.plain(m.stock_locate(), m.order()) else { return false };
                 let Ok((old, new)) = self.replaces(m.stock_locate(), m) else { return false };
                 let mut f = Frame::put(arena, &self.images.order_cancel, ts, &place);
-                f.of(&old, id, firm);
+                f.order(&old, id, firm);
                 f.shares(old.left);
                 f.id(OID, old.order);
                 f.header(without_last);
                 let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
-                f.of(&new, id, firm);
+                f.order(&new, id, firm);
                 f.shares(new.left);
                 f.id(OID, new.order);
                 f.header(|h| extended(h, flags::LAST));
@@ -251,7 +251,7 @@ impl ItchDecoder {
         }
         self.comes(order, stock).ok()?;
         let mut f = Frame::put(arena, &self.images.order_new, ts, place);
-        f.of(&order, id, firm);
+        f.order(&order, id, firm);
         f.shares(order.left);
         f.id(OID, order.order);
         Some(ts)

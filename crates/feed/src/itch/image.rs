@@ -78,21 +78,16 @@ impl<'f, const N: usize> Frame<'f, N> {
     #[inline(always)]
     pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: i64, place: &Place) -> Self {
         arena.extend_from_slice(image);
-        Frame(arena.last_chunk_mut().expect("just put there")).of_message(ts, place.offset)
+        Self::of(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
     }
 
-    /// Over what stands there.
+    /// Over a copy of an image.
     #[inline(always)]
-    pub fn over(frame: &'f mut [u8; N], image: &[u8; N], ts: i64, offset: u64) -> Self {
-        *frame = *image;
-        Frame(frame).of_message(ts, offset)
-    }
-
-    #[inline(always)]
-    fn of_message(mut self, ts: i64, offset: u64) -> Self {
-        self.set(at::TS_EVENT, ts.to_le_bytes());
-        self.set(at::OFFSET, (offset as u32).to_le_bytes());
-        self
+    pub fn of(image: &'f mut [u8; N], ts: i64, offset: u64) -> Self {
+        let mut frame = Frame(image);
+        frame.set(at::TS_EVENT, ts.to_le_bytes());
+        frame.set(at::OFFSET, (offset as u32).to_le_bytes());
+        frame
     }
 
     #[inline(always)]
@@ -131,7 +126,7 @@ impl<'f, const N: usize> Frame<'f, N> {
 
     /// What the order table says: instrument, side, price.
     #[inline(always)]
-    pub fn of(&mut self, order: &Order, id: u32, firm: u32) {
+    pub fn order(&mut self, order: &Order, id: u32, firm: u32) {
         self.instrument(id);
         self.0[at::KIND_A] |= order.side;
         self.price(order.px);
@@ -150,10 +145,9 @@ pub(super) fn extended(header: Header, last: u8) -> Header {
     Header::unstamped(header.kind(), header.flags() & !flags::LAST | flags::EXT | last, header.lines() + 1)
 }
 
-/// The line of an extension that keeps a number.
+/// Makes a line of zeros one of an extension that keeps a number.
 #[inline(always)]
 pub(super) fn keep_number<const K: usize>(line: &mut [u8; 64], name: &[u8; K], number: u64) {
-    *line = [0; 64];
     let count = number.checked_ilog10().map_or(1, |log| log as usize + 1);
     line[..2].copy_from_slice(&TAG_UNMAPPED.to_le_bytes());
     line[2..6].copy_from_slice(&((2 + K + count) as u32).to_le_bytes());
@@ -294,7 +288,7 @@ mod tests {
             one(n);
         }
         for n in [0, 7, 10, 99, 100, 4_294_967_295, u64::MAX] {
-            let mut line = [1; 64];
+            let mut line = [0; 64];
             keep_number(&mut line, b"left", n);
             let text = n.to_string();
             assert_eq!(line[8..12 + text.len()], *format!("left{text}").as_bytes());

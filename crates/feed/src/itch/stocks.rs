@@ -4,6 +4,7 @@
 //! refused, for then either message lies. Without, the table only saves looking names up.
 
 use super::config::Config;
+use super::prefetch::prefetch;
 use unitape_model::{Dict, Dictionary};
 
 /// What a code stands for.
@@ -54,6 +55,12 @@ impl Stocks {
     pub fn id(&self, locate: u16, symbol: &[u8; 8]) -> u32 {
         let stock = &self.by_locate[usize::from(locate)];
         if stock.symbol == u64::from_le_bytes(*symbol) { stock.id } else { 0 }
+    }
+
+    /// Brings near what this code stands for.
+    #[inline]
+    pub fn prefetch(&self, locate: u16) {
+        prefetch(&self.by_locate[usize::from(locate)]);
     }
 
     /// The id of what this code stands for; 0 when it has to be looked up.
