@@ -13,7 +13,7 @@
 //! messages go one by one.
 
 use super::fields::side;
-use super::image::{Frame, LIQ_ADDED, MATCH_ID, OID, extended, keep_number, narrow, without_last};
+use super::image::{Frame, Images, LIQ_ADDED, MATCH_ID, OID, extended, keep_number, narrow, without_last};
 use super::prefetch::prefetch;
 use super::{ItchDecoder, Place};
 use crate::block::{Block, PROGRESS_BYTES, Unit, What};
@@ -61,8 +61,17 @@ const MESSAGES_MAX: usize = 64;
 /// All that is asked of a message before its type is known stands in its first bytes; no frequent one is shorter.
 const HEAD_BYTES: usize = 16;
 
+/// Bytes of the frames, as their images have them: a frame is in its place in the arena when its image was put there.
+const NEW: usize = bytes_of(|images| &images.order_new);
+const CANCELLED: usize = bytes_of(|images| &images.order_cancel);
+const AMENDED: usize = bytes_of(|images| &images.order_amend);
+const DONE: usize = bytes_of(|images| &images.exec);
+const PRINT: usize = bytes_of(|images| &images.trade);
+/// The line of an extension that keeps a number.
+const KEPT: usize = 64;
+
 /// Frames of a message, at most: a replace.
-const OUT_MAX: usize = 320;
+const OUT_MAX: usize = CANCELLED + NEW + KEPT;
 
 /// So much of the arena is fetched for each message ahead; most frames are shorter.
 const AHEAD_BYTES: usize = 192;
@@ -79,13 +88,13 @@ const TRADE: usize = 6;
 const SORTED: [Sorted; 256] = {
     let mut table = [Sorted { bytes: 0, out: 0, stock: 0, sort: 0, events: 0 }; 256];
     let rows = [
-        (AddOrder::LETTER, AddOrder::BYTES, ADD, 128, 1),
-        (AddOrderMpid::LETTER, AddOrderMpid::BYTES, ADD_MPID, 128, 1),
-        (OrderDelete::LETTER, OrderDelete::BYTES, DELETE, 128, 1),
-        (OrderExecuted::LETTER, OrderExecuted::BYTES, EXECUTED, 128, 1),
-        (OrderCancel::LETTER, OrderCancel::BYTES, CANCEL, 192, 1),
+        (AddOrder::LETTER, AddOrder::BYTES, ADD, NEW, 1),
+        (AddOrderMpid::LETTER, AddOrderMpid::BYTES, ADD_MPID, NEW, 1),
+        (OrderDelete::LETTER, OrderDelete::BYTES, DELETE, CANCELLED, 1),
+        (OrderExecuted::LETTER, OrderExecuted::BYTES, EXECUTED, DONE, 1),
+        (OrderCancel::LETTER, OrderCancel::BYTES, CANCEL, AMENDED + KEPT, 1),
         (OrderReplace::LETTER, OrderReplace::BYTES, REPLACE, OUT_MAX, 2),
-        (Trade::LETTER, Trade::BYTES, TRADE, 64, 1),
+        (Trade::LETTER, Trade::BYTES, TRADE, PRINT, 1),
     ];
     let mut n = 0;
     while n < rows.len() {
@@ -214,7 +223,7 @@ impl ItchDecoder {
                 Frame::of(put(coming, spot.out, &images.order_amend), ts(m.timestamp()), offset(spot));
             f.id(OID, m.order());
             f.header(|h| extended(h, flags::LAST));
-            keep_number(put(coming, spot.out + 128, &[0; 64]), b"cancelled", m.shares().into());
+            keep_number(put(coming, spot.out + AMENDED as u32, &[0; KEPT]), b"cancelled", m.shares().into());
         }
         for spot in listed(REPLACE) {
             let m = OrderReplace::new(body(bytes, spot));
@@ -223,12 +232,12 @@ impl ItchDecoder {
             let mut f = Frame::of(put(coming, spot.out, &images.order_cancel), ts, offset);
             f.id(OID, m.order());
             f.header(without_last);
-            let mut f = Frame::of(put(coming, spot.out + 128, &images.order_new), ts, offset);
+            let mut f = Frame::of(put(coming, spot.out + CANCELLED as u32, &images.order_new), ts, offset);
             f.price(m.price());
             f.shares(m.shares());
             f.id(OID, m.new_order());
             f.header(|h| extended(h, flags::LAST));
-            keep_number(put(coming, spot.out + 256, &[0; 64]), b"replaces", m.order());
+            keep_number(put(coming, spot.out + (CANCELLED + NEW) as u32, &[0; KEPT]), b"replaces", m.order());
         }
         for spot in listed(TRADE) {
             let m = Trade::new(body(bytes, spot));
@@ -243,8 +252,11 @@ impl ItchDecoder {
             return at;
         }
         block.count_many(n as u64, (n + counts[REPLACE]) as u64);
-        // SAFETY: there is room, as reserved above. Each of the `n` messages is in one list, and wrote its unit, and all
-        // bytes of its frames from its place up to the next one's; the last ends at `out`.
+        // SAFETY: there is room, as reserved above, and `coming` begins where the arena ended. Every byte of it up to `out`
+        // was written: each of the `n` messages stands in the one list of its type, all of which were gone through, and
+        // `put` wrote images over as many bytes as `SORTED` left between its place and the next one's, the sizes of
+        // which are those of the images. The first `n` units were written in the first loop. A panic before this leaves
+        // both lengths as they were.
         unsafe {
             block.arena.set_len(start as usize + out as usize);
             block.units.set_len(block.units.len() + n);
@@ -267,6 +279,11 @@ fn body<'b, const N: usize>(bytes: &'b [u8], spot: &Spot) -> &'b [u8; N] {
 fn nanos(head: &[u8; HEAD_BYTES]) -> u64 {
     let [.., a, b, c, d, e, f, g, h, _, _, _] = *head;
     u64::from_be_bytes([a, b, c, d, e, f, g, h]) & 0xffff_ffff_ffff
+}
+
+/// The bytes of an image.
+const fn bytes_of<const N: usize>(_: fn(&Images) -> &[u8; N]) -> usize {
+    N
 }
 
 /// A copy of `image` so far behind the end of the arena.

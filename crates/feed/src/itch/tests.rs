@@ -33,11 +33,18 @@ fn names(stocks: u16) -> Dictionary {
     names
 }
 
+/// Frames are written into memory of the arena that nothing was put into before. It is not zeros here, so that a byte
+/// that was forgotten is not what the other way of writing put there.
 fn decode(decoder: &mut ItchDecoder, bytes: &[u8], known: &Dictionary) -> Block {
-    let mut block = Block { bytes: bytes.to_vec(), eof: true, head: DAY.into(), base: 7, ..Block::default() };
+    let mut arena = vec![0xa5; 16 * bytes.len() + (1 << 16)];
+    arena.clear();
+    let room = arena.capacity();
+    let mut block =
+        Block { bytes: bytes.to_vec(), eof: true, head: DAY.into(), base: 7, arena, ..Block::default() };
     decoder.begin_source();
     decoder.decode(&mut block, 3, known);
     assert!(block.tally.closes(), "{:?}", block.tally);
+    assert_eq!(block.arena.capacity(), room, "a larger arena would be of other memory");
     block
 }
 
