@@ -14,6 +14,7 @@
 //! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
+//! | [`text`] | news and chat: JSON Lines of any make, JSON |
 //! | [`events`] | our own events as JSON Lines |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!
@@ -43,3 +44,4 @@ pub mod iso20022;
 pub mod itch;
 mod lines;
 pub mod swift_mt;
+pub mod text;

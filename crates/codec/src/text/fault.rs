@@ -1,0 +1,72 @@
+//! What can be wrong with a message of text, in a few codes and a reason for people.
+
+use std::fmt;
+
+/// The code a fault is reported under, the same word in JSON, quarantine and the docs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// Bytes that begin no message.
+    Garbage,
+    /// The message is not over where its bytes are.
+    Truncated,
+    /// Not JSON.
+    BadJson,
+    /// An object with two members of one name: readers differ in which of them counts.
+    Duplicate,
+    /// Bytes that are not UTF-8 where text is due.
+    BadUtf8,
+    /// No end within the largest message accepted.
+    TooLarge,
+    /// Nested too deep, with too many values, or with too long a path.
+    TooDeep,
+}
+
+impl Code {
+    /// The word for this code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::Garbage => "garbage",
+            Code::Truncated => "truncated",
+            Code::BadJson => "bad_json",
+            Code::Duplicate => "duplicate",
+            Code::BadUtf8 => "bad_utf8",
+            Code::TooLarge => "too_large",
+            Code::TooDeep => "too_deep",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a stretch of input is not a good message.
+///
+/// A plain value (no text of its own inside), so that a stream of nothing but faults allocates nothing; `Display` gives
+/// the sentence. `at` is a place in bytes from the start of the stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// The code.
+    pub code: Code,
+    /// Where.
+    pub at: u32,
+    /// What is there.
+    pub what: &'static str,
+}
+
+impl Fault {
+    #[cold]
+    pub(super) fn new(code: Code, at: usize, what: &'static str) -> Self {
+        Self { code, at: at.try_into().unwrap_or(u32::MAX), what }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.what, self.at)
+    }
+}

@@ -1,0 +1,190 @@
+//! Messages of text as JSON Lines: what `unitape decode jsonl --json` and its like print.
+//!
+//! ```text
+//! {"file":"a.jsonl","n":0,"offset":0,"type":"object","fields":{"id":"7","author.name":"Ann","to[]":["Bob","Cy"]}}
+//! {"file":"a.jsonl","n":1,"offset":62,"length":9,"error":{"code":"bad_json","message":"…"}}
+//! ```
+//!
+//! One object for each message and each stretch that is none, in order. A value is a string, whatever it was: numbers
+//! as they were written. Nothing (`null`, `[]`, `{}`) is `null`. A path that is there more than once is an array, at the
+//! place of its first occurrence, and so is every path of a list.
+//!
+//! This is the one part of the module that reads and writes, through what the caller gives it.
+
+use super::{Decode, Fault, Leaves, Message, Next, Sort, Span};
+use crate::fix::Error;
+use crate::lines::{READ_BYTES, Source, head, number, string};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+
+/// What was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Good messages.
+    pub messages: u64,
+    /// Faulty messages and stretches of garbage.
+    pub errors: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Decodes all of `input` to JSON Lines on `out`.
+///
+/// # Errors
+/// If the input cannot be read or the output not be written; what was decoded before is written.
+pub fn decode_json(
+    input: &mut dyn Read,
+    file_label: &str,
+    decoder: &mut impl Decode,
+    out: &mut dyn Write,
+) -> Result<Summary, Error> {
+    let mut source = Source::new(input, file_label);
+    let mut leaves = Leaves::default();
+    let mut lines = Lines { head: head(file_label), ..Lines::default() };
+    let mut at = 0;
+    // How much more is read when the same place stays undecided: doubled each time, so that a trickle of input does
+    // not cost its square.
+    let mut patience = 1;
+    let result = loop {
+        match decoder.next(source.bytes(), at, source.eof, &mut leaves) {
+            Next::Message(message) => {
+                lines.message(source.base, &message, &leaves);
+                (at, patience) = (message.span.end, 1);
+            }
+            Next::Bad { span, fault } => {
+                lines.fault(source.base, span, fault);
+                (at, patience) = (span.end, 1);
+            }
+            Next::Incomplete { from, need } => {
+                if let Err(error) = lines.flush(out) {
+                    break Err(error);
+                }
+                let wanted = need.saturating_sub(from).max(source.len - from + patience);
+                patience = (patience * 2).min(READ_BYTES.max(source.len));
+                if let Err(error) = source.read(from, wanted) {
+                    break Err(error);
+                }
+                at = 0;
+                continue;
+            }
+            Next::End => break Ok(()),
+        }
+        if lines.text.len() >= FLUSH_BYTES
+            && let Err(error) = lines.flush(out)
+        {
+            return Err(error);
+        }
+    };
+    lines.flush(out)?;
+    result?;
+    lines.summary.bytes = source.base + source.len as u64;
+    Ok(lines.summary)
+}
+
+/// Output is written when so much has gathered, and before waiting for input.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// The lines of one file.
+#[derive(Default)]
+struct Lines {
+    /// `{"file":"…","n":`
+    head: Vec<u8>,
+    text: Vec<u8>,
+    /// Values in order of path, then of place.
+    order: Vec<(u32, u32)>,
+    /// For each value where in `order` those of its path begin; `AGAIN` for all but the first.
+    first: Vec<u32>,
+    summary: Summary,
+}
+
+const AGAIN: u32 = u32::MAX;
+
+impl Lines {
+    fn message(&mut self, base: u64, message: &Message, leaves: &Leaves) {
+        self.start(base, message.span.start);
+        self.put(b",\"type\":");
+        string(&mut self.text, message.kind);
+        self.put(b",\"fields\":{");
+        let found = leaves.as_slice();
+        self.order.clear();
+        self.order.extend(found.iter().enumerate().map(|(n, leaf)| (leaf.path, n as u32)));
+        self.order.sort_unstable();
+        self.first.clear();
+        self.first.resize(found.len(), AGAIN);
+        for (at, (path, n)) in self.order.iter().enumerate() {
+            if at == 0 || self.order[at - 1].0 != *path {
+                self.first[*n as usize] = at as u32;
+            }
+        }
+        let mut comma = false;
+        for n in 0..found.len() {
+            if self.first[n] == AGAIN {
+                continue;
+            }
+            if comma {
+                self.put(b",");
+            }
+            comma = true;
+            let number = found[n].path;
+            let path = leaves.path(number);
+            string(&mut self.text, path);
+            self.put(b":");
+            let at = self.first[n] as usize;
+            let count = self.order[at..].iter().take_while(|(p, _)| *p == number).count();
+            let list = count > 1 || path.contains("[]");
+            if list {
+                self.put(b"[");
+            }
+            for i in at..at + count {
+                if i > at {
+                    self.put(b",");
+                }
+                let leaf = &found[self.order[i].1 as usize];
+                match leaf.sort {
+                    Sort::Nothing => self.put(b"null"),
+                    _ => string(&mut self.text, leaves.text(leaf)),
+                }
+            }
+            if list {
+                self.put(b"]");
+            }
+        }
+        self.put(b"}}\n");
+        self.summary.messages += 1;
+    }
+
+    fn fault(&mut self, base: u64, span: Span, fault: Fault) {
+        self.start(base, span.start);
+        self.put(b",\"length\":");
+        number(&mut self.text, span.len() as u64);
+        self.put(b",\"error\":{\"code\":\"");
+        self.put(fault.code.as_str().as_bytes());
+        self.put(b"\",\"message\":");
+        let mut sentence = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(sentence, "{fault}");
+        string(&mut self.text, &sentence);
+        self.put(b"}}\n");
+        self.summary.errors += 1;
+    }
+
+    fn start(&mut self, base: u64, at: usize) {
+        self.text.extend_from_slice(&self.head);
+        number(&mut self.text, self.summary.messages + self.summary.errors);
+        self.put(b",\"offset\":");
+        number(&mut self.text, base + at as u64);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+    }
+
+    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let written = out.write_all(&self.text).and_then(|()| out.flush());
+        self.text.clear();
+        written.map_err(|source| Error::Write { source })
+    }
+}

@@ -1,0 +1,115 @@
+//! JSON Lines of any make: one object a line.
+//!
+//! ```text
+//! {"id":"7","author":{"name":"Ann"},"recipients":[{"email":"b@x"},{"email":"c@x"}],"score":1.50}
+//!     id           author.name              recipients[].email  (twice)              score
+//! ```
+//!
+//! **Lines** end with `\n`; blank ones are nothing, a byte order mark before one is skipped. What is wrong with a line is
+//! the line's alone: the next one is read as if nothing had been. A line longer than the limit goes in pieces of that
+//! size. What is not UTF-8 or not JSON is refused, and so is an object with two members of one name.
+//!
+//! **Paths** are the names of members with `.` between them, `[]` for the entries of a list. A name that has other
+//! characters than a path can hold (`.`, `[`, `]`, `"`, `@`, `\`, control characters), or none at all, stands in quotes,
+//! as in JSON: `headers."x.y"`.
+//!
+//! **Values** are text: numbers as they were written, never through a float.
+
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod naive;
+pub mod path;
+pub mod sample;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
+
+/// The longest line that is taken for a message, in bytes.
+pub const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// Lists and objects in each other, at most.
+pub const DEPTH_MAX: usize = 64;
+
+/// What a message is called.
+pub const KIND: &str = "object";
+
+/// Finds lines and takes them apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoder {
+    max_line: usize,
+}
+
+impl Default for Decoder {
+    /// Lines up to [`LINE_BYTES_MAX`].
+    fn default() -> Self {
+        Self { max_line: LINE_BYTES_MAX }
+    }
+}
+
+impl Decoder {
+    /// The same with another bound on a line, in bytes; 8 at least.
+    #[must_use]
+    pub fn with_max_line(self, max_line: usize) -> Self {
+        Self { max_line: max_line.max(8) }
+    }
+
+    /// Behind the last line end of `buf`: a place to cut a stream into blocks.
+    #[must_use]
+    pub fn cut(buf: &[u8]) -> usize {
+        memchr::memrchr(b'\n', buf).map_or(0, |n| n + 1)
+    }
+}
+
+impl Decode for Decoder {
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next {
+        let from = match skip(buf, at, eof) {
+            Ok(from) => from,
+            Err(from) => return Next::Incomplete { from, need: buf.len() + 1 },
+        };
+        if from == buf.len() {
+            return if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } };
+        }
+        let rest = &buf[from..];
+        let end = match memchr::memchr(b'\n', &rest[..rest.len().min(self.max_line + 1)]) {
+            Some(n) => from + n,
+            None if rest.len() > self.max_line => {
+                // A piece of fixed size, so that what is told does not depend on where the buffer ends; what is left
+                // of the line is no object either.
+                let span = Span { start: from, end: from + self.max_line };
+                return Next::Bad { span, fault: Fault::new(Code::TooLarge, 0, "a line without end") };
+            }
+            None if eof => buf.len(),
+            None => return Next::Incomplete { from, need: buf.len() + 1 },
+        };
+        let line = buf[from..end].trim_ascii_end();
+        let span = Span { start: from, end: from + line.len() };
+        leaves.clear();
+        match walk::line(line, leaves) {
+            Ok(()) => Next::Message(Message { span, kind: KIND }),
+            Err(fault) => Next::Bad { span, fault },
+        }
+    }
+}
+
+/// Behind white space and byte order marks; `Err` where more bytes say whether one stands there.
+fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    loop {
+        let rest = buf.get(at..).unwrap_or_default();
+        let white = rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let rest = &rest[white..];
+        at += white;
+        if rest.starts_with(MARK) {
+            at += MARK.len();
+        } else if !eof && !rest.is_empty() && rest.len() < MARK.len() && MARK.starts_with(rest) {
+            return Err(at);
+        } else {
+            return Ok(at.min(buf.len()));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The slow twin: a line taken apart by another parser, object by object.
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Paths and values of a line that is an object.
+///
+/// # Errors
+/// What the other parser says of it.
+pub fn leaves(line: &[u8]) -> Result<Vec<(String, String)>, String> {
+    let text = std::str::from_utf8(line).map_err(|e| e.to_string())?;
+    if !text.starts_with('{') {
+        return Err("no object".to_owned());
+    }
+    let raw: &RawValue = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let mut found = Vec::new();
+    value("", raw, 0, &mut found)?;
+    Ok(found)
+}
+
+fn value(path: &str, raw: &RawValue, depth: usize, found: &mut Vec<(String, String)>) -> Result<(), String> {
+    let json = raw.get();
+    let fail = |e: serde_json::Error| e.to_string();
+    let here = found.len();
+    match json.as_bytes()[0] {
+        b'{' | b'[' if depth == super::DEPTH_MAX => return Err("too deep".to_owned()),
+        b'{' => {
+            let Members(members) = serde_json::Deserializer::from_str(json).deserialize_map(Collect).map_err(fail)?;
+            for (n, (name, raw)) in members.iter().enumerate() {
+                if members[..n].iter().any(|(other, _)| other == name) {
+                    return Err("twice".to_owned());
+                }
+                let mut path = path.to_owned();
+                super::path::push(&mut path, name);
+                value(&path, raw, depth + 1, found)?;
+            }
+        }
+        b'[' => {
+            for raw in serde_json::from_str::<Vec<&RawValue>>(json).map_err(fail)? {
+                value(&format!("{path}[]"), raw, depth + 1, found)?;
+            }
+        }
+        b'"' => found.push((path.to_owned(), serde_json::from_str(json).map_err(fail)?)),
+        _ => found.push((path.to_owned(), if json == "null" { String::new() } else { json.to_owned() })),
+    }
+    if found.len() == here && depth > 0 {
+        found.push((path.to_owned(), String::new()));
+    }
+    if found.len() > 16_384 || found.iter().any(|(path, _)| path.len() > 512) {
+        return Err("too much".to_owned());
+    }
+    Ok(())
+}
+
+struct Members<'m>(Vec<(String, &'m RawValue)>);
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Members(members))
+    }
+}

@@ -1,0 +1,129 @@
+use super::check::{agree, any_bytes};
+use super::sample::{Sample, sample_lines};
+use super::*;
+use crate::text::{check, decode_json};
+use proptest::prelude::*;
+
+/// What `decode` prints of this input, without what names the file.
+fn printed(input: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut decoder = Decoder::default().with_max_line(200);
+    decode_json(&mut input.as_bytes(), "f", &mut decoder, &mut out).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    out.lines().map(|line| line.replace("\"file\":\"f\",", "")).collect()
+}
+
+// 1.10 read as a float is 1.1, and 12345678901234567890123 is another number.
+#[test]
+fn values_stand_as_they_were_written() {
+    let line = r#"{"px":1.10,"big":12345678901234567890123,"e":1E+5,"ok":true,"no":null,"none":[],"t":"a\u00e9\ud83d\ude80\/"}"#;
+    assert_eq!(
+        printed(line),
+        [concat!(
+            r#"{"n":0,"offset":0,"type":"object","fields":{"px":"1.10","big":"12345678901234567890123","e":"1E+5","#,
+            r#""ok":"true","no":null,"none":null,"t":"aé🚀/"}}"#
+        )]
+    );
+}
+
+// A list of one was told as no list, so that scripts had two cases for one field.
+#[test]
+fn lists_are_lists_however_many_they_hold() {
+    let line = r#"{"to":[{"m":"a"},{"m":"b","n":1}],"one":["x"],"deep":[[1],[2,3]],"a.b":{"":1}}"#;
+    assert_eq!(
+        printed(line),
+        [concat!(
+            r#"{"n":0,"offset":0,"type":"object","fields":{"to[].m":["a","b"],"to[].n":["1"],"one[]":["x"],"#,
+            r#""deep[][]":["1","2","3"],"\"a.b\".\"\"":"1"}}"#
+        )]
+    );
+}
+
+// A bad line must cost that line only, and say what is wrong with it.
+#[test]
+fn each_fault_has_its_code_and_its_neighbours_are_kept() {
+    for (line, code) in [
+        ("hello", "garbage"),
+        ("[1,2]", "garbage"),
+        ("{\"a\":", "truncated"),
+        ("{\"a\":\"b", "truncated"),
+        ("{\"a\":1]", "bad_json"),
+        ("{\"a\":01}", "bad_json"),
+        ("{\"a\":1}{\"b\":2}", "bad_json"),
+        ("{\"a\":\"\\ud800\"}", "bad_json"),
+        ("{\"a\":\"\\ud800\\u0041\"}", "bad_json"),
+        ("{\"a\":\"\u{1}\"}", "bad_json"),
+        ("{\"a\":1,\"b\":2,\"\\u0061\":3}", "duplicate"),
+    ] {
+        let told = printed(&format!("{{\"x\":1}}\n\r\n \t{line}\r\n\u{feff}{{\"y\":2}}"));
+        assert_eq!(told.len(), 3, "{line}: {told:?}");
+        assert!(told[1].contains(&format!("\"code\":\"{code}\"")), "{line}: {}", told[1]);
+        assert!(told[1].contains(&format!("\"offset\":12,\"length\":{},", line.len())), "{line}: {}", told[1]);
+        assert!(told[0].contains("\"x\":\"1\"") && told[2].contains("\"y\":\"2\""), "{line}: {told:?}");
+    }
+    let bad = b"{\"a\":\"\xe9\"}\n{\"b\":\"2\"}";
+    let mut leaves = Leaves::default();
+    let Next::Bad { fault, .. } = Decoder::default().next(bad, 0, true, &mut leaves) else { panic!() };
+    assert_eq!((fault.code, fault.at), (Code::BadUtf8, 6));
+}
+
+// A file without line ends was read into memory to its end.
+#[test]
+fn a_line_without_end_goes_in_pieces() {
+    let long = format!("{{\"a\":\"{}\"}}\n{{\"b\":1}}", "x".repeat(500));
+    let told = printed(&long);
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].contains("\"offset\":0,\"length\":200") && told[0].contains("too_large"), "{}", told[0]);
+    assert!(told[1].contains("\"offset\":200,\"length\":200"), "{}", told[1]);
+    assert!(told[2].contains("garbage"), "{}", told[2]);
+    assert!(told[3].contains("\"b\":\"1\""), "{}", told[3]);
+}
+
+// A name of half a megabyte, and a hundred thousand values under it, would be fifty gigabytes of paths.
+#[test]
+fn what_is_nested_too_deep_is_refused() {
+    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(64), "]".repeat(64));
+    let wide = format!("{{\"a\":[{}1]}}", "1,".repeat(16_384));
+    let long = format!("{{\"{}\":1}}", "n".repeat(513));
+    let mut leaves = Leaves::default();
+    for line in [deep, wide, long] {
+        let next = Decoder::default().next(line.as_bytes(), 0, true, &mut leaves);
+        let Next::Bad { fault, .. } = next else { panic!("{next:?}") };
+        assert_eq!(fault.code, Code::TooDeep, "{fault}");
+    }
+    let just = format!("{{\"a\":{}1{}}}", "[".repeat(63), "]".repeat(63));
+    assert!(matches!(Decoder::default().next(just.as_bytes(), 0, true, &mut leaves), Next::Message(_)));
+}
+
+#[test]
+fn samples_are_what_the_twin_reads() {
+    for sample in [Sample::Ninjs, Sample::Slack, Sample::Symphony] {
+        let lines = sample_lines(sample, 50, 3);
+        agree(Decoder::default(), &lines).unwrap();
+        let none = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
+        assert_eq!(check::accounted(&mut Decoder::default(), none, &lines).unwrap().len(), 50);
+    }
+}
+
+#[test]
+fn a_cut_is_behind_a_line() {
+    for (buf, cut) in [("", 0), ("{\"a\":1}", 0), ("{}\n", 3), ("{}\n{}\n{", 6)] {
+        assert_eq!(Decoder::cut(buf.as_bytes()), cut, "{buf}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn any_text_near_json_agrees_with_the_twin(
+        pick in any::<u8>(),
+        parts in prop::collection::vec(prop::sample::select(&[
+            "{", "}", "[", "]", ":", ",", "\"a\"", "\"b.c\"", "1", "-2.5e3", "null", "true", "\n", "\r\n", " ", "{\"a\":1}",
+            "\"\\u00e9\"", "\"\\ud83d\\ude80\"", "\"\\ud83d\"", "\u{feff}", "é", "{\"a\":[{\"b\":1},{\"b\":[]}]}\n", "\\",
+        ][..]), 0..24),
+    ) {
+        let mut data = vec![pick];
+        data.extend(parts.concat().bytes());
+        any_bytes(&data);
+    }
+}

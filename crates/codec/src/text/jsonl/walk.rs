@@ -1,0 +1,217 @@
+//! A line to its leaves. That it is JSON is looked at first, by a parser of JSON; what is walked over here is.
+
+use super::{DEPTH_MAX, path};
+use crate::text::{Code, Fault, Leaves, Sort};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// Puts the values of a line, trimmed and not empty, into `leaves`.
+pub(super) fn line(line: &[u8], leaves: &mut Leaves) -> Result<(), Fault> {
+    if line.first() != Some(&b'{') {
+        return Err(Fault::new(Code::Garbage, 0, "no object of JSON"));
+    }
+    let text = std::str::from_utf8(line)
+        .map_err(|e| Fault::new(Code::BadUtf8, e.valid_up_to(), "bytes that are not UTF-8"))?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let valid = IgnoredAny::deserialize(&mut json).and_then(|_| json.end());
+    valid.map_err(|e| match e.is_eof() {
+        true => Fault::new(Code::Truncated, line.len(), "the object is not over"),
+        false => Fault::new(Code::BadJson, e.column().saturating_sub(1).min(line.len()), "not JSON"),
+    })?;
+    let mut walk = Walk { json: text, at: 0, path: String::new(), depth: 0, leaves };
+    walk.object()
+}
+
+struct Walk<'w> {
+    json: &'w str,
+    at: usize,
+    path: String,
+    depth: usize,
+    leaves: &'w mut Leaves,
+}
+
+impl Walk<'_> {
+    fn value(&mut self) -> Result<(), Fault> {
+        let (start, mark) = (self.at, self.leaves.mark());
+        let sort = match self.peek() {
+            Some(b'{') => return self.object(),
+            Some(b'[') => return self.list(),
+            Some(b'"') => {
+                self.string(None)?;
+                Sort::Text
+            }
+            _ => {
+                let rest = &self.json.as_bytes()[start..];
+                let n = rest.iter().take_while(|b| !matches!(b, b',' | b']' | b'}' | 0..=b' ')).count();
+                let word = self.json.get(start..start + n).unwrap_or_default();
+                if word.is_empty() {
+                    return Err(self.not_json());
+                }
+                self.at += n;
+                let sort = match word {
+                    "null" => Sort::Nothing,
+                    "true" | "false" => Sort::Flag,
+                    _ => Sort::Number,
+                };
+                if sort != Sort::Nothing {
+                    self.leaves.text_mut().push_str(word);
+                }
+                sort
+            }
+        };
+        self.leaves.put(&self.path, mark, sort, start)
+    }
+
+    fn object(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        self.deeper()?;
+        let before = self.path.len();
+        let mut names: Vec<String> = Vec::new();
+        while !self.ends(b'}')? {
+            let (at, mut name) = (self.at, String::new());
+            self.string(Some(&mut name))?;
+            if self.peek() != Some(b':') {
+                return Err(self.not_json());
+            }
+            self.at += 1;
+            self.white();
+            path::push(&mut self.path, &name);
+            self.value().map_err(|e| self.on_the_way(e, at))?;
+            self.path.truncate(before);
+            names.push(name);
+        }
+        let empty = names.is_empty();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Fault::new(Code::Duplicate, start, "an object with two members of one name"));
+        }
+        self.shallower(empty, start)
+    }
+
+    fn list(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        self.deeper()?;
+        self.path.push_str("[]");
+        let mut empty = true;
+        while !self.ends(b']')? {
+            empty = false;
+            let entry = self.leaves.begin_entry(&self.path, self.at)?;
+            self.value()?;
+            self.leaves.end_entry(entry);
+        }
+        self.path.truncate(self.path.len() - 2);
+        self.shallower(empty, start)
+    }
+
+    /// A path that cannot be is told where it begins, not where the value is.
+    fn on_the_way(&self, fault: Fault, at: usize) -> Fault {
+        if fault.code == Code::TooDeep && self.depth == 1 { Fault { at: at as u32, ..fault } } else { fault }
+    }
+
+    fn deeper(&mut self) -> Result<(), Fault> {
+        if self.depth == DEPTH_MAX {
+            return Err(Fault::new(Code::TooDeep, self.at, "more than 64 lists and objects in each other"));
+        }
+        self.depth += 1;
+        self.at += 1;
+        self.white();
+        Ok(())
+    }
+
+    fn shallower(&mut self, empty: bool, start: usize) -> Result<(), Fault> {
+        self.depth -= 1;
+        if empty && self.depth > 0 {
+            let mark = self.leaves.mark();
+            return self.leaves.put(&self.path, mark, Sort::Nothing, start);
+        }
+        Ok(())
+    }
+
+    /// Whether the list or object ends here; steps over that, or over the comma before what comes next.
+    fn ends(&mut self, with: u8) -> Result<bool, Fault> {
+        self.white();
+        match self.peek() {
+            Some(b) if b == with => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(b',') => {
+                self.at += 1;
+                self.white();
+                Ok(false)
+            }
+            Some(_) => Ok(false),
+            None => Err(self.not_json()),
+        }
+    }
+
+    /// A string, with its escapes resolved, into `out` or else into the value being put together.
+    fn string(&mut self, out: Option<&mut String>) -> Result<(), Fault> {
+        if self.peek() != Some(b'"') {
+            return Err(self.not_json());
+        }
+        let out = match out {
+            Some(out) => out,
+            None => self.leaves.text_mut(),
+        };
+        let bad = |at: usize| Fault::new(Code::BadJson, at, "not JSON");
+        self.at += 1;
+        loop {
+            let rest = self.json.get(self.at..).ok_or_else(|| bad(self.at))?;
+            let n = memchr::memchr2(b'"', b'\\', rest.as_bytes()).ok_or_else(|| bad(self.at))?;
+            out.push_str(&rest[..n]);
+            self.at += n + 1;
+            if rest.as_bytes()[n] == b'"' {
+                break;
+            }
+            let (c, used) = escape(&rest.as_bytes()[n + 1..])
+                .ok_or_else(|| Fault::new(Code::BadJson, self.at - 1, "half of a character"))?;
+            out.push(c);
+            self.at += used;
+        }
+        self.white();
+        Ok(())
+    }
+
+    fn white(&mut self) {
+        let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
+        self.at += rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.json.as_bytes().get(self.at).copied()
+    }
+
+    #[cold]
+    fn not_json(&self) -> Fault {
+        Fault::new(Code::BadJson, self.at, "not JSON")
+    }
+}
+
+/// The character of an escape behind its backslash, and its bytes.
+fn escape(text: &[u8]) -> Option<(char, usize)> {
+    let c = match *text.first()? {
+        c @ (b'"' | b'\\' | b'/') => char::from(c),
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let high = unit(text.get(1..5)?)?;
+            if !(0xd800..0xdc00).contains(&high) {
+                return Some((char::from_u32(high)?, 5));
+            }
+            // A character beyond the first plane is two of them.
+            let low = unit(text.get(5..11)?.strip_prefix(b"\\u")?)?;
+            let low = low.checked_sub(0xdc00).filter(|n| *n < 0x400)?;
+            return Some((char::from_u32(0x10000 + ((high - 0xd800) << 10) + low)?, 11));
+        }
+        _ => return None,
+    };
+    Some((c, 1))
+}
+
+fn unit(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |n, b| Some(n * 16 + char::from(*b).to_digit(16)?))
+}

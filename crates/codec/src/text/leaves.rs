@@ -1,0 +1,170 @@
+//! The values of a message by path.
+//!
+//! ```text
+//! {"id":7,"to":[{"mail":"b@x"},{"mail":"c@x"}]}
+//!
+//! leaves   id = 7 │ to[].mail = b@x │ to[].mail = c@x
+//!                 ╰── entry to[] ───┴── entry to[] ──╯
+//! ```
+//!
+//! Paths are numbered, and keep their number from message to message while [`Leaves::generation`] stays the same.
+
+use super::{Code, Fault};
+use std::collections::HashMap;
+
+/// Values of a message, at most.
+pub const LEAVES_MAX: usize = 1 << 14;
+
+/// Bytes of a path, at most.
+pub const PATH_BYTES_MAX: usize = 512;
+
+/// Paths that are kept from one message to the next.
+const PATHS_MAX: usize = 1 << 12;
+
+/// The values of a message.
+#[derive(Debug, Default)]
+pub struct Leaves {
+    known: HashMap<String, u32>,
+    paths: Vec<String>,
+    generation: u64,
+    found: Vec<Leaf>,
+    entries: Vec<Entry>,
+    text: String,
+}
+
+/// A value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaf {
+    /// Number of its path.
+    pub path: u32,
+    start: u32,
+    end: u32,
+    /// What it is.
+    pub sort: Sort,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// Text.
+    Text,
+    /// A number, as it was written.
+    Number,
+    /// `true` or `false`.
+    Flag,
+    /// `null`, `[]` or `{}`: nothing.
+    Nothing,
+}
+
+/// An entry of a list: the values that are in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Number of the list's path, which ends with `[]`.
+    pub path: u32,
+    /// Index of its first value.
+    pub from: u32,
+    /// Index behind its last value.
+    pub to: u32,
+}
+
+impl Leaves {
+    /// All values with their paths, in the order of the message.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.found.iter().map(|leaf| (self.path(leaf.path), self.text(leaf)))
+    }
+
+    /// All values.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Leaf] {
+        &self.found
+    }
+
+    /// The entries of all lists, in the order in which they begin.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The path of this number.
+    #[must_use]
+    pub fn path(&self, path: u32) -> &str {
+        self.paths.get(path as usize).map_or("", String::as_str)
+    }
+
+    /// Text of a value: of a string its characters, of all else as it was written.
+    #[must_use]
+    pub fn text(&self, leaf: &Leaf) -> &str {
+        self.text.get(leaf.start as usize..leaf.end as usize).unwrap_or_default()
+    }
+
+    /// Changes when paths are numbered anew.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.found.clear();
+        self.entries.clear();
+        self.text.clear();
+        if self.paths.len() > PATHS_MAX {
+            self.paths.clear();
+            self.known.clear();
+            self.generation += 1;
+        }
+    }
+
+    /// Bytes of values so far.
+    pub(super) fn mark(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The text of the value that is being put together, from `mark` on.
+    pub(super) fn text_mut(&mut self) -> &mut String {
+        &mut self.text
+    }
+
+    /// Ends a value that began at `mark`; `at` is its place in the message.
+    pub(super) fn put(&mut self, path: &str, mark: usize, sort: Sort, at: usize) -> Result<(), Fault> {
+        if self.found.len() >= LEAVES_MAX {
+            return Err(Fault::new(Code::TooDeep, at, "more than 16384 values"));
+        }
+        let path = self.number(path, at)?;
+        self.found.push(Leaf { path, start: mark as u32, end: self.text.len() as u32, sort });
+        Ok(())
+    }
+
+    /// Begins an entry of the list at `path`; gives what ends it.
+    pub(super) fn begin_entry(&mut self, path: &str, at: usize) -> Result<usize, Fault> {
+        if self.entries.len() >= LEAVES_MAX {
+            return Err(Fault::new(Code::TooDeep, at, "more than 16384 entries of lists"));
+        }
+        let path = self.number(path, at)?;
+        let from = self.found.len() as u32;
+        self.entries.push(Entry { path, from, to: from });
+        Ok(self.entries.len() - 1)
+    }
+
+    pub(super) fn end_entry(&mut self, entry: usize) {
+        self.entries[entry].to = self.found.len() as u32;
+    }
+
+    fn number(&mut self, path: &str, at: usize) -> Result<u32, Fault> {
+        if path.len() > PATH_BYTES_MAX {
+            return Err(Fault::new(Code::TooDeep, at, "a path of more than 512 bytes"));
+        }
+        // Lists repeat theirs.
+        if let Some(last) = self.found.last()
+            && self.paths[last.path as usize] == path
+        {
+            return Ok(last.path);
+        }
+        if let Some(id) = self.known.get(path) {
+            return Ok(*id);
+        }
+        let id = self.paths.len() as u32;
+        self.paths.push(path.to_owned());
+        self.known.insert(path.to_owned(), id);
+        Ok(id)
+    }
+}

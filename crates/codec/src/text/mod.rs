@@ -1,0 +1,84 @@
+//! What people write: JSON Lines of any make, each message as values by path.
+//!
+//! ```text
+//! bytes ──Decode──▶ messages, faults ──▶ Leaves: author.name = "Ann", recipients[].email = "bob@…", …
+//!                                           ╰──decode_json──▶ JSON Lines
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`jsonl`] | JSON Lines: one object a line, whatever is in it |
+//! | [`Leaves`] | the values of a message, by path, and where the entries of its lists are |
+//! | [`time`] | moments as such sources write them: ISO 8601, counts since 1970 |
+//! | [`decode_json`] | a file as JSON Lines |
+//!
+//! Every decoder has the rules of the other codecs: what stands at a position depends on the bytes from there on, never
+//! on where the buffer ends; what is wrong is a value with a code and a place; memory is bounded by the longest message
+//! that is taken.
+//!
+//! ```
+//! use unitape_codec::text::{Decode, Leaves, Next, jsonl};
+//!
+//! let line = br#"{"id":7,"author":{"name":"Ann"},"to":["Bob","Cy"]}"#;
+//! let mut leaves = Leaves::default();
+//! let Next::Message(_) = jsonl::Decoder::default().next(line, 0, true, &mut leaves) else { panic!() };
+//! let told: Vec<_> = leaves.iter().map(|(path, text)| format!("{path}={text}")).collect();
+//! assert_eq!(told, ["id=7", "author.name=Ann", "to[]=Bob", "to[]=Cy"]);
+//! ```
+//!
+//! It gives no field a meaning: that is a mapping's.
+
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+mod fault;
+mod json;
+pub mod jsonl;
+mod leaves;
+pub mod time;
+
+pub use crate::fix::Span;
+pub use fault::{Code, Fault};
+pub use json::{Summary, decode_json};
+pub use leaves::{Entry, Leaf, Leaves, Sort};
+
+/// Finds the messages of a stream and takes them apart.
+pub trait Decode {
+    /// What stands at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
+    /// `leaves`; what is in them otherwise is of no use.
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next;
+}
+
+/// What stands at a position. Bytes between the position asked for and the start of a span are separators; the next
+/// position to ask for is the end of the span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// A whole message.
+    Message(Message),
+    /// Bytes that are no good message.
+    Bad {
+        /// Where.
+        span: Span,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or the
+    /// input has ended).
+    Incomplete {
+        /// The first byte still needed.
+        from: usize,
+        /// The shortest buffer that could decide, in bytes from its start.
+        need: usize,
+    },
+    /// The input has ended and all of it was framed.
+    End,
+}
+
+/// A message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// All of it in the buffer.
+    pub span: Span,
+    /// What sort of message it is.
+    pub kind: &'static str,
+}
