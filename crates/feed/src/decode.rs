@@ -13,6 +13,7 @@ use crate::jsonl;
 use crate::mapping::{Explainer, Mapping, Place};
 use crate::stamp;
 use crate::swift::SwiftDecoder;
+use crate::text::{TextDecoder, TextSort};
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::{fixed, iso20022, itch, swift_mt};
@@ -43,6 +44,8 @@ pub enum Format {
     Itch(Box<Mapping>),
     /// ISO 20022, by a mapping.
     Iso20022(Box<Mapping>),
+    /// Text, by a mapping.
+    Text(TextSort, Box<Mapping>),
     /// Events as JSON Lines.
     Events,
 }
@@ -92,6 +95,8 @@ pub enum Decoder {
     Itch(Box<ItchDecoder>),
     /// ISO 20022 by a mapping.
     Iso20022(Box<IsoDecoder>),
+    /// Text by a mapping.
+    Text(Box<TextDecoder>),
     /// Events as JSON Lines.
     Events,
 }
@@ -116,6 +121,9 @@ impl Format {
             "itch" => Ok(Format::Itch(Box::new(mapping))),
             "iso20022" => Ok(Format::Iso20022(Box::new(mapping))),
             other => {
+                if let Some(sort) = TextSort::named(other) {
+                    return Ok(Format::Text(sort, Box::new(mapping)));
+                }
                 let what =
                     format!("format `{other}` has no mapping; formats with one: {}", MAPPED.join(", "));
                 Err(mapping.wrong("format", what))
@@ -132,6 +140,7 @@ impl Format {
             Format::Swift(_) => "swift",
             Format::Itch(_) => "itch",
             Format::Iso20022(_) => "iso20022",
+            Format::Text(sort, _) => sort.name(),
             Format::Events => "events",
         }
     }
@@ -148,6 +157,7 @@ impl Format {
             | Format::Swift(m)
             | Format::Itch(m)
             | Format::Iso20022(m)
+            | Format::Text(_, m)
             | Format::Fixed(m, _)
             | Format::Csv(m, _) => Some(m),
             Format::Events => None,
@@ -169,6 +179,7 @@ impl Format {
             | Format::Swift(_)
             | Format::Itch(_)
             | Format::Iso20022(_)
+            | Format::Text(..)
             | Format::Events => Statefulness::Stateless,
         }
     }
@@ -187,6 +198,7 @@ impl Format {
             }
             Format::Itch(mapping) => Decoder::Itch(Box::new(ItchDecoder::new(mapping)?)),
             Format::Iso20022(mapping) => Decoder::Iso20022(Box::new(IsoDecoder::new(mapping)?)),
+            Format::Text(sort, mapping) => Decoder::Text(Box::new(TextDecoder::new(*sort, mapping)?)),
             Format::Events => Decoder::Events,
         })
     }
@@ -226,6 +238,7 @@ impl Format {
             }
             Format::Itch(_) => itch::Framer::default().cut(buf),
             Format::Iso20022(_) => iso20022::Decoder::<()>::default().cut(buf),
+            Format::Text(sort, _) => sort.cut(buf),
             Format::Events => jsonl::cut(buf),
         }
     }
@@ -235,9 +248,12 @@ impl Format {
         match self {
             Format::Fixed(_, layout) => fixed::Decoder::head(layout, bytes).into(),
             Format::Csv(_, layout) => csv::head(layout, path, bytes).into(),
-            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Iso20022(_) | Format::Events => {
-                Arc::default()
-            }
+            Format::Fix(_)
+            | Format::Swift(_)
+            | Format::Itch(_)
+            | Format::Iso20022(_)
+            | Format::Text(..)
+            | Format::Events => Arc::default(),
         }
     }
 
@@ -253,6 +269,7 @@ impl Format {
             | Format::Csv(..)
             | Format::Swift(_)
             | Format::Iso20022(_)
+            | Format::Text(..)
             | Format::Events => Ok(None),
         }
     }
@@ -262,13 +279,18 @@ impl Format {
         match self {
             Format::Fixed(_, layout) => layout.head_bytes(),
             Format::Csv(_, layout) => CSV_HEAD_ROWS * layout.row_bytes_max(),
-            Format::Fix(_) | Format::Swift(_) | Format::Itch(_) | Format::Iso20022(_) | Format::Events => 0,
+            Format::Fix(_)
+            | Format::Swift(_)
+            | Format::Itch(_)
+            | Format::Iso20022(_)
+            | Format::Text(..)
+            | Format::Events => 0,
         }
     }
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 6] = ["fix", "fixed", "csv", "swift", "itch", "iso20022"];
+const MAPPED: [&str; 7] = ["fix", "fixed", "csv", "swift", "itch", "iso20022", "jsonl"];
 
 /// Comments may stand before a header, for so many times the longest row.
 const CSV_HEAD_ROWS: usize = 2;
@@ -348,6 +370,7 @@ impl Decoder {
             Decoder::Swift(d) => d.decode(block, source, known),
             Decoder::Itch(d) => d.decode(block, source, known),
             Decoder::Iso20022(d) => d.decode(block, source, known),
+            Decoder::Text(d) => d.decode(block, source, known),
             Decoder::Events => jsonl::decode(block, source, known),
         }
     }

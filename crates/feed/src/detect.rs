@@ -4,6 +4,7 @@ use crate::decode::Format;
 use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::open::first_bytes;
+use crate::text::{TextSort, has_paths};
 use std::path::Path;
 use unitape_codec::capture::is_capture;
 use unitape_codec::fixed::{Decoder, Next};
@@ -44,6 +45,9 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
 
 fn recognise(head: &[u8]) -> Option<Format> {
     let text = head.trim_ascii_start();
+    if let Some(format) = jsonl(text) {
+        return Some(format);
+    }
     if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
         return Some(Format::Events);
     }
@@ -74,6 +78,18 @@ fn recognise(head: &[u8]) -> Option<Format> {
     };
     // The mapping that asks for most is the one that knows the file best.
     let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
+    Format::by(best).ok()
+}
+
+/// JSON Lines with all that a shipped mapping looks for in the first one, and without what makes it an event of ours;
+/// of several the mapping that asks for most, which knows the file best.
+fn jsonl(text: &[u8]) -> Option<Format> {
+    if !text.starts_with(b"{") {
+        return None;
+    }
+    let asks = |m: &Mapping| m.format == "jsonl" && !m.detect.contains.is_empty();
+    let has = |m: &Mapping| has_paths(TextSort::Jsonl, text, &m.detect.contains, &["kind", "rec"]);
+    let best = Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
     Format::by(best).ok()
 }
 

@@ -12,7 +12,7 @@
 //! | `intake` | cuts them into blocks |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
 //! | `block`, `names` | a stretch of bytes and the events made of it, and the ids in them |
-//! | `decode`, `fix`, `fixed`, `csv`, `swift`, `itch`, `iso20022`, `jsonl` | bytes to events, by format |
+//! | `decode`, `fix`, `fixed`, `csv`, `swift`, `itch`, `iso20022`, `text`, `jsonl` | bytes to events, by format |
 //! | `head` | the first bytes of a source, for blocks that begin further on |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
 //! | `mapping` | how a message becomes events, in TOML |
@@ -71,6 +71,7 @@ mod source;
 mod stamp;
 mod stats;
 mod swift;
+mod text;
 
 pub use account::{Account, FeedSummary, Summary};
 pub use capture::Select;

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
+use unitape_codec::text::jsonl::sample::{Sample, sample_lines};
 use unitape_feed::run as run_live;
 use unitape_feed::{Ending, Feed, Input, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option};
 use unitape_sim::Rng;
@@ -46,6 +47,9 @@ const CASES: &[Case] = &[
     case("csv", "nyse-taq-nbbo", "vectors/csv/EQY_US_ALL_NBBO_20161024.txt", 30_000),
     case("csv", "nyse-taq-master", "vectors/csv/EQY_US_ALL_REF_MASTER_20161024.txt", 30_000),
     case("iso20022", "iso20022", "sample/payments.xml", 120_000),
+    case("jsonl", "ninjs", "sample/ninjs.jsonl", 40_000),
+    case("jsonl", "slack-messages", "sample/slack.jsonl", 40_000),
+    case("jsonl", "symphony-messages", "sample/symphony.jsonl", 40_000),
     case("events", "", "day/events.jsonl", 90_000),
 ];
 
@@ -67,6 +71,9 @@ impl Case {
         let mut bytes = match self.file.split_once('/') {
             Some(("day", file)) => fs::read(dir.join("day").join(file)).unwrap(),
             Some(("sample", "payments.xml")) => payments(60, 5),
+            Some(("sample", "ninjs.jsonl")) => sample_lines(Sample::Ninjs, 120, 5),
+            Some(("sample", "slack.jsonl")) => sample_lines(Sample::Slack, 120, 5),
+            Some(("sample", "symphony.jsonl")) => sample_lines(Sample::Symphony, 120, 5),
             Some(("sample", _)) => {
                 sample_messages(SampleConfig { messages: 3_000, stocks: 40, live: 300, seed: 5 })
             }

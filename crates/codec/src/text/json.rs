@@ -7,7 +7,8 @@
 //!
 //! One object for each message and each stretch that is none, in order. A value is a string, whatever it was: numbers
 //! as they were written. Nothing (`null`, `[]`, `{}`) is `null`. A path that is there more than once is an array, at the
-//! place of its first occurrence, and so is every path of a list.
+//! place of its first occurrence, and so is every path of a list. The schema of JSON Lines is
+//! `docs/schema/decode-jsonl.schema.json`.
 //!
 //! This is the one part of the module that reads and writes, through what the caller gives it.
 

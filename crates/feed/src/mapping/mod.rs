@@ -137,7 +137,7 @@ pub struct Detect {
     /// BeginString (8) is one of these.
     #[serde(default)]
     pub begin_string: Vec<String>,
-    /// Each of these fields occurs near the start.
+    /// Each of these fields occurs near the start; of text, has a value in the first message.
     #[serde(default)]
     pub contains: Vec<String>,
     /// The first records read well by the layout, its header among them.
@@ -398,6 +398,9 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/nyse-taq-quotes.toml"),
     include_str!("../../../../mappings/nyse-taq-nbbo.toml"),
     include_str!("../../../../mappings/nyse-taq-master.toml"),
+    include_str!("../../../../mappings/ninjs.toml"),
+    include_str!("../../../../mappings/slack-messages.toml"),
+    include_str!("../../../../mappings/symphony-messages.toml"),
 ];
 
 #[cfg(test)]
@@ -426,6 +429,9 @@ mod tests {
             "nyse-taq-quotes",
             "nyse-taq-nbbo",
             "nyse-taq-master",
+            "ninjs",
+            "slack-messages",
+            "symphony-messages",
         ];
         assert_eq!(names, all);
     }

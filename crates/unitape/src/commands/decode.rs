@@ -8,6 +8,7 @@ use std::sync::Arc;
 use unitape_codec::csv;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
+use unitape_codec::text::{self, jsonl};
 use unitape_codec::{iso20022, itch, swift_mt};
 
 /// Arguments.
@@ -72,6 +73,14 @@ Exit code 3 when messages were bad; they are printed with their error and their 
 A file may hold any number of documents, each in whatever is wrapped around it. Exit code 3 when messages were bad;
 they are printed with their error and their neighbours are kept.")]
     Iso20022(PlainArgs),
+    /// JSON Lines of any make: one object a line, as values by path
+    #[command(after_help = "Examples:
+  unitape decode jsonl news.jsonl --json | head -n 3
+  jq -c '.[]' export/general/2026-03-02.json | unitape decode jsonl - --json
+
+Numbers are printed as they were written. Exit code 3 when lines were bad; they are printed with their error and their
+neighbours are kept. docs/formats-text.md tells the rest.")]
+    Jsonl(PlainArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -149,6 +158,7 @@ pub fn run(args: Args) -> output::Result {
         FormatArgs::Swift(args) => swift(&args),
         FormatArgs::Itch(args) => itch(&args),
         FormatArgs::Iso20022(args) => iso(&args),
+        FormatArgs::Jsonl(args) => text(&args, jsonl::Decoder::default),
     }
 }
 
@@ -280,6 +290,20 @@ fn iso(args: &PlainArgs) -> output::Result {
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = iso20022::decode_json(input, label, iso20022::MESSAGE_BYTES_MAX, out)?;
+        messages += summary.messages;
+        errors += summary.errors;
+        Ok(())
+    })?;
+    if !args.json {
+        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
+    }
+    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+}
+
+fn text<D: text::Decode>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::Result {
+    let (mut messages, mut errors) = (0, 0);
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = text::decode_json(input, label, &mut decoder(), out)?;
         messages += summary.messages;
         errors += summary.errors;
         Ok(())

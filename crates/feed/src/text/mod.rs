@@ -1,0 +1,376 @@
+//! Messages of text for the mapper: what the decoders of [`unitape_codec::text`] find, by path.
+//!
+//! [`path`] tells how mappings name values. A value that is empty, or `null`, is not there. Where a path leads to several
+//! values, a list of names takes all of them, every other field the first one.
+//!
+//! **Unlisted** values are kept under their path, with `#2`, `#3`, … when they repeat.
+
+mod path;
+
+pub use path::{TextDialect, TextPath};
+
+use crate::block::{Block, Names};
+use crate::error::Error;
+use crate::mapping::{Cursor, Mapper, Mapping, Message, Origin, Places, Refused, compile, json_string};
+use path::Reading;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt::Write as _;
+use unitape_codec::text::{self, Decode, Leaves, Next, jsonl, time};
+use unitape_model::event::Value;
+use unitape_model::schema::{Slot, Spec};
+use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
+
+/// A sort of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextSort {
+    /// JSON Lines of any make.
+    Jsonl,
+}
+
+impl TextSort {
+    /// The sort of this format.
+    pub fn named(format: &str) -> Option<Self> {
+        match format {
+            "jsonl" => Some(TextSort::Jsonl),
+            _ => None,
+        }
+    }
+
+    /// The format's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            TextSort::Jsonl => "jsonl",
+        }
+    }
+
+    /// A place to cut a stream into blocks.
+    pub fn cut(self, buf: &[u8]) -> usize {
+        match self {
+            TextSort::Jsonl => jsonl::Decoder::cut(buf),
+        }
+    }
+}
+
+/// Decodes blocks of text; one per worker and feed.
+#[derive(Debug)]
+pub struct TextDecoder {
+    sort: TextSort,
+    jsonl: jsonl::Decoder,
+    mapper: Mapper<Found>,
+    leaves: Leaves,
+    wants: Wants,
+    noted: Noted,
+    detail: String,
+}
+
+/// A value that was found, or several of one path.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// Index of the first; [`KIND`] for the message's kind.
+    first: u32,
+    /// Index behind the last that may belong to it.
+    to: u32,
+    reading: Reading,
+}
+
+const KIND: u32 = u32::MAX;
+
+/// What the mapping asks of values, by path.
+#[derive(Debug)]
+struct Wants {
+    by_path: FxHashMap<String, Want>,
+    /// Slots of the kind of the message.
+    kind: Vec<u8>,
+    /// Lists whose entries are those of each group.
+    groups: Vec<String>,
+    slots: usize,
+    keeps: bool,
+}
+
+/// What the mapping asks of the values of a path.
+#[derive(Clone, Debug, Default)]
+struct Want {
+    message: Vec<(u8, Reading)>,
+    members: Vec<(usize, u8, Reading)>,
+}
+
+/// What was found in the message in hand.
+#[derive(Debug, Default)]
+struct Noted {
+    slots: Vec<Option<Found>>,
+    /// What is wanted of each path, by its number in the leaves.
+    paths: Vec<Option<Want>>,
+    generation: u64,
+}
+
+impl TextDecoder {
+    /// A decoder for text of this sort by `mapping`.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled.
+    pub fn new(sort: TextSort, mapping: &Mapping) -> Result<Self, Error> {
+        let (plan, places) = compile(mapping, &TextDialect(sort))?;
+        Ok(Self {
+            sort,
+            jsonl: jsonl::Decoder::default(),
+            wants: Wants::new(&places, plan.slot_count),
+            mapper: Mapper::new(plan),
+            leaves: Leaves::default(),
+            noted: Noted::default(),
+            detail: String::new(),
+        })
+    }
+
+    /// Decodes all whole messages of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let mut at = 0;
+        loop {
+            let next = match self.sort {
+                TextSort::Jsonl => self.jsonl.next(&bytes, at, block.eof, &mut self.leaves),
+            };
+            let span = match next {
+                Next::Message(message) => {
+                    self.noted.read(&self.wants, &self.leaves);
+                    let taken = Taken {
+                        raw: message.span.of(&bytes),
+                        kind: message.kind,
+                        leaves: &self.leaves,
+                        wants: &self.wants,
+                        noted: &self.noted,
+                    };
+                    let origin = Origin { source, offset: block.base + message.span.start as u64 };
+                    self.mapper.message(block, &taken, origin, known);
+                    message.span
+                }
+                Next::Bad { span, fault } => {
+                    self.detail.clear();
+                    // Writing to a String cannot fail.
+                    _ = write!(self.detail, "{fault}");
+                    let offset = block.base + span.start as u64;
+                    block.quarantine(source, offset, span.of(&bytes), fault.code.as_str(), &self.detail);
+                    span
+                }
+                Next::Incomplete { from, .. } => {
+                    block.decoded = from;
+                    break;
+                }
+                Next::End => {
+                    block.decoded = bytes.len();
+                    break;
+                }
+            };
+            block.progress(block.base + span.start as u64, block.base + span.end as u64);
+            at = span.end;
+        }
+        block.bytes = bytes;
+    }
+}
+
+impl Wants {
+    fn new(places: &Places<TextPath>, slots: usize) -> Self {
+        let mut this = Self {
+            by_path: FxHashMap::default(),
+            kind: Vec::new(),
+            groups: Vec::new(),
+            slots,
+            keeps: places.keeps,
+        };
+        for (path, slot) in &places.message {
+            match path {
+                TextPath::Kind => this.kind.extend(Some(*slot).filter(|s| *s != 0)),
+                TextPath::Value { path, reading } => {
+                    let want = this.by_path.entry(path.clone()).or_default();
+                    want.message.extend(Some((*slot, *reading)).filter(|(s, _)| *s != 0));
+                }
+            }
+        }
+        for (group, places) in places.groups.iter().enumerate() {
+            for (path, slot) in &places.members {
+                if let TextPath::Value { path, reading } = path {
+                    this.by_path.entry(path.clone()).or_default().members.push((group, *slot, *reading));
+                }
+            }
+            this.groups.push(match &places.delimiter {
+                TextPath::Value { path, .. } => path.clone(),
+                TextPath::Kind => String::new(),
+            });
+        }
+        this
+    }
+}
+
+impl Noted {
+    fn read(&mut self, wants: &Wants, leaves: &Leaves) {
+        if self.generation != leaves.generation() {
+            self.generation = leaves.generation();
+            self.paths.clear();
+        }
+        self.slots.clear();
+        self.slots.resize(wants.slots, None);
+        let found = leaves.as_slice();
+        for slot in &wants.kind {
+            self.slots[usize::from(*slot)] = Some(Found { first: KIND, to: 0, reading: Reading::AsItIs });
+        }
+        for (i, leaf) in found.iter().enumerate() {
+            while self.paths.len() <= leaf.path as usize {
+                let path = leaves.path(self.paths.len() as u32);
+                self.paths.push(wants.by_path.get(path).cloned());
+            }
+            let Some(want) = &self.paths[leaf.path as usize] else { continue };
+            if leaves.text(leaf).is_empty() {
+                continue;
+            }
+            for (slot, reading) in &want.message {
+                let place = &mut self.slots[usize::from(*slot)];
+                if place.is_none() {
+                    *place = Some(Found { first: i as u32, to: found.len() as u32, reading: *reading });
+                }
+            }
+        }
+    }
+}
+
+/// The message in hand.
+struct Taken<'m> {
+    raw: &'m [u8],
+    kind: &'static str,
+    leaves: &'m Leaves,
+    wants: &'m Wants,
+    noted: &'m Noted,
+}
+
+impl Taken<'_> {
+    fn str(&self, found: Found) -> &str {
+        match self.leaves.as_slice().get(found.first as usize) {
+            Some(leaf) => self.leaves.text(leaf),
+            None => self.kind,
+        }
+    }
+
+    /// All values of the path, those that are empty left out.
+    fn all(&self, found: Found) -> impl Iterator<Item = &str> {
+        let leaves = self.leaves.as_slice().get(found.first as usize..found.to as usize).unwrap_or_default();
+        let path = leaves.first().map_or(0, |leaf| leaf.path);
+        let texts = leaves.iter().filter(move |leaf| leaf.path == path).map(|leaf| self.leaves.text(leaf));
+        texts.filter(|text| !text.is_empty())
+    }
+}
+
+impl Message for Taken<'_> {
+    type Ref = Found;
+    const FIELD: &'static str = "path";
+    const TYPE: &'static str = "kind";
+    const TIME: &'static str = "time (ISO 8601, or a count since 1970 with its unit: path@s, @ms, @us, @ns)";
+
+    fn raw(&self) -> &[u8] {
+        self.raw
+    }
+
+    fn slot(&self, slot: u8) -> Option<Found> {
+        self.noted.slots[usize::from(slot)]
+    }
+
+    fn text<'v>(&'v self, found: Found, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        let text = self.str(found);
+        let number =
+            self.leaves.as_slice().get(found.first as usize).is_some_and(|l| l.sort == text::Sort::Number);
+        match number.then(|| time::without_exponent(text)).flatten() {
+            Some(plain) => {
+                scratch.clear();
+                scratch.extend_from_slice(plain.as_bytes());
+                scratch
+            }
+            None => text.as_bytes(),
+        }
+    }
+
+    fn time(&self, found: Found) -> Option<UnixNanos> {
+        let mut scratch = Vec::new();
+        let text = self.text(found, &mut scratch);
+        let nanos = match found.reading {
+            Reading::AsItIs => time::iso(text),
+            Reading::Count(power) => time::since_1970(std::str::from_utf8(text).ok()?, power),
+        };
+        nanos.map(UnixNanos)
+    }
+
+    fn set(
+        &self,
+        found: Found,
+        event: &mut EventBuilder<'_>,
+        spec: &Spec,
+        names: &mut Names<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        match spec.slot {
+            Slot::Syms { .. } => event.set_names(spec, self.all(found).map(str::as_bytes), names),
+            Slot::Json => {
+                let all: Vec<_> = self.all(found).map(|text| json_string(text.as_bytes())).collect();
+                event.set(spec, Value::Json(&format!("[{}]", all.join(","))))
+            }
+            _ => event.set_text(spec, self.text(found, scratch), names),
+        }
+    }
+
+    fn next_entry(
+        &self,
+        group: usize,
+        cursor: &mut Cursor,
+        entry: &mut [Option<Found>],
+    ) -> Result<bool, Refused> {
+        let list = &self.wants.groups[group];
+        let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
+        let Some(n) = left.iter().position(|e| self.leaves.path(e.path) == list) else { return Ok(false) };
+        let this = left[n];
+        for i in this.from..this.to {
+            let leaf = &self.leaves.as_slice()[i as usize];
+            let Some(Some(want)) = self.noted.paths.get(leaf.path as usize) else { continue };
+            if self.leaves.text(leaf).is_empty() {
+                continue;
+            }
+            for (_, slot, reading) in want.members.iter().filter(|(g, ..)| *g == group) {
+                let place = &mut entry[usize::from(*slot)];
+                if place.is_none() {
+                    *place = Some(Found { first: i, to: this.to, reading: *reading });
+                }
+            }
+        }
+        *cursor = Cursor { at: cursor.at + n + 1, found: cursor.found + 1 };
+        Ok(true)
+    }
+
+    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+        if !self.wants.keeps {
+            return Ok(());
+        }
+        let mut counts: FxHashMap<u32, u32> = FxHashMap::default();
+        for leaf in self.leaves.as_slice() {
+            let text = self.leaves.text(leaf);
+            let listed = self.noted.paths.get(leaf.path as usize).is_some_and(Option::is_some);
+            if listed || text.is_empty() {
+                continue;
+            }
+            let count = counts.entry(leaf.path).or_default();
+            *count += 1;
+            let path = self.leaves.path(leaf.path);
+            match count {
+                1 => keep(path, text.as_bytes())?,
+                n => keep(&format!("{path}#{n}"), text.as_bytes())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the first message of `head` has a value at each of these paths, and none at any of `not`.
+pub fn has_paths(sort: TextSort, head: &[u8], paths: &[String], not: &[&str]) -> bool {
+    let mut leaves = Leaves::default();
+    let next = match sort {
+        TextSort::Jsonl => jsonl::Decoder::default().next(head, 0, true, &mut leaves),
+    };
+    let told: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
+    matches!(next, Next::Message(_))
+        && paths.iter().all(|path| told.contains(path.as_str()))
+        && !not.iter().any(|path| told.contains(path))
+}

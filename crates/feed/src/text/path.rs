@@ -1,0 +1,72 @@
+//! How mappings name values of text.
+//!
+//! | path | is |
+//! |---|---|
+//! | `author.name` | the member `name` of the member `author` |
+//! | `recipients[].email` | the member `email` of each entry of the list `recipients` |
+//! | `headers."x.y"` | a name with characters that paths have, in quotes |
+//! | `ts@s`, `ts@ms`, `ts@us`, `ts@ns` | a count of seconds, … since 1970, for a time |
+//! | `@kind` | what the message is: `object` |
+//!
+//! A group is a list (`delimiter = "messages[]"`), its members are that path and those behind it.
+
+use super::TextSort;
+use crate::mapping::Dialect;
+use unitape_codec::text::jsonl;
+
+/// Values are named by their paths.
+#[derive(Debug)]
+pub struct TextDialect(pub TextSort);
+
+/// A path, and how its value is read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // told at the head of the module
+pub enum TextPath {
+    Kind,
+    Value { path: String, reading: Reading },
+}
+
+/// How a value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reading {
+    /// As it stands.
+    AsItIs,
+    /// As a count since 1970; so many places are a nanosecond and the unit apart.
+    Count(u32),
+}
+
+const KIND_PATH: &str = "@kind";
+
+const UNITS: [(&str, u32); 4] = [("@s", 9), ("@ms", 6), ("@us", 3), ("@ns", 0)];
+
+impl Dialect for TextDialect {
+    type Path = TextPath;
+    const TYPE_PATH: &'static str = KIND_PATH;
+    const COUNTED_GROUPS: bool = false;
+
+    fn path(&self, text: &str) -> Result<TextPath, String> {
+        if text == KIND_PATH {
+            return Ok(TextPath::Kind);
+        }
+        let unit = UNITS.iter().find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
+        let (path, reading) =
+            unit.map_or((text, Reading::AsItIs), |(path, power)| (path, Reading::Count(power)));
+        let path = match self.0 {
+            TextSort::Jsonl => jsonl::path::read(path)?,
+        };
+        Ok(TextPath::Value { path, reading })
+    }
+
+    fn framing(&self) -> Vec<TextPath> {
+        vec![TextPath::Kind]
+    }
+
+    fn container(&self, path: &TextPath) -> Option<TextPath> {
+        match path {
+            TextPath::Value { path, reading: Reading::Count(_) } => {
+                Some(TextPath::Value { path: path.clone(), reading: Reading::AsItIs })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Text onto the tape: news and chat by mapping, with what is not as it should be in quarantine.
+
+mod common;
+
+use common::run;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use unitape_codec::events::{Form, Sources, write_event};
+use unitape_feed::{Account, Feed, Format, Mapping, detect, quarantine};
+use unitape_model::Event;
+use unitape_tape::{Reader, Start};
+
+fn vectors(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/text").join(name)
+}
+
+/// The events of `text`, and why the rest was refused: reason and detail.
+fn told(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tape) = (dir.path().join("in"), dir.path().join("tape"));
+    std::fs::write(&file, text).unwrap();
+    let feed = Feed { name: "text".to_owned(), format: format.clone(), files: vec![file] };
+    run(&tape, &[feed], 1, 64 << 10);
+    let account = Account::of(&tape).unwrap();
+    assert!(account.sources.iter().all(|s| s.end && s.tally.closes()));
+    let mut reader = Reader::open(&tape, Start::Oldest).unwrap();
+    let mut events = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
+        let mut out = Vec::new();
+        write_event(&mut out, &event, 0, &account.dictionary, &Sources::default(), Form::Plain);
+        let mut event: Value = serde_json::from_slice(&out).unwrap();
+        event.as_object_mut().unwrap().remove("seq");
+        events.push(event);
+    }
+    events.retain(|e| e["kind"] != "quarantine");
+    let entries = quarantine::list(&tape).unwrap();
+    (events, entries.into_iter().map(|e| format!("{}: {}", e.reason, e.detail)).collect())
+}
+
+fn shipped(name: &str) -> Format {
+    Format::by(Mapping::built_in(name).unwrap()).unwrap()
+}
+
+fn mine(rest: &str) -> Format {
+    let text = format!("name='mine'\nformat='jsonl'\n{rest}");
+    Format::by(Mapping::parse(&text, "mine.toml").unwrap()).unwrap()
+}
+
+/// Both versions of the format, a tickers' list, a time with an offset, and an item that says no time.
+#[test]
+fn news_by_the_shipped_mapping() {
+    let (events, refused) = told(&shipped("ninjs"), &std::fs::read(vectors("news.jsonl")).unwrap());
+    assert_eq!(refused, ["bad_time: no event time"]);
+    assert_eq!(
+        events,
+        [
+            json!({"ts": 1_772_434_803_250_000_000i64, "kind": "news", "news_id": "urn:newsml:wire.example:20260302:0001",
+                "instrs": ["VOD"], "headline": "Vodafone: profit above what was expected", "source": "Example Wire",
+                "text": "Profit before tax was 1.20 billion.\nMore follows.", "version": "1", "urgency": "2", "language": "en"}),
+            json!({"ts": 1_772_435_700_000_000_000i64, "kind": "news", "news_id": "urn:newsml:wire.example:20260302:0002",
+                "instrs": ["SAP", "ASML"], "headline": "SAP und ASML kündigen Partnerschaft an",
+                "source": "Beispieldienst", "text": "Walldorf – die beiden Konzerne …", "version": "1", "urgency": "5",
+                "language": "de"}),
+            json!({"ts": 1_772_435_040_000_000_000i64, "kind": "news", "news_id": "urn:newsml:wire.example:20260302:0001",
+                "instrs": ["VOD"], "headline": "WITHDRAWN Vodafone: profit above what was expected",
+                "source": "Example Wire", "version": "2", "urgency": "2", "language": "en", "pubstatus": "canceled"}),
+        ]
+    );
+}
+
+/// A float of seconds made 000005 of it 000004768.
+#[test]
+fn chat_by_the_shipped_mappings() {
+    let (events, refused) = told(&shipped("slack-messages"), &std::fs::read(vectors("slack.jsonl")).unwrap());
+    assert_eq!(refused, ["bad_time: no event time"]);
+    assert_eq!(events.len(), 3, "somebody who joins says nothing");
+    assert_eq!(
+        events[0],
+        json!({"ts": 1_772_438_400_000_005_000i64, "kind": "comm", "msg_id": "1772438400.000005", "channel": "C0042",
+            "from": "U0007", "text": "show me size in VOD", "client_msg_id": "5f2b0f3e-0000-4000-8000-000000000001",
+            "team": "T0001"})
+    );
+    assert_eq!(events[1]["to"], json!(["U0007", "U0011"]));
+    assert_eq!(events[1]["text"], "5 a penny up, not on this channel 🤫");
+    assert_eq!(
+        events[2],
+        json!({"ts": 1_772_438_460_000_100_000i64, "kind": "comm", "msg_id": "1772438401.250000", "channel": "C0042",
+            "from": "U0009", "text": "5 a penny up", "subtype": "message_changed",
+            "before": "5 a penny up, not on this channel 🤫"})
+    );
+    let symphony = std::fs::read(vectors("symphony.jsonl")).unwrap();
+    let (events, refused) = told(&shipped("symphony-messages"), &symphony);
+    assert_eq!(refused, [""; 0]);
+    assert_eq!(events.len(), 2);
+    assert_eq!((&events[0]["ts"], &events[0]["from"]), (&json!(1_772_438_400_123_000_000i64), &json!("ann.ames@bank.example")));
+    assert_eq!(events[1]["to"], json!(["ann.ames@bank.example", "cy.cole@bank.example"]));
+    assert_eq!(events[1]["external"], "true");
+}
+
+/// What is sure is recognised, what is our own is not taken for theirs, and what is neither is asked about.
+#[test]
+fn files_are_recognised_by_what_their_first_line_has() {
+    for (file, mapping) in
+        [("news.jsonl", "ninjs"), ("slack.jsonl", "slack-messages"), ("symphony.jsonl", "symphony-messages")]
+    {
+        let format = detect(&vectors(file)).unwrap();
+        let named = format.mapping().unwrap();
+        assert_eq!((format.name(), named.split('@').next().unwrap()), ("jsonl", mapping), "{file}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let own = r#"{"seq":1,"ts":5,"kind":"comm","type":"x","channel":"c","text":"t","uri":"u","versioncreated":"v"}"#;
+    std::fs::write(&path, own).unwrap();
+    assert_eq!(detect(&path).unwrap().name(), "events");
+    std::fs::write(&path, r#"{"some":"thing","else":1}"#).unwrap();
+    assert!(detect(&path).is_err());
+}
+
+/// Each reason that a mapping of text can have to refuse a message, and the neighbours kept.
+#[test]
+fn what_is_not_as_it_should_be_is_refused_with_its_reason() {
+    let format = mine(
+        "[message]\nts='at@ms'\n[[rule]]\n[[rule.event]]\nkind='trade'\n[rule.event.fields]\ninstr='i'\nvenue={const='X'}\npx='px'\nqty='q'\n",
+    );
+    let good = r#"{"at":1500,"i":"VOD","px":1.25e1,"q":"3","more":{"x":[1,null,2]}}"#;
+    for (line, reason) in [
+        (&br#"{"i":"VOD","px":1,"q":1}"#[..], "bad_time"),
+        (br#"{"at":"2026-03-02","i":"VOD","px":1,"q":1}"#, "bad_time"),
+        (br#"{"at":0.0000001,"i":"VOD","px":1,"q":1}"#, "bad_time"),
+        (br#"{"at":1,"i":"","px":1,"q":1}"#, "missing"),
+        (br#"{"at":1,"i":"VOD","px":"1,5","q":1}"#, "bad_decimal"),
+        (br#"{"at":1,"i":"VOD","px":1e-10,"q":1}"#, "decimal_fit"),
+        (b"{\"at\":1,\"i\":\"V\xf6D\",\"px\":1,\"q\":1}", "bad_utf8"),
+        (br#"{"at":1,"i":"VOD","px":1,"#, "truncated"),
+        (br#"{"at":1,"at":2,"i":"VOD","px":1,"q":1}"#, "duplicate"),
+        (b"not at all", "garbage"),
+    ] {
+        let input = [good.as_bytes(), line, good.as_bytes()].join(&b'\n');
+        let (events, refused) = told(&format, &input);
+        let shown = String::from_utf8_lossy(line);
+        assert_eq!(events.len(), 2, "{shown}: {refused:?}");
+        assert!(refused.len() == 1 && refused[0].starts_with(reason), "{shown}: {refused:?}");
+    }
+    let (events, _) = told(&format, good.as_bytes());
+    let want = json!({"ts": 1_500_000_000, "kind": "trade", "instr": "VOD", "venue": "X", "px": "12.5", "qty": "3",
+        "more.x[]": "1", "more.x[]#2": "2"});
+    assert_eq!(events, [want]);
+}
+
+/// A conversation in one object: each entry of its list is a message of its own, with what the object says of all.
+#[test]
+fn the_entries_of_a_list_are_events() {
+    let format = mine(
+        "[message]\nts='day'\nunlisted='drop'\n[group.said]\ndelimiter='said[]'\nmembers=['said[]','said[].by','said[].words','said[].to[]']\n\
+         [[rule]]\nwhen={version='2'}\n[[rule.event]]\nkind='comm'\neach='said'\nwhen={'said[].kind'='x'}\nfields={text='said[].words'}\n\
+         [[rule]]\n[[rule.event]]\nkind='comm'\neach='said'\nfields={channel='room',from='said[].by',to='said[].to[]',text='said[].words'}\n",
+    );
+    let line = r#"{"day":"2026-03-02","room":"r","said":[{"by":"a","words":"one","to":["b","c"]},{"by":"b","words":"two"},{"words":"three","to":[]}]}"#;
+    let (events, refused) = told(&format, line.as_bytes());
+    assert_eq!(refused, [""; 0]);
+    let ts = 1_772_409_600_000_000_000i64;
+    assert_eq!(
+        events,
+        [
+            json!({"ts": ts, "kind": "comm", "channel": "r", "from": "a", "to": ["b", "c"], "text": "one"}),
+            json!({"ts": ts, "kind": "comm", "channel": "r", "from": "b", "text": "two"}),
+            json!({"ts": ts, "kind": "comm", "channel": "r", "text": "three"}),
+        ]
+    );
+}
+
+/// A path that cannot be must be told where the mapping says it, not when the first message comes.
+#[test]
+fn paths_are_checked_when_a_mapping_is_read() {
+    let rest = "[message]\nts='at'\n[[rule]]\n[[rule.event]]\nkind='comm'\nfields={text='a..b'}\n";
+    let e = Mapping::parse(&format!("name='m'\nformat='jsonl'\n{rest}"), "m.toml").unwrap_err().to_string();
+    assert!(e.contains("m.toml:7: rule 1, event 1, text: `a..b` is no path of JSON: a name is missing"), "{e}");
+}
+
+/// A quarantined message that a mended mapping takes must come back.
+#[test]
+fn what_was_refused_is_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tape) = (dir.path().join("in"), dir.path().join("tape"));
+    std::fs::write(&file, "{\"at\":5,\"t\":\"x\"}\n{\"at\":6,\"t\":\"y\"}\n").unwrap();
+    let rule = "[[rule]]\n[[rule.event]]\nkind='comm'\nfields={text='t'}\n";
+    let wrong = mine(&format!("[message]\nts='at'\n{rule}"));
+    let feed = Feed { name: "text".to_owned(), format: wrong, files: vec![file] };
+    assert_eq!(run(&tape, &[feed], 2, 64).summary.quarantined, 2);
+    let mended = Mapping::parse(&format!("name='mine'\nformat='jsonl'\n[message]\nts='at@s'\n{rule}"), "m").unwrap();
+    let retried = quarantine::retry(&tape, Some(&mended)).unwrap();
+    assert_eq!((retried.recovered, retried.left), (2, 0));
+    assert!(quarantine::list(&tape).unwrap().iter().all(|entry| entry.recovered));
+}
