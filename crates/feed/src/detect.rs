@@ -9,6 +9,7 @@ use std::path::Path;
 use unitape_codec::capture::is_capture;
 use unitape_codec::fixed::{Decoder, Next};
 use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
+use unitape_codec::text::mail;
 use unitape_codec::{iso20022, itch};
 
 const LOOK_BYTES: u64 = 64 << 10;
@@ -64,6 +65,9 @@ fn recognise(head: &[u8]) -> Option<Format> {
         let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
         return Format::by(best).ok();
     }
+    if is_mail(text) {
+        return Format::by(Mapping::built_in("mail")?).ok();
+    }
     if is_iso20022(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "iso20022")?;
         return Format::by(best).ok();
@@ -89,7 +93,8 @@ fn jsonl(text: &[u8]) -> Option<Format> {
     }
     let asks = |m: &Mapping| m.format == "jsonl" && !m.detect.contains.is_empty();
     let has = |m: &Mapping| has_paths(TextSort::Jsonl, text, &m.detect.contains, &["kind", "rec"]);
-    let best = Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
+    let best =
+        Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
     Format::by(best).ok()
 }
 
@@ -158,6 +163,12 @@ fn is_swift(text: &[u8]) -> bool {
         Frame::Bad { .. } => text.starts_with(b"{1:") && (contains(text, b"{2:") || contains(text, b"{4:")),
         _ => false,
     }
+}
+
+/// A postmark, or a header with a date and who wrote.
+fn is_mail(text: &[u8]) -> bool {
+    let wanted = ["date".to_owned(), "from[].email".to_owned()];
+    has_paths(TextSort::Mail, text, &wanted, &[]) || mail::has_header(text)
 }
 
 /// XML, with a header or document near the start whose namespace names a message.

@@ -93,7 +93,10 @@ fn chat_by_the_shipped_mappings() {
     let (events, refused) = told(&shipped("symphony-messages"), &symphony);
     assert_eq!(refused, [""; 0]);
     assert_eq!(events.len(), 2);
-    assert_eq!((&events[0]["ts"], &events[0]["from"]), (&json!(1_772_438_400_123_000_000i64), &json!("ann.ames@bank.example")));
+    assert_eq!(
+        (&events[0]["ts"], &events[0]["from"]),
+        (&json!(1_772_438_400_123_000_000i64), &json!("ann.ames@bank.example"))
+    );
     assert_eq!(events[1]["to"], json!(["ann.ames@bank.example", "cy.cole@bank.example"]));
     assert_eq!(events[1]["external"], "true");
 }
@@ -175,7 +178,10 @@ fn the_entries_of_a_list_are_events() {
 fn paths_are_checked_when_a_mapping_is_read() {
     let rest = "[message]\nts='at'\n[[rule]]\n[[rule.event]]\nkind='comm'\nfields={text='a..b'}\n";
     let e = Mapping::parse(&format!("name='m'\nformat='jsonl'\n{rest}"), "m.toml").unwrap_err().to_string();
-    assert!(e.contains("m.toml:7: rule 1, event 1, text: `a..b` is no path of JSON: a name is missing"), "{e}");
+    assert!(
+        e.contains("m.toml:7: rule 1, event 1, text: `a..b` is no path of JSON: a name is missing"),
+        "{e}"
+    );
 }
 
 /// A quarantined message that a mended mapping takes must come back.
@@ -188,7 +194,8 @@ fn what_was_refused_is_tried_again() {
     let wrong = mine(&format!("[message]\nts='at'\n{rule}"));
     let feed = Feed { name: "text".to_owned(), format: wrong, files: vec![file] };
     assert_eq!(run(&tape, &[feed], 2, 64).summary.quarantined, 2);
-    let mended = Mapping::parse(&format!("name='mine'\nformat='jsonl'\n[message]\nts='at@s'\n{rule}"), "m").unwrap();
+    let mended =
+        Mapping::parse(&format!("name='mine'\nformat='jsonl'\n[message]\nts='at@s'\n{rule}"), "m").unwrap();
     let retried = quarantine::retry(&tape, Some(&mended)).unwrap();
     assert_eq!((retried.recovered, retried.left), (2, 0));
     assert!(quarantine::list(&tape).unwrap().iter().all(|entry| entry.recovered));

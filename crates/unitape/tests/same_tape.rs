@@ -17,6 +17,7 @@ use std::time::Duration;
 use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_codec::text::jsonl::sample::{Sample, sample_lines};
+use unitape_codec::text::mail::sample::sample_mbox;
 use unitape_feed::run as run_live;
 use unitape_feed::{Ending, Feed, Input, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option};
 use unitape_sim::Rng;
@@ -50,6 +51,7 @@ const CASES: &[Case] = &[
     case("jsonl", "ninjs", "sample/ninjs.jsonl", 40_000),
     case("jsonl", "slack-messages", "sample/slack.jsonl", 40_000),
     case("jsonl", "symphony-messages", "sample/symphony.jsonl", 40_000),
+    case("mail", "mail", "sample/archive.mbox", 50_000),
     case("events", "", "day/events.jsonl", 90_000),
 ];
 
@@ -71,6 +73,7 @@ impl Case {
         let mut bytes = match self.file.split_once('/') {
             Some(("day", file)) => fs::read(dir.join("day").join(file)).unwrap(),
             Some(("sample", "payments.xml")) => payments(60, 5),
+            Some(("sample", "archive.mbox")) => sample_mbox(90, 5),
             Some(("sample", "ninjs.jsonl")) => sample_lines(Sample::Ninjs, 120, 5),
             Some(("sample", "slack.jsonl")) => sample_lines(Sample::Slack, 120, 5),
             Some(("sample", "symphony.jsonl")) => sample_lines(Sample::Symphony, 120, 5),

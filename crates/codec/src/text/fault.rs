@@ -12,10 +12,14 @@ pub enum Code {
     Truncated,
     /// Not JSON.
     BadJson,
-    /// An object with two members of one name: readers differ in which of them counts.
+    /// Two of what may be there once, as members of one name: readers differ in which of them counts.
     Duplicate,
     /// Bytes that are not UTF-8 where text is due.
     BadUtf8,
+    /// A header that is none.
+    BadHeader,
+    /// An encoding or a set of characters that is not read.
+    BadEncoding,
     /// No end within the largest message accepted.
     TooLarge,
     /// Nested too deep, with too many values, or with too long a path.
@@ -32,6 +36,8 @@ impl Code {
             Code::BadJson => "bad_json",
             Code::Duplicate => "duplicate",
             Code::BadUtf8 => "bad_utf8",
+            Code::BadHeader => "bad_header",
+            Code::BadEncoding => "bad_encoding",
             Code::TooLarge => "too_large",
             Code::TooDeep => "too_deep",
         }

@@ -134,6 +134,21 @@ impl Leaves {
         Ok(())
     }
 
+    /// Puts a text.
+    pub(super) fn put_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), Fault> {
+        let mark = self.mark();
+        self.text.push_str(text);
+        self.put(path, mark, Sort::Text, at)
+    }
+
+    /// Puts a text as an entry of the list at `path`.
+    pub(super) fn list_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), Fault> {
+        let entry = self.begin_entry(path, at)?;
+        self.put_text(path, text, at)?;
+        self.end_entry(entry);
+        Ok(())
+    }
+
     /// Begins an entry of the list at `path`; gives what ends it.
     pub(super) fn begin_entry(&mut self, path: &str, at: usize) -> Result<usize, Fault> {
         if self.entries.len() >= LEAVES_MAX {

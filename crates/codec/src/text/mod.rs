@@ -1,4 +1,4 @@
-//! What people write: JSON Lines of any make, each message as values by path.
+//! What people write: JSON Lines of any make and e-mail, each message as values by path.
 //!
 //! ```text
 //! bytes ──Decode──▶ messages, faults ──▶ Leaves: author.name = "Ann", recipients[].email = "bob@…", …
@@ -8,8 +8,9 @@
 //! | | |
 //! |---|---|
 //! | [`jsonl`] | JSON Lines: one object a line, whatever is in it |
+//! | [`mail`] | e-mail: RFC 5322 with MIME, alone or in an mbox |
 //! | [`Leaves`] | the values of a message, by path, and where the entries of its lists are |
-//! | [`time`] | moments as such sources write them: ISO 8601, counts since 1970 |
+//! | [`time`] | moments as such sources write them: ISO 8601, RFC 5322, counts since 1970 |
 //! | [`decode_json`] | a file as JSON Lines |
 //!
 //! Every decoder has the rules of the other codecs: what stands at a position depends on the bytes from there on, never
@@ -35,6 +36,7 @@ mod fault;
 mod json;
 pub mod jsonl;
 mod leaves;
+pub mod mail;
 pub mod time;
 
 pub use crate::fix::Span;

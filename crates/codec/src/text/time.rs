@@ -3,6 +3,7 @@
 //! | text | here |
 //! |---|---|
 //! | `2026-03-02T09:30:00.5+01:00` | [`iso`]; without an offset it is taken as UTC |
+//! | `Mon, 2 Mar 2026 09:30:00 +0100 (CET)` | [`rfc5322`], the old forms too |
 //! | `1355517523.000005`, `1772443800123` | [`since_1970`], in a unit that somebody says |
 
 pub use crate::iso20022::value::time as iso;
@@ -33,6 +34,97 @@ pub fn since_1970(text: &str, power: u32) -> Option<i64> {
         nanos += kept.parse::<i128>().ok()? * 10i128.pow(power - kept.len() as u32);
     }
     i64::try_from(if negative { -nanos } else { nanos }).ok().filter(|n| *n != i64::MIN)
+}
+
+/// The names of months in mails and their like.
+pub const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// A date of RFC 5322: the name of the day and seconds may be missing, years may have two digits, zones may be the names
+/// that RFC 822 has. An unknown zone (`-0000`, a letter) is UTC. `None` for anything else; the name of the day is not
+/// compared.
+#[must_use]
+pub fn rfc5322(text: &str) -> Option<i64> {
+    let text = without_comments(text)?;
+    let text = match text.split_once(',') {
+        Some((day, rest)) if day.trim().len() == 3 => rest,
+        Some(_) => return None,
+        None => &text,
+    };
+    let mut words = text.split_ascii_whitespace();
+    let day = number(words.next()?, 1, 2)?;
+    let month = words.next()?;
+    let month = MONTHS.iter().position(|m| m.eq_ignore_ascii_case(month))? as u8 + 1;
+    let year_word = words.next()?;
+    let year = match (number(year_word, 2, 4)?, year_word.len()) {
+        (year @ 0..50, 2) => 2000 + year,
+        (year, 2 | 3) => 1900 + year,
+        (year, _) => year,
+    };
+    let clock = words.next()?;
+    let mut parts = clock.split(':');
+    let (hours, minutes) = (number(parts.next()?, 1, 2)?, number(parts.next()?, 2, 2)?);
+    let seconds = parts.next().map_or(Some(0), |s| number(s, 2, 2))?;
+    if hours > 23 || minutes > 59 || seconds > 59 || parts.next().is_some() {
+        return None;
+    }
+    let zone = words.next()?;
+    if words.next().is_some() {
+        return None;
+    }
+    let midnight = crate::swift_mt::value::Day::new(year, month, day as u8)?.nanos();
+    let seconds =
+        (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds) - zone_seconds(zone)?;
+    midnight.checked_add(seconds * 1_000_000_000)
+}
+
+/// Seconds east of UTC.
+fn zone_seconds(zone: &str) -> Option<i64> {
+    const NAMED: [(&str, i64); 11] = [
+        ("UT", 0),
+        ("GMT", 0),
+        ("UTC", 0),
+        ("EST", -5),
+        ("EDT", -4),
+        ("CST", -6),
+        ("CDT", -5),
+        ("MST", -7),
+        ("MDT", -6),
+        ("PST", -8),
+        ("PDT", -7),
+    ];
+    if let Some(digits) = zone.strip_prefix(['+', '-']) {
+        let (hours, minutes) = (number(digits.get(..2)?, 2, 2)?, number(digits.get(2..)?, 2, 2)?);
+        if hours > 14 || minutes > 59 {
+            return None;
+        }
+        let seconds = (i64::from(hours) * 60 + i64::from(minutes)) * 60;
+        return Some(if zone.starts_with('-') { -seconds } else { seconds });
+    }
+    if let Some((_, hours)) = NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone)) {
+        return Some(hours * 3600);
+    }
+    // RFC 822 had the letters of the military the wrong way round, so that nobody knows what one means.
+    (zone.len() == 1 && zone.bytes().all(|b| b.is_ascii_alphabetic())).then_some(0)
+}
+
+fn number(digits: &str, least: usize, most: usize) -> Option<u16> {
+    let fits = (least..=most).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    fits.then(|| digits.parse().ok())?
+}
+
+/// The text without what stands in parentheses; `None` where one is not closed.
+fn without_comments(text: &str) -> Option<String> {
+    let (mut out, mut depth) = (String::with_capacity(text.len()), 0u32);
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            _ if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    (depth == 0).then_some(out)
 }
 
 /// A point with nothing behind it is no number.
@@ -95,6 +187,35 @@ mod tests {
             ("2026-03-02", 9, None),
         ] {
             assert_eq!(since_1970(text, power), want, "{text} {power}");
+        }
+    }
+
+    // A zone by name, or a comment behind it, made a message one of 1970.
+    #[test]
+    fn dates_of_mails_are_moments() {
+        let hour = 3_600_000_000_000;
+        let want = 1_772_443_800_000_000_000;
+        for (text, want) in [
+            ("Mon, 2 Mar 2026 09:30:00 +0000", Some(want)),
+            ("Mon, 02 Mar 2026 10:30:00 +0100 (CET)", Some(want)),
+            ("2 Mar 2026 09:30 GMT", Some(want)),
+            ("Mon, 2 mar 26 09:30:00 Z", Some(want)),
+            ("Mon, 2 Mar 126 09:30:00 -0000", Some(want)),
+            ("(a (b)) 2 Mar 2026 04:30:00 EST", Some(want)),
+            ("2 Mar 2026 09:30:00 -0330", Some(want + 3 * hour + hour / 2)),
+            ("1 Jan 1970 00:00:00 +0000", Some(0)),
+            ("Mon, 2 Mar 2026 09:30:60 +0000", None),
+            ("Mon, 2 Mar 2026 24:00:00 +0000", None),
+            ("Mon, 30 Feb 2026 09:30:00 +0000", None),
+            ("Mon, 2 Mar 2026 09:30:00", None),
+            ("Mon, 2 Mar 2026 09:30:00 +1500", None),
+            ("Mon, 2 Mar 2026 09:30:00 +000é", None),
+            ("Mon, 2 Mar 2026 09:30:00 CET", None),
+            ("Mon, 2 Mar 2026 09:30:00 +0000 (", None),
+            ("2026-03-02T09:30:00Z", None),
+            ("", None),
+        ] {
+            assert_eq!(rfc5322(text), want, "{text}");
         }
     }
 

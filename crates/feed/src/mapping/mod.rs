@@ -401,6 +401,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/ninjs.toml"),
     include_str!("../../../../mappings/slack-messages.toml"),
     include_str!("../../../../mappings/symphony-messages.toml"),
+    include_str!("../../../../mappings/mail.toml"),
 ];
 
 #[cfg(test)]
@@ -432,6 +433,7 @@ mod tests {
             "ninjs",
             "slack-messages",
             "symphony-messages",
+            "mail",
         ];
         assert_eq!(names, all);
     }

@@ -15,7 +15,7 @@ use crate::mapping::{Cursor, Mapper, Mapping, Message, Origin, Places, Refused, 
 use path::Reading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
-use unitape_codec::text::{self, Decode, Leaves, Next, jsonl, time};
+use unitape_codec::text::{self, Decode, Leaves, Next, jsonl, mail, time};
 use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
@@ -25,6 +25,8 @@ use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 pub enum TextSort {
     /// JSON Lines of any make.
     Jsonl,
+    /// E-mail, alone or in an mbox.
+    Mail,
 }
 
 impl TextSort {
@@ -32,6 +34,7 @@ impl TextSort {
     pub fn named(format: &str) -> Option<Self> {
         match format {
             "jsonl" => Some(TextSort::Jsonl),
+            "mail" => Some(TextSort::Mail),
             _ => None,
         }
     }
@@ -40,6 +43,7 @@ impl TextSort {
     pub fn name(self) -> &'static str {
         match self {
             TextSort::Jsonl => "jsonl",
+            TextSort::Mail => "mail",
         }
     }
 
@@ -47,15 +51,27 @@ impl TextSort {
     pub fn cut(self, buf: &[u8]) -> usize {
         match self {
             TextSort::Jsonl => jsonl::Decoder::cut(buf),
+            TextSort::Mail => mail::Decoder::cut(buf),
+        }
+    }
+
+    fn decoder(self) -> Box<dyn TextCodec> {
+        match self {
+            TextSort::Jsonl => Box::new(jsonl::Decoder::default()),
+            TextSort::Mail => Box::new(mail::Decoder::default()),
         }
     }
 }
 
+/// A decoder of text that a worker can hold.
+trait TextCodec: Decode + std::fmt::Debug + Send {}
+
+impl<D: Decode + std::fmt::Debug + Send> TextCodec for D {}
+
 /// Decodes blocks of text; one per worker and feed.
 #[derive(Debug)]
 pub struct TextDecoder {
-    sort: TextSort,
-    jsonl: jsonl::Decoder,
+    codec: Box<dyn TextCodec>,
     mapper: Mapper<Found>,
     leaves: Leaves,
     wants: Wants,
@@ -75,12 +91,17 @@ struct Found {
 
 const KIND: u32 = u32::MAX;
 
+/// Subject and text of a mail: `Found::first` of what is put together.
+const WORDS: u32 = u32::MAX - 1;
+
 /// What the mapping asks of values, by path.
 #[derive(Debug)]
 struct Wants {
     by_path: FxHashMap<String, Want>,
     /// Slots of the kind of the message.
     kind: Vec<u8>,
+    /// Slots of a mail's subject and text.
+    words: Vec<u8>,
     /// Lists whose entries are those of each group.
     groups: Vec<String>,
     slots: usize,
@@ -111,8 +132,7 @@ impl TextDecoder {
     pub fn new(sort: TextSort, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &TextDialect(sort))?;
         Ok(Self {
-            sort,
-            jsonl: jsonl::Decoder::default(),
+            codec: sort.decoder(),
             wants: Wants::new(&places, plan.slot_count),
             mapper: Mapper::new(plan),
             leaves: Leaves::default(),
@@ -126,9 +146,7 @@ impl TextDecoder {
         let bytes = std::mem::take(&mut block.bytes);
         let mut at = 0;
         loop {
-            let next = match self.sort {
-                TextSort::Jsonl => self.jsonl.next(&bytes, at, block.eof, &mut self.leaves),
-            };
+            let next = self.codec.next(&bytes, at, block.eof, &mut self.leaves);
             let span = match next {
                 Next::Message(message) => {
                     self.noted.read(&self.wants, &self.leaves);
@@ -172,6 +190,7 @@ impl Wants {
         let mut this = Self {
             by_path: FxHashMap::default(),
             kind: Vec::new(),
+            words: Vec::new(),
             groups: Vec::new(),
             slots,
             keeps: places.keeps,
@@ -179,6 +198,7 @@ impl Wants {
         for (path, slot) in &places.message {
             match path {
                 TextPath::Kind => this.kind.extend(Some(*slot).filter(|s| *s != 0)),
+                TextPath::Words => this.words.extend(Some(*slot).filter(|s| *s != 0)),
                 TextPath::Value { path, reading } => {
                     let want = this.by_path.entry(path.clone()).or_default();
                     want.message.extend(Some((*slot, *reading)).filter(|(s, _)| *s != 0));
@@ -193,7 +213,7 @@ impl Wants {
             }
             this.groups.push(match &places.delimiter {
                 TextPath::Value { path, .. } => path.clone(),
-                TextPath::Kind => String::new(),
+                TextPath::Kind | TextPath::Words => String::new(),
             });
         }
         this
@@ -211,6 +231,9 @@ impl Noted {
         let found = leaves.as_slice();
         for slot in &wants.kind {
             self.slots[usize::from(*slot)] = Some(Found { first: KIND, to: 0, reading: Reading::AsItIs });
+        }
+        for slot in &wants.words {
+            self.slots[usize::from(*slot)] = Some(Found { first: WORDS, to: 0, reading: Reading::AsItIs });
         }
         for (i, leaf) in found.iter().enumerate() {
             while self.paths.len() <= leaf.path as usize {
@@ -248,6 +271,18 @@ impl Taken<'_> {
         }
     }
 
+    /// Subject, a blank line, and text, or the markup where there is no text.
+    fn words(&self, out: &mut Vec<u8>) {
+        let get = |name: &str| self.leaves.iter().find(|(path, _)| *path == name).map(|(_, text)| text);
+        let parts = [get("subject"), get("text").or(get("html"))];
+        for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
+            if !out.is_empty() {
+                out.extend_from_slice(b"\n\n");
+            }
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
     /// All values of the path, those that are empty left out.
     fn all(&self, found: Found) -> impl Iterator<Item = &str> {
         let leaves = self.leaves.as_slice().get(found.first as usize..found.to as usize).unwrap_or_default();
@@ -261,7 +296,8 @@ impl Message for Taken<'_> {
     type Ref = Found;
     const FIELD: &'static str = "path";
     const TYPE: &'static str = "kind";
-    const TIME: &'static str = "time (ISO 8601, or a count since 1970 with its unit: path@s, @ms, @us, @ns)";
+    const TIME: &'static str =
+        "time (ISO 8601, RFC 5322, or a count since 1970 with its unit: path@s, @ms, @us, @ns)";
 
     fn raw(&self) -> &[u8] {
         self.raw
@@ -272,6 +308,11 @@ impl Message for Taken<'_> {
     }
 
     fn text<'v>(&'v self, found: Found, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        if found.first == WORDS {
+            scratch.clear();
+            self.words(scratch);
+            return scratch;
+        }
         let text = self.str(found);
         let number =
             self.leaves.as_slice().get(found.first as usize).is_some_and(|l| l.sort == text::Sort::Number);
@@ -289,7 +330,9 @@ impl Message for Taken<'_> {
         let mut scratch = Vec::new();
         let text = self.text(found, &mut scratch);
         let nanos = match found.reading {
-            Reading::AsItIs => time::iso(text),
+            Reading::AsItIs => {
+                time::iso(text).or_else(|| time::rfc5322(std::str::from_utf8(text).unwrap_or_default()))
+            }
             Reading::Count(power) => time::since_1970(std::str::from_utf8(text).ok()?, power),
         };
         nanos.map(UnixNanos)
@@ -366,9 +409,7 @@ impl Message for Taken<'_> {
 /// Whether the first message of `head` has a value at each of these paths, and none at any of `not`.
 pub fn has_paths(sort: TextSort, head: &[u8], paths: &[String], not: &[&str]) -> bool {
     let mut leaves = Leaves::default();
-    let next = match sort {
-        TextSort::Jsonl => jsonl::Decoder::default().next(head, 0, true, &mut leaves),
-    };
+    let next = sort.decoder().next(head, 0, true, &mut leaves);
     let told: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
     matches!(next, Next::Message(_))
         && paths.iter().all(|path| told.contains(path.as_str()))

@@ -6,13 +6,14 @@
 //! | `recipients[].email` | the member `email` of each entry of the list `recipients` |
 //! | `headers."x.y"` | a name with characters that paths have, in quotes |
 //! | `ts@s`, `ts@ms`, `ts@us`, `ts@ns` | a count of seconds, … since 1970, for a time |
-//! | `@kind` | what the message is: `object` |
+//! | `@kind` | what the message is: `object`, `mail` |
+//! | `@words` | of a mail: its subject, a blank line, and its text (or markup, where there is no text) |
 //!
 //! A group is a list (`delimiter = "messages[]"`), its members are that path and those behind it.
 
 use super::TextSort;
 use crate::mapping::Dialect;
-use unitape_codec::text::jsonl;
+use unitape_codec::text::{jsonl, mail};
 
 /// Values are named by their paths.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub struct TextDialect(pub TextSort);
 #[allow(missing_docs)] // told at the head of the module
 pub enum TextPath {
     Kind,
+    Words,
     Value { path: String, reading: Reading },
 }
 
@@ -37,6 +39,8 @@ pub enum Reading {
 
 const KIND_PATH: &str = "@kind";
 
+const WORDS_PATH: &str = "@words";
+
 const UNITS: [(&str, u32); 4] = [("@s", 9), ("@ms", 6), ("@us", 3), ("@ns", 0)];
 
 impl Dialect for TextDialect {
@@ -48,11 +52,15 @@ impl Dialect for TextDialect {
         if text == KIND_PATH {
             return Ok(TextPath::Kind);
         }
+        if text == WORDS_PATH && self.0 == TextSort::Mail {
+            return Ok(TextPath::Words);
+        }
         let unit = UNITS.iter().find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
         let (path, reading) =
             unit.map_or((text, Reading::AsItIs), |(path, power)| (path, Reading::Count(power)));
         let path = match self.0 {
             TextSort::Jsonl => jsonl::path::read(path)?,
+            TextSort::Mail => mail::known_path(&jsonl::path::read(path)?)?,
         };
         Ok(TextPath::Value { path, reading })
     }

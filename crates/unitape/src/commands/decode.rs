@@ -8,7 +8,7 @@ use std::sync::Arc;
 use unitape_codec::csv;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
-use unitape_codec::text::{self, jsonl};
+use unitape_codec::text::{self, jsonl, mail};
 use unitape_codec::{iso20022, itch, swift_mt};
 
 /// Arguments.
@@ -81,6 +81,14 @@ they are printed with their error and their neighbours are kept.")]
 Numbers are printed as they were written. Exit code 3 when lines were bad; they are printed with their error and their
 neighbours are kept. docs/formats-text.md tells the rest.")]
     Jsonl(PlainArgs),
+    /// E-mail: RFC 5322 messages with MIME, alone or in an mbox
+    #[command(after_help = "Examples:
+  unitape decode mail message.eml --json
+  unitape decode mail archive.mbox --json | head -n 3
+
+Text is decoded to UTF-8, attachments are named. Exit code 3 when messages were bad; they are printed with their error
+and their neighbours are kept. docs/formats-text.md tells the rest.")]
+    Mail(PlainArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -159,6 +167,7 @@ pub fn run(args: Args) -> output::Result {
         FormatArgs::Itch(args) => itch(&args),
         FormatArgs::Iso20022(args) => iso(&args),
         FormatArgs::Jsonl(args) => text(&args, jsonl::Decoder::default),
+        FormatArgs::Mail(args) => text(&args, mail::Decoder::default),
     }
 }
 

@@ -25,7 +25,8 @@ fn value(path: &str, raw: &RawValue, depth: usize, found: &mut Vec<(String, Stri
     match json.as_bytes()[0] {
         b'{' | b'[' if depth == super::DEPTH_MAX => return Err("too deep".to_owned()),
         b'{' => {
-            let Members(members) = serde_json::Deserializer::from_str(json).deserialize_map(Collect).map_err(fail)?;
+            let Members(members) =
+                serde_json::Deserializer::from_str(json).deserialize_map(Collect).map_err(fail)?;
             for (n, (name, raw)) in members.iter().enumerate() {
                 if members[..n].iter().any(|(other, _)| other == name) {
                     return Err("twice".to_owned());

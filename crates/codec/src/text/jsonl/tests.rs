@@ -58,7 +58,11 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         let told = printed(&format!("{{\"x\":1}}\n\r\n \t{line}\r\n\u{feff}{{\"y\":2}}"));
         assert_eq!(told.len(), 3, "{line}: {told:?}");
         assert!(told[1].contains(&format!("\"code\":\"{code}\"")), "{line}: {}", told[1]);
-        assert!(told[1].contains(&format!("\"offset\":12,\"length\":{},", line.len())), "{line}: {}", told[1]);
+        assert!(
+            told[1].contains(&format!("\"offset\":12,\"length\":{},", line.len())),
+            "{line}: {}",
+            told[1]
+        );
         assert!(told[0].contains("\"x\":\"1\"") && told[2].contains("\"y\":\"2\""), "{line}: {told:?}");
     }
     let bad = b"{\"a\":\"\xe9\"}\n{\"b\":\"2\"}";

@@ -1,0 +1,170 @@
+//! The header of a message, or of a part of one: its fields, unfolded and decoded.
+
+use super::{address, words};
+use crate::fix::Span;
+use crate::text::{Code, Fault, Leaves, jsonl::path};
+
+/// Fields of a header, at most.
+const FIELDS_MAX: usize = 2048;
+
+/// A field: name and value as they stand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field {
+    pub name: Span,
+    pub value: Span,
+}
+
+impl Field {
+    pub(super) fn is(&self, message: &[u8], name: &str) -> bool {
+        self.name.of(message).eq_ignore_ascii_case(name.as_bytes())
+    }
+}
+
+/// Whether `text` begins with a header field.
+pub(super) fn begins(text: &[u8]) -> bool {
+    let name = text.iter().take(80).take_while(|b| is_name(**b)).count();
+    name > 0 && text.get(name) == Some(&b':')
+}
+
+fn is_name(byte: u8) -> bool {
+    (b'!'..=b'~').contains(&byte) && byte != b':'
+}
+
+/// The fields that stand at `from`, and where the content behind the blank line begins.
+pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<Field>, usize), Fault> {
+    let mut found: Vec<Field> = Vec::new();
+    let mut at = from;
+    loop {
+        let rest = &message[at..];
+        let Some(n) = memchr::memchr(b'\n', rest) else {
+            // Headers end with a blank line.
+            return Err(Fault::new(Code::Truncated, message.len(), "the header is not over"));
+        };
+        let line = rest[..n].strip_suffix(b"\r").unwrap_or(&rest[..n]);
+        let (start, end) = (at, at + line.len());
+        at += n + 1;
+        if line.is_empty() {
+            return Ok((found, at));
+        }
+        if matches!(line[0], b' ' | b'\t') {
+            match found.last_mut() {
+                Some(field) => field.value.end = end,
+                None => return Err(Fault::new(Code::BadHeader, start, "a header begins with a folded line")),
+            }
+            continue;
+        }
+        let name = line.iter().take_while(|b| is_name(**b)).count();
+        let behind = line[name..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+        if name == 0 || line.get(name + behind) != Some(&b':') {
+            return Err(Fault::new(Code::BadHeader, start, "a line of the header that is no field"));
+        }
+        if found.len() >= FIELDS_MAX {
+            return Err(Fault::new(Code::TooDeep, start, "more than 2048 header fields"));
+        }
+        let name = Span { start, end: start + name };
+        found.push(Field { name, value: Span { start: name.end + behind + 1, end } });
+    }
+}
+
+/// The value of a field: its lines joined, without white space around it.
+pub(super) fn unfolded(message: &[u8], field: &Field) -> Result<String, Fault> {
+    let raw = field.value.of(message);
+    let text = std::str::from_utf8(raw).map_err(|e| {
+        let at = field.value.start + e.valid_up_to();
+        Fault::new(Code::BadUtf8, at, "a header field that is neither ASCII nor UTF-8")
+    })?;
+    let mut out = String::with_capacity(text.len());
+    out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n')));
+    Ok(out.trim().to_owned())
+}
+
+/// What was told of a header.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    seen: Vec<&'static str>,
+    /// The addresses of the fields that name who receives the message.
+    pub addresses: Vec<(&'static str, String)>,
+}
+
+/// Fields of which a message may have one.
+const ONCE: [&str; 8] = [
+    "date",
+    "from",
+    "sender",
+    "subject",
+    "message-id",
+    "in-reply-to",
+    "content-type",
+    "content-transfer-encoding",
+];
+
+/// Fields of addresses, and their path.
+const ADDRESSES: [(&str, &str); 6] = [
+    ("from", "from"),
+    ("sender", "sender"),
+    ("reply-to", "reply_to"),
+    ("to", "to"),
+    ("cc", "cc"),
+    ("bcc", "bcc"),
+];
+
+impl Told {
+    /// Tells a field.
+    pub(super) fn field(&mut self, message: &[u8], field: &Field, leaves: &mut Leaves) -> Result<(), Fault> {
+        let at = field.name.start;
+        let value = unfolded(message, field)?;
+        if let Some(name) = ONCE.iter().find(|name| field.is(message, name)) {
+            if self.seen.contains(name) {
+                return Err(Fault::new(Code::Duplicate, at, "a header field that is there twice"));
+            }
+            self.seen.push(name);
+        }
+        if let Some((_, path)) = ADDRESSES.iter().find(|(name, _)| field.is(message, name)) {
+            return self.addresses(path, &value, at, leaves);
+        }
+        let ids = || value.split_whitespace().map(|id| id.trim_start_matches('<').trim_end_matches('>'));
+        for (name, path) in [("message-id", "message_id"), ("in-reply-to", "in_reply_to")] {
+            if field.is(message, name) {
+                return ids().next().map_or(Ok(()), |id| leaves.put_text(path, id, at));
+            }
+        }
+        if field.is(message, "references") {
+            return ids().try_for_each(|id| leaves.list_text("references[]", id, at));
+        }
+        if field.is(message, "date") {
+            return leaves.put_text("date", &value, at);
+        }
+        let value = words::decoded(&value);
+        if field.is(message, "subject") {
+            return leaves.put_text("subject", &value, at);
+        }
+        let name = String::from_utf8_lossy(field.name.of(message)).to_ascii_lowercase();
+        let mut place = "headers".to_owned();
+        path::push(&mut place, &name);
+        leaves.put_text(&place, &value, at)
+    }
+
+    fn addresses(
+        &mut self,
+        path: &'static str,
+        value: &str,
+        at: usize,
+        leaves: &mut Leaves,
+    ) -> Result<(), Fault> {
+        let list = format!("{path}[]");
+        for address in address::list(value) {
+            let entry = leaves.begin_entry(&list, at)?;
+            if !address.name.is_empty() {
+                leaves.put_text(&format!("{list}.name"), &words::decoded(&address.name), at)?;
+            }
+            if !address.email.is_empty() {
+                leaves.put_text(&format!("{list}.email"), &address.email, at)?;
+                if matches!(path, "to" | "cc" | "bcc") {
+                    self.addresses.push((path, address.email));
+                }
+            }
+            leaves.end_entry(entry);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! E-mail: messages of RFC 5322 with MIME, one a file or many in an mbox.
+//!
+//! ```text
+//! From ann@x Mon Mar  2 09:30:00 2026        ◀ postmark: an mbox has one before each message
+//! From: =?utf-8?q?Ann_=C3=84mes?= <ann@x>    from[].name = Ann Ämes, from[].email = ann@x
+//! To: bob@y, "Cole, Cy" <cy@y>               to[].email = bob@y, cy@y; recipients[] has them too
+//! Subject: the                               subject = the fix
+//!  fix
+//! Content-Type: multipart/alternative; …     text = the part text/plain, decoded to UTF-8
+//! ```
+//!
+//! # The rules
+//!
+//! 1. **Between messages** blank lines are skipped.
+//! 2. A **message** begins with a postmark (`From `, who, and a date as `asctime` writes it) or with a header field. It goes
+//!    up to the next line that is a postmark, or to the end of the input. Lines in it that are a postmark with `>` before
+//!    it lose one `>`, where the message itself has a postmark.
+//! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. What is neither ASCII nor UTF-8 is refused; an
+//!    encoded word that cannot be decoded stays as it is. `Date`, `From`, `Sender`, `Subject`, `Message-ID` and the fields
+//!    of MIME may be there once.
+//! 4. **Text** is what parts `text/plain` hold that are no attachments; of alternatives the plain one, and `text/html` only
+//!    where there is no plain text at all. Its bytes must be characters of the set that is declared; without one ASCII or
+//!    UTF-8. Attachments are named and not decoded.
+//! 5. A message **longer than the limit** is refused in pieces of that size. A **bad** message goes up to the next
+//!    postmark, too.
+//!
+//! | path | is |
+//! |---|---|
+//! | `date` | as it was written; [`super::time::rfc5322`] reads it |
+//! | `message_id`, `in_reply_to`, `references[]` | without `<` and `>` |
+//! | `from[]`, `sender[]`, `reply_to[]`, `to[]`, `cc[]`, `bcc[]` | `.name` and `.email` of each |
+//! | `recipients[]` | the addresses of To, Cc and Bcc, in this order |
+//! | `subject`, `text`, `html` | |
+//! | `attachments[]` | `.name` and `.type` of each |
+//! | `headers.NAME` | every other field, by its name in small letters |
+
+mod address;
+mod body;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+mod header;
+pub mod sample;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
+
+/// The largest message that is taken, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// What a message is called.
+pub const KIND: &str = "mail";
+
+/// The longest line that is a postmark.
+const POSTMARK_BYTES_MAX: usize = 512;
+
+/// Finds messages and takes them apart.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    max_message: usize,
+    /// The message without the marks that its mbox put into it.
+    unquoted: Vec<u8>,
+}
+
+impl Default for Decoder {
+    /// Messages up to [`MESSAGE_BYTES_MAX`].
+    fn default() -> Self {
+        Self { max_message: MESSAGE_BYTES_MAX, unquoted: Vec::new() }
+    }
+}
+
+impl Decoder {
+    /// The same with another bound on a message, in bytes; 64 at least.
+    #[must_use]
+    pub fn with_max_message(self, max_message: usize) -> Self {
+        Self { max_message: max_message.max(64), ..self }
+    }
+
+    /// Where the last message of `buf` starts, behind its first: a place to cut a stream into blocks.
+    #[must_use]
+    pub fn cut(buf: &[u8]) -> usize {
+        let mut end = buf.len();
+        while let Some(n) = memchr::memmem::rfind(&buf[..end], b"\nFrom ") {
+            if postmark(&buf[n + 1..], false).is_some() {
+                return n + 1;
+            }
+            end = n;
+        }
+        if buf.len() > MESSAGE_BYTES_MAX { buf.len() } else { 0 }
+    }
+}
+
+impl Decode for Decoder {
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next {
+        let white = buf.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let from = at + white;
+        if from >= buf.len() {
+            let from = buf.len();
+            return if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } };
+        }
+        let (span, whole) = match self.end(buf, from, eof) {
+            Some((end, whole)) => (Span { start: from, end }, whole),
+            None => return Next::Incomplete { from, need: buf.len() + 1 },
+        };
+        let message = span.of(buf);
+        let bad = |fault| Next::Bad { span, fault };
+        let start = match postmark(message, true) {
+            Some(n) => n,
+            None if header::begins(message) => 0,
+            None => return bad(Fault::new(Code::Garbage, 0, "neither postmark nor header")),
+        };
+        if !whole {
+            return bad(Fault::new(Code::TooLarge, 0, "a message without end"));
+        }
+        leaves.clear();
+        let quoted = start > 0 && memchr::memmem::find(message, b"\n>").is_some();
+        let text = if quoted {
+            unquote(&message[start..], &mut self.unquoted);
+            &self.unquoted[..]
+        } else {
+            &message[start..]
+        };
+        match read(text, leaves) {
+            Ok(()) => Next::Message(Message { span, kind: KIND }),
+            // Where it stands in the bytes as they are is told for a message without marks.
+            Err(fault) => bad(Fault { at: if quoted { 0 } else { fault.at + start as u32 }, ..fault }),
+        }
+    }
+}
+
+impl Decoder {
+    /// Where what begins at `from` ends, and whether it is over there; `None` where more bytes decide.
+    fn end(&self, buf: &[u8], from: usize, eof: bool) -> Option<(usize, bool)> {
+        let limit = from + self.max_message;
+        let view = &buf[..buf.len().min(limit + POSTMARK_BYTES_MAX + 1)];
+        let mut at = from;
+        while let Some(n) = memchr::memmem::find(&view[at..], b"\nFrom ") {
+            let line = at + n + 1;
+            if line > limit {
+                break;
+            }
+            let rest = &view[line..];
+            let open = rest.len() < POSTMARK_BYTES_MAX && memchr::memchr(b'\n', rest).is_none();
+            if open && !eof {
+                return None;
+            }
+            if postmark(rest, eof).is_some() {
+                return Some((line, true));
+            }
+            at = line;
+        }
+        match buf.len() > limit + POSTMARK_BYTES_MAX || eof && buf.len() > limit {
+            true => Some((limit, false)),
+            false if eof => Some((buf.len(), true)),
+            false => None,
+        }
+    }
+}
+
+/// Whether `text` begins with the header of a message that says when and who, whatever follows.
+#[must_use]
+pub fn has_header(text: &[u8]) -> bool {
+    let text = &text[postmark(text, false).unwrap_or(0)..];
+    let is = |name: &str| header::fields(text, 0).is_ok_and(|(f, _)| f.iter().any(|f| f.is(text, name)));
+    header::begins(text) && is("date") && is("from")
+}
+
+/// A path as people write it, if messages can have a value there.
+///
+/// # Errors
+/// When they cannot, with what they can have.
+pub fn known_path(path: &str) -> Result<String, String> {
+    let listed = PATHS.contains(&path)
+        || path
+            .strip_prefix("headers.")
+            .is_some_and(|name| !name.is_empty() && name == name.to_ascii_lowercase())
+        || PARTIES.iter().any(|party| {
+            let rest = path.strip_prefix(party).and_then(|rest| rest.strip_prefix("[]"));
+            rest.is_some_and(|rest| matches!(rest, "" | ".name" | ".email"))
+        });
+    if listed {
+        return Ok(path.to_owned());
+    }
+    let (paths, parties) = (PATHS.join(", "), PARTIES.join("[], "));
+    Err(format!(
+        "`{path}` is nothing that a mail has: {paths}, {parties}[] with .name and .email, headers.NAME in small letters"
+    ))
+}
+
+const PATHS: [&str; 11] = [
+    "date",
+    "message_id",
+    "in_reply_to",
+    "references[]",
+    "recipients[]",
+    "subject",
+    "text",
+    "html",
+    "attachments[]",
+    "attachments[].name",
+    "attachments[].type",
+];
+
+const PARTIES: [&str; 6] = ["from", "sender", "reply_to", "to", "cc", "bcc"];
+
+/// Bytes of the postmark that `text` begins with, its line end among them. `whole`: a last line without end counts.
+fn postmark(text: &[u8], whole: bool) -> Option<usize> {
+    let rest = text.strip_prefix(b"From ")?;
+    let look = &rest[..rest.len().min(POSTMARK_BYTES_MAX - 5)];
+    let (line, end) = match memchr::memchr(b'\n', look) {
+        Some(n) => (&look[..n], 5 + n + 1),
+        None if whole && look.len() == rest.len() => (look, text.len()),
+        None => return None,
+    };
+    // "ann@x Mon Mar  2 09:30:00 2026", with an offset behind it perhaps.
+    let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty()).skip(1);
+    let day = words.next()?;
+    let month = words.next()?;
+    let date = words.next()?;
+    let clock = words.next()?;
+    let is = |word: &[u8], list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
+    let digits = |word: &[u8]| !word.is_empty() && word.len() <= 2 && word.iter().all(u8::is_ascii_digit);
+    let known =
+        is(day, &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]) && is(month, &super::time::MONTHS);
+    let timed = clock.len() >= 5 && clock.iter().all(|b| b.is_ascii_digit() || *b == b':');
+    let year = words.any(|word| word.len() == 4 && word.iter().all(u8::is_ascii_digit));
+    (known && digits(date) && timed && year).then_some(end)
+}
+
+/// Takes one `>` from the lines that an mbox put one before.
+fn unquote(text: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        let marks = line.iter().take_while(|b| **b == b'>').count();
+        let quoted = marks > 0 && line[marks..].starts_with(b"From ");
+        out.extend_from_slice(&line[usize::from(quoted)..]);
+    }
+}
+
+/// Puts the values of a message without its postmark into `leaves`.
+fn read(message: &[u8], leaves: &mut Leaves) -> Result<(), Fault> {
+    let (fields, content) = header::fields(message, 0)?;
+    let mut told = header::Told::default();
+    for field in &fields {
+        told.field(message, field, leaves)?;
+    }
+    let mut recipients = Vec::new();
+    for name in ["to", "cc", "bcc"] {
+        for address in told.addresses.iter().filter(|(of, _)| *of == name) {
+            recipients.push(&address.1);
+        }
+    }
+    for email in recipients {
+        leaves.list_text("recipients[]", email, 0)?;
+    }
+    body::read(message, &fields, content, leaves)
+}

@@ -1,0 +1,183 @@
+use super::check::any_bytes;
+use super::sample::sample_mbox;
+use super::*;
+use crate::text::{check, decode_json};
+use proptest::prelude::*;
+
+/// What is told of each message of this input: its values as `path=text`, or the code of its fault and where it is.
+fn told(input: &[u8]) -> Vec<Vec<String>> {
+    let (mut decoder, mut leaves, mut at) = (Decoder::default(), Leaves::default(), 0);
+    let mut all = Vec::new();
+    loop {
+        at = match decoder.next(input, at, true, &mut leaves) {
+            Next::Message(message) => {
+                all.push(leaves.iter().map(|(path, text)| format!("{path}={text}")).collect());
+                message.span.end
+            }
+            Next::Bad { span, fault } => {
+                all.push(vec![fault.code.as_str().to_owned(), format!("{}..{}", span.start, span.end)]);
+                span.end
+            }
+            _ => return all,
+        }
+    }
+}
+
+fn one(input: &str) -> Vec<String> {
+    let mut all = told(input.as_bytes());
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.pop().unwrap()
+}
+
+// A folded subject lost its second line, and a name in two encoded words had a blank too many.
+#[test]
+fn a_message_with_all_that_headers_can_do() {
+    let mail = "Date: Mon, 2 Mar 2026 09:30:00 +0000\r\nMessage-ID: <1@x>\r\nFrom: =?utf-8?q?Ann?=\r\n =?utf-8?q?_=C3=84mes?= <ann@x>\r\nTo: bob@y, \"Cole, Cy\" <cy@y>\r\nCC: desk: dee@z;\r\nBcc:\r\nSubject: the\r\n\tfix =?iso-8859-1?q?caf=E9?=\r\nReferences: <a@x>\r\n <b@x>\r\nX-Odd.Name: one\r\nReceived: a\r\nReceived: b\r\n\r\nFirst.\r\n\r\nFrom here on, second.\r\n";
+    assert_eq!(
+        one(mail),
+        [
+            "date=Mon, 2 Mar 2026 09:30:00 +0000",
+            "message_id=1@x",
+            "from[].name=Ann Ämes",
+            "from[].email=ann@x",
+            "to[].email=bob@y",
+            "to[].name=Cole, Cy",
+            "to[].email=cy@y",
+            "cc[].email=dee@z",
+            "subject=the\tfix café",
+            "references[]=a@x",
+            "references[]=b@x",
+            "headers.\"x-odd.name\"=one",
+            "headers.received=a",
+            "headers.received=b",
+            "recipients[]=bob@y",
+            "recipients[]=cy@y",
+            "recipients[]=dee@z",
+            "text=First.\n\nFrom here on, second.",
+        ]
+    );
+}
+
+// The HTML of a mail was taken for its text, and an attached file too.
+#[test]
+fn text_is_the_plain_part() {
+    let parts = "Subject: s\nContent-Type: multipart/mixed; boundary=\"=_o (1)\"\n\nno part\n--=_o (1)\nContent-Type: multipart/alternative; boundary=in\n\n--in\nContent-Type: text/html\n\n<b>x</b>\n--in\nContent-Type: text/plain; charset=iso-8859-15; format=flowed\nContent-Transfer-Encoding: Quoted-Printable\n\nprice =A4 5, soft=\n line\n--in--\n\n--=_o (1)\nContent-Disposition: attachment;\n filename=\"=?utf-8?q?=C3=BC?=.txt\"\n\nattached\n--=_o (1)\nContent-Type: image/png; name=logo.png\n\n..\n--=_o (1)\n\nfooter\n--=_o (1)--\nepilogue\n";
+    assert_eq!(
+        one(parts),
+        [
+            "subject=s",
+            "headers.content-type=multipart/mixed; boundary=\"=_o (1)\"",
+            "text=price € 5, soft line\nfooter",
+            "attachments[].name=ü.txt",
+            "attachments[].type=text/plain",
+            "attachments[].name=logo.png",
+            "attachments[].type=image/png",
+        ]
+    );
+    let html = one("Subject: s\nContent-Type: text/html; charset=utf-8\n\n<p>ü</p>\n");
+    assert_eq!(html.last().map(String::as_str), Some("html=<p>ü</p>"));
+}
+
+// A line "From the desk" in a mail was the start of another one; a quoted one kept its mark.
+#[test]
+fn an_mbox_is_told_apart() {
+    let mbox = "\nFrom ann@x Mon Mar  2 09:30:00 2026\nSubject: a\n\nFrom the desk of Ann\n>From here\n>>From there\n> From not\n\nFrom bob@y Tue Mar  3 10:00:00 2026 +0100\nSubject: b\n\nbody\n";
+    let all = told(mbox.as_bytes());
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[0], ["subject=a", "text=From the desk of Ann\nFrom here\n>From there\n> From not"]);
+    assert_eq!(all[1], ["subject=b", "text=body"]);
+    // What has no postmark has no marks.
+    assert_eq!(one("Subject: a\n\n>From here\n")[1], "text=>From here");
+    assert_eq!(Decoder::cut(mbox.as_bytes()), mbox.find("From bob").unwrap());
+    assert_eq!(Decoder::cut(b"Subject: a\n\n>From here\n"), 0);
+}
+
+// What is wrong with a message must cost that message only.
+#[test]
+fn each_fault_has_its_code_and_its_neighbours_are_kept() {
+    for (mail, code) in [
+        (&b"nothing of the sort\n"[..], "garbage"),
+        (b"Subject: x\n no body", "truncated"),
+        (b"Subject: x\nno field at all\n\nbody\n", "bad_header"),
+        (b"Subject: caf\xe9\n\nbody\n", "bad_utf8"),
+        (b"Subject: x\n\ncaf\xe9\n", "bad_utf8"),
+        (b"Content-Type: text/plain; charset=us-ascii\n\ncaf\xe9\n", "bad_utf8"),
+        (b"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\ncaf=E9\n", "bad_utf8"),
+        (b"Content-Type: text/plain; charset=utf-7\n\nx\n", "bad_encoding"),
+        (b"Content-Type: text/plain; charset=klingon\n\nx\n", "bad_encoding"),
+        (b"Content-Transfer-Encoding: uuencode\n\nx\n", "bad_encoding"),
+        (b"Content-Transfer-Encoding: base64\n\nQUJDR\n", "truncated"),
+        (b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\npart\n", "truncated"),
+        (b"Content-Type: multipart/mixed\n\nx\n", "bad_header"),
+        (b"Date: a\nDate: b\n\nx\n", "duplicate"),
+    ] {
+        let mark = b"From a@x Mon Mar  2 09:30:00 2026\n";
+        let good = b"Subject: good\n\nbody\n\n";
+        let input = [&mark[..], good, mark, mail, b"\n", mark, good].concat();
+        let all = told(&input);
+        let shown = String::from_utf8_lossy(mail);
+        // What begins a message behind a postmark is a header, or not.
+        let code = if code == "garbage" { "bad_header" } else { code };
+        assert_eq!(all.len(), 3, "{shown}: {all:?}");
+        assert_eq!(all[1][0], code, "{shown}: {all:?}");
+        assert!(all[0] == ["subject=good", "text=body"] && all[2] == all[0], "{shown}: {all:?}");
+    }
+    assert_eq!(one("nothing of the sort\n")[0], "garbage");
+}
+
+// A file without end was read into memory to its end; a mail of ten thousand parts in each other took the stack.
+#[test]
+fn what_has_no_end_is_refused() {
+    let long = format!("Subject: x\n\n{}", "line\n".repeat(100));
+    let mut decoder = Decoder::default().with_max_message(100);
+    let mut leaves = Leaves::default();
+    let next = decoder.next(long.as_bytes(), 0, true, &mut leaves);
+    let Next::Bad { span, fault } = next else { panic!("{next:?}") };
+    assert_eq!((span.end, fault.code), (100, Code::TooLarge));
+    let mut deep = "Subject: x\n".to_owned();
+    for n in 0..10_000 {
+        deep.push_str(&format!("Content-Type: multipart/mixed; boundary=b{n}x\n\n--b{n}x\n"));
+    }
+    assert_eq!(one(&deep)[0], "truncated");
+    for n in (0..10_000).rev() {
+        deep.push_str(&format!("\n--b{n}x--\n"));
+    }
+    assert_eq!(one(&deep)[0], "too_deep");
+}
+
+#[test]
+fn samples_are_read_to_the_message() {
+    let mbox = sample_mbox(60, 3);
+    let all = told(&mbox);
+    assert_eq!(all.len(), 60);
+    for message in &all {
+        let has = |start: &str| message.iter().any(|value| value.starts_with(start));
+        assert!(
+            has("message_id=") && has("text=") && has("from[].name=") && has("recipients[]="),
+            "{message:?}"
+        );
+        assert!(!has("html="), "{message:?}");
+    }
+    let between = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
+    check::accounted(&mut Decoder::default(), between, &mbox).unwrap();
+    let mut out = Vec::new();
+    let summary = decode_json(&mut &mbox[..], "f", &mut Decoder::default(), &mut out).unwrap();
+    assert_eq!((summary.messages, summary.errors), (60, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn any_text_near_mail_holds_what_must(
+        pick in any::<u8>(),
+        parts in prop::collection::vec(prop::sample::select(&[
+            "From a@x Mon Mar  2 09:30:00 2026\n", "From ", "\n", "\r\n", "Subject: x\n", "To: a@x, \"b\" <c@y>\n", " folded\n",
+            ">From x\n", "Content-Type: multipart/mixed; boundary=b\n", "--b\n", "--b--\n", "text\n", "=?utf-8?q?=C3?=", "é",
+            "Content-Transfer-Encoding: base64\n", "QUJD\n", "Date: Mon, 2 Mar 2026 09:30:00 +0000\n", ": ", "=\n",
+        ][..]), 0..16),
+    ) {
+        let mut data = vec![pick];
+        data.extend(parts.concat().bytes());
+        any_bytes(&data);
+    }
+}

@@ -1,0 +1,222 @@
+//! Encoded words of RFC 2047, the two encodings of MIME, and sets of characters.
+
+use encoding_rs::{Encoding, UTF_8};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The text of a field: encoded words decoded. One that cannot be stays as it is.
+pub(super) fn decoded(value: &str) -> Cow<'_, str> {
+    if !value.contains("=?") {
+        return Cow::Borrowed(value);
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut run: Option<Run> = None;
+    let mut at = 0;
+    while at < value.len() {
+        let start = value[at..].find("=?").map_or(value.len(), |n| at + n);
+        let before = &value[at..start];
+        let Some((set, bytes, length)) = encoded_word(&value[start..]) else {
+            flush(&mut out, run.take(), value);
+            out.push_str(before);
+            at = value.len().min(start + 2);
+            out.push_str(&value[start..at]);
+            continue;
+        };
+        let end = start + length;
+        // Blanks between encoded words are none of the text.
+        let blank = run.is_some() && before.chars().all(char::is_whitespace);
+        match &mut run {
+            Some(run) if blank && run.set == set => {
+                run.bytes.extend_from_slice(&bytes);
+                run.stood.end = end;
+            }
+            _ => {
+                flush(&mut out, run.take(), value);
+                if !blank {
+                    out.push_str(before);
+                }
+                run = Some(Run { set, bytes, stood: start..end });
+            }
+        }
+        at = end;
+    }
+    flush(&mut out, run, value);
+    Cow::Owned(out)
+}
+
+/// Encoded words behind each other of one set, of which each may hold half of a character.
+struct Run {
+    set: &'static Encoding,
+    bytes: Vec<u8>,
+    /// What they stood as.
+    stood: Range<usize>,
+}
+
+fn flush(out: &mut String, run: Option<Run>, value: &str) {
+    let Some(run) = run else { return };
+    match characters(run.set, &run.bytes) {
+        // A line end in a field would be read as another field by whoever writes it on.
+        Some(text) => out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n'))),
+        None => out.push_str(&value[run.stood]),
+    }
+}
+
+/// The word at the start of `text`: set, bytes, and how long it is.
+fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
+    let rest = text.strip_prefix("=?")?;
+    let (set, rest) = rest.split_once('?')?;
+    let (way, rest) = rest.split_once('?')?;
+    let (content, _) = rest.split_once("?=")?;
+    // A language may stand behind the set.
+    let length = set.len() + way.len() + content.len() + "=????=".len();
+    let set = set_named(set.split('*').next().unwrap_or_default())?;
+    if content.contains([' ', '\t']) {
+        return None;
+    }
+    let bytes = match way {
+        "B" | "b" => base64(content.as_bytes())?,
+        "Q" | "q" => quoted(content.replace('_', " ").as_bytes(), false),
+        _ => return None,
+    };
+    Some((set, bytes, length))
+}
+
+/// The set of characters of this name.
+pub(super) fn set_named(name: &str) -> Option<&'static Encoding> {
+    let ascii = ["us-ascii", "ascii", "ansi_x3.4-1968", "utf-8", "utf8", ""];
+    // What calls itself ASCII and is not, is held to be UTF-8; to read it as Windows-1252, as browsers do, is a guess.
+    if ascii.iter().any(|a| a.eq_ignore_ascii_case(name.trim())) {
+        return Some(UTF_8);
+    }
+    Encoding::for_label_no_replacement(name.trim().as_bytes())
+}
+
+/// Bytes as text; `None` where they are no characters of the set.
+pub(super) fn characters(set: &'static Encoding, bytes: &[u8]) -> Option<String> {
+    set.decode_without_bom_handling_and_without_replacement(bytes).map(Cow::into_owned)
+}
+
+/// Base64 with whatever else stands between its letters passed over; `None` where it is cut off.
+pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
+    let (mut bits, mut held, mut pads) = (0u32, 0, 0);
+    for byte in text {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' => {
+                pads += 1;
+                continue;
+            }
+            _ => continue,
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 1;
+        if held == 4 {
+            out.extend_from_slice(&bits.to_be_bytes()[1..]);
+            (bits, held) = (0, 0);
+        }
+    }
+    match (held, pads) {
+        (0, _) => {}
+        (2, 2..) => out.push((bits >> 4) as u8),
+        (3, 1..) => out.extend_from_slice(&((bits >> 2) as u16).to_be_bytes()),
+        _ => return None,
+    }
+    Some(out)
+}
+
+/// Quoted-printable. What is not as it should be stands as it is. `lines`: of a body, with soft line ends and blanks at
+/// the end of lines that are nothing.
+pub(super) fn quoted(text: &[u8], lines: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let hex = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        let mut content = line;
+        let mut end: &[u8] = b"";
+        if lines {
+            content = line.trim_ascii_end();
+            let ended = line.ends_with(b"\n");
+            match content.strip_suffix(b"=") {
+                Some(soft) => content = soft,
+                None if ended => end = b"\n",
+                None => {}
+            }
+        }
+        let mut at = 0;
+        while let Some(&byte) = content.get(at) {
+            match (byte, hex(content.get(at + 1)), hex(content.get(at + 2))) {
+                (b'=', Some(high), Some(low)) => {
+                    out.push((high << 4 | low) as u8);
+                    at += 3;
+                }
+                _ => {
+                    out.push(byte);
+                    at += 1;
+                }
+            }
+        }
+        out.extend_from_slice(end);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    // A character split over two words was two question marks.
+    #[test]
+    fn encoded_words_are_decoded() {
+        for (text, want) in [
+            ("=?utf-8?q?Ann_=C3=84mes?=", "Ann Ämes"),
+            ("=?UTF-8?B?R3LDvMOfZQ==?= aus K=?x", "Grüße aus K=?x"),
+            ("=?iso-8859-1?Q?a?= =?ISO-8859-1?Q?=E9?=\t=?utf-8?q?b?= c", "aéb c"),
+            ("=?utf-8?q?=C3?= =?utf-8?q?=84?=", "Ä"),
+            ("=?utf-8*en?q?x?=", "x"),
+            ("=?utf-8?q?=C3?= tail", "=?utf-8?q?=C3?= tail"),
+            ("=?nope?q?x?=", "=?nope?q?x?="),
+            ("=?utf-8?b?QQ?=", "=?utf-8?b?QQ?="),
+            ("=?utf-8?x?QQ?=", "=?utf-8?x?QQ?="),
+            ("a =?utf-8?q?b?=", "a b"),
+            ("=?utf-8?q?two words?=", "=?utf-8?q?two words?="),
+            ("=?utf-8?q?a=0D=0ABcc:_x?=", "aBcc: x"),
+            ("=?koi8-r?B?8NLJ18XU?=", "Привет"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(decoded(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn encodings_are_undone() {
+        for (text, want) in [("a=3Db=\r\nc \r\nd=E4\n=zz=", "a=bc\nd\u{fffd}\n=zz"), ("x=", "x"), ("", "")] {
+            assert_eq!(String::from_utf8_lossy(&quoted(text.as_bytes(), true)), want, "{text:?}");
+        }
+        for (text, want) in [
+            ("QUJD\r\nREU=", Some("ABCDE")),
+            ("QQ==", Some("A")),
+            ("", Some("")),
+            ("QUJD QQ", None),
+            ("Q", None),
+        ] {
+            assert_eq!(base64(text.as_bytes()).as_deref(), want.map(str::as_bytes), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn base64_comes_back(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(base64(crate::text::mail::sample::base64(&bytes).as_bytes()), Some(bytes));
+        }
+
+        #[test]
+        fn any_field_is_some_text(value in "(=\\?|\\?=|utf-8|\\?[qb]\\?|[ a-zA-Z=_ä]|=[0-9A-F]{2}){0,12}") {
+            decoded(&value);
+        }
+    }
+}
