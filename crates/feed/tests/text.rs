@@ -179,7 +179,7 @@ fn paths_are_checked_when_a_mapping_is_read() {
     let rest = "[message]\nts='at'\n[[rule]]\n[[rule.event]]\nkind='comm'\nfields={text='a..b'}\n";
     let e = Mapping::parse(&format!("name='m'\nformat='jsonl'\n{rest}"), "m.toml").unwrap_err().to_string();
     assert!(
-        e.contains("m.toml:7: rule 1, event 1, text: `a..b` is no path of JSON: a name is missing"),
+        e.contains("m.toml:8: rule 1, event 1, text: `a..b` is no path of JSON: a name is missing"),
         "{e}"
     );
 }
