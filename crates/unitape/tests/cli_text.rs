@@ -28,9 +28,13 @@ fn decode_reads_stdin_and_keeps_the_neighbours_of_bad_lines() {
 #[test]
 fn bare_files_become_events() {
     let dir = tempfile::tempdir().unwrap();
-    for (file, kind, events, code) in
-        [("news.jsonl", "news", 3, 3), ("slack.jsonl", "comm", 3, 3), ("symphony.jsonl", "comm", 2, 0), ("archive.mbox", "comm", 2, 3), ("message.eml", "comm", 1, 0)]
-    {
+    for (file, kind, events, code) in [
+        ("news.jsonl", "news", 3, 3),
+        ("slack.jsonl", "comm", 3, 3),
+        ("symphony.jsonl", "comm", 2, 0),
+        ("archive.mbox", "comm", 2, 3),
+        ("message.eml", "comm", 1, 0),
+    ] {
         let tape = dir.path().join(file);
         let tape_name = tape.display().to_string();
         let account = run(["consolidate", &vectors(file), "--tape", &tape_name, "--json"]).code(code).json();
@@ -45,7 +49,10 @@ fn a_mail_of_another_set_is_refused_and_its_neighbours_kept() {
     let ran = run(["decode", "mail", &vectors("archive.mbox"), "--json"]).code(3);
     let lines = ran.lines();
     assert_eq!(lines.len(), 4);
-    assert_eq!(lines[0]["fields"]["text"], "Not on this line. Five a penny up, café at four, soft line.\nFrom there we walk.");
+    assert_eq!(
+        lines[0]["fields"]["text"],
+        "Not on this line. Five a penny up, café at four, soft line.\nFrom there we walk."
+    );
     assert_eq!(lines[1]["fields"]["attachments[].name"], json!(["fills.csv"]));
     assert_eq!(lines[3]["error"]["code"], "bad_utf8");
 }
