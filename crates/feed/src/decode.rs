@@ -350,6 +350,7 @@ impl Decoder {
             Decoder::Csv(d) => Some(d.explainer()),
             Decoder::Swift(d) => Some(d.explainer()),
             Decoder::Iso20022(d) => Some(d.explainer()),
+            Decoder::Text(d) => Some(d.explainer()),
             Decoder::Itch(_) | Decoder::Events => None,
         }
     }

@@ -11,7 +11,9 @@ pub use path::{TextDialect, TextPath};
 
 use crate::block::{Block, Names};
 use crate::error::Error;
-use crate::mapping::{Cursor, Mapper, Mapping, Message, Origin, Places, Refused, compile, json_string};
+use crate::mapping::{
+    Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile, json_string,
+};
 use path::Reading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
@@ -139,6 +141,11 @@ impl TextDecoder {
             noted: Noted::default(),
             detail: String::new(),
         })
+    }
+
+    /// What notes what becomes of messages, if anything does.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        &mut self.mapper.explainer
     }
 
     /// Decodes all whole messages of `block`.
