@@ -90,7 +90,8 @@ fn what_is_nested_too_deep_is_refused() {
     let wide = format!("{{\"a\":[{}1]}}", "1,".repeat(16_384));
     let long = format!("{{\"{}\":1}}", "n".repeat(513));
     let mut leaves = Leaves::default();
-    for line in [deep, wide, long] {
+    let deepest = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    for line in [deep, wide, long, deepest] {
         let next = Decoder::default().next(line.as_bytes(), 0, true, &mut leaves);
         let Next::Bad { fault, .. } = next else { panic!("{next:?}") };
         assert_eq!(fault.code, Code::TooDeep, "{fault}");

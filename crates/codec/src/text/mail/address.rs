@@ -1,5 +1,7 @@
 //! Lists of addresses: `Ann <ann@x>, "Cole, Cy" <cy@y> (of the desk), team: bob@z, dee@z;`
 
+use crate::text::leaves::LEAVES_MAX;
+
 /// Somebody's name and address, each empty where it is not said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Address {
@@ -10,8 +12,8 @@ pub(super) struct Address {
 /// Comments in comments, at most; deeper ones are text.
 const COMMENT_DEPTH_MAX: usize = 16;
 
-/// The addresses of a field, those in groups among them. Whatever stands there, each stretch between commas that says
-/// anything is one.
+/// The addresses of a field, those in groups among them, up to one more than a message can hold. Whatever stands there,
+/// each stretch between commas that says anything is one.
 pub(super) fn list(value: &str) -> Vec<Address> {
     let mut found = Vec::new();
     // Outside of brackets; in brackets; in parentheses.
@@ -31,6 +33,7 @@ pub(super) fn list(value: &str) -> Vec<Address> {
         }
         words.clear();
         comment.clear();
+        found.len() > LEAVES_MAX
     };
     while let Some(c) = chars.next() {
         match c {
@@ -69,7 +72,11 @@ pub(super) fn list(value: &str) -> Vec<Address> {
             }
             // The name of a group, and its end.
             ':' if email.is_none() && !words.contains('@') => words.clear(),
-            ',' | ';' => end(&mut words, &mut email, &mut comment),
+            ',' | ';' => {
+                if end(&mut words, &mut email, &mut comment) {
+                    return found;
+                }
+            }
             c => words.push(c),
         }
     }

@@ -11,6 +11,9 @@ const DEPTH_MAX: usize = 16;
 /// Parts of a message, at most.
 const PARTS_MAX: usize = 1024;
 
+/// Parameters of a field, at most.
+const PARAMETERS_MAX: usize = 64;
+
 /// Tells the content of `message`, which begins at `from`.
 pub(super) fn read(message: &[u8], fields: &[Field], from: usize, leaves: &mut Leaves) -> Result<(), Fault> {
     let mut found = Found::default();
@@ -62,10 +65,17 @@ struct Typed {
 impl Typed {
     fn of(message: &[u8], fields: &[Field], name: &str) -> Result<Option<Self>, Fault> {
         let Some(field) = fields.iter().find(|f| f.is(message, name)) else { return Ok(None) };
-        let text = unfolded(message, field)?;
+        let text = without_comments(unfolded(message, field)?);
         let (value, mut rest) = text.split_once(';').unwrap_or((&text, ""));
         let mut this = Self { value: value.trim().to_ascii_lowercase(), parameters: Vec::new() };
         while let Some((name, behind)) = rest.split_once('=') {
+            if this.parameters.len() >= PARAMETERS_MAX {
+                return Err(Fault::new(
+                    Code::TooDeep,
+                    field.name.start,
+                    "a field with more than 64 parameters",
+                ));
+            }
             let behind = behind.trim_start();
             let (value, behind) = match behind.strip_prefix('"') {
                 Some(inside) => {
@@ -98,6 +108,37 @@ impl Typed {
     fn get(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// Without what stands in parentheses outside of quotes; one that is not closed is none.
+fn without_comments(text: String) -> String {
+    if !text.contains('(') {
+        return text;
+    }
+    let (mut out, mut depth, mut quoted) = (String::with_capacity(text.len()), 0u32, false);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                let next = chars.next();
+                if depth == 0 {
+                    out.extend([c].into_iter().chain(next));
+                }
+                continue;
+            }
+            '"' if depth == 0 => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if depth > 0 => {
+                depth -= 1;
+                continue;
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            out.push(c);
+        }
+    }
+    if depth == 0 { out } else { text }
 }
 
 fn part(
@@ -133,9 +174,9 @@ fn part(
     let bytes = match encoding.value.as_str() {
         "" | "7bit" | "8bit" | "binary" => raw.to_vec(),
         "quoted-printable" => quoted(raw, true),
-        "base64" => {
-            base64(raw).ok_or_else(|| Fault::new(Code::Truncated, content.end, "base64 that is cut off"))?
-        }
+        "base64" => base64(raw).ok_or_else(|| {
+            Fault::new(Code::Truncated, content.end, "base64 that is cut off, or goes on behind its end")
+        })?,
         _ => return Err(Fault::new(Code::BadEncoding, at, "a transfer encoding that is not known")),
     };
     let set = set_named(typed.get("charset").unwrap_or_default())

@@ -110,6 +110,7 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         (b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\npart\n", "truncated"),
         (b"Content-Type: multipart/mixed\n\nx\n", "bad_header"),
         (b"Date: a\nDate: b\n\nx\n", "duplicate"),
+        (b"Content-Transfer-Encoding: base64\n\nQQ==QUJD\n", "truncated"),
     ] {
         let mark = b"From a@x Mon Mar  2 09:30:00 2026\n";
         let good = b"Subject: good\n\nbody\n\n";
@@ -143,6 +144,31 @@ fn what_has_no_end_is_refused() {
         deep.push_str(&format!("\n--b{n}x--\n"));
     }
     assert_eq!(one(&deep)[0], "too_deep");
+}
+
+// Half a gigabyte was taken for a header of eight megabytes: each `;=` of it was a parameter, each comma a recipient; and a
+// field full of starts of encoded words was looked through from each of them to its end.
+#[test]
+fn headers_of_a_great_many_things_cost_no_more_than_their_bytes() {
+    for (start, again, code) in [
+        ("Content-Type: text/plain", ";=", Some("too_deep")),
+        ("To: ", "a,", Some("too_deep")),
+        ("References: ", "a ", Some("too_deep")),
+        ("Subject: ", "=?x?q?y", None),
+        ("Subject: ", "=?x?b?A", None),
+        ("To: ", "(", None),
+        ("To: ", "<", None),
+        ("Content-Type: text/plain; x=y ", "(", None),
+    ] {
+        let mail = format!("{start}{}\n\nx\n", again.repeat(400_000));
+        let told = one(&mail);
+        match code {
+            Some(code) => assert_eq!(told[0], code, "{start}{again}"),
+            None => assert_eq!(told.last().map(String::as_str), Some("text=x"), "{start}{again}"),
+        }
+    }
+    let remarks = "Content-Type: text/plain (a (remark)); charset=\"us-ascii\" (another)\nContent-Transfer-Encoding: 7bit (x)\n\ny\n";
+    assert_eq!(one(remarks).last().map(String::as_str), Some("text=y"));
 }
 
 #[test]

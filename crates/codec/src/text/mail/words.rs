@@ -66,7 +66,11 @@ fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
     let rest = text.strip_prefix("=?")?;
     let (set, rest) = rest.split_once('?')?;
     let (way, rest) = rest.split_once('?')?;
-    let (content, _) = rest.split_once("?=")?;
+    // No `?` stands within: what is looked at again and again in a field full of starts is a short stretch each time.
+    let (content, rest) = rest.split_once('?')?;
+    if !rest.starts_with('=') {
+        return None;
+    }
     // A language may stand behind the set.
     let length = set.len() + way.len() + content.len() + "=????=".len();
     let set = set_named(set.split('*').next().unwrap_or_default())?;
@@ -96,12 +100,14 @@ pub(super) fn characters(set: &'static Encoding, bytes: &[u8]) -> Option<String>
     set.decode_without_bom_handling_and_without_replacement(bytes).map(Cow::into_owned)
 }
 
-/// Base64 with whatever else stands between its letters passed over; `None` where it is cut off.
+/// Base64 with whatever else stands between its letters passed over; `None` where it is cut off, or goes on behind its
+/// end: letters there would be read out of step.
 pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut held, mut pads) = (0u32, 0, 0);
     for byte in text {
         let value = match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' if pads > 0 => return None,
             b'A'..=b'Z' => byte - b'A',
             b'a'..=b'z' => byte - b'a' + 26,
             b'0'..=b'9' => byte - b'0' + 52,
@@ -182,6 +188,7 @@ mod tests {
             ("=?nope?q?x?=", "=?nope?q?x?="),
             ("=?utf-8?b?QQ?=", "=?utf-8?b?QQ?="),
             ("=?utf-8?x?QQ?=", "=?utf-8?x?QQ?="),
+            ("=?utf-8?q?a?b?= =?utf-8?q?c?=", "=?utf-8?q?a?b?= c"),
             ("a =?utf-8?q?b?=", "a b"),
             ("=?utf-8?q?two words?=", "=?utf-8?q?two words?="),
             ("=?utf-8?q?a=0D=0ABcc:_x?=", "aBcc: x"),
@@ -202,6 +209,8 @@ mod tests {
             ("QQ==", Some("A")),
             ("", Some("")),
             ("QUJD QQ", None),
+            ("QQ==QUJD", None),
+            ("QQ==\r\n-- \r\n", Some("A")),
             ("Q", None),
         ] {
             assert_eq!(base64(text.as_bytes()).as_deref(), want.map(str::as_bytes), "{text:?}");
