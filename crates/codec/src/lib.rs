@@ -14,7 +14,7 @@
 //! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
-//! | [`text`] | news, chat and mail: JSON Lines of any make, RFC 5322, JSON |
+//! | [`text`] | news, chat and mail: JSON Lines of any make, RFC 5322, RSS, Atom, NewsML-G2, JSON |
 //! | [`events`] | our own events as JSON Lines |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!

@@ -290,7 +290,7 @@ impl Format {
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 8] = ["fix", "fixed", "csv", "swift", "itch", "iso20022", "jsonl", "mail"];
+const MAPPED: [&str; 9] = ["fix", "fixed", "csv", "swift", "itch", "iso20022", "jsonl", "mail", "newsxml"];
 
 /// Comments may stand before a header, for so many times the longest row.
 const CSV_HEAD_ROWS: usize = 2;

@@ -9,7 +9,7 @@ use std::path::Path;
 use unitape_codec::capture::is_capture;
 use unitape_codec::fixed::{Decoder, Next};
 use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
-use unitape_codec::text::mail;
+use unitape_codec::text::{mail, xml};
 use unitape_codec::{iso20022, itch};
 
 const LOOK_BYTES: u64 = 64 << 10;
@@ -67,6 +67,9 @@ fn recognise(head: &[u8]) -> Option<Format> {
     }
     if is_mail(text) {
         return Format::by(Mapping::built_in("mail")?).ok();
+    }
+    if let Some(root) = xml::root(text) {
+        return Format::by(Mapping::built_in(news_mapping(root))?).ok();
     }
     if is_iso20022(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "iso20022")?;
@@ -169,6 +172,15 @@ fn is_swift(text: &[u8]) -> bool {
 fn is_mail(text: &[u8]) -> bool {
     let wanted = ["date".to_owned(), "from[].email".to_owned()];
     has_paths(TextSort::Mail, text, &wanted, &[]) || mail::has_header(text)
+}
+
+/// The shipped mapping for news in XML with this root.
+fn news_mapping(root: &str) -> &'static str {
+    match root {
+        "rss" | "RDF" | "item" => "rss-news",
+        "feed" | "entry" => "atom-news",
+        _ => "newsml-g2",
+    }
 }
 
 /// XML, with a header or document near the start whose namespace names a message.

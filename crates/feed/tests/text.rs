@@ -101,6 +101,75 @@ fn chat_by_the_shipped_mappings() {
     assert_eq!(events[1]["external"], "true");
 }
 
+/// What is around items is counted and no event; an item that is no XML, or says no time, is refused and its neighbours kept.
+#[test]
+fn news_in_xml_by_the_shipped_mappings() {
+    let (events, refused) = told(&shipped("rss-news"), &std::fs::read(vectors("rss.xml")).unwrap());
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].starts_with("bad_entity: ") && refused[1] == "bad_time: no event time", "{refused:?}");
+    assert_eq!(
+        events,
+        [
+            json!({"ts": 1_772_434_803_000_000_000i64, "kind": "news", "news_id": "wire-0001",
+                "headline": "Vodafone: profit above what was expected", "source": "Example Wire",
+                "text": "<p>Profit before tax was <b>1.20</b> billion.</p>", "link": "https://wire.example/1", "category": "VOD"}),
+            json!({"ts": 1_772_435_700_000_000_000i64, "kind": "news", "news_id": "https://wire.example/2",
+                "headline": "SAP & ASML: Partnerschaft", "text": "Walldorf – die beiden Konzerne …",
+                "link": "https://wire.example/2", "creator": "Redaktion"}),
+        ]
+    );
+    let (events, refused) = told(&shipped("atom-news"), &std::fs::read(vectors("atom.xml")).unwrap());
+    assert_eq!(refused, [""; 0]);
+    assert_eq!(
+        events,
+        [
+            json!({"ts": 1_772_435_100_250_000_000i64, "kind": "news", "news_id": "urn:wire.example:1",
+                "headline": "Vodafone: profit above what was expected", "source": "Ann Ames",
+                "text": "Profit before tax was 1.20 billion.\nMore follows.", "published": "2026-03-02T07:00:03Z",
+                "link": "https://wire.example/1?a=1&b=2", "category": "VOD"}),
+            json!({"ts": 1_772_435_700_000_000_000i64, "kind": "news", "news_id": "urn:wire.example:2",
+                "headline": "SAP und ASML", "text": "<p>Zwei Konzerne …</p>"}),
+        ]
+    );
+    let (events, refused) = told(&shipped("newsml-g2"), &std::fs::read(vectors("newsml.xml")).unwrap());
+    assert_eq!(refused, [""; 0]);
+    assert_eq!(
+        events,
+        [
+            json!({"ts": 1_772_434_803_000_000_000i64, "kind": "news", "news_id": "tag:wire.example,2026:1",
+                "instrs": ["VOD", "VODD"], "headline": "Vodafone: profit above what was expected", "source": "nprov:EXW",
+                "text": "Profit before tax was 1.20 billion.\nMore follows.", "version": "2", "urgency": "2",
+                "language": "en", "pubstatus": "stat:usable"}),
+            json!({"ts": 1_772_435_700_000_000_000i64, "kind": "news", "news_id": "tag:wire.example,2026:3",
+                "headline": "SAP & ASML", "source": "nprov:EXW", "text": "Walldorf – die beiden Konzerne …", "version": "1"}),
+        ]
+    );
+}
+
+/// The elements of one path are a group: each is an event of its own, with the attributes that are its own.
+#[test]
+fn the_elements_of_a_path_are_events() {
+    let text = "name='mine'\nformat='newsxml'\n[message]\nts='at'\nunlisted='drop'\n[group.about]\ndelimiter='about/org'\n\
+        members=['about/org','about/org@id','about/org/name']\n[[rule]]\n[[rule.event]]\nkind='news'\neach='about'\n\
+        fields={news_id='@guid',source='about/org@id',headline='about/org/name'}\n";
+    let format = Format::by(Mapping::parse(text, "mine.toml").unwrap()).unwrap();
+    let item = "<item guid='g'><at>2026-03-02</at><about><org id='1'><name>One</name></org><org id='2'/><org><name>Three</name></org></about></item>";
+    let (events, refused) = told(&format, item.as_bytes());
+    assert_eq!(refused, [""; 0]);
+    let ts = 1_772_409_600_000_000_000i64;
+    assert_eq!(
+        events,
+        [
+            json!({"ts": ts, "kind": "news", "news_id": "g", "source": "1", "headline": "One"}),
+            json!({"ts": ts, "kind": "news", "news_id": "g", "source": "2"}),
+            json!({"ts": ts, "kind": "news", "news_id": "g", "headline": "Three"}),
+        ]
+    );
+    let wrong = text.replace("'@guid'", "'a[]'");
+    let e = Mapping::parse(&wrong, "m.toml").unwrap_err().to_string();
+    assert!(e.contains("`a[]` is no path of XML"), "{e}");
+}
+
 /// What is sure is recognised, what is our own is not taken for theirs, and what is neither is asked about.
 #[test]
 fn files_are_recognised_by_what_their_first_line_has() {
@@ -110,6 +179,11 @@ fn files_are_recognised_by_what_their_first_line_has() {
         let format = detect(&vectors(file)).unwrap();
         let named = format.mapping().unwrap();
         assert_eq!((format.name(), named.split('@').next().unwrap()), ("jsonl", mapping), "{file}");
+    }
+    for (file, mapping) in [("rss.xml", "rss-news"), ("atom.xml", "atom-news"), ("newsml.xml", "newsml-g2")] {
+        let format = detect(&vectors(file)).unwrap();
+        let named = format.mapping().unwrap();
+        assert_eq!((format.name(), named.split('@').next().unwrap()), ("newsxml", mapping), "{file}");
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");

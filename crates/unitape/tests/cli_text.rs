@@ -34,6 +34,9 @@ fn bare_files_become_events() {
         ("symphony.jsonl", "comm", 2, 0),
         ("archive.mbox", "comm", 2, 3),
         ("message.eml", "comm", 1, 0),
+        ("rss.xml", "news", 2, 3),
+        ("atom.xml", "news", 2, 0),
+        ("newsml.xml", "news", 2, 0),
     ] {
         let tape = dir.path().join(file);
         let tape_name = tape.display().to_string();

@@ -18,6 +18,7 @@ use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_codec::text::jsonl::sample::{Sample, sample_lines};
 use unitape_codec::text::mail::sample::sample_mbox;
+use unitape_codec::text::xml::sample::{Sample as News, sample_feed};
 use unitape_feed::run as run_live;
 use unitape_feed::{Ending, Feed, Input, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option};
 use unitape_sim::Rng;
@@ -52,6 +53,9 @@ const CASES: &[Case] = &[
     case("jsonl", "slack-messages", "sample/slack.jsonl", 40_000),
     case("jsonl", "symphony-messages", "sample/symphony.jsonl", 40_000),
     case("mail", "mail", "sample/archive.mbox", 50_000),
+    case("newsxml", "rss-news", "sample/rss.xml", 40_000),
+    case("newsxml", "atom-news", "sample/atom.xml", 40_000),
+    case("newsxml", "newsml-g2", "sample/newsml.xml", 40_000),
     case("events", "", "day/events.jsonl", 90_000),
 ];
 
@@ -74,6 +78,9 @@ impl Case {
             Some(("day", file)) => fs::read(dir.join("day").join(file)).unwrap(),
             Some(("sample", "payments.xml")) => payments(60, 5),
             Some(("sample", "archive.mbox")) => sample_mbox(90, 5),
+            Some(("sample", "rss.xml")) => sample_feed(News::Rss, 90, 5),
+            Some(("sample", "atom.xml")) => sample_feed(News::Atom, 90, 5),
+            Some(("sample", "newsml.xml")) => sample_feed(News::NewsMl, 70, 5),
             Some(("sample", "ninjs.jsonl")) => sample_lines(Sample::Ninjs, 120, 5),
             Some(("sample", "slack.jsonl")) => sample_lines(Sample::Slack, 120, 5),
             Some(("sample", "symphony.jsonl")) => sample_lines(Sample::Symphony, 120, 5),

@@ -42,9 +42,9 @@ mod kind;
 #[doc(hidden)]
 pub mod naive;
 mod parse;
-mod reference;
+pub(crate) mod reference;
 pub mod sample;
-mod scan;
+pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
 pub mod value;

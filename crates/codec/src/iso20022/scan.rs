@@ -43,26 +43,26 @@ fn has(word: u64, byte: u8) -> u64 {
 
 /// The first byte from `at` on that no name without prefix has; the end of `buf` if there is none.
 #[inline(always)]
-pub(super) fn name(buf: &[u8], at: usize) -> usize {
+pub(crate) fn name(buf: &[u8], at: usize) -> usize {
     let rest = buf.get(at..).unwrap_or_default();
     at + rest.iter().position(|b| CLASS[usize::from(*b)] & NAME == 0).unwrap_or(rest.len())
 }
 
 /// Whether a name may start with this byte.
 #[inline(always)]
-pub(super) fn starts_name(byte: u8) -> bool {
+pub(crate) fn starts_name(byte: u8) -> bool {
     CLASS[usize::from(byte)] & START != 0
 }
 
 /// Blank, tab, line end.
 #[inline(always)]
-pub(super) fn is_white(byte: u8) -> bool {
+pub(crate) fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// The first byte from `at` on that is not white.
 #[inline]
-pub(super) fn skip_white(buf: &[u8], at: usize) -> usize {
+pub(crate) fn skip_white(buf: &[u8], at: usize) -> usize {
     let rest = buf.get(at..).unwrap_or_default();
     at + rest.iter().position(|b| !is_white(*b)).unwrap_or(rest.len())
 }
@@ -85,7 +85,7 @@ pub(super) fn same(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
 
 /// The first control character that XML does not allow.
 #[inline]
-pub(super) fn control(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn control(bytes: &[u8]) -> Option<usize> {
     let bad = |b: u8| (b < 0x20) & (b != b'\t') & (b != b'\n') & (b != b'\r');
     if !bytes.iter().fold(false, |any, &b| any | bad(b)) {
         return None;

@@ -20,6 +20,12 @@ pub enum Code {
     BadHeader,
     /// An encoding or a set of characters that is not read.
     BadEncoding,
+    /// Not XML.
+    BadXml,
+    /// A document type: what defines entities, and is refused for it.
+    Doctype,
+    /// An entity that is none of the five, or a reference to no character.
+    BadEntity,
     /// No end within the largest message accepted.
     TooLarge,
     /// Nested too deep, with too many values, or with too long a path.
@@ -38,6 +44,9 @@ impl Code {
             Code::BadUtf8 => "bad_utf8",
             Code::BadHeader => "bad_header",
             Code::BadEncoding => "bad_encoding",
+            Code::BadXml => "bad_xml",
+            Code::Doctype => "doctype",
+            Code::BadEntity => "bad_entity",
             Code::TooLarge => "too_large",
             Code::TooDeep => "too_deep",
         }

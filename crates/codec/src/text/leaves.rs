@@ -67,6 +67,14 @@ pub struct Entry {
     pub to: u32,
 }
 
+/// A place that values can be taken back to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Here {
+    values: usize,
+    entries: usize,
+    text: usize,
+}
+
 impl Leaves {
     /// All values with their paths, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -162,6 +170,18 @@ impl Leaves {
 
     pub(super) fn end_entry(&mut self, entry: usize) {
         self.entries[entry].to = self.found.len() as u32;
+    }
+
+    /// What is there now, for [`Leaves::back_to`].
+    pub(super) fn here(&self) -> Here {
+        Here { values: self.found.len(), entries: self.entries.len(), text: self.text.len() }
+    }
+
+    /// Takes back what was put since then.
+    pub(super) fn back_to(&mut self, here: Here) {
+        self.found.truncate(here.values);
+        self.entries.truncate(here.entries);
+        self.text.truncate(here.text);
     }
 
     fn number(&mut self, path: &str, at: usize) -> Result<u32, Fault> {

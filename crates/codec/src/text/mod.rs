@@ -1,4 +1,4 @@
-//! What people write: JSON Lines of any make and e-mail, each message as values by path.
+//! What people write: JSON Lines of any make, e-mail, and news in XML, each message as values by path.
 //!
 //! ```text
 //! bytes ──Decode──▶ messages, faults ──▶ Leaves: author.name = "Ann", recipients[].email = "bob@…", …
@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`jsonl`] | JSON Lines: one object a line, whatever is in it |
 //! | [`mail`] | e-mail: RFC 5322 with MIME, alone or in an mbox |
+//! | [`xml`] | news in XML: items of RSS, Atom and NewsML-G2 |
 //! | [`Leaves`] | the values of a message, by path, and where the entries of its lists are |
 //! | [`time`] | moments as such sources write them: ISO 8601, RFC 5322, counts since 1970 |
 //! | [`decode_json`] | a file as JSON Lines |
@@ -38,6 +39,7 @@ pub mod jsonl;
 mod leaves;
 pub mod mail;
 pub mod time;
+pub mod xml;
 
 pub use crate::fix::Span;
 pub use fault::{Code, Fault};

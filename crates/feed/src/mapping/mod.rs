@@ -402,6 +402,9 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/slack-messages.toml"),
     include_str!("../../../../mappings/symphony-messages.toml"),
     include_str!("../../../../mappings/mail.toml"),
+    include_str!("../../../../mappings/rss-news.toml"),
+    include_str!("../../../../mappings/atom-news.toml"),
+    include_str!("../../../../mappings/newsml-g2.toml"),
 ];
 
 #[cfg(test)]
@@ -434,6 +437,9 @@ mod tests {
             "slack-messages",
             "symphony-messages",
             "mail",
+            "rss-news",
+            "atom-news",
+            "newsml-g2",
         ];
         assert_eq!(names, all);
     }

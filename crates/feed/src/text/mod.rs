@@ -17,7 +17,7 @@ use crate::mapping::{
 use path::Reading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
-use unitape_codec::text::{self, Decode, Leaves, Next, jsonl, mail, time};
+use unitape_codec::text::{self, Decode, Leaves, Next, jsonl, mail, time, xml};
 use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
@@ -29,6 +29,8 @@ pub enum TextSort {
     Jsonl,
     /// E-mail, alone or in an mbox.
     Mail,
+    /// News in XML.
+    NewsXml,
 }
 
 impl TextSort {
@@ -37,6 +39,7 @@ impl TextSort {
         match format {
             "jsonl" => Some(TextSort::Jsonl),
             "mail" => Some(TextSort::Mail),
+            "newsxml" => Some(TextSort::NewsXml),
             _ => None,
         }
     }
@@ -46,6 +49,7 @@ impl TextSort {
         match self {
             TextSort::Jsonl => "jsonl",
             TextSort::Mail => "mail",
+            TextSort::NewsXml => "newsxml",
         }
     }
 
@@ -54,6 +58,7 @@ impl TextSort {
         match self {
             TextSort::Jsonl => jsonl::Decoder::cut(buf),
             TextSort::Mail => mail::Decoder::cut(buf),
+            TextSort::NewsXml => xml::Decoder::cut(buf),
         }
     }
 
@@ -61,6 +66,7 @@ impl TextSort {
         match self {
             TextSort::Jsonl => Box::new(jsonl::Decoder::default()),
             TextSort::Mail => Box::new(mail::Decoder::default()),
+            TextSort::NewsXml => Box::new(xml::Decoder::default()),
         }
     }
 }

@@ -6,14 +6,16 @@
 //! | `recipients[].email` | the member `email` of each entry of the list `recipients` |
 //! | `headers."x.y"` | a name with characters that paths have, in quotes |
 //! | `ts@s`, `ts@ms`, `ts@us`, `ts@ns` | a count of seconds, … since 1970, for a time |
-//! | `@kind` | what the message is: `object`, `mail` |
+//! | `contentMeta/subject@qcode` | of XML: the attribute `qcode` of the element `subject` of `contentMeta`, from the item on |
+//! | `@kind` | what the message is: `object`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
 //! | `@words` | of a mail: its subject, a blank line, and its text (or markup, where there is no text) |
 //!
-//! A group is a list (`delimiter = "messages[]"`), its members are that path and those behind it.
+//! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and those
+//! behind it.
 
 use super::TextSort;
 use crate::mapping::Dialect;
-use unitape_codec::text::{jsonl, mail};
+use unitape_codec::text::{jsonl, mail, xml};
 
 /// Values are named by their paths.
 #[derive(Debug)]
@@ -55,11 +57,15 @@ impl Dialect for TextDialect {
         if text == WORDS_PATH && self.0 == TextSort::Mail {
             return Ok(TextPath::Words);
         }
+        if self.0 == TextSort::NewsXml {
+            return Ok(TextPath::Value { path: xml::path::read(text)?, reading: Reading::AsItIs });
+        }
         let unit = UNITS.iter().find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
         let (path, reading) =
             unit.map_or((text, Reading::AsItIs), |(path, power)| (path, Reading::Count(power)));
         let path = match self.0 {
             TextSort::Jsonl => jsonl::path::read(path)?,
+            TextSort::NewsXml => path.to_owned(),
             TextSort::Mail => mail::known_path(&jsonl::path::read(path)?)?,
         };
         Ok(TextPath::Value { path, reading })

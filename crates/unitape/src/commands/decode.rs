@@ -8,7 +8,7 @@ use std::sync::Arc;
 use unitape_codec::csv;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
-use unitape_codec::text::{self, jsonl, mail};
+use unitape_codec::text::{self, jsonl, mail, xml};
 use unitape_codec::{iso20022, itch, swift_mt};
 
 /// Arguments.
@@ -89,6 +89,14 @@ neighbours are kept. docs/formats-text.md tells the rest.")]
 Text is decoded to UTF-8, attachments are named. Exit code 3 when messages were bad; they are printed with their error
 and their neighbours are kept. docs/formats-text.md tells the rest.")]
     Mail(PlainArgs),
+    /// News in XML: RSS, Atom and NewsML-G2, item by item
+    #[command(after_help = "Examples:
+  unitape decode newsxml feed.xml --json | head -n 3
+  curl -s https://wire.example/feed.xml | unitape decode newsxml - --json
+
+Elements and attributes are printed by path, from the item on; markup as text. Exit code 3 when messages were bad; they
+are printed with their error and their neighbours are kept. docs/formats-text.md tells the rest.")]
+    Newsxml(PlainArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -168,6 +176,7 @@ pub fn run(args: Args) -> output::Result {
         FormatArgs::Iso20022(args) => iso(&args),
         FormatArgs::Jsonl(args) => text(&args, jsonl::Decoder::default),
         FormatArgs::Mail(args) => text(&args, mail::Decoder::default),
+        FormatArgs::Newsxml(args) => text(&args, xml::Decoder::default),
     }
 }
 

@@ -1,0 +1,83 @@
+//! What must hold for any bytes: the properties that tests and the fuzzer share.
+
+use super::lex::{Token, token};
+use super::{Decoder, OTHER, SURROUNDINGS, naive};
+use crate::iso20022::scan::is_white;
+use crate::text::{Decode, Leaves, Next, check};
+
+/// What is told of every item is what the slow twin reads in it.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn agree(decoder: &mut Decoder, input: &[u8]) -> Result<(), String> {
+    let (mut leaves, mut at) = (Leaves::default(), 0);
+    loop {
+        at = match decoder.next(input, at, true, &mut leaves) {
+            Next::Message(message) => {
+                if message.kind != SURROUNDINGS && message.kind != OTHER {
+                    let slow = naive::leaves(message.span.of(input));
+                    let fast = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+                    if slow.as_ref() != Ok(&fast) {
+                        return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
+                    }
+                    entries(&leaves)?;
+                }
+                message.span.end
+            }
+            Next::Bad { span, .. } => span.end,
+            Next::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            Next::End => return Ok(()),
+        }
+    }
+}
+
+/// Entries hold values of their path and of those behind it.
+fn entries(leaves: &Leaves) -> Result<(), String> {
+    for entry in leaves.entries() {
+        let list = leaves.path(entry.path);
+        let values =
+            leaves.as_slice().get(entry.from as usize..entry.to as usize).ok_or("an entry out of bounds")?;
+        let within = |path: &str| {
+            path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@']))
+        };
+        if let Some(leaf) = values.iter().find(|leaf| !within(leaves.path(leaf.path))) {
+            return Err(format!("{} is an entry of {list}", leaves.path(leaf.path)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether what is told of nothing may be: white space, marks, declarations, comments, instructions, end tags.
+fn between(skipped: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(&byte) = skipped.get(at) {
+        at = match byte {
+            _ if is_white(byte) => at + 1,
+            0xef if skipped[at..].starts_with(b"\xef\xbb\xbf") => at + 3,
+            _ => match token(skipped, at) {
+                Ok(Token::Nothing { end } | Token::Declaration { end, .. } | Token::End { end, .. }) => end,
+                _ => return false,
+            },
+        };
+    }
+    true
+}
+
+/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+///
+/// # Panics
+/// If any property does not hold.
+pub fn any_bytes(data: &[u8]) {
+    let Some((&pick, input)) = data.split_first() else { return };
+    let max_message = [64, 150, 1000, 1 << 20][usize::from(pick & 3)];
+    let mut decoder = Decoder::default().with_max_message(max_message);
+    let spans = check::accounted(&mut decoder, between, input).unwrap_or_else(|e| panic!("{e}"));
+    agree(&mut decoder, input).unwrap_or_else(|e| panic!("{e}"));
+    // Every cut of the rest is a square; long inputs would tell no more.
+    if input.len() <= 300 {
+        check::cuts(&mut decoder, max_message, input).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(Decoder::cut(input) <= input.len());
+    _ = super::root(input);
+    check::printed(&mut decoder, input, spans.len());
+}

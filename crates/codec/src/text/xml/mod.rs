@@ -1,0 +1,420 @@
+//! News in XML: RSS, Atom and NewsML-G2, item by item.
+//!
+//! ```text
+//! <?xml version="1.0"?><rss version="2.0"><channel><title>Wire</title>   ◀ surroundings: rss@version = 2.0, rss/channel/title = Wire
+//!   <item><title>A &amp; B</title><link>…</link></item>                  ◀ item: title = A & B, link = …
+//!   <item>…</item>                                                       ◀ item
+//! </channel></rss>
+//! ```
+//!
+//! # The rules
+//!
+//! 1. **Between messages** white space, byte order marks, declarations, comments, instructions and end tags are skipped.
+//! 2. An **item** is an element `item`, `entry`, `newsItem`, `packageItem`, `conceptItem`, `knowledgeItem`, `planningItem`
+//!    or `catalogItem` with any prefix, whatever is around it. It stands for itself: nothing is carried from what is around
+//!    it, so that a feed without end flows item by item, and a bad item costs itself.
+//! 3. **Surroundings** are what else stands between: start tags and elements up to the next item or declaration, or to the
+//!    end of the input. They are a message too, of kind `feed`, or `other` where their first element is none that these
+//!    formats have there.
+//! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: UTF-8, the five entities and characters
+//!    by number. A **document type** is refused, so that there is nothing to expand; the items behind it are read.
+//! 5. A **bad** message that ends is bad up to its end. One of which that cannot be said goes up to the next item or
+//!    declaration, or to the end of the input or the limit; where a comment or section has no end, there alone.
+//! 6. A message **longer than the limit** is refused, in pieces where no item begins within.
+//!
+//! # Paths and values
+//!
+//! `contentMeta/headline` is an element, from the item on; `link@href` an attribute, `@guid` one of the item's own.
+//! Prefixes stay (`dc:creator`); the item's own is left out, and so are attributes that declare namespaces. Values are
+//! trimmed. Each element is an entry of its path, so that mappings can take the elements of a path one by one.
+//!
+//! **Markup** is told as text: an element that has text beside elements, one with `type="xhtml"` and `inlineXML` are one
+//! value, the text of all that is in them, white space drawn together, a line for each paragraph. What its `head`, `style`
+//! and `script` hold is left out. Markup in disguise (`type="html"`, a `description` with `&lt;p>`) is text as it is.
+
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+mod lex;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod naive;
+pub mod path;
+pub mod sample;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
+use crate::iso20022::scan::{is_white, skip_white};
+use lex::{Stop, Token, local, token};
+
+/// The largest message that is taken, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+
+/// Elements in each other, at most.
+pub const DEPTH_MAX: usize = 64;
+
+/// The kind of what is around items.
+pub const SURROUNDINGS: &str = "feed";
+
+/// The kind of what is around nothing that is known here.
+pub const OTHER: &str = "other";
+
+/// Elements that are items, and the kinds of messages that they are.
+const ITEMS: [&str; 8] = [
+    "item",
+    "entry",
+    "newsItem",
+    "packageItem",
+    "conceptItem",
+    "knowledgeItem",
+    "planningItem",
+    "catalogItem",
+];
+
+/// The roots of feeds.
+const ROOTS: [&str; 4] = ["rss", "RDF", "feed", "newsMessage"];
+
+/// What feeds have beside items.
+const BESIDE: [&str; 34] = [
+    "author",
+    "category",
+    "channel",
+    "cloud",
+    "contributor",
+    "copyright",
+    "description",
+    "docs",
+    "generator",
+    "header",
+    "icon",
+    "id",
+    "image",
+    "itemSet",
+    "language",
+    "lastBuildDate",
+    "link",
+    "logo",
+    "managingEditor",
+    "pubDate",
+    "rating",
+    "rights",
+    "skipDays",
+    "skipHours",
+    "subtitle",
+    "textInput",
+    "textinput",
+    "title",
+    "ttl",
+    "updated",
+    "webMaster",
+    "items",
+    "name",
+    "url",
+];
+
+/// Finds items and takes them apart.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    max_message: usize,
+    /// Names of the elements that are not over.
+    open: Vec<Span>,
+}
+
+impl Default for Decoder {
+    /// Messages up to [`MESSAGE_BYTES_MAX`].
+    fn default() -> Self {
+        Self { max_message: MESSAGE_BYTES_MAX, open: Vec::new() }
+    }
+}
+
+/// What stands at a position.
+enum Step {
+    /// Nothing of a message up to here.
+    Skip(usize),
+    Message {
+        end: usize,
+        kind: &'static str,
+    },
+    /// Bad up to `end`, or to where the next message begins.
+    Bad {
+        fault: (Code, usize, &'static str),
+        end: Option<usize>,
+    },
+    /// More bytes decide. `open`: what begins there holds whatever follows.
+    Need {
+        open: bool,
+    },
+}
+
+impl Decoder {
+    /// The same with another bound on a message, in bytes; 64 at least.
+    #[must_use]
+    pub fn with_max_message(self, max_message: usize) -> Self {
+        Self { max_message: max_message.max(64), ..self }
+    }
+
+    /// Where the last item of `buf` starts: a place to cut a stream into blocks.
+    #[must_use]
+    pub fn cut(buf: &[u8]) -> usize {
+        let mut end = buf.len();
+        while let Some(n) = memchr::memrchr(b'<', &buf[..end]).filter(|n| *n > 0) {
+            if begins(buf, n) == Some(true) {
+                return n;
+            }
+            end = n;
+        }
+        if buf.len() > MESSAGE_BYTES_MAX { buf.len() } else { 0 }
+    }
+
+    /// What stands at `view[from]`, which is not white. `whole`: the input ends where `view` does.
+    fn step(&mut self, view: &[u8], from: usize, whole: bool) -> Step {
+        self.open.clear();
+        let (mut at, mut item, mut end) = (from, None, from);
+        // Whether it is something, and not just what is skipped.
+        let mut kind = None;
+        let bad = |code, at, what| Step::Bad { fault: (code, at, what), end: None };
+        loop {
+            let found = match view.get(at) {
+                Some(_) => token(view, at),
+                None => Err(Stop::Need),
+            };
+            let found = match found {
+                Ok(Token::Text { end }) if end == view.len() && !whole => Err(Stop::Need),
+                found => found,
+            };
+            let found = match (found, kind) {
+                (Ok(found), _) => found,
+                (Err(Stop::Need), Some(kind)) if whole && at == view.len() && self.open.is_empty() => {
+                    return Step::Message { end, kind };
+                }
+                (Err(Stop::Need), None) if whole && at == view.len() => return Step::Skip(at),
+                (Err(Stop::Need), _) if whole => {
+                    return bad(Code::Truncated, view.len(), "what begins here is not over");
+                }
+                (Err(Stop::Need), _) => return Step::Need { open: false },
+                (Err(Stop::Open), _) if whole => {
+                    let fault = (
+                        Code::Truncated,
+                        at,
+                        "a comment, section, instruction or document type that is not over",
+                    );
+                    return Step::Bad { fault, end: Some(view.len()) };
+                }
+                (Err(Stop::Open), _) => return Step::Need { open: true },
+                (Err(Stop::Bad { at, what }), _) => return bad(Code::BadXml, at, what),
+            };
+            let outside = self.open.is_empty() && item.is_none();
+            match found {
+                Token::Text { end: next } | Token::Section { end: next, .. } => {
+                    let section = matches!(found, Token::Section { .. });
+                    if outside && (section || skip_white(&view[..next], at) < next) {
+                        return match kind {
+                            Some(kind) => Step::Message { end, kind },
+                            None => Step::Bad {
+                                fault: (Code::Garbage, at, "text outside of elements"),
+                                end: Some(next),
+                            },
+                        };
+                    }
+                    at = next;
+                    if section {
+                        end = next;
+                    }
+                    continue;
+                }
+                Token::Nothing { end: next } if kind.is_none() => return Step::Skip(next),
+                Token::Nothing { end: next } => at = next,
+                Token::Declaration { inside, end: next } => match kind {
+                    Some(kind) if outside => return Step::Message { end, kind },
+                    Some(_) => {
+                        return bad(Code::Truncated, at, "another document begins before this one is over");
+                    }
+                    None if foreign(inside.of(view)) => {
+                        let what = "an encoding that is not read is declared; convert the file to UTF-8";
+                        return Step::Bad { fault: (Code::BadEncoding, at, what), end: Some(next) };
+                    }
+                    None => return Step::Skip(next),
+                },
+                Token::Doctype { end: next } => {
+                    return match kind {
+                        Some(kind) if outside => Step::Message { end, kind },
+                        _ => {
+                            let what = "a document type: it and its entities are not read";
+                            let end = kind.is_none().then_some(next);
+                            Step::Bad { fault: (Code::Doctype, at, what), end }
+                        }
+                    };
+                }
+                Token::Start { name, empty, end: next, .. } => {
+                    let word = local(name.of(view)).0;
+                    let begun = ITEMS.into_iter().find(|i| i.as_bytes() == word);
+                    match (item, begun, kind) {
+                        (None, Some(_), Some(kind)) => return Step::Message { end, kind },
+                        (None, Some(_), None) => (item, kind) = (begun, begun),
+                        (Some(of), Some(_), _) if self.open.len() == 1 && begun == Some(of) => {
+                            return bad(
+                                Code::Truncated,
+                                at,
+                                "an item that is not over where the next one begins",
+                            );
+                        }
+                        (None, None, None) => {
+                            let known = |words: &[&str]| words.iter().any(|w| w.as_bytes() == word);
+                            let feed = known(&ROOTS) || known(&BESIDE) || word.len() < name.len();
+                            kind = Some(if feed { SURROUNDINGS } else { OTHER });
+                        }
+                        _ => {}
+                    }
+                    if !empty {
+                        if self.open.len() >= DEPTH_MAX {
+                            return bad(Code::TooDeep, at, "more than 64 elements in each other");
+                        }
+                        self.open.push(name);
+                    } else if let (Some(kind), true) = (item, self.open.is_empty()) {
+                        return Step::Message { end: next, kind };
+                    }
+                    at = next;
+                }
+                Token::End { name, end: next } => match self.open.pop() {
+                    None if kind.is_none() => return Step::Skip(next),
+                    // Of what is around.
+                    None => at = next,
+                    Some(open) if open.of(view) != name.of(view) => {
+                        return bad(Code::BadXml, at, "an end tag that is not that of the open element");
+                    }
+                    Some(_) => {
+                        at = next;
+                        if let (Some(kind), true) = (item, self.open.is_empty()) {
+                            return Step::Message { end: next, kind };
+                        }
+                    }
+                },
+            }
+            end = at;
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next {
+        let mut at = at;
+        loop {
+            let from = match skip(buf, at, eof) {
+                Ok(from) => from,
+                Err(from) => return Next::Incomplete { from, need: buf.len() + 1 },
+            };
+            if from >= buf.len() {
+                let from = buf.len();
+                return if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } };
+            }
+            let limit = from.saturating_add(self.max_message);
+            let view = &buf[..buf.len().min(limit)];
+            let (full, whole) = (buf.len() >= limit, eof && buf.len() < limit);
+            let told = |end: usize, (code, at, what): (Code, usize, &'static str)| {
+                let span = Span { start: from, end };
+                Next::Bad { span, fault: Fault::new(code, at.min(end) - from, what) }
+            };
+            // UTF-16, told by a mark or by the first tag.
+            if matches!(view[from..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'<', 0, ..] | [0, b'<', ..]) {
+                if !full && !eof {
+                    return Next::Incomplete { from, need: buf.len() + 1 };
+                }
+                return told(
+                    view.len(),
+                    (Code::BadEncoding, from, "UTF-16 is not read; convert the file to UTF-8"),
+                );
+            }
+            return match self.step(view, from, whole) {
+                Step::Skip(end) => {
+                    at = end;
+                    continue;
+                }
+                Step::Message { end, kind } => {
+                    leaves.clear();
+                    let item = kind != SURROUNDINGS && kind != OTHER;
+                    match walk::read(&buf[from..end], item, leaves) {
+                        Ok(()) => Next::Message(Message { span: Span { start: from, end }, kind }),
+                        Err(fault) => Next::Bad { span: Span { start: from, end }, fault },
+                    }
+                }
+                Step::Bad { fault, end: Some(end) } => told(end, fault),
+                Step::Bad { fault, end: None } => match resync(view, from + 1) {
+                    Some(end) => told(end, fault),
+                    None if full || eof => told(view.len(), fault),
+                    None => Next::Incomplete { from, need: buf.len() + 1 },
+                },
+                Step::Need { open } if full => {
+                    let end = if open { None } else { resync(view, from + 1) };
+                    told(
+                        end.unwrap_or(limit),
+                        (Code::TooLarge, from, "no end within the largest message that is taken"),
+                    )
+                }
+                Step::Need { .. } => Next::Incomplete { from, need: buf.len() + 1 },
+            };
+        }
+    }
+}
+
+/// Whether `head`, the start of a file, is that of a feed; its root's name, if so.
+#[must_use]
+pub fn root(head: &[u8]) -> Option<&'static str> {
+    let mut at = skip(head, 0, true).ok()?;
+    loop {
+        at = skip_white(head, at);
+        match head.get(at).map(|_| token(head, at))?.ok()? {
+            Token::Nothing { end } | Token::Declaration { end, .. } | Token::Doctype { end } => at = end,
+            Token::Start { name, .. } => {
+                let word = local(name.of(head)).0;
+                return ROOTS.into_iter().chain(ITEMS).find(|known| known.as_bytes() == word);
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Where the next item or declaration begins, from `at` on.
+fn resync(view: &[u8], at: usize) -> Option<usize> {
+    memchr::memchr_iter(b'<', &view[at.min(view.len())..])
+        .map(|n| at + n)
+        .find(|n| begins(view, *n) == Some(true))
+}
+
+/// Whether the tag at `at` is that of an item, or a declaration; `None` where more bytes decide.
+fn begins(buf: &[u8], at: usize) -> Option<bool> {
+    let rest = &buf[at + 1..buf.len().min(at + 1 + lex::NAME_BYTES_MAX)];
+    if rest.starts_with(b"?xml") {
+        return rest.get(4).map(|b| is_white(*b));
+    }
+    let end = rest.iter().position(|b| is_white(*b) || matches!(b, b'>' | b'/'))?;
+    let word = local(&rest[..end]).0;
+    Some(ITEMS.iter().any(|item| item.as_bytes() == word))
+}
+
+/// Behind white space and byte order marks; `Err` where more bytes say whether one stands there.
+fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    loop {
+        at = skip_white(buf, at);
+        let rest = buf.get(at..).unwrap_or_default();
+        if rest.starts_with(MARK) {
+            at += MARK.len();
+        } else if !eof
+            && !rest.is_empty()
+            && (rest.len() < MARK.len() && MARK.starts_with(rest) || rest.len() < 2)
+        {
+            return Err(at);
+        } else {
+            return Ok(at.min(buf.len()));
+        }
+    }
+}
+
+/// Whether a declaration says that the bytes are not UTF-8.
+fn foreign(declaration: &[u8]) -> bool {
+    let Some(n) = memchr::memmem::find(declaration, b"encoding") else { return false };
+    let said = declaration[n + 8..].split(|b| matches!(b, b'"' | b'\'')).nth(1).unwrap_or_default();
+    !["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| known.as_bytes().eq_ignore_ascii_case(said))
+}

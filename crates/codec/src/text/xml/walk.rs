@@ -1,0 +1,330 @@
+//! A message that is framed to its leaves.
+
+use super::lex::{Attributes, Stop, Token, local, token};
+use crate::fix::Span;
+use crate::iso20022::reference;
+use crate::iso20022::scan::{control, is_white};
+use crate::text::leaves::Here;
+use crate::text::{Code, Fault, Leaves, Sort};
+
+/// Attributes of an element, at most.
+const ATTRIBUTES_MAX: usize = 64;
+
+/// Where a line of a text that is markup begins or ends; no character of XML.
+pub(super) const BREAK: char = '\u{1}';
+
+/// Elements of markup that stand on lines of their own.
+pub(super) const BLOCKS: [&str; 25] = [
+    "p",
+    "div",
+    "br",
+    "li",
+    "ul",
+    "ol",
+    "dl",
+    "dt",
+    "dd",
+    "table",
+    "tr",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hl1",
+    "hl2",
+    "block",
+    "blockquote",
+    "pre",
+    "section",
+    "hr",
+    "byline",
+];
+
+/// Elements of markup that are no text.
+pub(super) const SILENT: [&str; 3] = ["head", "style", "script"];
+
+/// Puts the values of `message` into `leaves`. `item`: its first element is one.
+pub(super) fn read(message: &[u8], item: bool, leaves: &mut Leaves) -> Result<(), Fault> {
+    let text = std::str::from_utf8(message).map_err(|e| {
+        Fault::new(Code::BadUtf8, e.valid_up_to(), "bytes that are not UTF-8; other encodings are not read")
+    })?;
+    if let Some(at) = control(message) {
+        return Err(Fault::new(Code::BadXml, at, "a character that XML does not have"));
+    }
+    let walk = Walk {
+        text,
+        item,
+        prefix: b"",
+        path: String::new(),
+        flow: String::new(),
+        open: Vec::new(),
+        silent: 0,
+        leaves,
+    };
+    walk.all()
+}
+
+struct Walk<'w> {
+    text: &'w str,
+    item: bool,
+    /// Of the item, with its colon.
+    prefix: &'w [u8],
+    path: String,
+    /// The text of all elements, in order.
+    flow: String,
+    open: Vec<Open>,
+    /// Open elements of markup that are no text.
+    silent: usize,
+    leaves: &'w mut Leaves,
+}
+
+struct Open {
+    /// Bytes of the path without it.
+    path: usize,
+    /// Where its text begins in the flow.
+    flow: usize,
+    /// The values and entries that are there when its content begins.
+    mark: Here,
+    entry: Option<usize>,
+    at: usize,
+    parent: bool,
+    text: bool,
+    /// Told as text, whatever is in it.
+    markup: bool,
+    silent: bool,
+    block: bool,
+}
+
+impl<'w> Walk<'w> {
+    fn all(mut self) -> Result<(), Fault> {
+        let bytes = self.text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            // Framed before; what stops here would have stopped there.
+            let found = token(bytes, at).map_err(|stop| fault(stop, at))?;
+            at = match found {
+                Token::Text { end } => {
+                    self.characters(at, end)?;
+                    end
+                }
+                Token::Section { inside, end } => {
+                    self.section(inside);
+                    end
+                }
+                Token::Start { name, attributes, empty, end } => {
+                    self.start(at, name, attributes)?;
+                    if empty {
+                        self.end()?;
+                    }
+                    end
+                }
+                Token::End { end, .. } => {
+                    self.end()?;
+                    end
+                }
+                Token::Nothing { end } | Token::Declaration { end, .. } | Token::Doctype { end } => end,
+            };
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, at: usize, name: Span, attributes: Span) -> Result<(), Fault> {
+        let text = self.text;
+        let bytes = text.as_bytes();
+        let path = self.path.len();
+        let (word, prefix) = local(name.of(bytes));
+        let root = self.item && self.open.is_empty();
+        if root {
+            self.prefix = prefix;
+        } else {
+            if path > 0 {
+                self.path.push('/');
+            }
+            let start = if prefix == self.prefix { name.start + prefix.len() } else { name.start };
+            self.path.push_str(&text[start..name.end]);
+        }
+        if let Some(parent) = self.open.last_mut() {
+            parent.parent = true;
+        }
+        let entry = if root { None } else { Some(self.leaves.begin_entry(&self.path, at)?) };
+        let is = |list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
+        let xhtml = self.attributes(attributes)?;
+        let block = is(&BLOCKS);
+        if block && self.silent == 0 {
+            self.flow.push(BREAK);
+        }
+        let silent = is(&SILENT) && self.open.iter().any(|open| open.markup);
+        self.silent += usize::from(silent);
+        let mark = self.leaves.here();
+        let markup = !root && (xhtml || word == b"inlineXML");
+        let flow = self.flow.len();
+        self.open.push(Open {
+            path,
+            flow,
+            mark,
+            entry,
+            at,
+            parent: false,
+            text: false,
+            markup,
+            silent,
+            block,
+        });
+        Ok(())
+    }
+
+    /// Puts the attributes of a tag; whether they say that the element is XHTML.
+    fn attributes(&mut self, all: Span) -> Result<bool, Fault> {
+        let text = self.text;
+        let bytes = text.as_bytes();
+        let mut names: Vec<Span> = Vec::new();
+        let mut xhtml = false;
+        for attribute in (Attributes { buf: bytes, at: all.start, end: all.end }) {
+            let (name, value) = attribute.map_err(|stop| fault(stop, all.start))?;
+            if names.iter().any(|other| other.of(bytes) == name.of(bytes)) {
+                return Err(Fault::new(
+                    Code::Duplicate,
+                    name.start,
+                    "an element with two attributes of one name",
+                ));
+            }
+            if names.len() >= ATTRIBUTES_MAX {
+                return Err(Fault::new(Code::TooDeep, name.start, "an element with more than 64 attributes"));
+            }
+            names.push(name);
+            let mark = self.leaves.mark();
+            unescape(&text[value.start..value.end], value.start, self.leaves.text_mut())?;
+            let word = name.of(bytes);
+            if word == b"xmlns" || word.starts_with(b"xmlns:") {
+                self.leaves.text_mut().truncate(mark);
+                continue;
+            }
+            let raw = self.leaves.text_mut().split_off(mark);
+            let raw = raw.trim_matches(WHITE);
+            xhtml |= word == b"type" && raw == "xhtml";
+            let path = self.path.len();
+            self.path.push('@');
+            self.path.push_str(&text[name.start..name.end]);
+            self.leaves.put_text(&self.path, raw, name.start)?;
+            self.path.truncate(path);
+        }
+        Ok(xhtml)
+    }
+
+    fn characters(&mut self, at: usize, end: usize) -> Result<(), Fault> {
+        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        let from = self.flow.len();
+        unescape(&self.text[at..end], at, &mut self.flow)?;
+        open.text |= !self.flow[from..].bytes().all(is_white);
+        if self.silent > 0 {
+            self.flow.truncate(from);
+        }
+        Ok(())
+    }
+
+    fn section(&mut self, inside: Span) {
+        let Some(open) = self.open.last_mut() else { return };
+        let text = &self.text[inside.start..inside.end];
+        open.text |= !text.bytes().all(is_white);
+        if self.silent == 0 {
+            line_ends(text, &mut self.flow);
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        // Of something around.
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        self.silent -= usize::from(open.silent);
+        if !open.parent {
+            let text = self.flow[open.flow..].trim_matches(WHITE);
+            let mark = self.leaves.mark();
+            self.leaves.text_mut().push_str(text);
+            let sort = if text.is_empty() { Sort::Nothing } else { Sort::Text };
+            // An item without anything in it has its attributes.
+            if open.entry.is_some() {
+                self.leaves.put(&self.path, mark, sort, open.at)?;
+            }
+        } else if (open.text || open.markup) && open.entry.is_some() {
+            self.leaves.back_to(open.mark);
+            let text = drawn_together(&self.flow[open.flow..]);
+            let mark = self.leaves.mark();
+            self.leaves.text_mut().push_str(&text);
+            let sort = if text.is_empty() { Sort::Nothing } else { Sort::Text };
+            self.leaves.put(&self.path, mark, sort, open.at)?;
+        }
+        if let Some(entry) = open.entry {
+            self.leaves.end_entry(entry);
+        }
+        if open.block && self.silent == 0 {
+            self.flow.push(BREAK);
+        }
+        self.path.truncate(open.path);
+        Ok(())
+    }
+}
+
+const WHITE: [char; 5] = [' ', '\t', '\n', '\r', BREAK];
+
+/// Lines between breaks, white space within drawn together; without empty ones.
+pub(super) fn drawn_together(flow: &str) -> String {
+    let mut out = String::with_capacity(flow.len());
+    for line in flow.split(BREAK) {
+        let mut words = line.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());
+        let Some(first) = words.next() else { continue };
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(first);
+        for word in words {
+            out.push(' ');
+            out.push_str(word);
+        }
+    }
+    out
+}
+
+/// Appends `text`, which stands at `at`, with its references resolved and line ends as `\n`.
+fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), Fault> {
+    let mut from = 0;
+    while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[from..]) {
+        line_ends(&text[from..from + n], out);
+        match reference::read(text.as_bytes(), from + n) {
+            reference::Read::Is(c, end) => {
+                out.push(c);
+                from = end;
+            }
+            _ => {
+                return Err(Fault::new(
+                    Code::BadEntity,
+                    at + from + n,
+                    "a reference to none of the five, and to no character",
+                ));
+            }
+        }
+    }
+    line_ends(&text[from..], out);
+    Ok(())
+}
+
+fn line_ends(text: &str, out: &mut String) {
+    if !text.contains('\r') {
+        return out.push_str(text);
+    }
+    let mut rest = text;
+    while let Some(n) = rest.find('\r') {
+        out.push_str(&rest[..n]);
+        out.push('\n');
+        rest = &rest[n + 1..];
+        rest = rest.strip_prefix('\n').unwrap_or(rest);
+    }
+    out.push_str(rest);
+}
+
+fn fault(stop: Stop, at: usize) -> Fault {
+    match stop {
+        Stop::Bad { at, what } => Fault::new(Code::BadXml, at, what),
+        Stop::Need | Stop::Open => Fault::new(Code::Truncated, at, "what begins here is not over"),
+    }
+}
