@@ -14,7 +14,7 @@ use crate::disk::run::{State, writer_of};
 use crate::error::{At, Error, Result};
 use crate::read::reader::{Reader, Start};
 use crate::record::durable::load_durable;
-use crate::write::recover::span_sum;
+use crate::record::sums::span_sum;
 
 /// What is known about a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]

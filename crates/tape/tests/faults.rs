@@ -414,6 +414,57 @@ fn a_failed_flush_of_a_hot_tape_is_made_good_from_memory() {
     }
 }
 
+/// Much is written by a thread of its own, several pieces at a time. One of them fails, or only half of it is written:
+/// those behind it must not count before it has been written again.
+#[test]
+fn a_piece_that_fails_on_its_way_is_written_again() {
+    const SEGMENT_BYTES: u64 = 4 << 20;
+    let _alone = alone();
+    let frames = 20_000;
+    let (dir, other) = (directory(), directory());
+    let (mut writer, _) = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
+    append(&mut writer, 5, 0, frames);
+    let end = writer.end();
+    writer.close().unwrap();
+    let wanted = segments(dir.path());
+    assert!(end.0 > 2 * SEGMENT_BYTES, "{end:?}");
+    let half = Fault { short: true, ..Fault::once(EIO) };
+    let mut met = 0;
+    for (call, fault) in
+        [(Call::Write, Fault::once(EIO)), (Call::Write, half), (Call::Sync, Fault::once(EIO))]
+    {
+        for nth in (1..40).step_by(3) {
+            let (dir, place) = (directory(), other.path().join(format!("hot-{nth}")));
+            let mut options = options(SEGMENT_BYTES, Some(&place));
+            options.recorder = RecorderPlace::External;
+            options.recorder_wait = LONG;
+            let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+            append(&mut writer, 5, 0, frames);
+            // It begins when all is there.
+            arm(call, nth, fault);
+            let sync = Sync::Every { bytes: 1 << 20, interval: LONG };
+            let told = record(dir.path(), sync, Removal::default(), &AtomicBool::new(true));
+            let failed = disarm() > 0;
+            met += u64::from(failed);
+            // A flush that fails is made good by the recorder itself.
+            assert!(told.is_ok() || failed && call == Call::Write, "{call:?} {nth}: {told:?}");
+            record(dir.path(), Sync::OnClose, Removal::default(), &AtomicBool::new(true)).unwrap();
+            writer.close().unwrap();
+            assert!(verify(dir.path()).unwrap().is_intact(), "{call:?} {nth} {fault:?}");
+            assert_eq!(segments(dir.path()), wanted, "{call:?} {nth} {fault:?}");
+        }
+    }
+    assert!(met > 20, "{met} calls failed");
+}
+
+/// All segments of a tape, with their bytes.
+fn segments(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = std::fs::read_dir(dir.join("segments")).unwrap().map(|entry| entry.unwrap());
+    let mut all: Vec<_> = entries.map(|e| (e.file_name(), std::fs::read(e.path()).unwrap())).collect();
+    all.sort();
+    all
+}
+
 /// A recorder process, told by its environment what is to fail.
 #[test]
 fn a_recorder_process_makes_a_failed_flush_good() {

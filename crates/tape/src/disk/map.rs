@@ -168,6 +168,18 @@ impl Segment {
         }
     }
 
+    /// The same memory once more, to be read by somebody else, who is done with it before this one goes.
+    pub fn view(&self) -> Self {
+        Self {
+            map: self.map.clone(),
+            file: self.file.clone(),
+            path: self.path.clone(),
+            writable: false,
+            held: false,
+            ..*self
+        }
+    }
+
     /// Maps a segment that waits to be used again, for writing; none if it is not of the right size, or not in
     /// memory, where there is nothing to be gained.
     pub fn map_spare(path: &Path, header: &SegmentHeader) -> Option<Self> {

@@ -15,8 +15,11 @@
 //! whenever the process dies; behind the last new frame there are zeros.
 
 use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
-use crate::disk::layout::HEADER_PAGE;
+use crate::disk::layout::{HEADER_PAGE, SegmentHeader, segment_path};
+use crate::disk::live::Live;
 use crate::disk::map::Segment;
 use crate::disk::sys;
 use crate::error::{At, Result};
@@ -33,6 +36,13 @@ pub(crate) struct Copy {
     pub segment: Segment,
     /// Data offset up to which it is there already.
     have: u64,
+    /// For who writes, one at a time.
+    way: Mutex<Way>,
+}
+
+/// How much is written.
+#[derive(Debug)]
+struct Way {
     /// The same file, around the page cache; none where the file system offers no such way.
     direct: Option<File>,
     tail: Tail,
@@ -49,20 +59,22 @@ impl Copy {
     /// A copy that has everything up to data offset `have`.
     pub fn new(segment: Segment, have: u64) -> Self {
         let direct = sys::open_direct(&segment.path).ok();
-        Self { segment, have, direct, tail: Box::new(Page([0; PAGE as usize])) }
+        let way = Way { direct, tail: Box::new(Page([0; PAGE as usize])) };
+        Self { segment, have, way: Mutex::new(way) }
     }
 
     /// Copies what is committed in `source` from data offset `from`, a frame's start, to `to`, a frame's end.
-    pub fn extend(&mut self, source: &Segment, from: u64, to: u64) -> Result<()> {
+    pub fn extend(&self, source: &Segment, from: u64, to: u64) -> Result<()> {
         let from = from.max(self.have);
         if from >= to {
             return Ok(());
         }
-        if to - from >= DIRECT_MIN && self.direct.is_some() {
-            match self.extend_directly(source, from, to) {
+        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        if to - from >= DIRECT_MIN && way.direct.is_some() {
+            match way.extend(source, from, to) {
                 // A file system that opens a file for this and then will not have it.
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-                    self.direct = None;
+                    way.direct = None;
                 }
                 other => return other.at("write", &self.segment.path),
             }
@@ -72,8 +84,10 @@ impl Copy {
         unsafe { self.segment.copy_in(from, source.bytes(from, (to - from) as usize)) };
         Ok(())
     }
+}
 
-    fn extend_directly(&mut self, source: &Segment, from: u64, to: u64) -> std::io::Result<()> {
+impl Way {
+    fn extend(&mut self, source: &Segment, from: u64, to: u64) -> std::io::Result<()> {
         let Some(file) = &self.direct else { return Ok(()) };
         let first = from - from % PAGE;
         let last = to - to % PAGE;
@@ -92,6 +106,55 @@ impl Copy {
             sys::write_at(file, &self.tail.0, HEADER_PAGE + last)?;
         }
         write(first, first + PAGE)
+    }
+}
+
+/// The file of the next copy, made while the disk is busy with this one.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    /// The segment for which it was tried last.
+    index: u64,
+    made: Option<Segment>,
+}
+
+impl Spare {
+    /// Where a copy is made, until it is whole and gets its name.
+    pub fn path(live: &Live) -> PathBuf {
+        live.paths.run().join("recording")
+    }
+
+    /// Makes that of segment `index`, once. If it cannot, whoever needs it tries again and says why.
+    pub fn make(&mut self, live: &Live, index: u64) {
+        if self.index != index && !segment_path(&live.paths.segments(), index).exists() {
+            // The first ordinal is known when it is taken.
+            let header = SegmentHeader { meta: live.meta, index, first_ordinal: 0 };
+            self.made = Segment::create(&Self::path(live), &header).ok();
+        }
+        self.index = index;
+    }
+
+    /// The file for a copy with this header, at `path` now.
+    pub fn take(&mut self, live: &Live, header: &SegmentHeader, path: PathBuf) -> Result<Segment> {
+        let temp = Self::path(live);
+        let mut segment = match self.made.take().filter(|made| made.index == header.index) {
+            Some(made) => {
+                made.write_header(header);
+                made
+            }
+            None => Segment::create(&temp, header)?,
+        };
+        sys::rename(&temp, &path).at("rename", &path)?;
+        segment.path = path;
+        Ok(segment)
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        if let Some(made) = &self.made {
+            // One that stays is removed by the next recorder.
+            _ = sys::unlink(&made.path);
+        }
     }
 }
 

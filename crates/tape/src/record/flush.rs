@@ -49,8 +49,9 @@ pub(crate) struct Flush {
     pub flushed: Durable,
     last: Instant,
     open: Vec<(Flushed, File)>,
-    /// Copies of segments before this position are made anew, because a flush of theirs has failed.
-    pub suspect: u64,
+    /// Copies of segments up to the one that begins at this position or is before it are made anew, because a flush of
+    /// theirs has failed; 0: none.
+    suspect: u64,
     /// Nothing more becomes durable.
     lost: Option<DurabilityFailure>,
     in_a_row: u32,
@@ -104,6 +105,12 @@ impl Flush {
 
     pub fn is_full(&self) -> bool {
         self.open.len() >= OPEN_MAX
+    }
+
+    /// Whether the copy of the segment that begins at `base` is to be made anew. The one that begins where the flush
+    /// ended may have been begun.
+    pub fn is_suspect(&self, base: u64) -> bool {
+        self.suspect > 0 && base <= self.suspect
     }
 
     pub fn is_lost(&self) -> bool {

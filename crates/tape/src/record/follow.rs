@@ -5,16 +5,16 @@
 //! a death it begins again at the segment of the durable position and does everything from there once more;
 //! whatever is there already comes out the same.
 
-use std::fs::{File, OpenOptions};
+use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use unitape_model::{Header, Position, frame::KIND_PAD};
-
+use crate::Sync;
 use crate::disk::again;
 use crate::disk::definitions::DefinitionLog;
-use crate::disk::layout::{Meta, Paths, SegmentHeader, list_segments, segment_path};
+use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
 use crate::disk::run::{Lock, State};
@@ -23,10 +23,12 @@ use crate::error::{At, Error, Result};
 use crate::keep::retention::Removal;
 use crate::keep::retire::Caretaker;
 use crate::keep::seal::{seal, unseal};
-use crate::record::copy::Copy;
+use crate::record::copy::{Copy, Spare};
 use crate::record::durable::{Durable, Flushed};
 use crate::record::flush::{self, Flush};
-use crate::{DEFINITION_KINDS, Sync};
+use crate::record::piece::{PIECE_BYTES, Piece};
+use crate::record::porter::{Load, ON_THE_WAY_MAX, Porter};
+use crate::record::sums::Sums;
 
 /// Runs the recorder of a hot tape as a process of its own, until `stop` is set and all is recorded.
 ///
@@ -70,20 +72,26 @@ pub(crate) const IDLE: Duration = Duration::from_millis(1);
 /// Pause before what a flush has lost is written again.
 pub(crate) const MENDING: Duration = Duration::from_millis(50);
 
-/// Bytes handled in one step.
-const STEP_BYTES: u64 = 4 << 20;
-
 #[derive(Debug)]
 pub(crate) struct Follower {
+    /// First, for it goes first: it reads from `source` while it has something to write.
+    porter: Option<Porter>,
     pub(crate) live: Live,
     pub(crate) sync: Sync,
     keep_segments: u64,
     /// Followed up to here.
     pub position: u64,
+    /// Bytes of the definitions before that.
+    pub(crate) definitions_bytes: u64,
     /// The last whole unit of that; never before the durable one.
     pub(crate) whole: Durable,
+    /// Given to the porter, in their order.
+    on_the_way: VecDeque<Piece>,
+    /// What comes behind it, looked at and not for the porter.
+    next: Option<Piece>,
     source: Option<Segment>,
-    copy: Option<Copy>,
+    copy: Option<Arc<Copy>>,
+    spare: Spare,
     pub(crate) sums: Sums,
     pub(crate) definitions: DefinitionLog,
     pub(crate) state: State,
@@ -100,6 +108,8 @@ impl Follower {
         let mut lock = Lock::take(&live.paths.recorder_lock())?;
         lock.sign(&format!("pid {}\n", std::process::id()))?;
         sys::make_dir(&live.paths.segments()).at("make", &live.paths.segments())?;
+        // Of a recorder that died.
+        remove(&Spare::path(&live))?;
         let size = live.meta.segment_bytes;
         let mut flush = flush::begin(&live.paths)?;
         let durable = flush.durable;
@@ -135,13 +145,18 @@ impl Follower {
         seal(&live.paths, oldest / size, durable.position / size)?;
         let sums = Sums::new(&live.meta);
         Ok(Self {
+            porter: None,
             position: from * size,
+            definitions_bytes: definitions.bytes_passed(),
             whole: durable,
+            on_the_way: VecDeque::with_capacity(ON_THE_WAY_MAX),
+            next: None,
             live,
             sync,
             keep_segments,
             source: None,
             copy: None,
+            spare: Spare::default(),
             sums,
             definitions,
             state,
@@ -159,8 +174,7 @@ impl Follower {
     pub fn step(&mut self) -> Result<bool> {
         let result = self.try_step();
         if result.is_err() {
-            self.definitions.back_to_mark();
-            self.go_back(self.position - self.position % self.live.meta.segment_bytes);
+            self.again();
         }
         result
     }
@@ -170,43 +184,17 @@ impl Follower {
         if self.source.is_none() && !self.enter()? {
             return Ok(false);
         }
+        self.give_pieces()?;
+        if let Some(piece) = self.on_the_way.pop_front() {
+            if let Some(porter) = &mut self.porter {
+                porter.written()?;
+            }
+            return self.pass(piece).map(|()| true);
+        }
+        let Some(piece) = self.next.take() else { return Ok(false) };
         let source = self.source.as_ref().expect("entered");
         let from = self.position - source.base;
-        let (mut to, mut pad) = (from, None);
-        while to < source.size && to - from < STEP_BYTES {
-            match source.look(to) {
-                Seen::Frame(header) => {
-                    if DEFINITION_KINDS.contains(&header.kind()) {
-                        // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
-                        let frame = unsafe { source.bytes(to, header.len_bytes()) };
-                        self.definitions.push(Position(source.base + to), frame);
-                    }
-                    to += header.len_bytes() as u64;
-                    if header.is_last() && source.base + to > self.whole.position {
-                        let definitions_bytes = self.definitions.bytes_passed();
-                        self.whole = Durable { position: source.base + to, definitions_bytes };
-                    }
-                }
-                Seen::Pad => {
-                    if self.whole.position == source.base + to {
-                        self.whole.position = source.end();
-                    }
-                    pad = Some(Header::unstamped(KIND_PAD, 0, 0).stamped(Position(source.base + to)));
-                    break;
-                }
-                Seen::Nothing => break,
-                Seen::Damage(header) => {
-                    let offset = crate::disk::layout::HEADER_PAGE + to;
-                    return Err(Error::damage(
-                        &source.path,
-                        offset,
-                        format!("no frame can start with {header:?}"),
-                    ));
-                }
-            }
-        }
-        let full = pad.is_some() || to == source.size;
-        if to == from && !full {
+        if piece.to == from && piece.pad.is_none() && piece.to < source.size {
             self.idle += 1;
             if self.idle.is_multiple_of(16)
                 && let Some(other) = self.live.moved(source)?
@@ -218,32 +206,93 @@ impl Follower {
             }
             return Ok(false);
         }
-        self.idle = 0;
-        self.caught_up = !full && to - from < STEP_BYTES;
-        // SAFETY: the loop above saw every frame of the range committed.
-        let bytes = unsafe { source.bytes(from, (to - from) as usize) };
-        match &mut self.copy {
-            Some(copy) => {
-                let sums = &mut self.sums;
-                beside(bytes, || sums.add(bytes), || copy.extend(source, from, to))?;
-                if let Some(pad) = pad {
-                    copy.segment.commit(to, pad);
-                }
-            }
-            None => self.sums.add(bytes),
+        if let Some(copy) = &self.copy {
+            copy.extend(source, from, piece.to)?;
         }
-        if let Some(pad) = pad {
+        self.pass(piece).map(|()| true)
+    }
+
+    /// Looks at what comes next, and gives the porter what is much, as long as it may have more.
+    fn give_pieces(&mut self) -> Result<()> {
+        let source = self.source.as_ref().expect("entered");
+        while self.next.is_none() && self.on_the_way.len() < ON_THE_WAY_MAX {
+            let from = match self.on_the_way.back() {
+                Some(last) if !last.more => break,
+                Some(last) => last.to,
+                None => self.position - source.base,
+            };
+            // One that the disk waits for is soon found.
+            let waits = self.copy.is_some() && self.on_the_way.is_empty();
+            let at_most = if waits { APART_MIN } else { PIECE_BYTES };
+            let piece = match Piece::at(from, at_most, source, &mut self.definitions) {
+                // What is on the way comes first; this is met again behind it.
+                Err(_) if !self.on_the_way.is_empty() => break,
+                other => other?,
+            };
+            let much = piece.to - from >= APART_MIN;
+            match &self.copy {
+                Some(copy) if much && started(&mut self.porter) => {
+                    let (copy, to) = (copy.clone(), piece.to);
+                    let load = Load { copy, source: source.view(), from, to };
+                    if let Some(porter) = &mut self.porter {
+                        porter.give(load);
+                    }
+                    self.on_the_way.push_back(piece);
+                    if to >= source.size / 2 {
+                        self.spare.make(&self.live, source.index + 1);
+                    }
+                }
+                _ => self.next = Some(piece),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on behind a piece, of which a hot tape has its copy.
+    fn pass(&mut self, piece: Piece) -> Result<()> {
+        let source = self.source.as_ref().expect("entered");
+        let (base, from) = (source.base, self.position - source.base);
+        // SAFETY: every frame of the range was seen committed.
+        self.sums.add(unsafe { source.bytes(from, (piece.to - from) as usize) });
+        let full = piece.pad.is_some() || piece.to == source.size;
+        self.idle = 0;
+        self.caught_up = !full && !piece.more && self.on_the_way.is_empty();
+        if let Some(pad) = piece.pad {
+            if let Some(copy) = &self.copy {
+                copy.segment.commit(piece.to, pad);
+            }
             self.sums.add(&pad.0.to_le_bytes());
         }
         self.definitions.flush()?;
+        // Before the end of the segment, which may flush.
+        self.definitions_bytes = piece.definitions_bytes;
+        if let Some(whole) = piece.whole
+            && whole.position > self.whole.position
+        {
+            self.whole = whole;
+        }
         if full {
+            if self.whole.position == base + piece.to {
+                // A pad belongs to nobody: what is whole before it is so behind it.
+                self.whole.position = base + self.live.meta.segment_bytes;
+            }
             self.finish_segment()?;
         } else {
             self.sums.store(false)?;
-            self.position = self.position.max(self.sums.base + to);
+            self.position = self.position.max(base + piece.to);
         }
         self.state.set_recorded(self.position);
-        Ok(true)
+        if full && self.porter.is_some() && self.enter()? {
+            // The disk has something to do while what there is now is flushed.
+            self.give_pieces()?;
+        }
+        Ok(())
+    }
+
+    /// Begins the segment again: everything in it comes out the same.
+    fn again(&mut self) {
+        self.definitions.back_to_mark();
+        self.go_back(self.position - self.position % self.live.meta.segment_bytes);
     }
 
     /// Says by which clock segments are finished and removed, and who is told before.
@@ -283,7 +332,13 @@ impl Follower {
     pub fn go_back(&mut self, position: u64) {
         self.source = None;
         self.copy = None;
+        self.on_the_way.clear();
+        self.next = None;
+        if let Some(porter) = &mut self.porter {
+            porter.clear();
+        }
         self.position = position;
+        self.definitions_bytes = self.definitions.bytes_passed();
         // Whole units that are flushed stay what they are.
         self.whole = self.flush.durable;
     }
@@ -325,7 +380,8 @@ impl Follower {
             None
         } else {
             unseal(&path)?;
-            let found = match header.index * self.live.meta.segment_bytes < self.flush.suspect {
+            let base = header.index * self.live.meta.segment_bytes;
+            let found = match self.flush.is_suspect(base) {
                 // What is in the file may not be what is on the disk. It gets a new one, on other blocks.
                 true => None,
                 false => Segment::open(&path, &self.live.meta, header.index, true)?,
@@ -341,15 +397,9 @@ impl Follower {
                     }
                     (segment, have)
                 }
-                None => {
-                    let temp = self.live.paths.run().join("recording");
-                    let mut made = Segment::create(&temp, header)?;
-                    sys::rename(&temp, &path).at("rename", &path)?;
-                    made.path = path;
-                    (made, 0)
-                }
+                None => (self.spare.take(&self.live, header, path)?, 0),
             };
-            Some(Copy::new(segment, have))
+            Some(Arc::new(Copy::new(segment, have)))
         };
         let written = self.copy.as_ref().map_or(&source, |copy| &copy.segment);
         self.flush.hold(Flushed::Segment(header.index), &written.file, &written.path)?;
@@ -391,28 +441,16 @@ impl Follower {
     }
 }
 
-/// Adds up `bytes` while they are written. Much of it in a thread of its own, so that the disk does not wait for sums.
-fn beside(bytes: &[u8], add: impl FnOnce() + Send, write: impl FnOnce() -> Result<()>) -> Result<()> {
-    if bytes.len() < BESIDE_MIN {
-        add();
-        return write();
+/// Whether there is a porter, now that there is something for it. Without one all is done one after the other.
+fn started(porter: &mut Option<Porter>) -> bool {
+    if porter.is_none() {
+        *porter = Porter::start().ok();
     }
-    // A closure that could not be given to a thread is still to be called.
-    let add = std::sync::Mutex::new(Some(add));
-    let take = || add.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-    std::thread::scope(|scope| {
-        let adding = std::thread::Builder::new().name("tape-sums".into());
-        let adding = adding.spawn_scoped(scope, || take().map(|add| add()));
-        let written = write();
-        if adding.is_err() {
-            _ = take().map(|add| add());
-        }
-        written
-    })
+    porter.is_some()
 }
 
-/// Bytes from which adding up takes longer than starting a thread for it.
-const BESIDE_MIN: usize = 1 << 20;
+/// Bytes from which it is worth a thread's attention to write them apart.
+const APART_MIN: u64 = 1 << 20;
 
 /// Data offset up to which frames are committed in `segment`, without a pad at the end.
 pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
@@ -440,106 +478,3 @@ pub(crate) fn end_of(live: &Live, from: u64) -> Result<u64> {
     }
     Ok(end)
 }
-
-/// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.
-#[derive(Debug)]
-pub(crate) struct Sums {
-    pub file: Option<(File, std::path::PathBuf)>,
-    span: u64,
-    size: u64,
-    index: u64,
-    base: u64,
-    /// Bytes added so far, and the sum of those in the span that is open.
-    added: u64,
-    running: u32,
-    /// Sums not yet written, the first of them of span `written`.
-    pending: Vec<u8>,
-    written: u64,
-}
-
-impl Sums {
-    fn new(meta: &Meta) -> Self {
-        let (span, size) = (meta.span(), meta.segment_bytes);
-        Self {
-            file: None,
-            span,
-            size,
-            index: 0,
-            base: 0,
-            added: 0,
-            running: 0,
-            pending: Vec::new(),
-            written: 0,
-        }
-    }
-
-    fn begin(&mut self, paths: &Paths, index: u64) -> Result<()> {
-        let path = paths.crc(index);
-        unseal(&path)?;
-        let file = sys::open(&path, OpenOptions::new().write(true).create(true).truncate(true));
-        let file = file.at("create", &path)?;
-        self.file = Some((file, path));
-        (self.index, self.base) = (index, index * self.size);
-        (self.added, self.running, self.written) = (0, 0, 0);
-        self.pending.clear();
-        Ok(())
-    }
-
-    /// Dates the file, which says when the segment was finished.
-    fn date(&self, time: SystemTime) -> Result<()> {
-        let Some((file, path)) = &self.file else { return Ok(()) };
-        sys::set_modified(file, time).at("date", path)
-    }
-
-    fn add(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let part = bytes.len().min((self.span - self.added % self.span) as usize);
-            self.running = crc32c::crc32c_append(self.running, &bytes[..part]);
-            self.added += part as u64;
-            bytes = &bytes[part..];
-            if self.added.is_multiple_of(self.span) {
-                self.pending.extend_from_slice(&self.running.to_le_bytes());
-                self.running = 0;
-            }
-        }
-    }
-
-    /// Adds the zeros behind a pad.
-    fn fill(&mut self) {
-        while self.added < self.size {
-            let part = (self.size - self.added).min(ZEROS.len() as u64);
-            self.add(&ZEROS[..part as usize]);
-        }
-    }
-
-    /// Writes the sums of the spans that are full, and with `partial` that of the open one, padded with zeros.
-    pub fn store(&mut self, partial: bool) -> Result<()> {
-        let Some((file, path)) = &self.file else { return Ok(()) };
-        let open = self.added % self.span;
-        let mut out = std::mem::take(&mut self.pending);
-        let whole = out.len() as u64 / 4;
-        if partial && open > 0 {
-            let sum = padded(self.running, self.span - open);
-            out.extend_from_slice(&sum.to_le_bytes());
-        }
-        let result = sys::write_at(file, &out, self.written * 4).at("write", path);
-        out.truncate(whole as usize * 4);
-        match result {
-            Ok(()) => self.written += whole,
-            Err(_) => self.pending = out,
-        }
-        result
-    }
-}
-
-/// The sum `crc` continued over `zeros` zero bytes.
-pub(crate) fn padded(mut crc: u32, mut zeros: u64) -> u32 {
-    while zeros > 0 {
-        let part = zeros.min(ZEROS.len() as u64);
-        crc = crc32c::crc32c_append(crc, &ZEROS[..part as usize]);
-        zeros -= part;
-    }
-    crc
-}
-
-static ZEROS: [u8; 4096] = [0; 4096];

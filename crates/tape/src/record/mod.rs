@@ -4,6 +4,9 @@ pub(crate) mod copy;
 pub(crate) mod durable;
 pub(crate) mod flush;
 pub(crate) mod follow;
+mod piece;
+mod porter;
+pub(crate) mod sums;
 
 pub use durable::{Durability, DurabilityFailure};
 pub use follow::record;

@@ -21,7 +21,8 @@ use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
 use crate::keep::seal::unseal;
 use crate::record::durable::load_durable;
-use crate::record::follow::{Follower, padded};
+use crate::record::follow::Follower;
+use crate::record::sums::padded;
 use crate::write::writer::{Backing, Options, Sync};
 
 /// What opening found.
@@ -342,7 +343,8 @@ fn truncate(live: &Live, end: &End) -> Result<()> {
     let last = end.position / size;
     let hot = live.paths.hot_place();
     for dir in hot.iter().chain([&live.paths.segments()]) {
-        for index in list_segments(dir)?.into_iter().filter(|&i| i >= last) {
+        // From the end, so that nobody who looks meanwhile takes one for missing among others.
+        for index in list_segments(dir)?.into_iter().rev().filter(|&i| i >= last) {
             let path = segment_path(dir, index);
             if index > last {
                 remove(&path)?;
@@ -448,11 +450,6 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End) -> Result<O
     sys::rename(&segment.path, &path).at("rename", &path)?;
     segment.path = path;
     Ok(Some(segment))
-}
-
-/// The checksum that a span with these first bytes and zeros behind them has.
-pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
-    padded(crc32c::crc32c(bytes), span - bytes.len() as u64)
 }
 
 #[cfg(test)]

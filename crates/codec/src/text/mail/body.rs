@@ -4,7 +4,6 @@ use super::header::{Field, fields, unfolded};
 use super::words::{base64, characters, decoded, quoted, set_named};
 use crate::fix::Span;
 use crate::text::{Code, Fault, Leaves, Sort};
-use std::borrow::Cow;
 
 /// Parts in parts, at most.
 const DEPTH_MAX: usize = 16;
@@ -106,52 +105,8 @@ impl Typed {
         Ok(Some(this))
     }
 
-    /// The parameter of this name, also where it is written with a set of characters or in pieces (RFC 2231):
-    /// `name*=utf-8''%C3%BC.txt`, `name*0=first; name*1=second`. One that is not as it should be stands as it is.
-    fn get(&self, name: &str) -> Option<Cow<'_, str>> {
-        let find = |wanted: &str| self.parameters.iter().find(|(n, _)| n == wanted).map(|(_, v)| v.as_str());
-        if let Some(value) = find(name) {
-            return Some(Cow::Borrowed(value));
-        }
-        let mut extended = find(&format!("{name}*")).map(|value| vec![(true, value)]).unwrap_or_default();
-        while extended.len() < PARAMETERS_MAX && find(&format!("{name}*")).is_none() {
-            let n = extended.len();
-            let piece = find(&format!("{name}*{n}")).map(|v| (false, v));
-            let Some(piece) = piece.or_else(|| find(&format!("{name}*{n}*")).map(|v| (true, v))) else {
-                break;
-            };
-            extended.push(piece);
-        }
-        let (first, value) = *extended.first()?;
-        let mut parts = value.splitn(3, '\'');
-        let (set, value) = match (first, parts.next(), parts.nth(1)) {
-            (true, Some(set), Some(value)) => (set_named(set), value),
-            _ => (set_named(""), value),
-        };
-        let mut bytes = Vec::new();
-        for (n, (encoded, piece)) in extended.iter().enumerate() {
-            let piece = if n == 0 { value } else { piece };
-            match encoded {
-                true => percent(piece, &mut bytes),
-                false => bytes.extend_from_slice(piece.as_bytes()),
-            }
-        }
-        let text = set.and_then(|set| characters(set, &bytes));
-        Some(text.map_or_else(|| Cow::Owned(extended.iter().map(|(_, piece)| *piece).collect()), Cow::Owned))
-    }
-}
-
-/// Appends what `%C3%BC` stands for; a sign without two digits stands for itself.
-fn percent(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text.as_bytes();
-    let hex = |b: u8| char::from(b).to_digit(16);
-    while let [first, behind @ ..] = rest {
-        let byte = match behind {
-            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        out.push(byte.map_or(*first, |(high, low)| (high << 4 | low) as u8));
-        rest = if byte.is_some() { &behind[2..] } else { behind };
+    fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -204,13 +159,13 @@ fn part(
         let Some(boundary) = typed.get("boundary").filter(|b| !b.is_empty()) else {
             return Err(Fault::new(Code::BadHeader, at, "parts without a boundary"));
         };
-        return parts(message, content, &boundary, depth, found);
+        return parts(message, content, boundary, depth, found);
     }
     let disposition = Typed::of(message, fields, "content-disposition")?;
     let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
     if attached || !matches!(kind, "text/plain" | "text/html") {
         let named = disposition.as_ref().and_then(|d| d.get("filename")).or(typed.get("name"));
-        let name = decoded(&named.unwrap_or_default()).into_owned();
+        let name = decoded(named.unwrap_or_default()).into_owned();
         found.attachments.push((name, kind.to_owned(), at));
         return Ok(());
     }
@@ -224,7 +179,7 @@ fn part(
         })?,
         _ => return Err(Fault::new(Code::BadEncoding, at, "a transfer encoding that is not known")),
     };
-    let set = set_named(&typed.get("charset").unwrap_or_default())
+    let set = set_named(typed.get("charset").unwrap_or_default())
         .ok_or_else(|| Fault::new(Code::BadEncoding, at, "a set of characters that is not known"))?;
     let text = characters(set, &bytes)
         .ok_or_else(|| Fault::new(Code::BadUtf8, at, "bytes that are no characters of the part's set"))?;

@@ -20,7 +20,7 @@
 //!    of MIME may be there once.
 //! 4. **Text** is what parts `text/plain` hold that are no attachments; of alternatives the plain one, and `text/html` only
 //!    where there is no plain text at all. Its bytes must be characters of the set that is declared; without one ASCII or
-//!    UTF-8. Attachments are named (RFC 2231 undone) and not decoded.
+//!    UTF-8. Attachments are named and not decoded.
 //! 5. A message **longer than the limit** is refused in pieces of that size. A **bad** message goes up to the next
 //!    postmark, too.
 //!

@@ -78,27 +78,6 @@ fn text_is_the_plain_part() {
     assert_eq!(html.last().map(String::as_str), Some("html=<p>ü</p>"));
 }
 
-// A file with an umlaut in its name had none.
-#[test]
-fn names_of_attachments_are_told_however_they_are_written() {
-    for (parameters, want) in [
-        ("filename*=utf-8'de'%C3%BC=a.txt", "ü=a.txt"),
-        ("filename*=iso-8859-1''%FC.txt", "ü.txt"),
-        ("filename*0=\"one \"; filename*1=two.txt", "one two.txt"),
-        ("filename*0*=utf-8''%C3; filename*1*=%BC; filename*2=.txt", "ü.txt"),
-        ("filename=plain.txt; filename*=utf-8''other", "plain.txt"),
-        ("filename*=utf-8''%FF", "utf-8''%FF"),
-        ("filename*=klingon''x", "klingon''x"),
-        ("filename*=x%2Ey%zz%", "x.y%zz%"),
-    ] {
-        let mail = format!(
-            "Subject: s\nContent-Type: image/png\nContent-Disposition: attachment; {parameters}\n\nx\n"
-        );
-        let told = one(&mail);
-        assert!(told.contains(&format!("attachments[].name={want}")), "{parameters}: {told:?}");
-    }
-}
-
 // A line "From the desk" in a mail was the start of another one; a quoted one kept its mark.
 #[test]
 fn an_mbox_is_told_apart() {

@@ -1,0 +1,75 @@
+//! What the follower takes in one step: a run of committed frames, and what is to be known of it.
+
+use unitape_model::{Header, Position, frame::KIND_PAD};
+
+use crate::DEFINITION_KINDS;
+use crate::disk::definitions::DefinitionLog;
+use crate::disk::layout::HEADER_PAGE;
+use crate::disk::map::{Seen, Segment};
+use crate::error::{Error, Result};
+use crate::record::durable::Durable;
+
+/// Bytes after which a piece ends, unless it is wanted sooner.
+pub(crate) const PIECE_BYTES: u64 = 4 << 20;
+
+/// It goes on for at most this much more, to end where a page of the disk does: the next one then begins with whole pages.
+const PAGE_WITHIN: u64 = 256 << 10;
+const PAGE: u64 = 4096;
+
+/// A run of committed frames in one segment; it may be empty.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// Data offset behind its last frame.
+    pub to: u64,
+    /// The pad that is behind it, up to the end of the segment.
+    pub pad: Option<Header>,
+    /// It ends for its size, and there may be more behind it.
+    pub more: bool,
+    /// The last whole unit that ends in it.
+    pub whole: Option<Durable>,
+    /// Bytes of the definitions before its end.
+    pub definitions_bytes: u64,
+}
+
+impl Piece {
+    /// The piece from data offset `from` of `source`, a frame's start, of `at_most` bytes or little more. Its
+    /// definitions are taken into the log.
+    pub fn at(from: u64, at_most: u64, source: &Segment, definitions: &mut DefinitionLog) -> Result<Self> {
+        let mut piece = Self { to: from, pad: None, more: false, whole: None, definitions_bytes: 0 };
+        while piece.to < source.size {
+            let to = piece.to;
+            let length = to - from;
+            if length >= at_most && (to.is_multiple_of(PAGE) || length >= at_most + PAGE_WITHIN) {
+                piece.more = true;
+                break;
+            }
+            match source.look(to) {
+                Seen::Frame(header) => {
+                    if DEFINITION_KINDS.contains(&header.kind()) {
+                        // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
+                        let frame = unsafe { source.bytes(to, header.len_bytes()) };
+                        definitions.push(Position(source.base + to), frame);
+                    }
+                    piece.to += header.len_bytes() as u64;
+                    if header.is_last() {
+                        let definitions_bytes = definitions.bytes_passed();
+                        piece.whole = Some(Durable { position: source.base + piece.to, definitions_bytes });
+                    }
+                }
+                Seen::Pad => {
+                    piece.pad = Some(Header::unstamped(KIND_PAD, 0, 0).stamped(Position(source.base + to)));
+                    break;
+                }
+                Seen::Nothing => break,
+                Seen::Damage(header) => {
+                    let what = format!("no frame can start with {header:?}");
+                    return Err(Error::damage(&source.path, HEADER_PAGE + to, what));
+                }
+            }
+        }
+        piece.definitions_bytes = definitions.bytes_passed();
+        Ok(piece)
+    }
+}
+
+const _: () = assert!(HEADER_PAGE.is_multiple_of(PAGE));

@@ -1,0 +1,100 @@
+//! The thread that writes to the disk's copy, so that the disk has the next piece while the recorder does all else.
+//!
+//! ```text
+//!  recorder   look at 1, give │ look at 2, give │ sum 1, 2 │ 1 is written: look at 3, give │ 2 is written: …
+//!  porter                     └────── write 1 ────────┘└────── write 2 ─────────┘└────── write 3 ───
+//! ```
+//!
+//! What is given is written in its order and answered in its order. A piece that fails does not stop those behind it: they
+//! cannot be reached on the copy before it is whole, and whoever gave them writes them again.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use crate::disk::map::Segment;
+use crate::error::Result;
+use crate::record::copy::Copy;
+
+/// Pieces that may be on the way. The disk needs the next one; more of them are for the time that the recorder itself
+/// waits for the file system.
+pub(crate) const ON_THE_WAY_MAX: usize = 6;
+
+/// What is to be written: the committed bytes of `source` from data offset `from` to `to`.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub copy: Arc<Copy>,
+    pub source: Segment,
+    pub from: u64,
+    pub to: u64,
+}
+
+/// The recorder's side of the thread.
+#[derive(Debug)]
+pub(crate) struct Porter {
+    loads: Option<SyncSender<Load>>,
+    written: Receiver<Result<()>>,
+    on_the_way: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Porter {
+    /// Starts the thread; it runs where the one that calls may run, and is as nice.
+    pub fn start() -> std::io::Result<Self> {
+        let (loads, given) = sync_channel::<Load>(ON_THE_WAY_MAX);
+        let (back, written) = sync_channel(ON_THE_WAY_MAX);
+        let body = move || {
+            while let Ok(Load { copy, source, from, to }) = given.recv() {
+                let result = copy.extend(&source, from, to);
+                // Before the answer: whoever has it may let go of the segment.
+                drop((copy, source));
+                if back.send(result).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("tape-porter".into()).spawn(body)?;
+        Ok(Self { loads: Some(loads), written, on_the_way: 0, thread: Some(thread) })
+    }
+
+    /// Gives it something to write, [`ON_THE_WAY_MAX`] at most.
+    pub fn give(&mut self, load: Load) {
+        let given = self.loads.as_ref().is_some_and(|loads| loads.send(load).is_ok());
+        if !given {
+            self.panicked();
+        }
+        self.on_the_way += 1;
+    }
+
+    /// How the oldest that was given has gone.
+    pub fn written(&mut self) -> Result<()> {
+        let Ok(result) = self.written.recv() else { self.panicked() };
+        self.on_the_way -= 1;
+        result
+    }
+
+    /// Waits for all that is on the way, however it goes.
+    pub fn clear(&mut self) {
+        while self.on_the_way > 0 {
+            _ = self.written();
+        }
+    }
+
+    /// The thread ends before its channel does with a panic alone, which goes on here.
+    fn panicked(&mut self) -> ! {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            _ => unreachable!("the thread ends when its channel does"),
+        }
+    }
+}
+
+impl Drop for Porter {
+    fn drop(&mut self) {
+        self.loads = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of its own has been met by whoever waited for it.
+            _ = thread.join();
+        }
+    }
+}
