@@ -31,5 +31,5 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(end > at && end <= file.len());
         at = end;
     }
-    unitape_feed::try_capture(&unitape_feed::Format::Events, &file).expect("events need no mapping");
+    unitape_feed::try_capture(&unitape_feed::Format::Events(None), &file).expect("events need no mapping");
 });

@@ -8,7 +8,7 @@ use unitape_feed::{Format, Mapping};
 
 static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
     let mapped = Mapping::all_built_in().map(|m| Format::by(m).expect("shipped"));
-    mapped.chain([Format::Events]).collect()
+    mapped.chain([Format::Events(None)]).collect()
 });
 
 fuzz_target!(|bytes: &[u8]| {

@@ -94,6 +94,9 @@ pub struct Summary {
     pub quarantined: u64,
     pub duplicates: u64,
     pub ignored: u64,
+    /// Messages on the tape that name an instrument that the reference data does not have, up to the last mark of
+    /// progress of each source.
+    pub unresolved: u64,
     pub by_feed: BTreeMap<String, FeedSummary>,
     pub by_kind: BTreeMap<&'static str, u64>,
 }
@@ -108,6 +111,7 @@ pub struct FeedSummary {
     pub quarantined: u64,
     pub duplicates: u64,
     pub ignored: u64,
+    pub unresolved: u64,
     pub bytes: u64,
     pub complete: bool,
 }
@@ -268,6 +272,7 @@ impl Account {
             feed.quarantined += t.quarantined;
             feed.duplicates += t.duplicates;
             feed.ignored += t.ignored;
+            feed.unresolved += t.unresolved;
             feed.bytes += source.through;
             feed.complete &= source.end;
         }
@@ -277,6 +282,7 @@ impl Account {
             summary.quarantined += feed.quarantined;
             summary.duplicates += feed.duplicates;
             summary.ignored += feed.ignored;
+            summary.unresolved += feed.unresolved;
         }
         for kind in Kind::EVENTS {
             match self.by_kind[kind as usize] {
@@ -352,6 +358,7 @@ impl Account {
             quarantined: n(Field::Quarantined),
             duplicates: n(Field::Duplicates),
             ignored: n(Field::Ignored),
+            unresolved: n(Field::Unresolved),
             with_events: 0,
         };
         tally.with_events = tally

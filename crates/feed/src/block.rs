@@ -51,6 +51,8 @@ pub struct Block {
     pub index: SessionIndex,
     /// The account of the block.
     pub tally: Tally,
+    /// Units with an instrument that the reference data does not have, in order.
+    pub unresolved: Vec<u32>,
     /// The account as it stood at each progress unit.
     pub tallies: Vec<Tally>,
     /// Frames that the sequencer adds: definitions and progress.
@@ -196,6 +198,9 @@ pub struct Tally {
     pub quarantined: u64,
     pub duplicates: u64,
     pub ignored: u64,
+    /// Of those with events: messages that name an instrument that the reference data does not have.
+    #[serde(default)]
+    pub unresolved: u64,
 }
 
 impl Tally {
@@ -213,6 +218,7 @@ impl Tally {
             quarantined: self.quarantined + o.quarantined,
             duplicates: self.duplicates + o.duplicates,
             ignored: self.ignored + o.ignored,
+            unresolved: self.unresolved + o.unresolved,
         }
     }
 }
@@ -234,6 +240,7 @@ impl Block {
         self.sessions.clear();
         self.index.clear();
         self.tally = Tally::default();
+        self.unresolved.clear();
         self.tallies.clear();
         self.added.clear();
         self.claims.clear();
@@ -332,6 +339,12 @@ impl Block {
         self.tally.events += events;
     }
 
+    /// The message in hand, whose unit comes next, names an instrument that the reference data does not have.
+    pub fn note_unresolved(&mut self) {
+        self.unresolved.push(self.units.len() as u32);
+        self.tally.unresolved += 1;
+    }
+
     /// Ends a message that the mapping does not want.
     #[inline]
     pub fn end_ignored(&mut self) {
@@ -400,12 +413,14 @@ impl Block {
             },
         );
         self.runs.iter_mut().for_each(|r| r.units_before += 1);
+        self.unresolved.iter_mut().for_each(|unit| *unit += 1);
     }
 
     /// The message of this unit did not become events after all: the account of the block, and of the marks
     /// behind it, says so.
     pub fn recount(&mut self, unit: usize, instead: Instead) {
         let events = u64::from(self.units[unit].events);
+        let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
         let later = self.units[unit..].iter().find_map(|u| match u.what {
             What::Progress { tally, .. } => Some(tally as usize),
             _ => None,
@@ -415,6 +430,7 @@ impl Block {
         for t in tallies.iter_mut().chain([&mut self.tally]) {
             t.with_events -= 1;
             t.events -= events;
+            t.unresolved -= unresolved;
             match instead {
                 Instead::Duplicate => t.duplicates += 1,
                 Instead::Quarantined => t.quarantined += 1,

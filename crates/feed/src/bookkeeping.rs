@@ -68,6 +68,7 @@ pub fn progress_frame(out: &mut Vec<u8>, mark: &Progress, t: Tally, sessions: &S
     set(&mut e, Field::Duplicates, Value::UInt(t.duplicates));
     set(&mut e, Field::Quarantined, Value::UInt(t.quarantined));
     set(&mut e, Field::Events, Value::UInt(t.events));
+    set(&mut e, Field::Unresolved, Value::UInt(t.unresolved));
     for (session, max) in sessions {
         let name = String::from_utf8_lossy(session);
         e.unmapped(&name, &max.to_string()).expect("a session's name is short");

@@ -81,7 +81,7 @@ impl CsvDecoder {
 
     /// What notes what the mapping does, for people.
     pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        &mut self.mapper.explainer
+        self.mapper.explainer()
     }
 
     /// Decodes all whole rows of `block`.

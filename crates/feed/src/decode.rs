@@ -11,6 +11,7 @@ use crate::iso20022::IsoDecoder;
 use crate::itch::{FramingText, ItchDecoder, date_of_source};
 use crate::jsonl;
 use crate::mapping::{Explainer, Mapping, Place};
+use crate::reference::{AsTheyAre, ByReference, Reference};
 use crate::stamp;
 use crate::swift::SwiftDecoder;
 use crate::text::{TextDecoder, TextSort};
@@ -46,8 +47,8 @@ pub enum Format {
     Iso20022(Box<Mapping>),
     /// Text, by a mapping.
     Text(TextSort, Box<Mapping>),
-    /// Events as JSON Lines.
-    Events,
+    /// Events as JSON Lines, and by what their instruments are looked up, if by anything.
+    Events(Option<Arc<Reference>>),
 }
 
 /// A format with its mapping, and which one of those that a feed has had in this run.
@@ -98,7 +99,7 @@ pub enum Decoder {
     /// Text by a mapping.
     Text(Box<TextDecoder>),
     /// Events as JSON Lines.
-    Events,
+    Events(Option<Box<ByReference>>),
 }
 
 impl Format {
@@ -141,13 +142,33 @@ impl Format {
             Format::Itch(_) => "itch",
             Format::Iso20022(_) => "iso20022",
             Format::Text(sort, _) => sort.name(),
-            Format::Events => "events",
+            Format::Events(_) => "events",
         }
     }
 
-    /// Name and hash of the mapping.
+    /// Name and hash of the mapping, with the reference data.
     pub fn mapping(&self) -> Option<String> {
-        self.its_mapping().map(Mapping::identity)
+        match self {
+            Format::Events(reference) => reference.as_ref().map(|r| format!("events{}", r.identity())),
+            _ => self.its_mapping().map(Mapping::identity),
+        }
+    }
+
+    /// The same with names of instruments looked up in `reference`.
+    #[must_use]
+    pub fn with_reference(mut self, reference: &Arc<Reference>) -> Self {
+        let place = match &mut self {
+            Format::Fix(m)
+            | Format::Swift(m)
+            | Format::Itch(m)
+            | Format::Iso20022(m)
+            | Format::Text(_, m)
+            | Format::Fixed(m, _)
+            | Format::Csv(m, _) => &mut m.reference,
+            Format::Events(place) => place,
+        };
+        *place = Some(reference.clone());
+        self
     }
 
     /// The mapping.
@@ -160,7 +181,7 @@ impl Format {
             | Format::Text(_, m)
             | Format::Fixed(m, _)
             | Format::Csv(m, _) => Some(m),
-            Format::Events => None,
+            Format::Events(_) => None,
         }
     }
 
@@ -180,7 +201,7 @@ impl Format {
             | Format::Itch(_)
             | Format::Iso20022(_)
             | Format::Text(..)
-            | Format::Events => Statefulness::Stateless,
+            | Format::Events(_) => Statefulness::Stateless,
         }
     }
 
@@ -199,7 +220,9 @@ impl Format {
             Format::Itch(mapping) => Decoder::Itch(Box::new(ItchDecoder::new(mapping)?)),
             Format::Iso20022(mapping) => Decoder::Iso20022(Box::new(IsoDecoder::new(mapping)?)),
             Format::Text(sort, mapping) => Decoder::Text(Box::new(TextDecoder::new(*sort, mapping)?)),
-            Format::Events => Decoder::Events,
+            Format::Events(reference) => {
+                Decoder::Events(reference.clone().map(|r| Box::new(ByReference::new(r))))
+            }
         })
     }
 
@@ -210,7 +233,7 @@ impl Format {
     pub fn named(format: &str, mapping: &str) -> Result<Self, Error> {
         let config = |what: String| Error::Config { origin: "feed".to_owned(), what };
         match format {
-            "events" => Ok(Format::Events),
+            "events" => Ok(Format::Events(None)),
             mapped if MAPPED.contains(&mapped) && mapping.is_empty() => {
                 Err(config(format!("format {mapped} needs a mapping: name={mapped}:MAPPING:path")))
             }
@@ -239,7 +262,7 @@ impl Format {
             Format::Itch(_) => itch::Framer::default().cut(buf),
             Format::Iso20022(_) => iso20022::Decoder::<()>::default().cut(buf),
             Format::Text(sort, _) => sort.cut(buf),
-            Format::Events => jsonl::cut(buf),
+            Format::Events(_) => jsonl::cut(buf),
         }
     }
 
@@ -253,7 +276,7 @@ impl Format {
             | Format::Itch(_)
             | Format::Iso20022(_)
             | Format::Text(..)
-            | Format::Events => Arc::default(),
+            | Format::Events(_) => Arc::default(),
         }
     }
 
@@ -270,7 +293,7 @@ impl Format {
             | Format::Swift(_)
             | Format::Iso20022(_)
             | Format::Text(..)
-            | Format::Events => Ok(None),
+            | Format::Events(_) => Ok(None),
         }
     }
 
@@ -284,7 +307,7 @@ impl Format {
             | Format::Itch(_)
             | Format::Iso20022(_)
             | Format::Text(..)
-            | Format::Events => 0,
+            | Format::Events(_) => 0,
         }
     }
 }
@@ -351,7 +374,7 @@ impl Decoder {
             Decoder::Swift(d) => Some(d.explainer()),
             Decoder::Iso20022(d) => Some(d.explainer()),
             Decoder::Text(d) => Some(d.explainer()),
-            Decoder::Itch(_) | Decoder::Events => None,
+            Decoder::Itch(_) | Decoder::Events(_) => None,
         }
     }
 
@@ -372,7 +395,8 @@ impl Decoder {
             Decoder::Itch(d) => d.decode(block, source, known),
             Decoder::Iso20022(d) => d.decode(block, source, known),
             Decoder::Text(d) => d.decode(block, source, known),
-            Decoder::Events => jsonl::decode(block, source, known),
+            Decoder::Events(None) => jsonl::decode(block, source, known, &mut AsTheyAre),
+            Decoder::Events(Some(by)) => jsonl::decode(block, source, known, &mut **by),
         }
     }
 }

@@ -50,7 +50,7 @@ fn recognise(head: &[u8]) -> Option<Format> {
         return Some(format);
     }
     if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
-        return Some(Format::Events);
+        return Some(Format::Events(None));
     }
     if is_itch(head) {
         return Format::by(Mapping::built_in("nasdaq-itch50")?).ok();

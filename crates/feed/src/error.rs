@@ -33,6 +33,16 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// Reference data cannot be used.
+    #[error("reference data {}: at byte {offset}: {what}", path.display())]
+    Reference {
+        /// The file.
+        path: PathBuf,
+        /// Where the message begins that cannot be, in bytes from its start.
+        offset: u64,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Reading an input failed.
     #[error("{}: at byte {offset}: {source}", path.display())]
     Read {

@@ -12,15 +12,11 @@
 use crate::block::{Block, What};
 use crate::decode::{Format, How};
 use crate::error::Error;
-use crate::head::Head;
 use crate::mapping::{EventSeen, Explained, Outcome, Place, Why};
-use crate::names;
-use crate::open::{Filled, Open};
-use crate::source::Pending;
+use crate::walk::{settle, walk};
 use serde_json::Value as Json;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use unitape_codec::events::{Form, NoSources, write_event};
 use unitape_model::{Dictionary, Event, Kind, frames};
 
@@ -36,36 +32,19 @@ pub fn explain(
 ) -> Result<Vec<Place>, Error> {
     let mut decoder = format.decoder()?;
     let rules = decoder.explain(format);
-    let pending = Pending { path: path.to_owned(), ..Pending::default() };
-    let Some(mut open) = Open::new(pending, false, false)? else { return Ok(rules) };
-    let (mut head, known, mut block) = (Head::default(), Dictionary::default(), Block::default());
-    let (mut left, mut n, mut messages) = (Vec::new(), 0, 0);
-    loop {
-        // What comes before a message that is not over is known by what was decoded, not by the head.
-        (block.head, block.carried) = (Arc::default(), block.leaves.take());
-        let Filled::Some(_) = open.fill(&mut block, BLOCK_BYTES, format)? else { continue };
-        if !left.is_empty() {
-            block.base -= left.len() as u64;
-            left.append(&mut block.bytes);
-            std::mem::swap(&mut left, &mut block.bytes);
-        }
-        head.give(&mut block, format, path)?;
-        block.before = Some(messages);
-        decoder.decode(&mut block, 1, &known, &How::default());
-        messages += block.tally.messages;
+    let mut n = 0;
+    walk(format, path, &mut decoder, |decoder, block| {
         let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
-        for mut told in with_events(&mut block, found) {
+        for mut told in with_events(block, found) {
             told.n = n;
             n += 1;
             if each(told).is_break() {
-                return Ok(rules);
+                return Ok(ControlFlow::Break(()));
             }
         }
-        if block.eof {
-            return Ok(rules);
-        }
-        left.extend_from_slice(&block.bytes[block.decoded..]);
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rules)
 }
 
 /// These bytes as a whole source: explanations and account agree, and what is marked as refused is. For fuzzing.
@@ -82,7 +61,8 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
     decoder.decode(&mut block, 1, &Dictionary::default(), &How::default());
     let tally = block.tally;
     let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
-    let told = with_events(&mut block, found);
+    settle(&mut block);
+    let told = with_events(&block, found);
     let count = |outcome| told.iter().filter(|t| t.outcome == outcome).count() as u64;
     assert_eq!(count(Outcome::Events), tally.with_events, "messages with events");
     assert_eq!(count(Outcome::Quarantined), tally.quarantined, "messages in quarantine");
@@ -97,10 +77,7 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// What was explained, with the events of the block, and beside it what came to the block without being explained.
-fn with_events(block: &mut Block, found: Vec<Explained>) -> Vec<Explained> {
-    for f in &block.fixups {
-        names::put(&mut block.arena, f.at as usize, f.dict, f.id);
-    }
+fn with_events(block: &Block, found: Vec<Explained>) -> Vec<Explained> {
     let mut units = Vec::new();
     let mut start = 0;
     for unit in &block.units {
@@ -185,5 +162,3 @@ fn line(event: &Event<'_>, names: &Dictionary) -> Json {
     }
     line
 }
-
-const BLOCK_BYTES: usize = 256 << 10;

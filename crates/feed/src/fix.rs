@@ -97,7 +97,7 @@ impl FixDecoder {
 
     /// What notes what the mapping does, for people.
     pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        &mut self.mapper.explainer
+        self.mapper.explainer()
     }
 
     /// Decodes all whole messages of `block`.

@@ -1,8 +1,11 @@
 //! Events as JSON Lines, onto the tape as they are.
 
 use crate::block::Block;
+use crate::reference::Instruments;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, NextLine, next_line, parse_line};
-use unitape_model::{Dictionary, flags};
+use unitape_model::{Dictionary, UnixNanos, flags};
 
 /// Behind the last newline of `buf`.
 pub fn cut(buf: &[u8]) -> usize {
@@ -10,14 +13,14 @@ pub fn cut(buf: &[u8]) -> usize {
 }
 
 /// Decodes all whole lines of `block`.
-pub fn decode(block: &mut Block, source: u32, known: &Dictionary) {
+pub fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl Instruments) {
     let bytes = std::mem::take(&mut block.bytes);
     let mut at = 0;
     loop {
         let start = block.base + at as u64;
         let next = match next_line(&bytes, at, block.eof) {
             NextLine::Line { bytes: line, next } => {
-                decode_line(block, line, source, start, known);
+                decode_line(block, line, (source, start), known, by);
                 next
             }
             NextLine::TooLong { .. } => {
@@ -37,12 +40,26 @@ pub fn decode(block: &mut Block, source: u32, known: &Dictionary) {
     block.bytes = bytes;
 }
 
-fn decode_line(block: &mut Block, line: &[u8], source: u32, offset: u64, known: &Dictionary) {
+fn decode_line(
+    block: &mut Block,
+    line: &[u8],
+    (source, offset): (u32, u64),
+    known: &Dictionary,
+    by: &mut impl Instruments,
+) {
+    by_venue(line, by);
     let mark = block.mark();
     let options = LineOptions { source, offset: offset as u32, flags: flags::LAST };
     let (arena, mut names) = block.builder(known);
-    match parse_line(line, &mut names, arena, &options) {
-        Ok(Line::Event { ts, .. }) => block.end_message((offset, line.len()), ts.0, 1, false, known),
+    let parsed = parse_line(line, &mut by.over(&mut names), arena, &options);
+    let missed = by.missed();
+    match parsed {
+        Ok(Line::Event { ts, .. }) => {
+            if missed {
+                block.note_unresolved();
+            }
+            block.end_message((offset, line.len()), ts.0, 1, false, known);
+        }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
         Ok(Line::Blank) => {}
         Ok(_) => block.end_ignored(),
@@ -51,4 +68,29 @@ fn decode_line(block: &mut Block, line: &[u8], source: u32, offset: u64, known: 
             block.quarantine(source, offset, line, e.code, &e.to_string());
         }
     }
+}
+
+/// Tells venue and time of an event, before its names are resolved, to what looks them up.
+#[inline(always)]
+fn by_venue<I: Instruments>(line: &[u8], by: &mut I) {
+    if !I::BY_REFERENCE {
+        return;
+    }
+    /// What of an event its instrument depends on.
+    #[derive(Default, Deserialize)]
+    struct Head<'l> {
+        #[serde(borrow)]
+        ts: Option<&'l RawValue>,
+        #[serde(borrow)]
+        venue: Option<&'l RawValue>,
+        #[serde(borrow)]
+        mic: Option<&'l RawValue>,
+    }
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    // What is no event is refused when it is read.
+    let head: Head<'_> = serde_json::from_slice(line).unwrap_or_default();
+    let ts = head.ts.and_then(|ts| ts.get().parse().ok()).unwrap_or(0);
+    let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
+    let venue = head.venue.or(head.mic).and_then(text);
+    by.at(venue.as_deref().map(str::as_bytes), UnixNanos(ts));
 }

@@ -22,7 +22,8 @@
 //! | `account` | what stands on a tape, every message accounted for |
 //! | `quarantine` | what could not become events |
 //! | `detect` | what a file is, by its content |
-//! | `explain` | what a mapping does with each message of a sample, and why |
+//! | `reference` | reference data: one instrument in several notations gets one name |
+//! | `walk`, `explain` | a file decoded by itself; what a mapping does with each message of a sample, and why |
 //!
 //! ```no_run
 //! use unitape_feed::{Options, consolidate, feed_of_file};
@@ -65,6 +66,7 @@ mod names;
 mod open;
 pub mod quarantine;
 mod receive;
+mod reference;
 mod run;
 mod sequence;
 mod source;
@@ -72,6 +74,7 @@ mod stamp;
 mod stats;
 mod swift;
 mod text;
+mod walk;
 
 pub use account::{Account, FeedSummary, Summary};
 pub use capture::Select;
@@ -90,6 +93,7 @@ pub use intake::Reload;
 pub use mapping::Mapping;
 pub use merge::{MergeOptions, Segment, merge};
 pub use receive::{Receive, WhenFull};
+pub use reference::{Loader, Reference};
 pub use run::{Input, RunFeed, RunOptions, run};
 pub use sequence::Counters;
 pub use source::Feed;

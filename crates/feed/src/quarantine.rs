@@ -9,13 +9,16 @@ use crate::block::{Block, What};
 use crate::bookkeeping::define_frame;
 use crate::decode::{Format, How};
 use crate::error::Error;
+use crate::feed_state::Sort;
 use crate::gone;
 use crate::mapping::Mapping;
+use crate::reference::{Reference, Told};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Position, flags, frames};
 use unitape_tape::{Options, Reader, Start, Writer};
 
@@ -170,19 +173,36 @@ pub fn show(dir: &Path, position: Position) -> Result<(Entry, Vec<u8>), Error> {
 }
 
 /// Tries every entry again with `mapping`, or with the shipped mapping of the source's name; what becomes events
-/// is appended, flagged late, with the definitions it needs.
+/// is appended, flagged late, with the definitions it needs. Instruments are looked up in `reference` where the source
+/// was read with reference data, and must be in it where they had to be then.
 ///
 /// # Errors
-/// When the tape cannot be read or written, or no mapping is known for a source.
-pub fn retry(dir: &Path, mapping: Option<&Mapping>) -> Result<Retried, Error> {
+/// When the tape cannot be read or written, no mapping is known for a source, or a source was read with reference data
+/// and there is none now: its messages would get other names than their neighbours.
+pub fn retry(
+    dir: &Path,
+    mapping: Option<&Mapping>,
+    reference: Option<&Reference>,
+) -> Result<Retried, Error> {
     let entries = list(dir)?;
+    let account = Account::of(dir)?;
+    for e in entries.iter().filter(|e| !e.recovered && reference.is_none()) {
+        let sort = sort_of(&account, e);
+        if let Some(told) = Told::in_mapping(sort.mapping.as_deref().unwrap_or_default()) {
+            let what = format!(
+                "was read with reference data ({}); name them with --reference FILE:MAPPING, the same or mended ones",
+                told.files
+            );
+            return Err(Error::Config { origin: e.source.clone(), what });
+        }
+    }
     let id = Reader::open(dir, Start::End)?.id();
     let (mut writer, _) = Writer::open(dir, id, Options::default())?;
     let mut account = Account::of(dir)?;
     let mut done = Retried::default();
     for e in entries.iter().filter(|e| !e.recovered) {
         done.tried += 1;
-        let format = format_of(&account, e, mapping)?;
+        let format = format_of(&account, e, mapping, reference)?;
         let mut block = Block { base: e.offset, bytes: raw_of(dir, e)?, ..Block::default() };
         block.head = e.head.as_slice().into();
         block.eof = true;
@@ -232,14 +252,30 @@ fn late_unit(dictionary: &mut Dictionary, block: &mut Block) -> Option<Vec<u8>> 
     Some(out)
 }
 
-fn format_of(account: &Account, entry: &Entry, mapping: Option<&Mapping>) -> Result<Format, Error> {
+fn sort_of(account: &Account, entry: &Entry) -> Sort {
     let source = account.sources.iter().find(|s| s.id == entry.source_id);
-    let sort = source.map(|s| s.sort.clone()).unwrap_or_default();
-    let name = sort.mapping.as_deref().and_then(|m| m.split('@').next()).unwrap_or_default();
-    match mapping {
+    source.map(|s| s.sort.clone()).unwrap_or_default()
+}
+
+fn format_of(
+    account: &Account,
+    entry: &Entry,
+    mapping: Option<&Mapping>,
+    reference: Option<&Reference>,
+) -> Result<Format, Error> {
+    let sort = sort_of(account, entry);
+    let told = sort.mapping.as_deref().unwrap_or_default();
+    let name = told.split('@').next().unwrap_or_default();
+    let format = match mapping {
         Some(m) if m.format == sort.format => Format::by(m.clone()),
         _ => Format::named(&sort.format, name),
-    }
+    }?;
+    Ok(match (reference, Told::in_mapping(told)) {
+        (Some(reference), Some(told)) => {
+            format.with_reference(&Arc::new(reference.clone().strictly(told.strict)))
+        }
+        _ => format,
+    })
 }
 
 fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {

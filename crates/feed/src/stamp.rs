@@ -137,7 +137,7 @@ mod tests {
         });
         block.times = times.collect();
         let how = How { receive_times: true, ..How::default() };
-        Format::Events.decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &how);
+        Format::Events(None).decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &how);
         let events: Vec<_> =
             unitape_model::frames(&block.arena).map(|(_, _, f)| Event::new(f).unwrap()).collect();
         let got: Vec<_> = events.iter().map(|e| e.ts_recv().map(|t| t.0)).collect();

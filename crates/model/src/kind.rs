@@ -180,7 +180,7 @@ fields! {
     91 Dict "dict", 92 Through "through", 93 Messages "messages", 94 Ignored "ignored",
     95 Duplicates "duplicates", 96 Quarantined "quarantined", 97 Events "events", 98 End "end",
     99 TriggerPosition "trigger_position", 100 Venues "venues", 101 Bank "bank",
-    102 Of "of",
+    102 Of "of", 103 Unresolved "unresolved",
 }
 
 #[cfg(test)]

@@ -42,6 +42,9 @@ pub enum Refusal {
     /// No more ids in this dictionary.
     #[error("dictionary full")]
     DictionaryFull,
+    /// An instrument that the reference data does not have, where it must have all.
+    #[error("no instrument of the reference data")]
+    UnknownInstrument,
 }
 
 impl Refusal {
@@ -60,6 +63,7 @@ impl Refusal {
             Self::TooLarge => "too_large",
             Self::TwoPublishers => "two_publishers",
             Self::DictionaryFull => "dict_full",
+            Self::UnknownInstrument => "unknown_instrument",
         }
     }
 }

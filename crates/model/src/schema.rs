@@ -239,6 +239,7 @@ pub(crate) const SCHEMAS: &[Schema] = &[
             must(Field::Duplicates, uint(64, 8)),
             must(Field::Quarantined, uint(72, 8)),
             must(Field::Events, uint(80, 8)),
+            may(Field::Unresolved, uint(88, 8)),
         ],
     },
     Schema {

@@ -99,7 +99,8 @@ impl FixedDecoder {
         let kinds: Vec<Kind> =
             layout.records().iter().map(|r| Kind::new(r, plan.slot_count, &places)).collect();
         let programs = kinds.iter().zip(0..).map(|(kind, i)| KindProgram::new(&plan, kind, &layout, i));
-        let fast = Fast::new(programs.collect(), &layout);
+        // It keeps ids by the bytes of a name; with reference data an id is of a venue and a day as well.
+        let fast = Fast::new(programs.collect(), &layout).filter(|_| mapping.reference.is_none());
         Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kinds, fast })
     }
 
@@ -116,7 +117,7 @@ impl FixedDecoder {
 
     /// What notes what the mapping does, for people.
     pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        &mut self.mapper.explainer
+        self.mapper.explainer()
     }
 
     /// Decodes all whole records of `block`.

@@ -13,10 +13,12 @@
 //! | `I` `J` `O` | `ref_px` |
 //! | others | `status` |
 
+use super::config::Config;
 use super::orders::Order;
 use super::{ItchDecoder, NO_DAY, Place, refused};
 use crate::block::{Block, Names};
 use crate::mapping::{Refused, json_string};
+use crate::reference::Instruments;
 use unitape_codec::itch::{Message, price};
 use unitape_model::event::Value;
 use unitape_model::{
@@ -30,6 +32,7 @@ pub(super) fn write(
     message: Message<'_>,
     place: Place,
     known: &Dictionary,
+    by: &mut impl Instruments,
 ) -> Result<(i64, u32), Refused> {
     message.check().map_err(refused)?;
     if place.midnight == NO_DAY {
@@ -37,7 +40,9 @@ pub(super) fn write(
         return Err(Refused { code: "no_date", detail });
     }
     let ts = place.midnight + message.timestamp() as i64;
-    let mut out = Out { block, known, place, ts, count: 0, last: 0 };
+    // All of a session is of one venue, also what has no place for it.
+    by.at(Some(decoder.config.venue.as_bytes()), UnixNanos(ts));
+    let mut out = Out { block, known, by, place, ts, count: 0, last: 0 };
     out.message(decoder, message)?;
     let Out { block, count, last, .. } = out;
     let header = Header::read(&block.arena[last..]);
@@ -50,9 +55,10 @@ pub(super) fn write(
 }
 
 /// Where the events of a message go.
-struct Out<'o> {
+struct Out<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,
+    by: &'o mut I,
     place: Place,
     ts: i64,
     count: u32,
@@ -78,7 +84,7 @@ impl Told {
     }
 }
 
-impl Out<'_> {
+impl<I: Instruments> Out<'_, I> {
     fn message(&mut self, d: &mut ItchDecoder, message: Message<'_>) -> Result<(), Refused> {
         match message {
             Message::AddOrder(m) => {
@@ -361,7 +367,7 @@ impl Out<'_> {
         d: &ItchDecoder,
         kind: Kind,
         told: &Told,
-        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         let stock = if d.orders.is_some() { d.stocks.symbol(told.locate) } else { None };
         self.order_of(d, kind, told, stock.as_ref(), more)
@@ -373,7 +379,7 @@ impl Out<'_> {
         kind: Kind,
         told: &Told,
         stock: Option<&[u8; 8]>,
-        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         self.event(d, kind, |e| {
             e.venue()?.id(Field::Oid, told.order)?;
@@ -407,7 +413,7 @@ impl Out<'_> {
         stock: &[u8; 8],
         (px, shares): (u32, u64),
         match_number: u64,
-        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         self.event(d, Kind::Trade, |e| {
             e.venue()?.stock(stock)?.price(px)?;
@@ -423,7 +429,7 @@ impl Out<'_> {
         stock: Option<&[u8; 8]>,
         state: &str,
         reason: &[u8],
-        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         self.event(d, Kind::Status, |e| {
             e.venue()?;
@@ -444,7 +450,7 @@ impl Out<'_> {
         stock: &[u8; 8],
         px: u32,
         source: &str,
-        more: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         self.event(d, Kind::RefPx, |e| {
             e.stock(stock)?.price(px)?;
@@ -457,7 +463,7 @@ impl Out<'_> {
         &mut self,
         d: &ItchDecoder,
         kind: Kind,
-        fill: impl FnOnce(&mut Making<'_>) -> Result<(), Refusal>,
+        fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         let start = self.block.arena.len();
         let (arena, names) = self.block.builder(self.known);
@@ -467,7 +473,7 @@ impl Out<'_> {
             event.sequence(sequence);
         }
         let mut making =
-            Making { event, names, venue: &d.config.venue, suffix: &d.config.suffix, field: Field::Instr };
+            Making { event, names, by: &mut *self.by, config: &d.config, field: Field::Instr };
         let filled = fill(&mut making);
         let (field, event) = (making.field, making.event);
         let why = |refusal: Refusal| Refused {
@@ -482,18 +488,18 @@ impl Out<'_> {
 }
 
 /// An event in hand.
-struct Making<'e> {
+struct Making<'e, I> {
     event: EventBuilder<'e>,
     names: Names<'e>,
-    venue: &'e str,
-    suffix: &'e str,
+    by: &'e mut I,
+    config: &'e Config,
     /// The field in hand, for errors.
     field: Field,
 }
 
-type Made<'m, 'e> = Result<&'m mut Making<'e>, Refusal>;
+type Made<'m, 'e, I> = Result<&'m mut Making<'e, I>, Refusal>;
 
-impl<'e> Making<'e> {
+impl<'e, I: Instruments> Making<'e, I> {
     fn set(&mut self, field: Field, value: Value<'_>) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
@@ -503,22 +509,22 @@ impl<'e> Making<'e> {
     fn text(&mut self, field: Field, text: &[u8]) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set_text(spec, text, &mut self.names)
+        self.event.set_text(spec, text, &mut self.by.over(&mut self.names))
     }
 
-    fn venue(&mut self) -> Made<'_, 'e> {
+    fn venue(&mut self) -> Made<'_, 'e, I> {
         self.venue_in(Field::Venue)?;
         Ok(self)
     }
 
     fn venue_in(&mut self, field: Field) -> Result<(), Refusal> {
-        let venue = self.venue;
-        self.text(field, venue.as_bytes())
+        let venue = self.config.venue.as_bytes();
+        self.text(field, venue)
     }
 
-    fn stock(&mut self, stock: &[u8; 8]) -> Made<'_, 'e> {
+    fn stock(&mut self, stock: &[u8; 8]) -> Made<'_, 'e, I> {
         let mut name = stock.trim_ascii_end().to_vec();
-        name.extend_from_slice(self.suffix.as_bytes());
+        name.extend_from_slice(self.config.suffix.as_bytes());
         self.text(Field::Instr, &name)?;
         Ok(self)
     }
@@ -533,7 +539,7 @@ impl<'e> Making<'e> {
         self.set(field, Value::Decimal(Decimal::from_int(shares)))
     }
 
-    fn id(&mut self, field: Field, id: u64) -> Made<'_, 'e> {
+    fn id(&mut self, field: Field, id: u64) -> Made<'_, 'e, I> {
         self.set(field, Value::Id(InlineId::Number(id)))?;
         Ok(self)
     }

@@ -36,6 +36,7 @@ pub use config::{FramingText, ItchText, date_of_source};
 use crate::block::Block;
 use crate::error::Error;
 use crate::mapping::{Mapping, Refused};
+use crate::reference::{AsTheyAre, ByReference, Instruments};
 use batch::Batch;
 use config::Config;
 use firms::Firms;
@@ -61,6 +62,9 @@ pub struct ItchDecoder {
     mold: Mold,
     /// Always field by field.
     slow: bool,
+    /// Looks symbols up, where there is reference data. What a symbol means then depends on the day of each message, and
+    /// images are made for none.
+    by: Option<ByReference>,
 }
 
 /// Where a message stands, and when it was sent.
@@ -98,7 +102,8 @@ impl ItchDecoder {
             batch: Batch::default(),
             mold: Mold::default(),
             config,
-            slow: false,
+            slow: mapping.reference.is_some(),
+            by: mapping.reference.clone().map(ByReference::new),
         })
     }
 
@@ -140,15 +145,41 @@ impl ItchDecoder {
         self.firms.known_by(known);
         self.images.make(&self.config, source, known);
         let place = Place { source, offset: 0, length: 0, midnight, sequence: None };
-        block.decoded = match self.config.framing {
-            FramingText::Mold => self.packet(block, &bytes, place, known),
-            FramingText::Length | FramingText::Soup => self.stream(block, &bytes, place, known),
+        block.decoded = match self.by.take() {
+            None => self.bytes(block, &bytes, place, known, &mut AsTheyAre),
+            Some(mut by) => {
+                let decoded = self.bytes(block, &bytes, place, known, &mut by);
+                self.by = Some(by);
+                decoded
+            }
         };
         block.bytes = bytes;
     }
 
+    /// The same by the framing of the feed.
+    fn bytes<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        place: Place,
+        known: &Dictionary,
+        by: &mut I,
+    ) -> usize {
+        match self.config.framing {
+            FramingText::Mold => self.packet(block, bytes, place, known, by),
+            FramingText::Length | FramingText::Soup => self.stream(block, bytes, place, known, by),
+        }
+    }
+
     /// Decodes a stream of messages; gives where it stands.
-    fn stream(&mut self, block: &mut Block, bytes: &[u8], place: Place, known: &Dictionary) -> usize {
+    fn stream<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        place: Place,
+        known: &Dictionary,
+        by: &mut I,
+    ) -> usize {
         let (mut at, mut ahead, base) = (0, 0, block.base);
         let batches = self.orders.is_none()
             && self.config.framing == FramingText::Length
@@ -165,7 +196,7 @@ impl ItchDecoder {
                 Frame::Message(found) => {
                     let offset = base + found.span.start as u64;
                     let place = Place { offset, length: found.span.len(), ..place };
-                    self.message(block, bytes, found, place, known);
+                    self.message(block, bytes, found, place, (known, by));
                     found.span
                 }
                 Frame::Control(span) => {
@@ -185,7 +216,14 @@ impl ItchDecoder {
     }
 
     /// Decodes the messages of one datagram.
-    fn packet(&mut self, block: &mut Block, bytes: &[u8], place: Place, known: &Dictionary) -> usize {
+    fn packet<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        place: Place,
+        known: &Dictionary,
+        by: &mut I,
+    ) -> usize {
         let base = block.base;
         let Some(head) = MoldPacket::read(bytes) else {
             block.quarantine(
@@ -217,7 +255,7 @@ impl ItchDecoder {
                     let offset = base + found.span.start as u64;
                     let place = Place { offset, length: found.span.len(), sequence: Some(sequence), ..place };
                     match fresh.contains(&n) {
-                        true => self.message(block, bytes, found, place, known),
+                        true => self.message(block, bytes, found, place, (known, by)),
                         false if self.mold.was_missing(sequence) => {
                             let mut raw = Vec::new();
                             alone.write(&mut raw);
@@ -262,30 +300,44 @@ impl ItchDecoder {
 
     /// One message: events, or an entry of the quarantine.
     #[inline]
-    fn message(&mut self, block: &mut Block, bytes: &[u8], found: Framed, place: Place, known: &Dictionary) {
+    fn message<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        found: Framed,
+        place: Place,
+        (known, by): (&Dictionary, &mut I),
+    ) {
         let Some(message) = Message::of(found.body(bytes)) else {
             unreachable!("the framer has looked at it")
         };
         if self.images.ready && !self.slow && place.sequence.is_none() && self.fast(block, message, place) {
             return;
         }
-        self.by_fields(block, bytes, found, message, place, known);
+        self.by_fields(block, bytes, found, message, place, (known, by));
     }
 
     #[cold]
     #[inline(never)]
-    fn by_fields(
+    fn by_fields<I: Instruments>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
         found: Framed,
         message: Message<'_>,
         place: Place,
-        known: &Dictionary,
+        (known, by): (&Dictionary, &mut I),
     ) {
         let mark = block.mark();
-        match fields::write(self, block, message, place, known) {
-            Ok((ts, count)) => block.end_message((place.offset, place.length), ts, count, false, known),
+        let written = fields::write(self, block, message, place, known, by);
+        let missed = by.missed();
+        match written {
+            Ok((ts, count)) => {
+                if missed {
+                    block.note_unresolved();
+                }
+                block.end_message((place.offset, place.length), ts, count, false, known);
+            }
             Err(Refused { code, detail }) => {
                 block.back_to(mark);
                 let raw = found.span.of(bytes);

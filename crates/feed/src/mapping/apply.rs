@@ -4,10 +4,12 @@
 //! with the field named.
 
 use super::explain::Explainer;
+use super::instruments::{by_venue, is_looked_up, set_looked_up};
 use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
 use crate::block::{Block, Names, SessionKey};
+use crate::reference::{AsTheyAre, ByReference, Instruments};
 use unitape_model::event::Value;
 use unitape_model::{Dictionary, EventBuilder, Header, Refusal, UnixNanos, flags, words};
 
@@ -20,8 +22,17 @@ pub struct Mapper<R> {
     picks: Vec<Option<R>>,
     scratch: Scratch,
     session: Vec<u8>,
+    /// What few feeds need.
+    aside: Option<Box<Aside>>,
+}
+
+/// What few feeds need: one look at every message tells those that need none of it.
+#[derive(Debug, Default)]
+struct Aside {
     /// Notes what was done and why, where somebody asks.
-    pub(crate) explainer: Option<Box<Explainer>>,
+    explainer: Option<Box<Explainer>>,
+    /// Looks names of instruments up.
+    by: Option<ByReference>,
 }
 
 /// Where texts are put together.
@@ -58,14 +69,20 @@ pub(super) enum Outcome {
 impl<R: Copy> Mapper<R> {
     /// A mapper by this plan.
     pub fn new(plan: Plan) -> Self {
+        let by = plan.reference.clone().map(ByReference::new);
         Self {
             entry: vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)],
             picks: vec![None; plan.picks.len()],
             plan,
             scratch: Scratch::default(),
             session: Vec::new(),
-            explainer: None,
+            aside: by.map(|by| Box::new(Aside { by: Some(by), explainer: None })),
         }
+    }
+
+    /// What notes what was done and why; empty until somebody asks.
+    pub(crate) fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        &mut self.aside.get_or_insert_default().explainer
     }
 
     /// The plan.
@@ -83,10 +100,10 @@ impl<R: Copy> Mapper<R> {
         known: &Dictionary,
     ) {
         let mark = block.mark();
-        let outcome = self.apply(block, message, origin, known);
-        if let Some(explainer) = &mut self.explainer {
-            explainer.note(&self.plan, message, (origin, block.units.len()), &outcome);
-        }
+        let outcome = match self.aside {
+            None => self.apply(block, message, origin, known, &mut AsTheyAre),
+            Some(_) => self.apply_aside(block, message, origin, known),
+        };
         match outcome {
             Ok(Outcome::Ignored) => {
                 self.note_sequence(block, message, false);
@@ -104,6 +121,33 @@ impl<R: Copy> Mapper<R> {
                 block.quarantine(origin.source, origin.offset, message.raw(), refused.code, &refused.detail);
             }
         }
+    }
+
+    /// The same with what few feeds need.
+    #[inline(never)]
+    fn apply_aside<M: Message<Ref = R>>(
+        &mut self,
+        block: &mut Block,
+        message: &M,
+        origin: Origin,
+        known: &Dictionary,
+    ) -> Result<Outcome, Refused> {
+        let Some(mut aside) = self.aside.take() else { unreachable!("asked for it") };
+        let outcome = match &mut aside.by {
+            None => self.apply(block, message, origin, known, &mut AsTheyAre),
+            Some(by) => {
+                let outcome = self.apply(block, message, origin, known, by);
+                if by.missed() && matches!(outcome, Ok(Outcome::Events { .. })) {
+                    block.note_unresolved();
+                }
+                outcome
+            }
+        };
+        if let Some(explainer) = &mut aside.explainer {
+            explainer.note(&self.plan, message, (origin, block.units.len()), &outcome);
+        }
+        self.aside = Some(aside);
+        outcome
     }
 
     fn note_sequence<M: Message<Ref = R>>(&mut self, block: &mut Block, message: &M, maybe: bool) -> bool {
@@ -146,6 +190,7 @@ impl<R: Copy> Mapper<R> {
         message: &M,
         origin: Origin,
         known: &Dictionary,
+        instruments: &mut impl Instruments,
     ) -> Result<Outcome, Refused> {
         let Self { plan, entry, picks, scratch, .. } = self;
         let plan = &*plan;
@@ -171,11 +216,12 @@ impl<R: Copy> Mapper<R> {
         let view = View { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
         let mut writer = Writer { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0 };
+        let by = instruments;
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
                 if view.holds(&events[0].when, &mut writer.scratch.plain) {
-                    writer.event(&events[0], &view)?;
+                    writer.event(&events[0], &view, by)?;
                 }
                 continue;
             };
@@ -184,7 +230,7 @@ impl<R: Copy> Mapper<R> {
                 let view = View { entry, ..view };
                 for event in events {
                     if view.holds(&event.when, &mut writer.scratch.plain) {
-                        writer.event(event, &view)?;
+                        writer.event(event, &view, by)?;
                     }
                 }
             }
@@ -277,7 +323,12 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn event<M: Message>(&mut self, plan: &EventPlan, view: &View<'_, M>) -> Result<(), Refused> {
+    fn event<M: Message>(
+        &mut self,
+        plan: &EventPlan,
+        view: &View<'_, M>,
+        by: &mut impl Instruments,
+    ) -> Result<(), Refused> {
         let Scratch { plain, whole, json } = &mut *self.scratch;
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
@@ -285,7 +336,12 @@ impl Writer<'_> {
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
+        by_venue(self.plan, plan, view, (by, self.ts), (plain, whole));
         for (i, op) in plan.ops.iter().enumerate() {
+            if is_looked_up(by, op) {
+                set_looked_up(self.plan, &plan.fields[i], view, (&mut e, &mut names, by), (plain, whole))?;
+                continue;
+            }
             if let Way::Ready(ready) = op.way {
                 e.set_ready(ready);
                 continue;
@@ -453,7 +509,7 @@ pub(crate) fn translate_const<'v>(plan: &'v Plan, field: &FieldPlan, value: &'v 
     })
 }
 
-fn refused<M: Message>(r: Refusal, field: &FieldPlan, value: &[u8]) -> Refused {
+pub(super) fn refused<M: Message>(r: Refusal, field: &FieldPlan, value: &[u8]) -> Refused {
     refused_as::<M>(r.code(), r, field, value)
 }
 

@@ -164,6 +164,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             session,
             possdup,
             keeps,
+            reference: m.reference.clone(),
             entry_slots,
             group_picks,
             picks: self.picks,

@@ -49,12 +49,14 @@
 //! | `compile` | the text to a [`Plan`], with every path a numbered slot |
 //! | `plan` | rules, conditions, events, tables over slots |
 //! | `apply` | the [`Mapper`]: a message and a plan to events, or to quarantine |
+//! | `instruments` | names of instruments by way of reference data |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
 //! | `line` | in which line of the file a mistake stands |
 
 mod apply;
 mod compile;
 mod explain;
+mod instruments;
 mod line;
 mod plan;
 mod seam;
@@ -71,9 +73,11 @@ pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, Rule, Way};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
 
 use crate::error::Error;
+use crate::reference::Reference;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A mapping as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
@@ -116,6 +120,9 @@ pub struct Mapping {
     /// Text and origin of the layout.
     #[serde(skip)]
     pub layout_text: Option<(String, String)>,
+    /// By which names of instruments are looked up, if by any.
+    #[serde(skip)]
+    pub reference: Option<Arc<Reference>>,
 }
 
 /// How FIX is framed, where not as on the wire.
@@ -319,14 +326,15 @@ impl Mapping {
         }
     }
 
-    /// Name and hash, as source definitions record them; a layout is part of its mapping.
+    /// Name and hash, as source definitions record them, and the reference data; a layout is part of its mapping.
     pub fn identity(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.text.as_bytes());
         if let Some((text, _)) = &self.layout_text {
             hasher.update(text.as_bytes());
         }
-        format!("{}@{}", self.name, &hasher.finalize().to_hex()[..16])
+        let reference = self.reference.as_ref().map_or_else(String::new, |r| r.identity());
+        format!("{}@{}{reference}", self.name, &hasher.finalize().to_hex()[..16])
     }
 
     /// A format whose messages mean the same everywhere has a table of its own, all others have messages and rules.

@@ -6,7 +6,9 @@
 //! [`Ready`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
 use super::Otherwise;
+use crate::reference::Reference;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use unitape_model::schema::Spec;
 use unitape_model::{Kind, Ready, words};
 
@@ -30,6 +32,8 @@ pub struct Plan {
     pub possdup: Option<u8>,
     /// Whether fields that nothing names are kept.
     pub keeps: bool,
+    /// By which names of instruments are looked up, if by any.
+    pub reference: Option<Arc<Reference>>,
     /// How many slots an entry of each group has, slot 0 (none) included.
     pub entry_slots: Vec<usize>,
     /// Values picked out of groups by a key.

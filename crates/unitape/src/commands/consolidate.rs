@@ -4,10 +4,12 @@ use crate::output::{self, Done, Failure, bytes, grouped, say};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use unitape_feed::{
-    Ending, Error, Feed, Format, Options, Outcome, consolidate, feed_of_file, feed_of_option,
+    Ending, Error, Feed, Format, Loader, Options, Outcome, Reference, consolidate, feed_of_file,
+    feed_of_option,
 };
 
 /// Arguments.
@@ -16,16 +18,22 @@ use unitape_feed::{
   unitape consolidate market.fix --tape tape
   unitape consolidate --feed orders=fix:fix44-orders:orders.fix market.fix --tape tape --workers 2 --json
   unitape consolidate feeds.toml --tape tape
+  unitape consolidate quotes.fix prints.txt --reference master.txt:nyse-taq-master --tape tape
 
 A file is recognised by its content; --feed says what it is. Feeds are merged by event time, each in its own
-order. A rerun goes on where the last one ended and does nothing when all is done.
+order. A rerun goes on where the last one ended and does nothing when all is done. With reference data (a file of
+instruments and the mapping that reads it) an ISIN, a FIGI and a symbol on its venue become one instrument, by the day of
+the event; what is not in it keeps its name and is counted as unresolved.
 
 feeds.toml:
   [[feed]]
   name = \"orders\"
   format = \"fix\"
   mapping = \"fix44-orders\"     # shipped, or a file
-  files = [\"orders-1.fix\", \"orders-2.fix\"]")]
+  files = [\"orders-1.fix\", \"orders-2.fix\"]
+  [[reference]]
+  file = \"master.txt\"
+  mapping = \"nyse-taq-master\"")]
 pub struct Args {
     /// Input files (`-` is stdin, with --feed), or one CONFIG.toml
     #[arg(value_name = "CONFIG.toml|FILE")]
@@ -39,6 +47,12 @@ pub struct Args {
     /// A feed: name=format:mapping:path (repeatable)
     #[arg(long, value_name = "FEED")]
     feed: Vec<String>,
+    /// Reference data: a file of instruments, and the mapping that reads it or `events` (repeatable)
+    #[arg(long, value_name = "FILE:MAPPING")]
+    reference: Vec<String>,
+    /// An instrument that the reference data does not have puts its message into quarantine
+    #[arg(long)]
+    reference_strict: bool,
     /// Bytes of a block; the tape does not depend on it
     #[arg(long, value_name = "BYTES", default_value_t = unitape_feed::BLOCK_BYTES as u32, hide = true,
         value_parser = clap::value_parser!(u32).range(64..=unitape_feed::BLOCK_BYTES_MAX as i64))]
@@ -58,6 +72,15 @@ const WORKERS_MAX: i64 = 256;
 #[serde(deny_unknown_fields)]
 struct Config {
     feed: Vec<ConfigFeed>,
+    #[serde(default)]
+    reference: Vec<ConfigReference>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigReference {
+    file: PathBuf,
+    mapping: String,
 }
 
 #[derive(Deserialize)]
@@ -72,7 +95,21 @@ struct ConfigFeed {
 
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
-    let feeds = feeds(&args)?;
+    let mut loader = Loader::default();
+    let mut feeds = feeds(&args, &mut loader)?;
+    match reference(&args.reference, loader)? {
+        Some(reference) => {
+            let reference = Arc::new(reference.strictly(args.reference_strict));
+            for feed in &mut feeds {
+                feed.format = feed.format.clone().with_reference(&reference);
+            }
+        }
+        None if args.reference_strict => {
+            let what = "--reference-strict goes with --reference FILE:MAPPING, or [[reference]] of CONFIG.toml";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        None => {}
+    }
     let stop = output::stop_flag()?;
     let options = Options {
         feeds,
@@ -126,7 +163,13 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn feeds(args: &Args) -> Result<Vec<Feed>, Failure> {
+/// What the loader has already and these options name; none where that is nothing.
+pub fn reference(options: &[String], mut loader: Loader) -> Result<Option<Reference>, Failure> {
+    options.iter().try_for_each(|option| loader.add_option(option)).map_err(usage_or_error)?;
+    Ok(if loader.is_empty() { None } else { Some(loader.finish()?) })
+}
+
+fn feeds(args: &Args, loader: &mut Loader) -> Result<Vec<Feed>, Failure> {
     let mut feeds: Vec<Feed> = Vec::new();
     for option in &args.feed {
         let feed = feed_of_option(option).map_err(usage_or_error)?;
@@ -141,7 +184,7 @@ fn feeds(args: &Args) -> Result<Vec<Feed>, Failure> {
     }
     for path in &args.inputs {
         if path.extension().is_some_and(|e| e == "toml") {
-            feeds.extend(read_config(path)?);
+            feeds.extend(read_config(path, loader)?);
         } else if path.as_os_str() == "-" {
             let what = "stdin has no content to recognise it by; say --feed name=format:mapping:-";
             return Err(Failure::Usage(what.to_owned()));
@@ -164,11 +207,15 @@ fn feeds(args: &Args) -> Result<Vec<Feed>, Failure> {
     Ok(feeds)
 }
 
-fn read_config(path: &Path) -> Result<Vec<Feed>, Failure> {
+fn read_config(path: &Path, loader: &mut Loader) -> Result<Vec<Feed>, Failure> {
     let at = |what: String| Failure::Error(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| at(e.to_string()))?;
     let config: Config = toml::from_str(&text).map_err(|e| at(e.to_string().trim_end().to_owned()))?;
     let base = path.parent().unwrap_or(Path::new(""));
+    for r in &config.reference {
+        let added = Loader::format(&r.mapping).and_then(|format| loader.add(&base.join(&r.file), &format));
+        added.map_err(|e| at(e.to_string()))?;
+    }
     let feed = |f: ConfigFeed| {
         let files = f.files.into_iter().map(|p| base.join(p)).collect();
         Ok(Feed {
@@ -201,6 +248,12 @@ pub fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<()
             grouped(per_s as u64)
         )
     };
+    if s.unresolved > 0 {
+        say!(
+            "{} messages name an instrument that the reference data does not have (unresolved)",
+            grouped(s.unresolved)
+        );
+    }
     say!("{rate}; tape {}, {}", dir.display(), bytes(disk_bytes(dir)));
     if s.quarantined > 0 {
         say!("see: unitape quarantine list {}", dir.display());

@@ -3,7 +3,7 @@
 use crate::output::{self, Done, say};
 use std::io::Write;
 use std::path::PathBuf;
-use unitape_feed::{Mapping, quarantine};
+use unitape_feed::{Loader, Mapping, quarantine};
 use unitape_model::Position;
 
 /// Arguments.
@@ -39,13 +39,18 @@ enum Command {
         json: bool,
     },
     /// Try again with a mended mapping; what is recovered is appended, flagged late
-    #[command(after_help = "Example:\n  unitape quarantine retry tape --mapping mended.toml")]
+    #[command(after_help = "Examples:
+  unitape quarantine retry tape --mapping mended.toml
+  unitape quarantine retry tape --reference master.txt:nyse-taq-master")]
     Retry {
         /// Directory of the tape
         dir: PathBuf,
         /// The mended mapping: a file, or the name of a shipped one [default: the source's own]
         #[arg(long)]
         mapping: Option<String>,
+        /// Reference data, for sources that were read with it: a file and the mapping that reads it (repeatable)
+        #[arg(long, value_name = "FILE:MAPPING")]
+        reference: Vec<String>,
         /// Print as JSON
         #[arg(long)]
         json: bool,
@@ -93,9 +98,10 @@ pub fn run(args: Args) -> output::Result {
             out.flush()?;
             Ok(Done::Clean)
         }
-        Command::Retry { dir, mapping, json } => {
+        Command::Retry { dir, mapping, reference, json } => {
             let mapping = mapping.as_deref().map(Mapping::load).transpose()?;
-            let done = quarantine::retry(&dir, mapping.as_ref())?;
+            let reference = super::consolidate::reference(&reference, Loader::default())?;
+            let done = quarantine::retry(&dir, mapping.as_ref(), reference.as_ref())?;
             if json {
                 output::print_json(&done)?;
             } else {

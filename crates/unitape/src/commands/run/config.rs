@@ -8,8 +8,11 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
-use unitape_feed::{Format, How, Input, Receive, RunFeed, Select, WhenFull};
+use unitape_feed::{
+    Error, Format, How, Input, Loader, Receive, Reference, RunFeed, Select, WhenFull,
+};
 
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -23,6 +26,19 @@ pub struct Config {
     /// The feeds. Ties in time go to the one that stands first.
     #[serde(default)]
     pub feed: Vec<Feed>,
+    /// Reference data, all files together: one instrument in several notations gets one name.
+    #[serde(default)]
+    pub reference: Vec<Master>,
+}
+
+/// A file of reference data.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Master {
+    /// The file.
+    pub file: PathBuf,
+    /// What reads it: a shipped mapping, a file, or `events`.
+    pub mapping: String,
 }
 
 /// The tape.
@@ -102,6 +118,8 @@ pub struct Run {
     /// `together`: all feeds straight onto the tape. `apart`: each feed is a process of its own with its own tape, in
     /// the directory of the tape with `.segments` behind it, and a merge reads them.
     pub segments: Segments,
+    /// An instrument that the reference data does not have puts its message into quarantine.
+    pub reference_strict: bool,
 }
 
 /// How feeds and processes go together.
@@ -280,6 +298,7 @@ impl Default for Run {
             journal_file_bytes: 1 << 30,
             lag_bytes: 64 << 20,
             segments: Segments::Together,
+            reference_strict: false,
         }
     }
 }
@@ -328,6 +347,9 @@ fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
     if config.tape.retain_hold_bytes.is_some() && !config.tape.retention().is_limited() {
         let what = "goes with retain_bytes, retain_age or retain_days: without them everything is kept";
         return Err(wrong("tape.retain_hold_bytes", what.to_owned()));
+    }
+    if config.run.reference_strict && config.reference.is_empty() {
+        return Err(wrong("run.reference_strict", "goes with [[reference]]: there is none".to_owned()));
     }
     for feed in &config.feed {
         let key = |k: &str| format!("feed.{}.{k}", feed.name);
@@ -381,12 +403,19 @@ impl Config {
         let place = |path: &mut PathBuf| *path = base.join(&*path);
         place(&mut self.tape.dir);
         self.run.journal.iter_mut().for_each(place);
+        // A shipped mapping is a word, a file has a path or an ending.
+        let place_mapping = |mapping: &mut String| {
+            if mapping.contains('/') || mapping.ends_with(".toml") {
+                *mapping = base.join(&*mapping).display().to_string();
+            }
+        };
+        for master in &mut self.reference {
+            place(&mut master.file);
+            place_mapping(&mut master.mapping);
+        }
         for feed in &mut self.feed {
             feed.files.iter_mut().chain(&mut feed.directory).chain(&mut feed.fifo).for_each(place);
-            // A shipped mapping is a word, a file has a path or an ending.
-            if feed.mapping.contains('/') || feed.mapping.ends_with(".toml") {
-                feed.mapping = base.join(&feed.mapping).display().to_string();
-            }
+            place_mapping(&mut feed.mapping);
         }
     }
 
@@ -419,10 +448,37 @@ impl Config {
         self.tape.dir.with_file_name(name)
     }
 
+    /// The reference data, read; none where there is none.
+    pub fn reference(&self, origins: &Origins) -> Result<Option<Arc<Reference>>, Failure> {
+        let wrong = |i: usize, key: &str, e: Error| {
+            let key = format!("reference.{i}.{key}");
+            Failure::Error(format!("{}: {key}: {e}", origins.of(&key)))
+        };
+        let mut loader = Loader::default();
+        for (i, master) in self.reference.iter().enumerate() {
+            let format = Loader::format(&master.mapping).map_err(|e| wrong(i, "mapping", e))?;
+            loader.add(&master.file, &format).map_err(|e| wrong(i, "file", e))?;
+        }
+        if loader.is_empty() {
+            return Ok(None);
+        }
+        // Two entries that cannot both be: the file is named where the later one stands.
+        let whose = |e: &Error| match e {
+            Error::Reference { path, .. } => self.reference.iter().position(|m| m.file == *path),
+            _ => None,
+        };
+        let reference = loader.finish().map_err(|e| wrong(whose(&e).unwrap_or(0), "file", e))?;
+        Ok(Some(Arc::new(reference.strictly(self.run.reference_strict))))
+    }
+
     /// The feeds, ready to run.
-    pub fn feeds(&self, origins: &Origins) -> Result<Vec<RunFeed>, Failure> {
+    pub fn feeds(
+        &self,
+        origins: &Origins,
+        reference: Option<&Arc<Reference>>,
+    ) -> Result<Vec<RunFeed>, Failure> {
         let feed = |f: &Feed| {
-            let format = f.format().map_err(|e| {
+            let format = f.format(reference).map_err(|e| {
                 let key = if f.mapping.is_empty() { "format" } else { "mapping" };
                 let key = format!("feed.{}.{key}", f.name);
                 Failure::Error(format!("{}: {key}: {e}", origins.of(&key)))
@@ -443,9 +499,13 @@ impl Config {
 }
 
 impl Feed {
-    /// Its format with its mapping, as it is now.
-    pub fn format(&self) -> Result<Format, unitape_feed::Error> {
+    /// Its format with its mapping, as it is now, and the reference data.
+    pub fn format(&self, reference: Option<&Arc<Reference>>) -> Result<Format, Error> {
         let format = Format::named(&self.format, &self.mapping)?;
+        let format = match reference {
+            Some(reference) => format.with_reference(reference),
+            None => format,
+        };
         // What cannot be compiled is to be told now, not by a worker.
         format.decoder().map(|_| format)
     }
@@ -500,7 +560,7 @@ mod tests {
         let row = |l: &str| {
             let cells: Vec<_> = l.strip_prefix("| `")?.split(" | ").map(str::to_owned).collect();
             let key = cells[0].trim_end_matches('`').to_owned();
-            let known = ["tape.", "run.", "feed."].iter().any(|s| key.starts_with(s));
+            let known = ["tape.", "run.", "feed.", "reference."].iter().any(|s| key.starts_with(s));
             known.then(|| (key, cells[1].clone()))
         };
         let told: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
@@ -508,7 +568,8 @@ mod tests {
         let file = dir.path().join("c.toml");
         let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
                     mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
-                    udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n";
+                    udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
+                    [[reference]]\nfile = \"m\"\nmapping = \"events\"\n";
         std::fs::write(&file, text).unwrap();
         let loaded: Loaded<Config> = load(&file, [], &[]).unwrap();
         let shown = crate::config::show(&loaded.value, &loaded.origins);
@@ -517,7 +578,7 @@ mod tests {
             .map(|s| {
                 let default = matches!(s.origin, crate::config::Origin::Default);
                 let value = if default { format!("`{}`", s.value) } else { "–".to_owned() };
-                (s.key.replace("feed.n.", "feed."), value)
+                (s.key.replace("feed.n.", "feed.").replace("reference.0.", "reference."), value)
             })
             .collect();
         assert_eq!(told, keys);

@@ -85,7 +85,8 @@ pub fn run(args: Args) -> output::Result {
     if let Some(feed) = &args.segment {
         config.only(feed, &origins)?;
     }
-    let feeds = config.feeds(&origins)?;
+    let reference = config.reference(&origins)?;
+    let feeds = config.feeds(&origins, reference.as_ref())?;
     if args.check {
         check_places(&config, &origins)?;
         let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
@@ -114,7 +115,7 @@ pub fn run(args: Args) -> output::Result {
     let teller = report::Teller::new(&stats, &config.tape.dir, args.json, config.run.stats.0);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| teller.tell_until(&over));
-        scope.spawn(|| reload::watch(&config, &reload, &over));
+        scope.spawn(|| reload::watch(&config, reference.as_ref(), &reload, &over));
         let outcome = run_feeds(&config.tape.dir, options);
         // Release: pairs with the Acquire in both threads; they end.
         over.store(true, Ordering::Release);

@@ -4,10 +4,11 @@ use super::config::Config;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use unitape_feed::{Reload, Sorted};
+use unitape_feed::{Reference, Reload, Sorted};
 
-/// Watches the mapping files until `over`. A mapping that cannot be used is told of, and the one in use stays.
-pub fn watch(config: &Config, reload: &Reload, over: &AtomicBool) {
+/// Watches the mapping files until `over`. A mapping that cannot be used is told of, and the one in use stays. The
+/// reference data are those that the run began with.
+pub fn watch(config: &Config, reference: Option<&Arc<Reference>>, reload: &Reload, over: &AtomicBool) {
     let hup = Arc::new(AtomicBool::new(false));
     if let Err(e) = signal_hook::flag::register(signal_hook::consts::SIGHUP, hup.clone()) {
         eprintln!("unitape: SIGHUP will not load mappings anew: {e}");
@@ -18,7 +19,7 @@ pub fn watch(config: &Config, reload: &Reload, over: &AtomicBool) {
     };
     let mut seen: Vec<_> = config.feed.iter().map(|f| changed(&f.mapping)).collect();
     // What is in use was read at about the time of the first look; a change in between is found by its identity.
-    let mut used: Vec<Option<String>> = config.feed.iter().map(|f| f.format().ok()?.mapping()).collect();
+    let mut used: Vec<Option<String>> = config.feed.iter().map(|f| f.format(reference).ok()?.mapping()).collect();
     let mut generations = vec![0u64; config.feed.len()];
     // Acquire: pairs with the Release at the end of the run.
     while !over.load(Ordering::Acquire) {
@@ -30,7 +31,7 @@ pub fn watch(config: &Config, reload: &Reload, over: &AtomicBool) {
                 continue;
             }
             seen[i] = now;
-            match feed.format() {
+            match feed.format(reference) {
                 Ok(format) if format.mapping() == used[i] => {}
                 Ok(format) => {
                     used[i] = format.mapping();

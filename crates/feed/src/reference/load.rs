@@ -1,0 +1,244 @@
+//! From master files to a [`Reference`].
+//!
+//! The master is messages like all others: its mapping makes `ref` events of them, and each is an entry. `instr` is the
+//! name on the tape; `figi`, `mic` with `symbol`, and `isin` among what is kept are its notations; `valid_from` and
+//! `valid_to` among what is kept say on which days, both included, and either may be missing. Several entries of one
+//! `instr` are one instrument in several notations.
+
+use super::{Day, Reference, Row, Table, Venue, day_of_date};
+use crate::account::{text, uint};
+use crate::block::Block;
+use crate::decode::Format;
+use crate::error::Error;
+use crate::hash;
+use crate::mapping::Mapping;
+use crate::source::is_stdin;
+use crate::walk::walk;
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use unitape_model::{Dictionary, Event, Field, Kind, Value, frames};
+
+/// Reads master files, one after the other.
+#[derive(Debug, Default)]
+pub struct Loader {
+    files: Vec<PathBuf>,
+    notations: Vec<Notation>,
+    instruments: Interned,
+    venues: Interned,
+    identity: String,
+}
+
+/// A notation as an entry has it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Notation {
+    name: Box<str>,
+    venue: Venue,
+    from: Day,
+    to: Day,
+    instrument: u32,
+    /// Index of the file, and where in it the entry begins.
+    place: (usize, u64),
+}
+
+/// Texts by number.
+#[derive(Debug, Default)]
+struct Interned {
+    ids: FxHashMap<Box<str>, u32>,
+    names: Vec<String>,
+}
+
+impl Interned {
+    fn id(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        let id = self.names.len() as u32;
+        self.ids.insert(name.into(), id);
+        self.names.push(name.to_owned());
+        id
+    }
+}
+
+impl Loader {
+    /// Reads the file of `FILE:MAPPING`, where `events` as mapping says that the file is events as JSON Lines.
+    ///
+    /// # Errors
+    /// When there is no such file or mapping, and as [`Loader::add`].
+    pub fn add_option(&mut self, option: &str) -> Result<(), Error> {
+        let parts = option.rsplit_once(':').filter(|(file, mapping)| !file.is_empty() && !mapping.is_empty());
+        let Some((file, mapping)) = parts else {
+            let what = "FILE:MAPPING is needed: a file, and the shipped mapping or file that reads it";
+            return Err(Error::Config { origin: format!("--reference {option}"), what: what.to_owned() });
+        };
+        self.add(Path::new(file), &Self::format(mapping)?)
+    }
+
+    /// Whether no file was read.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The format of a master that this mapping reads.
+    ///
+    /// # Errors
+    /// When it is neither `events`, nor a shipped mapping, nor a file that is one.
+    pub fn format(mapping: &str) -> Result<Format, Error> {
+        match mapping {
+            "events" => Ok(Format::Events(None)),
+            mapping => Format::by(Mapping::load(mapping)?),
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, has no entry, or one that cannot be: a message that goes into quarantine, or dates that
+    /// are none or end before they begin.
+    pub fn add(&mut self, path: &Path, format: &Format) -> Result<(), Error> {
+        if is_stdin(path) {
+            let what = "a master is a file: every process of a run reads it, and a retry reads it again";
+            return Err(Error::Config { origin: "reference data -".to_owned(), what: what.to_owned() });
+        }
+        let read = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        let (_, hash) = File::open(path).and_then(|file| hash::of(&file, 1)).map_err(read)?;
+        let file = self.files.len();
+        self.files.push(path.to_owned());
+        let before = self.notations.len();
+        walk(format, path, &mut format.decoder()?, |_, block| self.entries(file, block))?;
+        if self.notations.len() == before {
+            let what = "no entry: the mapping makes no `ref` event of it".to_owned();
+            return Err(self.wrong((file, 0), what));
+        }
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let mapping = format.mapping().unwrap_or_else(|| format.name().to_owned());
+        self.identity.push_str(&format!("+{name}@{}:{mapping}", &hash[..16]));
+        Ok(())
+    }
+
+    /// All that was read, as one table. Names that it does not have stay as they are.
+    ///
+    /// # Errors
+    /// When a notation means two instruments on one day.
+    pub fn finish(mut self) -> Result<Reference, Error> {
+        let mut notations = std::mem::take(&mut self.notations);
+        notations.sort_unstable();
+        // Of what came so far of a notation the entry that ends last: all of them mean the same where they overlap.
+        let mut last: Option<&Notation> = None;
+        for n in &notations {
+            match last.filter(|l| l.name == n.name && l.venue == n.venue) {
+                Some(l) if n.from <= l.to && n.instrument != l.instrument => return Err(self.conflict(l, n)),
+                Some(l) if n.to <= l.to => {}
+                _ => last = Some(n),
+            }
+        }
+        let mut by_name: FxHashMap<Box<[u8]>, std::ops::Range<usize>> = FxHashMap::default();
+        let mut rows = Vec::with_capacity(notations.len());
+        for stretch in notations.chunk_by(|a, b| a.name == b.name) {
+            let start = rows.len();
+            for &Notation { venue, from, to, instrument, .. } in stretch {
+                rows.push(Row { venue, from, to, instrument });
+            }
+            by_name.insert(stretch[0].name.as_bytes().into(), start..rows.len());
+        }
+        let venues = self.venues.names.into_iter().zip(1..);
+        let venues = venues.map(|(name, venue)| (name.into_bytes().into(), venue)).collect();
+        let table = Table { by_name, rows, venues, instruments: self.instruments.names };
+        Ok(Reference { table: Arc::new(table), identity: self.identity, strict: false })
+    }
+
+    /// Takes the entries of a block.
+    fn entries(&mut self, file: usize, block: &mut Block) -> Result<ControlFlow<()>, Error> {
+        let mut start = 0;
+        for unit in &block.units {
+            for (_, _, frame) in frames(&block.arena[start..unit.end as usize]) {
+                let Some(event) = Event::new(frame) else { continue };
+                let place = (file, unit.offset);
+                match event.kind() {
+                    Kind::Ref => self.entry(place, &event, &block.names)?,
+                    Kind::Quarantine => {
+                        let length = uint(&event, Field::Length).unwrap_or(0);
+                        let (reason, detail) = (text(&event, Field::Reason), text(&event, Field::Detail));
+                        let what = format!("{length} bytes cannot be read: {reason}: {detail}");
+                        return Err(self.wrong(place, what));
+                    }
+                    _ => {}
+                }
+            }
+            start = unit.end as usize;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn entry(&mut self, place: (usize, u64), event: &Event<'_>, names: &Dictionary) -> Result<(), Error> {
+        let name = |field| match event.field(field, &mut [0; 36]) {
+            Some(Value::Sym(dict, id)) => names.name(dict, id),
+            _ => None,
+        };
+        let Some(instrument) = name(Field::Instr) else {
+            return Err(self.wrong(place, "an entry without `instr`, the name on the tape".to_owned()));
+        };
+        let kept = |word: &str| -> Result<Option<String>, Error> {
+            let Some((_, json)) = event.unmapped().find(|(name, _)| *name == word) else { return Ok(None) };
+            match serde_json::from_str(json) {
+                Ok(serde_json::Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|t| !t.is_empty())),
+                Ok(serde_json::Value::Number(n)) => Ok(Some(n.to_string())),
+                Ok(serde_json::Value::Null) => Ok(None),
+                _ => Err(self.wrong(place, format!("{word}: {json} is no text"))),
+            }
+        };
+        let day = |word: &str| -> Result<Option<Day>, Error> {
+            let Some(date) = kept(word)? else { return Ok(None) };
+            let what = || format!("{word}: `{date}` is no date; write it as 2026-01-05 or 20260105");
+            day_of_date(&date).map(Some).ok_or_else(|| self.wrong(place, what()))
+        };
+        let (from, to) = (day("valid_from")?, day("valid_to")?);
+        let (from, to) = (from.unwrap_or(Day::MIN), to.unwrap_or(Day::MAX));
+        if to < from {
+            let (from, to) = (kept("valid_from")?.unwrap_or_default(), kept("valid_to")?.unwrap_or_default());
+            return Err(self.wrong(place, format!("valid_to {to} is before valid_from {from}")));
+        }
+        let isin = kept("isin")?;
+        let instrument_id = self.instruments.id(instrument);
+        let mut add = |name: &str, venue| {
+            let (name, instrument) = (name.into(), instrument_id);
+            self.notations.push(Notation { name, venue, from, to, instrument, place });
+        };
+        add(instrument, 0);
+        for alone in [isin.unwrap_or_default(), text(event, Field::Figi)] {
+            if !alone.is_empty() && alone != instrument {
+                add(&alone, 0);
+            }
+        }
+        let symbol = text(event, Field::Symbol);
+        if let Some(mic) = name(Field::Mic).filter(|_| !symbol.is_empty()) {
+            let venue = self.venues.id(mic) + 1;
+            add(&symbol, venue);
+        }
+        Ok(())
+    }
+
+    /// Two entries give one notation to different instruments.
+    fn conflict(&self, first: &Notation, second: &Notation) -> Error {
+        // The later one is told where it stands, the earlier one beside it.
+        let (first, second) = if first.place < second.place { (first, second) } else { (second, first) };
+        let what = match second.venue.checked_sub(1) {
+            None => format!("`{}`", second.name),
+            Some(i) => format!("`{}` on {}", second.name, self.venues.names[i as usize]),
+        };
+        let name = |n: &Notation| &self.instruments.names[n.instrument as usize];
+        let (file, offset) = first.place;
+        let whose = format!("{}, byte {offset}", self.files[file].display());
+        let (new, old) = (name(second), name(first));
+        let what = format!(
+            "{what} is {new} here and {old} in {whose} on the same day; end one of them (valid_to) before the other begins"
+        );
+        self.wrong(second.place, what)
+    }
+
+    fn wrong(&self, (file, offset): (usize, u64), what: String) -> Error {
+        Error::Reference { path: self.files[file].clone(), offset, what }
+    }
+}

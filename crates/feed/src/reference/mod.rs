@@ -1,0 +1,179 @@
+//! Reference data: one instrument in several notations gets one name, and so one id.
+//!
+//! ```text
+//!  master file ─ its mapping ─▶ `ref` events ─▶ notation            days           name on the tape
+//!                                               US0378331005        2007-01-01 …   AAPL
+//!                                               XNAS AAPL           1980-12-12 …   AAPL
+//!                                               XNYS SUN            … 2012-10-05   SUNOCO
+//!                                               XNYS SUN            2014-08-01 …   SUNOCO-LP
+//!
+//!  event ─ venue, name, day of its time ─▶ look-up ─▶ the name that gets an id
+//! ```
+//!
+//! A notation is an ISIN, a FIGI, a symbol on a venue (MIC), or the name on the tape itself; it holds for days of UTC, the
+//! first and the last included. What a name means depends on the message that has it and on the master alone, so the
+//! tape is the same at any number of workers and after any restart. The master is read once, before the first block; its
+//! own events are not put on the tape.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `load` | the `Loader`: files and their mappings to a `Reference`, or what is wrong and where |
+//! | `resolve` | names on their way to the tape, by reference data or as they are |
+
+mod load;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+pub use load::Loader;
+pub use resolve::{AsTheyAre, ByReference, Instruments};
+
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A day, counted from 1970-01-01.
+pub type Day = i32;
+
+/// Instruments by their notations; never changed once it is loaded.
+#[derive(Clone)]
+pub struct Reference {
+    table: Arc<Table>,
+    identity: String,
+    strict: bool,
+}
+
+struct Table {
+    /// The rows of each name. What is in it comes from the master, so that messages cannot make it slow.
+    by_name: FxHashMap<Box<[u8]>, Range<usize>>,
+    /// By name, then by venue, then by day.
+    rows: Vec<Row>,
+    /// Venues of which there are symbols.
+    venues: FxHashMap<Box<[u8]>, Venue>,
+    /// Names on the tape.
+    instruments: Vec<String>,
+}
+
+/// One more than the index of a venue; 0 for a notation that stands for itself.
+type Venue = u32;
+
+/// A notation holds for days, both included.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    venue: Venue,
+    from: Day,
+    to: Day,
+    instrument: u32,
+}
+
+impl Reference {
+    /// The instrument that `name` means at a venue on a day: as its symbol there, else as ISIN, FIGI or the name itself.
+    pub fn find(&self, venue: Option<&[u8]>, name: &[u8], day: Day) -> Option<&str> {
+        let Table { by_name, rows, venues, instruments } = &*self.table;
+        let rows = &rows[by_name.get(name)?.clone()];
+        let venue = venue.and_then(|v| venues.get(v)).copied();
+        let on = |venue| rows.iter().find(|r| r.venue == venue && (r.from..=r.to).contains(&day));
+        let row = venue.and_then(on).or_else(|| on(0))?;
+        Some(&instruments[row.instrument as usize])
+    }
+
+    /// What it was made of, as source definitions tell it behind the mapping: `+FILE@HASH:MAPPING@HASH` for each file,
+    /// and `+strict`.
+    pub fn identity(&self) -> String {
+        format!("{}{}", self.identity, if self.strict { STRICT } else { "" })
+    }
+
+    /// Whether a name that it does not have is refused.
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// How many instruments it has.
+    pub fn instruments(&self) -> usize {
+        self.table.instruments.len()
+    }
+
+    /// The same, and whether a name that it does not have is refused.
+    #[must_use]
+    pub fn strictly(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+}
+
+/// What a source definition says of reference data.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Told<'d> {
+    /// Files and mappings, as [`Reference::identity`] has them.
+    pub files: &'d str,
+    /// Every name had to be in it.
+    pub strict: bool,
+}
+
+impl<'d> Told<'d> {
+    /// The same out of the mapping that a source definition names; none where no name was looked up.
+    pub fn in_mapping(mapping: &'d str) -> Option<Self> {
+        let hashed = |at: usize| {
+            let hash = mapping[..at].rsplit_once('@').map_or("", |(_, hash)| hash);
+            hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit())
+        };
+        let of_mapping = || mapping.match_indices('+').map(|(at, _)| at).find(|at| hashed(*at));
+        let at = if mapping.starts_with("events+") { Some(6) } else { of_mapping() };
+        let told = &mapping[at? + 1..];
+        let (files, strict) = match told.strip_suffix(STRICT) {
+            Some(files) => (files, true),
+            None => (told, false),
+        };
+        Some(Self { files, strict })
+    }
+}
+
+const STRICT: &str = "+strict";
+
+impl fmt::Debug for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reference({}, {} instruments)", self.identity(), self.instruments())
+    }
+}
+
+/// The day that a time lies in, UTC.
+#[inline]
+pub(crate) fn day_of(ts: i64) -> Day {
+    // Days of 64 bits of nanoseconds are far fewer than 2³¹.
+    ts.div_euclid(DAY_NANOS) as Day
+}
+
+const DAY_NANOS: i64 = 86_400_000_000_000;
+
+/// The day of a date, `2026-01-05` or `20260105`.
+pub(crate) fn day_of_date(text: &str) -> Option<Day> {
+    let plain = |range: Range<usize>| {
+        let part = text.get(range).filter(|p| p.bytes().all(|b| b.is_ascii_digit()))?;
+        part.parse::<i32>().ok()
+    };
+    let (year, month, day) = match text.len() {
+        8 => (plain(0..4)?, plain(4..6)?, plain(6..8)?),
+        10 if text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-' => {
+            (plain(0..4)?, plain(5..7)?, plain(8..10)?)
+        }
+        _ => return None,
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + i32::from(leap),
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1..=days).contains(&day) {
+        return None;
+    }
+    // Years that begin in March, so that the day that some years have more is the last one.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let of_year = (153 * m + 2) / 5 + day - 1;
+    Some(y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + of_year - MARCH_OF_YEAR_0)
+}
+
+/// Days from 1 March of year 0 to 1970-01-01.
+const MARCH_OF_YEAR_0: i32 = 719_468;
