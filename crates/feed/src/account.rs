@@ -94,8 +94,9 @@ pub struct Summary {
     pub quarantined: u64,
     pub duplicates: u64,
     pub ignored: u64,
-    /// Messages on the tape that name an instrument that the reference data does not have, up to the last mark of
-    /// progress of each source.
+    /// Messages that name an instrument that the reference data does not have, up to the last mark of progress of each
+    /// source; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
     pub unresolved: u64,
     pub by_feed: BTreeMap<String, FeedSummary>,
     pub by_kind: BTreeMap<&'static str, u64>,
@@ -111,6 +112,7 @@ pub struct FeedSummary {
     pub quarantined: u64,
     pub duplicates: u64,
     pub ignored: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     pub unresolved: u64,
     pub bytes: u64,
     pub complete: bool,
@@ -394,6 +396,10 @@ impl Account {
         let (extent, source) = found.ok_or_else(|| format!("source {id} is not defined"))?;
         Ok((source, u64::from(extent) << 32))
     }
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// An unsigned integer field.

@@ -11,7 +11,7 @@
 //! | `source`, `hash`, `folder`, `open` | files, directories that grow, what they hold: plain, compressed, captures |
 //! | `intake` | cuts them into blocks |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
-//! | `block`, `names` | a stretch of bytes and the events made of it, and the ids in them |
+//! | `block`, `tally`, `names` | a stretch of bytes, the events made of it, how many, and the ids in them |
 //! | `decode`, `fix`, `fixed`, `csv`, `swift`, `itch`, `iso20022`, `text`, `jsonl` | bytes to events, by format |
 //! | `head` | the first bytes of a source, for blocks that begin further on |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
@@ -73,6 +73,7 @@ mod source;
 mod stamp;
 mod stats;
 mod swift;
+mod tally;
 mod text;
 mod walk;
 

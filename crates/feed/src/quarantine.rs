@@ -179,11 +179,7 @@ pub fn show(dir: &Path, position: Position) -> Result<(Entry, Vec<u8>), Error> {
 /// # Errors
 /// When the tape cannot be read or written, no mapping is known for a source, or a source was read with reference data
 /// and there is none now: its messages would get other names than their neighbours.
-pub fn retry(
-    dir: &Path,
-    mapping: Option<&Mapping>,
-    reference: Option<&Reference>,
-) -> Result<Retried, Error> {
+pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference>) -> Result<Retried, Error> {
     let entries = list(dir)?;
     let account = Account::of(dir)?;
     for e in entries.iter().filter(|e| !e.recovered && reference.is_none()) {

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use unitape_codec::iso20022::sample::sample_messages as payments;
@@ -20,7 +21,10 @@ use unitape_codec::text::jsonl::sample::{Sample, sample_lines};
 use unitape_codec::text::mail::sample::sample_mbox;
 use unitape_codec::text::xml::sample::{Sample as News, sample_feed};
 use unitape_feed::run as run_live;
-use unitape_feed::{Ending, Feed, Input, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option};
+use unitape_feed::{
+    Account, Ending, Feed, Input, Loader, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option,
+};
+use unitape_model::Dict;
 use unitape_sim::Rng;
 use unitape_tape::Options as TapeOptions;
 
@@ -246,9 +250,89 @@ fn a_live_run_too() {
     }
 }
 
+/// Reference data for what stands on a tape: of every three names one is an ISIN of all days, one a symbol on each venue
+/// that changes hands, and one is not known.
+fn reference(tape: &Path, dir: &Path) -> PathBuf {
+    let names = Account::of(tape).unwrap().dictionary;
+    let all = |dict: Dict| {
+        let name = |id| (id, names.name(dict, id).expect("defined").to_owned());
+        (1..=names.len(dict)).map(name).collect::<Vec<_>>()
+    };
+    let mut lines = String::new();
+    let mut entry = |fields: serde_json::Value| {
+        let mut line = serde_json::json!({"ts": 0, "kind": "ref"});
+        line.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        lines += &format!("{line}\n");
+    };
+    for (id, name) in all(Dict::Instrument) {
+        match id % 3 {
+            0 => entry(serde_json::json!({"instr": format!("I{}", id / 6), "isin": name})),
+            1 => {
+                for (_, venue) in all(Dict::Venue) {
+                    let of = |instr: &str, key: &str, day: &str| serde_json::json!({"instr": format!("{instr}{id}"), "mic": venue, "symbol": name, key: day});
+                    entry(of("OLD", "valid_to", "2020-01-30"));
+                    entry(of("NEW", "valid_from", "2020-01-31"));
+                }
+            }
+            _ => {}
+        }
+    }
+    entry(serde_json::json!({"instr": "NOBODY"}));
+    let path = dir.join("master.jsonl");
+    fs::write(&path, lines).unwrap();
+    path
+}
+
+/// What a name means depends on the venue and the day of its event, and ids are given in the order of first use: a worker
+/// that looked at anything else would make another tape.
+#[test]
+fn with_reference_data_too() {
+    let dir = tempfile::tempdir().unwrap();
+    day(dir.path());
+    let mut unresolved = 0;
+    for (i, case) in CASES.iter().enumerate() {
+        let seed = seed().wrapping_mul(1_000_037) + i as u64;
+        let mut rng = Rng::new(seed ^ 55);
+        let path = case.input(dir.path(), seed);
+        let mut feed = case.feed("f", &path);
+        let plain = dir.path().join(format!("plain-{i}"));
+        consolidate(&plain, options(&feed, 1, 1 << 20)).unwrap();
+        let mut loader = Loader::default();
+        loader.add(&reference(&plain, dir.path()), &Loader::format("events").unwrap()).unwrap();
+        feed.format = feed.format.with_reference(&Arc::new(loader.finish().unwrap()));
+        let whole = dir.path().join(format!("whole-{i}"));
+        let account = consolidate(&whole, options(&feed, 1, 1 << 20)).unwrap().summary;
+        let told = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
+        assert_eq!(Account::of(&whole).unwrap().summary().unresolved, account.unresolved, "{told}");
+        unresolved += account.unresolved;
+        for workers in [2, 4] {
+            let block = farm(&mut rng).1;
+            let other = dir.path().join("other");
+            let again = consolidate(&other, options(&feed, workers, block)).unwrap().summary;
+            assert_same(&whole, &other, &format!("{told}: {workers} workers, blocks of {block}"));
+            assert_eq!(again.unresolved, account.unresolved, "{told}");
+            fs::remove_dir_all(&other).unwrap();
+        }
+        let parts = dir.path().join("parts");
+        let stops = stopped_again_and_again(&parts, &feed, account.messages, &mut rng);
+        assert_same(&whole, &parts, &format!("{told}: {stops} stops"));
+        fs::remove_dir_all(&parts).unwrap();
+    }
+    assert!(unresolved > 100, "{unresolved}");
+}
+
 /// All formats merged onto one tape, by a process that is killed at any moment.
 #[test]
 fn all_at_once_and_killed() {
+    killed(false, 12);
+}
+
+#[test]
+fn all_at_once_and_killed_with_reference_data() {
+    killed(true, 4);
+}
+
+fn killed(with_reference: bool, kills_wanted: u32) {
     let dir = tempfile::tempdir().unwrap();
     day(dir.path());
     let seed = seed();
@@ -258,22 +342,28 @@ fn all_at_once_and_killed() {
         .enumerate()
         .map(|(i, case)| case.feed_option(&format!("f{i}"), &case.input(dir.path(), seed + i as u64)))
         .collect();
-    let start = |tape: &Path, (workers, block): (usize, usize)| {
+    let mut data: Vec<String> = Vec::new();
+    let start = |tape: &Path, (workers, block): (usize, usize), data: &[String]| {
         let mut command = unitape();
-        command.arg("consolidate").args(feeds.iter().flat_map(|f| ["--feed", f]));
+        command.arg("consolidate").args(feeds.iter().flat_map(|f| ["--feed", f])).args(data);
         command.args(["--segment-bytes", "262144", "--workers", &workers.to_string()]);
         command.args(["--block-bytes", &block.to_string(), "--json", "--tape"]).arg(tape);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let whole = dir.path().join("whole");
+    if with_reference {
+        let plain = dir.path().join("plain");
+        assert_eq!(start(&plain, (1, 1 << 20), &data).wait().unwrap().code(), Some(3));
+        data = vec!["--reference".to_owned(), format!("{}:events", reference(&plain, dir.path()).display())];
+    }
     let since = std::time::Instant::now();
-    assert_eq!(start(&whole, (1, 1 << 20)).wait().unwrap().code(), Some(3));
+    assert_eq!(start(&whole, (1, 1 << 20), &data).wait().unwrap().code(), Some(3));
     let whole_us = since.elapsed().as_micros() as u64;
     let mut kills = 0;
-    while kills < 12 {
+    while kills < kills_wanted {
         let tape = dir.path().join("killed");
         loop {
-            let mut child = start(&tape, farm(&mut rng));
+            let mut child = start(&tape, farm(&mut rng), &data);
             std::thread::sleep(Duration::from_micros(rng.below(whole_us.max(1))));
             if child.try_wait().unwrap().is_none() {
                 child.kill().unwrap();
@@ -286,7 +376,7 @@ fn all_at_once_and_killed() {
             let said = String::from_utf8_lossy(&out.stderr);
             assert_eq!(out.status.code(), None, "UNITAPE_TAPE_SEED={seed}: {said}");
             if kills > 60 {
-                assert_eq!(start(&tape, farm(&mut rng)).wait().unwrap().code(), Some(3));
+                assert_eq!(start(&tape, farm(&mut rng), &data).wait().unwrap().code(), Some(3));
                 break;
             }
         }

@@ -472,8 +472,7 @@ impl<I: Instruments> Out<'_, I> {
         if let Some(sequence) = self.place.sequence {
             event.sequence(sequence);
         }
-        let mut making =
-            Making { event, names, by: &mut *self.by, config: &d.config, field: Field::Instr };
+        let mut making = Making { event, names, by: &mut *self.by, config: &d.config, field: Field::Instr };
         let filled = fill(&mut making);
         let (field, event) = (making.field, making.event);
         let why = |refusal: Refusal| Refused {

@@ -183,7 +183,9 @@ impl Loader {
         let kept = |word: &str| -> Result<Option<String>, Error> {
             let Some((_, json)) = event.unmapped().find(|(name, _)| *name == word) else { return Ok(None) };
             match serde_json::from_str(json) {
-                Ok(serde_json::Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|t| !t.is_empty())),
+                Ok(serde_json::Value::String(text)) => {
+                    Ok(Some(text.trim().to_owned()).filter(|t| !t.is_empty()))
+                }
                 Ok(serde_json::Value::Number(n)) => Ok(Some(n.to_string())),
                 Ok(serde_json::Value::Null) => Ok(None),
                 _ => Err(self.wrong(place, format!("{word}: {json} is no text"))),

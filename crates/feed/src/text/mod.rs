@@ -151,7 +151,7 @@ impl TextDecoder {
 
     /// What notes what becomes of messages, if anything does.
     pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        &mut self.mapper.explainer
+        self.mapper.explainer()
     }
 
     /// Decodes all whole messages of `block`.

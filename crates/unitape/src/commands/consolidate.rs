@@ -105,7 +105,8 @@ pub fn run(args: Args) -> output::Result {
             }
         }
         None if args.reference_strict => {
-            let what = "--reference-strict goes with --reference FILE:MAPPING, or [[reference]] of CONFIG.toml";
+            let what =
+                "--reference-strict goes with --reference FILE:MAPPING, or [[reference]] of CONFIG.toml";
             return Err(Failure::Usage(what.to_owned()));
         }
         None => {}

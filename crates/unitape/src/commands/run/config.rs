@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_feed::{
-    Error, Format, How, Input, Loader, Receive, Reference, RunFeed, Select, WhenFull,
-};
+use unitape_feed::{Error, Format, How, Input, Loader, Receive, Reference, RunFeed, Select, WhenFull};
 
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -19,7 +19,8 @@ pub fn watch(config: &Config, reference: Option<&Arc<Reference>>, reload: &Reloa
     };
     let mut seen: Vec<_> = config.feed.iter().map(|f| changed(&f.mapping)).collect();
     // What is in use was read at about the time of the first look; a change in between is found by its identity.
-    let mut used: Vec<Option<String>> = config.feed.iter().map(|f| f.format(reference).ok()?.mapping()).collect();
+    let mut used: Vec<Option<String>> =
+        config.feed.iter().map(|f| f.format(reference).ok()?.mapping()).collect();
     let mut generations = vec![0u64; config.feed.len()];
     // Acquire: pairs with the Release at the end of the run.
     while !over.load(Ordering::Acquire) {
