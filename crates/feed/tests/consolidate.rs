@@ -227,6 +227,6 @@ fn a_full_dictionary_quarantines_the_same_messages_wherever_blocks_are_cut() {
         unitape_feed::quarantine::show(&one, unitape_model::Position(entries[1].position)).unwrap();
     assert_eq!(raw, line(32_769).trim_end().as_bytes());
     assert_eq!(entry.length, raw.len() as u64);
-    let retried = unitape_feed::quarantine::retry(&one, None).unwrap();
+    let retried = unitape_feed::quarantine::retry(&one, None, None).unwrap();
     assert_eq!((retried.recovered, retried.left), (0, 7233), "there is still no place");
 }

@@ -151,7 +151,7 @@ fn retry_knows_the_date() {
     let s = run(&tape, &[named(dir.path(), "two", &lacking.display().to_string(), &bytes)], 1, 100).summary;
     assert_eq!((s.events, s.quarantined), (1, 1));
     let mended = unitape_feed::Mapping::load("nyse-taq-bbo-98").unwrap();
-    let retried = quarantine::retry(&tape, Some(&mended)).unwrap();
+    let retried = quarantine::retry(&tape, Some(&mended), None).unwrap();
     assert_eq!((retried.recovered, retried.left), (1, 0));
     assert_eq!(times(&tape).last(), Some(&1_391_697_069_362_000_000));
 }

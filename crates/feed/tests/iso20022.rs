@@ -388,7 +388,7 @@ fn quarantine_is_retried_with_its_context() {
     let s = run(&tape, &[Feed { name: "iso".to_owned(), format, files: vec![file] }], 2, 64 << 10).summary;
     assert_eq!(s.quarantined, s.messages, "{s:?}");
     let mended = Mapping::built_in("iso20022").unwrap();
-    let retried = quarantine::retry(&tape, Some(&mended)).unwrap();
+    let retried = quarantine::retry(&tape, Some(&mended), None).unwrap();
     assert_eq!(
         (retried.tried, retried.left, retried.events),
         (s.quarantined, 0, 9_000 + 1 + 3),

@@ -270,7 +270,7 @@ fn what_was_refused_is_tried_again() {
     assert_eq!(run(&tape, &[feed], 2, 64).summary.quarantined, 2);
     let mended =
         Mapping::parse(&format!("name='mine'\nformat='jsonl'\n[message]\nts='at@s'\n{rule}"), "m").unwrap();
-    let retried = quarantine::retry(&tape, Some(&mended)).unwrap();
+    let retried = quarantine::retry(&tape, Some(&mended), None).unwrap();
     assert_eq!((retried.recovered, retried.left), (2, 0));
     assert!(quarantine::list(&tape).unwrap().iter().all(|entry| entry.recovered));
 }

@@ -269,9 +269,12 @@ fn reference(tape: &Path, dir: &Path) -> PathBuf {
             0 => entry(serde_json::json!({"instr": format!("I{}", id / 6), "isin": name})),
             1 => {
                 for (_, venue) in all(Dict::Venue) {
-                    let of = |instr: &str, key: &str, day: &str| serde_json::json!({"instr": format!("{instr}{id}"), "mic": venue, "symbol": name, key: day});
-                    entry(of("OLD", "valid_to", "2020-01-30"));
-                    entry(of("NEW", "valid_from", "2020-01-31"));
+                    for (instr, key, day) in
+                        [("OLD", "valid_to", "2020-01-30"), ("NEW", "valid_from", "2020-01-31")]
+                    {
+                        let instr = format!("{instr}{id}");
+                        entry(serde_json::json!({"instr": instr, "mic": venue, "symbol": name, key: day}));
+                    }
                 }
             }
             _ => {}
