@@ -101,7 +101,7 @@ impl<R: Copy> Mapper<R> {
     ) {
         let mark = block.mark();
         let outcome = match self.aside {
-            None => self.apply(block, message, origin, known, &mut AsTheyAre),
+            None => self.apply(block, message, origin, known, AsTheyAre),
             Some(_) => self.apply_aside(block, message, origin, known),
         };
         match outcome {
@@ -134,9 +134,9 @@ impl<R: Copy> Mapper<R> {
     ) -> Result<Outcome, Refused> {
         let Some(mut aside) = self.aside.take() else { unreachable!("asked for it") };
         let outcome = match &mut aside.by {
-            None => self.apply(block, message, origin, known, &mut AsTheyAre),
+            None => self.apply(block, message, origin, known, AsTheyAre),
             Some(by) => {
-                let outcome = self.apply(block, message, origin, known, by);
+                let outcome = self.apply(block, message, origin, known, &mut *by);
                 if by.missed() && matches!(outcome, Ok(Outcome::Events { .. })) {
                     block.note_unresolved();
                 }
@@ -190,7 +190,7 @@ impl<R: Copy> Mapper<R> {
         message: &M,
         origin: Origin,
         known: &Dictionary,
-        instruments: &mut impl Instruments,
+        by: impl Instruments,
     ) -> Result<Outcome, Refused> {
         let Self { plan, entry, picks, scratch, .. } = self;
         let plan = &*plan;
@@ -215,13 +215,12 @@ impl<R: Copy> Mapper<R> {
         fill_picks(plan, rule, message, (entry, picks), &mut scratch.plain)?;
         let view = View { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
-        let mut writer = Writer { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0 };
-        let by = instruments;
+        let mut writer = Writer { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0, by };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
                 if view.holds(&events[0].when, &mut writer.scratch.plain) {
-                    writer.event(&events[0], &view, by)?;
+                    writer.event(&events[0], &view)?;
                 }
                 continue;
             };
@@ -230,7 +229,7 @@ impl<R: Copy> Mapper<R> {
                 let view = View { entry, ..view };
                 for event in events {
                     if view.holds(&event.when, &mut writer.scratch.plain) {
-                        writer.event(event, &view, by)?;
+                        writer.event(event, &view)?;
                     }
                 }
             }
@@ -309,7 +308,7 @@ impl<'m, M: Message> View<'m, M> {
 }
 
 /// Writes the events of one message.
-struct Writer<'w> {
+struct Writer<'w, I> {
     block: &'w mut Block,
     plan: &'w Plan,
     origin: Origin,
@@ -320,15 +319,12 @@ struct Writer<'w> {
     count: u32,
     /// Where the last event starts in the arena.
     last: usize,
+    /// What instruments get their ids by; nothing at all where names are as they are.
+    by: I,
 }
 
-impl Writer<'_> {
-    fn event<M: Message>(
-        &mut self,
-        plan: &EventPlan,
-        view: &View<'_, M>,
-        by: &mut impl Instruments,
-    ) -> Result<(), Refused> {
+impl<I: Instruments> Writer<'_, I> {
+    fn event<M: Message>(&mut self, plan: &EventPlan, view: &View<'_, M>) -> Result<(), Refused> {
         let Scratch { plain, whole, json } = &mut *self.scratch;
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
@@ -336,10 +332,11 @@ impl Writer<'_> {
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
-        by_venue(self.plan, plan, view, (by, self.ts), (plain, whole));
+        by_venue(self.plan, plan, view, (&mut self.by, self.ts), (plain, whole));
         for (i, op) in plan.ops.iter().enumerate() {
-            if is_looked_up(by, op) {
-                set_looked_up(self.plan, &plan.fields[i], view, (&mut e, &mut names, by), (plain, whole))?;
+            if is_looked_up::<I>(op) {
+                let to = (&mut e, &mut names, &mut self.by);
+                set_looked_up(self.plan, &plan.fields[i], view, to, (plain, whole))?;
                 continue;
             }
             if let Way::Ready(ready) = op.way {

@@ -9,7 +9,7 @@ use unitape_model::{Dict, EventBuilder, Field, Refusal, UnixNanos};
 
 /// Whether a field's value is an instrument that reference data knows by another name.
 #[inline(always)]
-pub(super) fn is_looked_up<I: Instruments>(_by: &I, op: &Op) -> bool {
+pub(super) fn is_looked_up<I: Instruments>(op: &Op) -> bool {
     I::BY_REFERENCE && op.spec.slot.dict() == Some(Dict::Instrument)
 }
 

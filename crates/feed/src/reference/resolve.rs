@@ -78,6 +78,22 @@ impl Instruments for ByReference {
     }
 }
 
+impl<T: Instruments> Instruments for &mut T {
+    const BY_REFERENCE: bool = T::BY_REFERENCE;
+
+    fn at(&mut self, venue: Option<&[u8]>, ts: UnixNanos) {
+        (**self).at(venue, ts);
+    }
+
+    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl Resolve + 'n {
+        (**self).over(names)
+    }
+
+    fn missed(&mut self) -> bool {
+        (**self).missed()
+    }
+}
+
 struct Plain<'n, 'b>(&'n mut Names<'b>);
 
 impl Resolve for Plain<'_, '_> {
