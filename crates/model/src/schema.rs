@@ -25,8 +25,7 @@ use crate::kind::{Field, Kind};
 pub enum Slot {
     /// Interned id, u32 (u16 for a venue); 0 none.
     Sym { dict: Dict, at: u16 },
-    /// Interned id in the venue's place, of the venue or of the bank that quotes: one of both, and bit 6 of
-    /// the byte behind it is set for a bank.
+    /// Interned id in the venue's place, of the venue or of the bank that quotes; bit 6 of the byte behind says of a bank.
     Publisher { bank: bool },
     /// Interned ids, u32 each, in the extension.
     Syms { dict: Dict },
