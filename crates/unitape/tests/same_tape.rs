@@ -46,6 +46,7 @@ const CASES: &[Case] = &[
     case("fixed", "sim-day", "day/market.fixed", 60_000),
     case("swift", "swift-mt", "day/payments.swift", 60_000),
     case("swift", "swift-mt", "vectors/swift/prowide/unit_test_messages.rje", 60_000),
+    case("swift", "swift-mt", "vectors/swift/families.rje", 20_000),
     case("itch", "nasdaq-itch50", "sample/20200130.itch50", 60_000),
     case("itch", "nasdaq-itch50-stateless", "sample/20200130.itch50", 60_000),
     case("csv", "nyse-taq-trades", "vectors/csv/EQY_US_ALL_TRADE_20161024.txt", 30_000),

@@ -116,6 +116,16 @@ impl Message {
         Some(sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0"))
     }
 
+    /// Of the acknowledgement in front, if there is one: where its day and time stand (`177`, `YYMMDDHHMM`).
+    #[must_use]
+    pub fn acknowledged(&self, buf: &[u8]) -> Option<Span> {
+        let blocks = self.ack.of(buf);
+        let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"))?;
+        let (from, content) = (self.ack.start + told.start as usize, told.of(blocks));
+        let time = sub_blocks(content).find(|token| token.tag == Tag::new(b"177"))?;
+        Some(Span { start: from + time.start as usize, end: from + time.end as usize })
+    }
+
     /// The text: the content of block 4.
     #[inline]
     #[must_use]

@@ -100,7 +100,7 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
         (30, "") | (31, "C" | "E") => one("date=D"),
         (30, _) => one("date=L"),
         (31, "D") => one("date=D place=x"),
-        (32, "A") => one("date=D currency=3!a amount=d"),
+        (32, "A" | "C" | "D") => one("date=D currency=3!a amount=d"),
         (32..=34, "B") | (71, "F" | "G") => one("currency=3!a amount=d"),
         (32, "H") | (34, "E") => one("[sign=1!N] currency=3!a amount=d"),
         (36, "") => one("rate=d"),

@@ -384,6 +384,15 @@ impl<I: Instruments> Writer<'_, I> {
         };
         for (name, from) in &plan.keep {
             if let Some(found) = view.get(from) {
+                if let Found::Value(value) = found
+                    && !view.message.is_of_form(value)
+                {
+                    let (refusal, shown) = (Refusal::BadValue, shown(view.message.text(value, plain)));
+                    return Err(Refused {
+                        code: refusal.code(),
+                        detail: format!("{name}: {refusal}: {shown}"),
+                    });
+                }
                 keep(name, view.text(found, plain))?;
             }
         }

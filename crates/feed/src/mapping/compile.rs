@@ -5,7 +5,7 @@ use super::plan::{
     ValueTable, Wanted, Way,
 };
 use super::seam::{Dialect, GroupPlaces, Places};
-use super::{EventText, FieldTable, FieldText, Mapping, Otherwise, RuleText, Unlisted, line};
+use super::{EventText, FieldTable, FieldText, Mapping, OneOf, Otherwise, RuleText, Unlisted, line};
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,9 +86,12 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         for path in self.dialect.framing() {
             self.slots.insert(path, 0);
         }
+        let mut dropped = self.dialect.framing();
         for (i, path) in m.message.drop.iter().enumerate() {
             let path = self.path(path).map_err(|e| e.after("message.drop: ").under(i).under("drop"));
-            self.slots.insert(path.map_err(|e| e.under("message"))?, 0);
+            let path = path.map_err(|e| e.under("message"))?;
+            self.slots.insert(path.clone(), 0);
+            dropped.push(path);
         }
         for (name, table) in &m.table {
             self.table_names.push(name);
@@ -128,13 +131,16 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 self.rule(rule).map_err(|e| e.after(format!("rule {}", i + 1)).under(i).under("rule"))?,
             );
             match rule.when.get(D::TYPE_PATH) {
-                Some(t) => {
-                    let name = t.as_bytes();
-                    let at = *by_type.entry(name.to_vec()).or_insert_with(|| {
-                        types.push(TypeRules { name: Wanted::new(name), rules: untyped.clone() });
-                        types.len() - 1
-                    });
-                    types[at].rules.push(i);
+                Some(of) => {
+                    for name in of.all().iter().map(String::as_bytes) {
+                        let at = *by_type.entry(name.to_vec()).or_insert_with(|| {
+                            types.push(TypeRules { name: Wanted::new(name), rules: untyped.clone() });
+                            types.len() - 1
+                        });
+                        if types[at].rules.last() != Some(&i) {
+                            types[at].rules.push(i);
+                        }
+                    }
                 }
                 None => {
                     untyped.push(i);
@@ -174,7 +180,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             by_type,
             untyped,
         };
-        Ok((plan, Places { message: self.slots, keeps, groups: self.groups }))
+        Ok((plan, Places { message: self.slots, dropped, keeps, groups: self.groups }))
     }
 
     fn group(&mut self, name: &'m str) -> Step<()> {
@@ -217,9 +223,26 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 if rule.ignore { ": `ignore` and events at once" } else { ": neither `ignore` nor an event" };
             return Err(what.to_owned().into());
         }
-        let mut when = self.conditions(&rule.when, None).map_err(|e| e.after(": ").under("when"))?;
+        let mut single = BTreeMap::new();
+        for (path, of) in &rule.when {
+            match of {
+                OneOf::One(value) => _ = single.insert(path.clone(), value.clone()),
+                // Whether it is one of them has been looked at when the rule is.
+                OneOf::Any(types) if path == D::TYPE_PATH && types.iter().all(|t| !t.is_empty()) => {
+                    if types.is_empty() {
+                        let what = ": `when`: a list of no values".to_owned();
+                        return Err(Wrong::from(what).under(path).under("when"));
+                    }
+                }
+                OneOf::Any(_) => {
+                    let what = format!(": `when`: only `{}` may be one of several", D::TYPE_PATH);
+                    return Err(Wrong::from(what).under(path).under("when"));
+                }
+            }
+        }
+        let mut when = self.conditions(&single, None).map_err(|e| e.after(": ").under("when"))?;
         // The type has been looked at when the rule is; but no type is not the type of no letters.
-        let typed = rule.when.get(D::TYPE_PATH).filter(|t| !t.is_empty());
+        let typed = single.get(D::TYPE_PATH).filter(|t| !t.is_empty());
         if let Some(typed) = typed
             && let Ok(slot) = self.slot_of(D::TYPE_PATH)
         {

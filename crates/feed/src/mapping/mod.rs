@@ -32,6 +32,8 @@
 //! keep = { entry_time = "273" }   # kept beside the fields, under this name
 //! ```
 //!
+//! One rule may be for several types of message: `when = { "35" = ["D", "G"] }`.
+//!
 //! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
 //! `{ const = "XJSE" }`, or the value of a group entry that is picked by a key:
 //! `{ group = "453", key = "452", is = "3", value = "448" }`. A group that looks different in different
@@ -69,7 +71,7 @@ pub use explain::{
     EventSeen, Explained, Failed, FieldSeen, Kept, Outcome, PassedOver, Place, Skipped, TimeSeen, Why,
 };
 pub use plan::Plan;
-pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, Rule, Way};
+pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, LookedAt, Rule, Way};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
 
 use crate::error::Error;
@@ -204,15 +206,35 @@ pub struct Group {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleText {
-    /// Fields and the values they must have.
+    /// Fields and the values they must have; the type of the message may be one of several.
     #[serde(default)]
-    pub when: BTreeMap<String, String>,
+    pub when: BTreeMap<String, OneOf>,
     /// The message is known and becomes nothing.
     #[serde(default)]
     pub ignore: bool,
     /// The events it becomes.
     #[serde(default)]
     pub event: Vec<EventText>,
+}
+
+/// What a field must be: this, or one of these.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum OneOf {
+    /// This.
+    One(String),
+    /// One of these.
+    Any(Vec<String>),
+}
+
+impl OneOf {
+    /// All of them.
+    pub fn all(&self) -> &[String] {
+        match self {
+            OneOf::One(value) => std::slice::from_ref(value),
+            OneOf::Any(values) => values,
+        }
+    }
 }
 
 /// An event of a rule as its file tells it.

@@ -319,6 +319,54 @@ impl Plan {
         };
         found.map_or(&self.untyped, |t| &t.rules)
     }
+
+    /// The types of message that have rules of their own.
+    pub fn typed(&self) -> impl Iterator<Item = &[u8]> {
+        self.types.iter().map(|t| t.name.text())
+    }
+
+    /// What is looked at in messages of this type: their slots, and the groups whose entries are.
+    pub fn looked_at(&self, message_type: &[u8]) -> LookedAt {
+        let mut seen = LookedAt { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
+        let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
+        let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup).copied();
+        for slot in of_message.chain(of_sequence) {
+            seen.slots[usize::from(slot)] = true;
+        }
+        for rule in self.rules_for(message_type).iter().map(|&i| &self.rules[i]) {
+            rule.when.iter().for_each(|cond| seen.note(&cond.from, &self.picks));
+            for event in &rule.events {
+                if let Some(group) = event.each {
+                    seen.groups[group] = true;
+                }
+                let fields = event.fields.iter().flat_map(|f| [Some(&f.from), f.or.as_ref()]).flatten();
+                let kept = event.keep.iter().map(|(_, from)| from);
+                let conditions = event.when.iter().map(|cond| &cond.from);
+                fields.chain(kept).chain(conditions).for_each(|from| seen.note(from, &self.picks));
+            }
+        }
+        seen
+    }
+}
+
+/// What the rules for a type of message look at.
+#[derive(Clone, Debug)]
+pub struct LookedAt {
+    /// Slots of the message.
+    pub slots: [bool; SLOTS_MAX],
+    /// Groups.
+    pub groups: Vec<bool>,
+}
+
+impl LookedAt {
+    fn note(&mut self, from: &From, picks: &[Pick]) {
+        match from {
+            From::Message(slot) => self.slots[usize::from(*slot)] = true,
+            From::Pick(i) => self.groups[picks[usize::from(*i)].group] = true,
+            // Of a group that the event is for.
+            From::Entry(_) | From::Const(_) => {}
+        }
+    }
 }
 
 const TYPES_FEW: usize = 16;

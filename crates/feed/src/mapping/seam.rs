@@ -68,6 +68,8 @@ pub trait Dialect {
 pub struct Places<P> {
     /// Slots of the message by path; 0 is known and not wanted. What is not here is unlisted.
     pub message: BTreeMap<P, u8>,
+    /// What is known and not wanted by name: of framing, and what the mapping drops. These are in `message`, too.
+    pub dropped: Vec<P>,
     /// Whether unlisted fields are kept.
     pub keeps: bool,
     /// The groups, in the order in which [`Message::next_entry`] numbers them.
@@ -111,6 +113,14 @@ pub trait Message {
     #[inline]
     fn number(&self, value: Self::Ref) -> Option<u64> {
         super::parse_u64(self.text(value, &mut Vec::new()))
+    }
+
+    /// Whether the value is of the form that its format gives it. One that is not is refused where a field is set to it,
+    /// by [`Message::set`], and where it would be kept under a name that says what it is.
+    #[inline]
+    fn is_of_form(&self, value: Self::Ref) -> bool {
+        _ = value;
+        true
     }
 
     /// The value as a time.

@@ -9,15 +9,20 @@
 //! 2. for statements the day of the closing balance, `62a`, or else of the opening one, `60a`;
 //! 3. the output day and time of block 2. The network writes the receiver's local time and does not say
 //!    which; it is taken as UTC;
-//! 4. the value date, `32A`, or the settlement day, `98A:SETT`, or that of the first line, `61`.
+//! 4. the value date, `32A`, `32C` or `32D`; the day of execution, `30`; the settlement day, `98a:SETT` or
+//!    `98a:ESET`; the day of the deal, `98a:TRAD` or `30T`; that of a statement, `98a:STAT`; that of the first line, `61`;
+//! 5. when the network acknowledged it: `177` of the acknowledgement in front, taken as UTC.
 //!
 //! Days are their midnight. What stands there and is no day is an error, not passed over.
 //!
-//! **A value that is not of its tag's form** is refused where the mapping asks for a component of it; whole
+//! **A value that is not of its tag's form** is refused where the rule asks for a component of it; whole
 //! values and fields that nothing names may be of any form. **Unlisted** fields are kept under their tag, with
-//! the qualifier if they have one (`22F:SETR`), and with `#2`, `#3`, … when they repeat.
+//! the qualifier if they have one (`22F:SETR`), and with `#2`, `#3`, … when they repeat. A field is listed where a rule
+//! for the message's type names it and took its value: what rules for other types name, and what comes again, is not.
 
 mod path;
+mod sequences;
+mod time;
 mod values;
 mod wants;
 
@@ -25,9 +30,11 @@ pub use path::SwiftDialect;
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Refused, compile};
+use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Plan, Refused, compile};
+use sequences::Letters;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
+use time::TimeSeen;
 use unitape_codec::swift_mt::parts::{self, Kind, Parts};
 use unitape_codec::swift_mt::{
     Fields, Frame, Framer, MsgType, Span, Tag, Token, entries, header, sub_blocks,
@@ -43,7 +50,7 @@ use wants::{PartOf, Place, Wants};
 pub struct SwiftDecoder {
     framer: Framer,
     mapper: Mapper<Index>,
-    wants: Wants,
+    wants: WantsByType,
     fields: Fields,
     noted: Noted,
 }
@@ -57,17 +64,52 @@ struct Noted {
     found: Vec<Found>,
     /// The value in each slot of the message.
     slots: Vec<Option<Index>>,
+    /// Which slots were asked of a field.
+    seen: [u64; 4],
     /// Values of group entries, in order.
     hits: Vec<Hit>,
     /// Fields that nothing names and that are kept: a number for the name, the token, and how often the
     /// name was there before.
     unlisted: Vec<(u64, u32, u32)>,
     parts: Parts,
-    /// The last field of each group's entry in hand.
-    open: Vec<Option<u32>>,
+    /// The last field of each group's entry in hand, and which of its slots have been seen.
+    open: Vec<(Option<u32>, [u64; 4])>,
     /// The sequences open, innermost last.
     sequences: Vec<Span>,
     kind: String,
+}
+
+/// What is asked for, by the number of the type.
+#[derive(Debug)]
+struct WantsByType {
+    /// What is asked for of types that have no rules of their own stands first.
+    all: Vec<Wants>,
+    of: [u8; 1000],
+}
+
+impl WantsByType {
+    fn new(plan: &Plan, places: &Places<path::Path>) -> Self {
+        let mut this = Self { all: vec![Wants::new(places, &plan.looked_at(b""))], of: [0; 1000] };
+        for name in plan.typed() {
+            let number = std::str::from_utf8(name).ok().and_then(|name| name.parse::<usize>().ok());
+            // What is beyond 255 types of rules shares all there is to ask for.
+            if let Some(of) = number.filter(|_| name.len() == 3).and_then(|n| this.of.get_mut(n))
+                && let Ok(index) = u8::try_from(this.all.len())
+            {
+                *of = index;
+                this.all.push(Wants::new(places, &plan.looked_at(name)));
+            }
+        }
+        this
+    }
+
+    #[inline]
+    fn of(&self, kind: MsgType) -> &Wants {
+        match kind {
+            MsgType::Mt(number) => &self.all[usize::from(self.of[usize::from(number) % 1000])],
+            _ => &self.all[0],
+        }
+    }
 }
 
 /// A value of a group entry.
@@ -91,8 +133,8 @@ impl SwiftDecoder {
         let noted = Noted { slots: vec![None; plan.slot_count], ..Noted::default() };
         Ok(Self {
             framer,
+            wants: WantsByType::new(&plan, &places),
             mapper: Mapper::new(plan),
-            wants: Wants::new(&places),
             fields: Fields::new(),
             noted,
         })
@@ -147,26 +189,28 @@ impl Noted {
     /// Notes all that the mapping names, and what it does not.
     fn read(
         &mut self,
-        wants: &Wants,
+        wants: &WantsByType,
         message: &unitape_codec::swift_mt::Message,
         buf: &[u8],
         tokens: &[Token],
     ) {
+        let kind = MsgType::of(message, buf, tokens);
+        let wants = wants.of(kind);
         self.found.clear();
         self.slots.fill(None);
+        self.seen = [0; 4];
         self.hits.clear();
         self.unlisted.clear();
         self.sequences.clear();
         self.open.clear();
-        self.open.resize(wants.groups, None);
-        let kind = MsgType::of(message, buf, tokens);
+        self.open.resize(wants.lasts.len(), (None, [0; 4]));
         let variant = self.blocks(wants, message, buf, kind);
-        let cover = kind == MsgType::Mt(202) && variant.is_some_and(|span| span.of(buf) == b"COV");
+        let mut letters = Letters::of(kind, variant.is_some_and(|span| span.of(buf) == b"COV"));
         let base = message.text().start;
         let text = message.text().of(buf);
         // Blocks in block 4 are no fields.
         let plain = !text.trim_ascii_start().starts_with(b"{");
-        let (mut in_cover, mut in_entry) = (false, false);
+        let mut in_entry = false;
         let mut time = TimeSeen::default();
         for (i, token) in tokens.iter().enumerate() {
             let value = token.of(text);
@@ -177,27 +221,37 @@ impl Noted {
                 }
                 continue;
             };
-            in_cover |= cover && number == 50 && self.sequences.is_empty();
+            let sequence = letters.see(number, letter);
             in_entry = letter == 0 && (number == 61 || in_entry && number == 86);
             let innermost = self.sequences.last().map_or(&b""[..], |span| span.of(text));
-            let place = Place { innermost, cover: in_cover };
+            let place = Place { innermost, letter: sequence, cover: letters.in_cover() };
             let (mut listed, mut split) = (in_entry && wants.entries != 0, None);
             for want in wants.of(number) {
                 if !want.is(letter, value, place) {
                     continue;
                 }
-                if let Some((group, first)) = want.group {
-                    // Entries are without gaps: what stands behind one is none of its fields.
-                    let open = &mut self.open[usize::from(group)];
-                    if !first && open.is_none_or(|last| last + 1 < i as u32) {
-                        continue;
-                    }
-                    *open = Some(i as u32);
+                if want.slot == 0 {
+                    listed = true;
+                    continue;
                 }
-                listed = true;
-                let open =
-                    want.slot != 0 && (want.group.is_some() || self.slots[usize::from(want.slot)].is_none());
-                if !open {
+                let taken = match want.group {
+                    Some((group, first)) => {
+                        // Entries are without gaps, or last as long as a sequence: what stands behind one is none of
+                        // its fields.
+                        let lasts = wants.lasts[usize::from(group)].is_some();
+                        let (last, seen) = &mut self.open[usize::from(group)];
+                        match last {
+                            _ if first => *seen = [0; 4],
+                            Some(last) if lasts || *last + 1 >= i as u32 => {}
+                            _ => continue,
+                        }
+                        *last = Some(i as u32);
+                        let (word, bit) = (&mut seen[usize::from(want.slot) / 64], 1 << (want.slot % 64));
+                        std::mem::replace(word, *word | bit) & bit != 0
+                    }
+                    None => self.slots[usize::from(want.slot)].is_some(),
+                };
+                if taken {
                     continue;
                 }
                 let whole = (base + token.start as usize, base + token.end as usize);
@@ -211,10 +265,17 @@ impl Noted {
                 };
                 let index = found.map(|found| push(&mut self.found, found));
                 match want.group {
-                    None => self.slots[usize::from(want.slot)] = index,
+                    None => {
+                        // A component that was not there may be in the next one, and else that one is not listed.
+                        let (word, bit) = (usize::from(want.slot) / 64, 1u64 << (want.slot % 64));
+                        listed |= index.is_some() || self.seen[word] & bit == 0;
+                        self.seen[word] |= bit;
+                        self.slots[usize::from(want.slot)] = index;
+                    }
                     Some((group, first)) => {
                         let hit = Hit { group, first, slot: want.slot, token: i as u32, found: index };
                         self.hits.push(hit);
+                        listed = true;
                     }
                 }
             }
@@ -227,7 +288,11 @@ impl Noted {
                 }
                 (16, b'S') => {
                     self.sequences.pop_if(|span| span.of(text) == value);
+                    for (lasts, (last, _)) in wants.lasts.iter().zip(&mut self.open) {
+                        last.take_if(|_| lasts.as_deref() == Some(value));
+                    }
                 }
+                (15, b'A'..=b'Z') if value.is_empty() => {}
                 _ if !listed && wants.keeps => self.unlisted.push((name_key(token, text), i as u32, 0)),
                 _ => {}
             }
@@ -256,7 +321,7 @@ impl Noted {
         self.kind.clear();
         let category = match kind {
             MsgType::Mt(number) => {
-                _ = write!(self.kind, "{number:03}");
+                _ = write!(self.kind, "MT{number:03}");
                 Some(b'0' + (number / 100) as u8)
             }
             MsgType::Unknown => None,
@@ -267,6 +332,9 @@ impl Noted {
         };
         if wants.kind != 0 && !self.kind.is_empty() {
             self.slots[usize::from(wants.kind)] = Some(push(&mut self.found, Found::at((0, 0), Is::Kind)));
+        }
+        if wants.mt != 0 && category.is_some() {
+            self.slots[usize::from(wants.mt)] = Some(push(&mut self.found, Found::at((0, 0), Is::Mt)));
         }
         if wants.category != 0
             && let Some(category) = category
@@ -343,60 +411,6 @@ fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
     unlisted.sort_unstable_by_key(|u| u.1);
 }
 
-/// Fields that may tell the event time, as far as they have been seen: index and one more.
-#[derive(Default)]
-struct TimeSeen {
-    made: Option<usize>,
-    closing: Option<usize>,
-    opening: Option<usize>,
-    value: Option<usize>,
-    settled: Option<usize>,
-    line: Option<usize>,
-}
-
-impl TimeSeen {
-    #[inline]
-    fn see(&mut self, number: u8, letter: u8, i: usize, value: &[u8]) {
-        let place = match (number, letter) {
-            (13, b'D') => &mut self.made,
-            (98, b'A' | b'C' | b'E') if value.starts_with(b":PREP/") => &mut self.made,
-            (62, _) => &mut self.closing,
-            (60, _) => &mut self.opening,
-            (32, b'A') => &mut self.value,
-            (98, b'A' | b'C') if value.starts_with(b":SETT/") => &mut self.settled,
-            (61, 0) => &mut self.line,
-            _ => return,
-        };
-        *place = place.or(Some(i));
-    }
-
-    fn best<'t>(
-        &self,
-        text: &[u8],
-        base: usize,
-        at: impl Fn(usize) -> &'t Token,
-        message: &unitape_codec::swift_mt::Message,
-        buf: &[u8],
-        parts: &mut Parts,
-    ) -> Option<Found> {
-        let of_token = |i: usize, parts: &mut Parts| {
-            let token = at(i);
-            let whole = (base + token.start as usize, base + token.end as usize);
-            let known = parts::split_field(token, text, parts);
-            values::part(&PartOf::Moment, known, parts, token.of(text), whole)
-        };
-        if let Some(i) = self.made.or(self.closing).or(self.opening) {
-            return of_token(i, parts);
-        }
-        let sent = message.block(2).and_then(|span| {
-            let known = header(2, span.of(buf), parts);
-            // A block 2 without a time, or of no known form, tells none.
-            values::of_header("moment", known, parts, span.of(buf), span).filter(Found::is_moment)
-        });
-        sent.or_else(|| self.value.or(self.settled).or(self.line).and_then(|i| of_token(i, parts)))
-    }
-}
-
 /// The message in hand.
 struct Taken<'m> {
     raw: &'m [u8],
@@ -432,7 +446,8 @@ impl Message for Taken<'_> {
     fn text<'v>(&'v self, index: Index, scratch: &'v mut Vec<u8>) -> &'v [u8] {
         let found = self.found(index);
         match found.is {
-            Is::Kind => self.noted.kind.as_bytes(),
+            Is::Kind => self.noted.kind.strip_prefix("MT").unwrap_or(&self.noted.kind).as_bytes(),
+            Is::Mt => self.noted.kind.as_bytes(),
             Is::Letter(_) => found.letter(),
             Is::Ack(true) => b"NAK",
             Is::Ack(false) => b"ACK",
@@ -443,6 +458,10 @@ impl Message for Taken<'_> {
             },
             _ => found.text(self.buf, scratch),
         }
+    }
+
+    fn is_of_form(&self, index: Index) -> bool {
+        self.found(index).is != Is::Invalid
     }
 
     fn time(&self, index: Index) -> Option<UnixNanos> {
@@ -465,6 +484,9 @@ impl Message for Taken<'_> {
                 let told = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::BadValue)?;
                 if told { event.set(spec, Value::Json(json)) } else { Ok(()) }
+            }
+            (_, Slot::Syms { .. }) => {
+                event.set_names(spec, std::iter::once(self.text(index, scratch)), names)
             }
             _ => event.set_text(spec, self.text(index, scratch), names),
         }

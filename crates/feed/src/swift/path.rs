@@ -3,6 +3,7 @@
 //! | path | is |
 //! |---|---|
 //! | `type`, `category` | `103` and `1`, `ACK`, `NAK`; not there where nothing tells |
+//! | `mt` | `MT103`; not there where nothing tells |
 //! | `ack` | `ACK` or `NAK` where an acknowledgement stands in front of the message |
 //! | `variant` | field 119 of block 3: `COV`, `STP`, `REMIT` |
 //! | `time` | the event time, see [`super`] |
@@ -10,9 +11,10 @@
 //! | `1.terminal`, `2.sender`, `2.receiver`, … | parts of blocks 1 and 2; `2.moment`: output day and time |
 //! | `3.108`, `5.CHK` | a field of block 3 or 5 |
 //! | `32A`, `32A.amount` | a field, a component of it; the first of its tag that the message has |
-//! | `50a.name` | the same with any option: `50A`, `50F`, `50K`, … |
+//! | `50a.name`, `50F|K.name` | the same with any option (`50A`, `50F`, `50K`, …), with one of these |
 //! | `98A:SETT.date` | the one with this qualifier |
-//! | `FIAC/97A:SAFE.account` | the one in this sequence, innermost; `B/50a.name` in sequence B of a cover payment |
+//! | `FIAC/97A:SAFE.account` | the one in this sequence, innermost |
+//! | `B/50a.name` | the one in sequence B of a message whose sequences have letters, see `sequences.rs` |
 //! | `60a.signed`, `19A:SETT.signed` | the amount with its sign: less than zero for mark `D` and sign `N` |
 //! | `98C:PREP.moment`, `13D.moment` | day and time as a moment |
 
@@ -28,6 +30,8 @@ pub struct SwiftDialect;
 pub enum Path {
     /// `type`.
     Type,
+    /// `mt`.
+    Mt,
     /// `category`.
     Category,
     /// `ack`.
@@ -51,8 +55,8 @@ pub struct Field {
     pub sequence: Option<String>,
     /// The tag's number.
     pub number: u8,
-    /// The tag's letter, 0 for none; `None` is any.
-    pub option: Option<u8>,
+    /// The letters that the tag may have, none of which is no letter; `None` is any.
+    pub options: Option<String>,
     /// Its qualifier.
     pub qualifier: Option<String>,
 }
@@ -65,6 +69,7 @@ impl Dialect for SwiftDialect {
     fn path(&self, text: &str) -> Result<Path, String> {
         match text {
             "type" => return Ok(Path::Type),
+            "mt" => return Ok(Path::Mt),
             "category" => return Ok(Path::Category),
             "ack" => return Ok(Path::Ack),
             "variant" => return Ok(Path::Variant),
@@ -91,15 +96,18 @@ impl Dialect for SwiftDialect {
             Some((_, qualifier)) => return Err(format!("`{qualifier}` is no qualifier of four letters")),
             None => (rest, None),
         };
-        let (number, option) = match *tag.as_bytes() {
+        let (number, options) = match *tag.as_bytes() {
             [a @ b'0'..=b'9', b @ b'0'..=b'9', ref rest @ ..] => {
-                let option = match rest {
-                    [] => Some(0),
+                let mut letters = rest.split(|b| *b == b'|');
+                let options = match rest {
+                    [] => Some(String::new()),
                     [b'a'] => None,
-                    [letter @ b'A'..=b'Z'] => Some(*letter),
+                    _ if letters.clone().all(|one| matches!(one, [b'A'..=b'Z'])) => {
+                        Some(letters.by_ref().map(|one| char::from(one[0])).collect())
+                    }
                     _ => return Err(format!("`{tag}` is no tag")),
                 };
-                ((a - b'0') * 10 + b - b'0', option)
+                ((a - b'0') * 10 + b - b'0', options)
             }
             _ => return Err(format!("`{tag}` is no tag")),
         };
@@ -109,13 +117,13 @@ impl Dialect for SwiftDialect {
         {
             return Err(format!("no field has a part `{part}`"));
         }
-        let field = Field { sequence, number, option, qualifier: qualifier.map(str::to_owned) };
+        let field = Field { sequence, number, options, qualifier: qualifier.map(str::to_owned) };
         Ok(Path::Field(field, part.map(str::to_owned)))
     }
 
     fn framing(&self) -> Vec<Path> {
-        let mark = |option| Field { sequence: None, number: 16, option: Some(option), qualifier: None };
-        vec![Path::Field(mark(b'R'), None), Path::Field(mark(b'S'), None)]
+        let options = Some("RS".to_owned());
+        vec![Path::Field(Field { sequence: None, number: 16, options, qualifier: None }, None)]
     }
 
     fn container(&self, path: &Path) -> Option<Path> {
@@ -180,6 +188,8 @@ mod tests {
             "3.108",
             "5.CHK",
             "25a",
+            "mt",
+            "A/50F|G|H.account",
         ] {
             assert!(SwiftDialect.path(good).is_ok(), "{good}: {:?}", SwiftDialect.path(good));
         }
@@ -188,6 +198,8 @@ mod tests {
             ("3A", "no tag"),
             ("32AB", "no tag"),
             ("32b", "no tag"),
+            ("50F|", "no tag"),
+            ("50F|a", "no tag"),
             ("32A.amt", "no field has a part `amt`"),
             ("98A:SET.date", "no qualifier"),
             ("fiac/97A", "no sequence"),

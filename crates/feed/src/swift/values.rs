@@ -23,6 +23,8 @@ pub(super) enum Is {
     Moment(i64),
     /// The type of the message.
     Kind,
+    /// The same behind `MT`.
+    Mt,
     /// Of an acknowledgement: whether it is a refusal.
     Ack(bool),
     /// One letter.
@@ -155,7 +157,7 @@ pub(super) fn of_header(
     Some(Found::at(place, Is::Part(part.kind)))
 }
 
-const NANOS: i64 = 1_000_000_000;
+pub(super) const NANOS: i64 = 1_000_000_000;
 
 /// Seconds east of UTC, as far as the value says.
 fn distance(parts: &Parts, text: &[u8]) -> i64 {

@@ -1,17 +1,17 @@
-//! Which fields of a message the mapping asks for, found by tag.
+//! Which fields of a message the rules for its type ask for, found by tag.
 
 use super::path::{Field, Path};
-use crate::mapping::Places;
+use crate::mapping::{LookedAt, Places};
 
 /// A field of the text that the mapping names.
 #[derive(Debug)]
 pub(super) struct Want {
-    option: Option<u8>,
+    options: Option<Box<[u8]>>,
     sequence: Option<Box<[u8]>>,
     qualifier: Option<Box<[u8]>>,
     /// What of it.
     pub(super) part: PartOf,
-    /// Where it goes; 0 is nowhere.
+    /// Where it goes; 0 is nowhere: it is known and not wanted.
     pub(super) slot: u8,
     /// The group whose entries it is a member of, and whether it begins one.
     pub(super) group: Option<(u8, bool)>,
@@ -34,7 +34,7 @@ pub(super) struct WantBlock {
     pub(super) slot: u8,
 }
 
-/// All that the mapping asks for.
+/// All that the rules for a type of message ask for.
 #[derive(Debug)]
 pub(super) struct Wants {
     /// By the tag's number.
@@ -42,6 +42,7 @@ pub(super) struct Wants {
     pub(super) blocks: Vec<WantBlock>,
     /// Slots of what is not a field; 0 where it is not asked for.
     pub(super) kind: u8,
+    pub(super) mt: u8,
     pub(super) category: u8,
     pub(super) ack: u8,
     pub(super) variant: u8,
@@ -49,7 +50,8 @@ pub(super) struct Wants {
     pub(super) entries: u8,
     /// Unlisted fields are kept.
     pub(super) keeps: bool,
-    pub(super) groups: usize,
+    /// Of each group, the sequence that an entry lasts as long as; without, an entry has no gaps.
+    pub(super) lasts: Vec<Option<Box<[u8]>>>,
 }
 
 /// The sequence in hand.
@@ -57,43 +59,56 @@ pub(super) struct Wants {
 pub(super) struct Place<'p> {
     /// The innermost `16R`.
     pub(super) innermost: &'p [u8],
+    /// The letter, where sequences have letters.
+    pub(super) letter: u8,
     /// Sequence B of a cover payment.
     pub(super) cover: bool,
 }
 
 impl Wants {
-    pub(super) fn new(places: &Places<Path>) -> Self {
-        let slot = |path: &Path| places.message.get(path).copied().unwrap_or(0);
+    pub(super) fn new(places: &Places<Path>, seen: &LookedAt) -> Self {
+        let looked_at = |slot: u8| if seen.slots[usize::from(slot)] { slot } else { 0 };
+        let slot = |path: &Path| looked_at(places.message.get(path).copied().unwrap_or(0));
+        let lasts = places.groups.iter().map(|group| match &group.delimiter {
+            Path::Field(Field { sequence: Some(name), .. }, _) if name.len() > 1 => {
+                Some(name.as_bytes().into())
+            }
+            _ => None,
+        });
         let mut this = Self {
             fields: (0..100).map(|_| Vec::new()).collect(),
             blocks: Vec::new(),
             kind: slot(&Path::Type),
+            mt: slot(&Path::Mt),
             category: slot(&Path::Category),
             ack: slot(&Path::Ack),
             variant: slot(&Path::Variant),
             time: slot(&Path::Time),
             entries: slot(&Path::Entries),
             keeps: places.keeps,
-            groups: places.groups.len(),
+            lasts: lasts.collect(),
         };
         for (path, &slot) in &places.message {
-            match path {
-                Path::Block(block, part) if slot != 0 => {
+            match (path, looked_at(slot)) {
+                (_, 0) => {}
+                (Path::Block(block, part), slot) => {
                     this.blocks.push(WantBlock { block: *block, part: part.as_str().into(), slot });
                 }
-                // A member of a group that stands in none of its entries is a field like any other.
-                Path::Field(..)
-                    if slot == 0 && places.groups.iter().any(|g| g.members.contains_key(path)) => {}
-                Path::Field(field, part) => this.add(field, part.as_deref(), slot, None),
+                (Path::Field(field, part), slot) => this.add(field, part.as_deref(), slot, None),
                 _ => {}
             }
         }
-        for (g, group) in places.groups.iter().enumerate() {
+        for (g, group) in places.groups.iter().enumerate().filter(|(g, _)| seen.groups[*g]) {
             for (path, &slot) in &group.members {
                 if let Path::Field(field, part) = path {
                     let first = *path == group.delimiter;
                     this.add(field, part.as_deref(), slot, Some((g as u8, first)));
                 }
+            }
+        }
+        for path in &places.dropped {
+            if let Path::Field(field, None) = path {
+                this.add(field, None, 0, None);
             }
         }
         this
@@ -102,7 +117,7 @@ impl Wants {
     fn add(&mut self, field: &Field, part: Option<&str>, slot: u8, group: Option<(u8, bool)>) {
         let bytes = |text: &Option<String>| text.as_ref().map(|t| t.as_bytes().into());
         self.fields[usize::from(field.number)].push(Want {
-            option: field.option,
+            options: bytes(&field.options),
             sequence: bytes(&field.sequence),
             qualifier: bytes(&field.qualifier),
             part: match part {
@@ -127,11 +142,13 @@ impl Want {
     /// Whether this field is meant.
     #[inline]
     pub(super) fn is(&self, letter: u8, value: &[u8], place: Place<'_>) -> bool {
-        self.option.is_none_or(|option| option == letter)
+        self.options
+            .as_deref()
+            .is_none_or(|of| if of.is_empty() { letter == 0 } else { of.contains(&letter) })
             && self.qualifier.as_deref().is_none_or(|q| value.get(1..5) == Some(q) && value[0] == b':')
             && match self.sequence.as_deref() {
                 None => !place.cover,
-                Some(b"B") if place.innermost.is_empty() => place.cover,
+                Some(sequence) if place.innermost.is_empty() => sequence == [place.letter],
                 Some(sequence) => sequence == place.innermost,
             }
     }

@@ -34,7 +34,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, E
             c.date("date", Kind::Date)?;
             c.line("place")?;
         }
-        (32, b'A') => {
+        (32, b'A' | b'C' | b'D') => {
             c.date("date", Kind::Date)?;
             c.currency_amount()?;
         }

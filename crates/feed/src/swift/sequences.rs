@@ -1,0 +1,123 @@
+//! Sequences with letters, which no field names: told by what begins them.
+//!
+//! | type | B begins | C begins |
+//! |---|---|---|
+//! | 202 COV, 205 COV | with the first `50a` | |
+//! | 101, 110, 207, 210 | with each `21` | |
+//! | 102 | with each `21` | with `32A` |
+//! | 104, 107 | with each `21` | with the second `32B` behind a `21` |
+//! | 201, 203 | with each `20` | |
+//! | 204 | with each `20` but the first | |
+//! | category 3 | with `15B` | with `15C`, and so on |
+//!
+//! What stands before is A. All others have none, or name theirs with `16R`.
+
+use unitape_codec::swift_mt::MsgType;
+
+/// Follows the sequences of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Letters {
+    told_by: By,
+    /// The sequence in hand; 0 where there is none.
+    letter: u8,
+    /// `20` of a 204, and `32B` behind a `21`.
+    seen: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Nothing,
+    Cover,
+    Related { amounts_end_it: bool },
+    Settlement,
+    Reference { passed: u32 },
+    Field15,
+}
+
+impl Letters {
+    /// For a message of this type; `cover` says that its variant is COV.
+    pub(super) fn of(kind: MsgType, cover: bool) -> Self {
+        let told_by = match kind {
+            MsgType::Mt(202 | 205) if cover => By::Cover,
+            MsgType::Mt(101 | 110 | 207 | 210) => By::Related { amounts_end_it: false },
+            MsgType::Mt(104 | 107) => By::Related { amounts_end_it: true },
+            MsgType::Mt(102) => By::Settlement,
+            MsgType::Mt(201 | 203) => By::Reference { passed: 0 },
+            MsgType::Mt(204) => By::Reference { passed: 1 },
+            MsgType::Mt(300..=399) => By::Field15,
+            _ => By::Nothing,
+        };
+        let letter = if matches!(told_by, By::Nothing | By::Field15) { 0 } else { b'A' };
+        Self { told_by, letter, seen: 0 }
+    }
+
+    /// The sequence of the next field.
+    #[inline]
+    pub(super) fn see(&mut self, number: u8, option: u8) -> u8 {
+        match (self.told_by, number, option) {
+            (By::Nothing, ..) => {}
+            (By::Cover, 50, _) => self.letter = b'B',
+            (By::Related { .. } | By::Settlement, 21, 0) => (self.letter, self.seen) = (b'B', 0),
+            (By::Settlement, 32, b'A') if self.letter == b'B' => self.letter = b'C',
+            (By::Related { amounts_end_it: true }, 32, b'B') if self.letter == b'B' => {
+                self.seen += 1;
+                if self.seen > 1 {
+                    self.letter = b'C';
+                }
+            }
+            (By::Reference { passed }, 20, 0) => {
+                self.seen += 1;
+                if self.seen > passed {
+                    self.letter = b'B';
+                }
+            }
+            (By::Field15, 15, b'A'..=b'Z') => self.letter = option,
+            _ => {}
+        }
+        self.letter
+    }
+
+    /// Whether it is the cover of a payment and the customers' sequence is in hand.
+    #[inline]
+    pub(super) fn in_cover(&self) -> bool {
+        self.told_by == By::Cover && self.letter == b'B'
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A creditor taken from the next transaction is paid by the wrong payer, and nothing looks wrong.
+    #[test]
+    fn each_type_has_its_sequences() {
+        let letters = |kind, cover, fields: &str| -> String {
+            let mut letters = Letters::of(MsgType::Mt(kind), cover);
+            let of = |tag: &str| (tag[..2].parse().unwrap(), tag.as_bytes().get(2).copied().unwrap_or(0));
+            let each = fields.split(' ').map(|tag| {
+                let (number, option) = of(tag);
+                match letters.see(number, option) {
+                    0 => '-',
+                    letter => char::from(letter),
+                }
+            });
+            each.collect()
+        };
+        for (kind, cover, fields, expected) in [
+            (103, false, "20 23B 32A 50K 59", "-----"),
+            (202, false, "20 21 32A 50K 58A", "-----"),
+            (202, true, "20 21 32A 58A 50K 59", "AAAABB"),
+            (205, true, "20 21 32A 58A 50K 59", "AAAABB"),
+            (101, false, "20 21R 28D 50H 30 21 32B 50C 59 21 32B 59", "AAAAABBBBBBB"),
+            (102, false, "20 50K 21 32B 59 71G 21 32B 59 32A 19 71G", "AABBBBBBBCCC"),
+            (104, false, "20 50K 30 21 32B 59 21 32B 59 32B 19 71F", "AAABBBBBBCCC"),
+            (104, false, "20 30 21 32B 59 33B 32B", "AABBBBC"),
+            (201, false, "19 30 53B 20 32B 57A 20 32B 57A", "AAABBBBBB"),
+            (204, false, "20 19 30 58A 20 21 32B 53A 20 32B", "AAAABBBBBB"),
+            (210, false, "20 25 30 21 32B 50K 21 32B", "AAABBBBB"),
+            (300, false, "15A 20 22A 15B 30T 32B 33B 15C", "AAABBBBC"),
+        ] {
+            assert_eq!(letters(kind, cover, fields), expected, "{kind} {fields}");
+        }
+    }
+}

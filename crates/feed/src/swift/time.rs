@@ -1,0 +1,76 @@
+//! What tells when a message is: the order of what may is told in [`super`].
+
+use super::values::{self, Found, Is, NANOS};
+use super::wants::PartOf;
+use unitape_codec::swift_mt::parts::{self, Parts};
+use unitape_codec::swift_mt::{Message, Token, header, value};
+
+/// Fields that may tell the event time, as far as they have been seen: index and one more.
+#[derive(Debug, Default)]
+pub(super) struct TimeSeen {
+    made: Option<usize>,
+    closing: Option<usize>,
+    opening: Option<usize>,
+    value: Option<usize>,
+    executes: Option<usize>,
+    settled: Option<usize>,
+    dealt: Option<usize>,
+    stated: Option<usize>,
+    line: Option<usize>,
+}
+
+impl TimeSeen {
+    #[inline]
+    pub(super) fn see(&mut self, number: u8, letter: u8, i: usize, value: &[u8]) {
+        let place = match (number, letter) {
+            (13, b'D') => &mut self.made,
+            (98, b'A' | b'C' | b'E') if value.starts_with(b":PREP/") => &mut self.made,
+            (62, _) => &mut self.closing,
+            (60, _) => &mut self.opening,
+            (32, b'A' | b'C' | b'D') => &mut self.value,
+            (30, 0) => &mut self.executes,
+            (30, b'T') => &mut self.dealt,
+            (98, b'A' | b'C' | b'E') => match value.get(..6) {
+                Some(b":SETT/" | b":ESET/") => &mut self.settled,
+                Some(b":TRAD/") => &mut self.dealt,
+                Some(b":STAT/") => &mut self.stated,
+                _ => return,
+            },
+            (61, 0) => &mut self.line,
+            _ => return,
+        };
+        *place = place.or(Some(i));
+    }
+
+    pub(super) fn best<'t>(
+        &self,
+        text: &[u8],
+        base: usize,
+        at: impl Fn(usize) -> &'t Token,
+        message: &Message,
+        buf: &[u8],
+        parts: &mut Parts,
+    ) -> Option<Found> {
+        let of_token = |i: usize, parts: &mut Parts| {
+            let token = at(i);
+            let whole = (base + token.start as usize, base + token.end as usize);
+            let known = parts::split_field(token, text, parts);
+            values::part(&PartOf::Moment, known, parts, token.of(text), whole)
+        };
+        if let Some(i) = self.made.or(self.closing).or(self.opening) {
+            return of_token(i, parts);
+        }
+        let sent = message.block(2).and_then(|span| {
+            let known = header(2, span.of(buf), parts);
+            // A block 2 without a time, or of no known form, tells none.
+            values::of_header("moment", known, parts, span.of(buf), span).filter(Found::is_moment)
+        });
+        let day = self.value.or(self.executes).or(self.settled).or(self.dealt).or(self.stated).or(self.line);
+        sent.or_else(|| day.and_then(|i| of_token(i, parts))).or_else(|| {
+            let span = message.acknowledged(buf)?;
+            let (day, time) = span.of(buf).split_at_checked(6)?;
+            let nanos = value::date(day)?.nanos() + value::time(time)? * NANOS;
+            Some(Found::at((span.start, span.end), Is::Moment(nanos)))
+        })
+    }
+}
