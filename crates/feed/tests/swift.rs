@@ -289,6 +289,35 @@ fn what_the_rule_does_not_name_is_kept() {
     }
 }
 
+// What the network says of a message is a message, too, and has no number.
+#[test]
+fn acknowledgements_by_a_mapping_of_ones_own() {
+    let mapping = r#"
+        name = "acks"
+        format = "swift"
+        message = { ts = "time", unlisted = "keep" }
+        [[rule]]
+        when = { type = ["ACK", "NAK"] }
+        [[rule.event]]
+        kind = "status"
+        fields = { state = "type", reason = "1.application" }
+    "#;
+    let dir = tempfile::tempdir().unwrap();
+    let (toml, file) = (dir.path().join("acks.toml"), dir.path().join("a.fin"));
+    std::fs::write(&toml, mapping).unwrap();
+    std::fs::write(&file, "{1:F21AAAABEBBAXXX0001000001}{4:{177:2603020931}{451:0}}").unwrap();
+    let format = Format::named("swift", toml.to_str().unwrap()).unwrap();
+    let tape = dir.path().join("tape");
+    run(&tape, &[Feed { name: "acks".to_owned(), format, files: vec![file] }], 1, 1 << 20);
+    let found = &events(&tape)[0];
+    // 2026-03-02 09:31, when it was acknowledged.
+    assert_eq!(
+        (&found["state"], &found["ts"]),
+        (&json!("ACK"), &json!(1_772_443_860_000_000_000i64)),
+        "{found}"
+    );
+}
+
 /// Good messages, damaged ones, acknowledgements, bare statements and garbage, mixed.
 fn mixed(seed: u64, messages: usize) -> Vec<u8> {
     let good = sample_messages(messages, seed);

@@ -116,12 +116,18 @@ impl Message {
         Some(sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0"))
     }
 
-    /// Of the acknowledgement in front, if there is one: where its day and time stand (`177`, `YYMMDDHHMM`).
+    /// Of an acknowledgement, in front of the message or alone: where its day and time stand (`177`, `YYMMDDHHMM`).
     #[must_use]
     pub fn acknowledged(&self, buf: &[u8]) -> Option<Span> {
-        let blocks = self.ack.of(buf);
-        let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"))?;
-        let (from, content) = (self.ack.start + told.start as usize, told.of(blocks));
+        let (from, content) = if self.ack.is_empty() {
+            let text = self.text();
+            // Fields of an ordinary text may hold braces.
+            (text.start, Some(text.of(buf)).filter(|t| t.trim_ascii_start().starts_with(b"{"))?)
+        } else {
+            let blocks = self.ack.of(buf);
+            let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"))?;
+            (self.ack.start + told.start as usize, told.of(blocks))
+        };
         let time = sub_blocks(content).find(|token| token.tag == Tag::new(b"177"))?;
         Some(Span { start: from + time.start as usize, end: from + time.end as usize })
     }

@@ -478,6 +478,8 @@ mod tests {
     fn mistakes_are_named_where_they_are() {
         for (rule, says) in [
             ("[[rule]]\nwhen={35='X'}\n", "rule 1: neither `ignore` nor an event"),
+            ("[[rule]]\nwhen={35=[]}\nignore=true", "rule 1: `when`: a list of no values"),
+            ("[[rule]]\nwhen={55=['A','B']}\nignore=true", "rule 1: `when`: only `35` may be one of several"),
             ("[[rule]]\n[[rule.event]]\nkind='bob'\n", "rule 1, event 1: no kind `bob`"),
             (
                 "[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={pxx='1'}\n",
@@ -513,6 +515,7 @@ mod tests {
             ("[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={instr='55'}\nkeep={\n a='1',\n b='y',\n}\n", 10),
             ("[group.268]\nmembers=['1',\n'2','x']\ndelimiter='1'\n[[rule]]\nignore=true", 6),
             ("[[rule]]\nwhen={35='X',yy='1'}\nignore=true", 5),
+            ("[[rule]]\nignore=true\n[rule.when]\n35='X'\n55=['A']\n", 8),
             ("[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={bid='1'}\n", 5),
             ("rule=[]", 4),
         ] {

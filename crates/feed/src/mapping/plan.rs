@@ -359,6 +359,12 @@ pub struct LookedAt {
 }
 
 impl LookedAt {
+    /// Takes in what the rules for another type look at.
+    pub fn add(&mut self, other: &LookedAt) {
+        self.slots.iter_mut().zip(&other.slots).for_each(|(a, b)| *a |= b);
+        self.groups.iter_mut().zip(&other.groups).for_each(|(a, b)| *a |= b);
+    }
+
     fn note(&mut self, from: &From, picks: &[Pick]) {
         match from {
             From::Message(slot) => self.slots[usize::from(*slot)] = true,

@@ -82,32 +82,35 @@ struct Noted {
 /// What is asked for, by the number of the type.
 #[derive(Debug)]
 struct WantsByType {
-    /// What is asked for of types that have no rules of their own stands first.
+    /// Of types that have no rules of their own, of what has no number, then of the others.
     all: Vec<Wants>,
-    of: [u8; 1000],
+    of: Box<[u16; 1000]>,
 }
 
 impl WantsByType {
     fn new(plan: &Plan, places: &Places<path::Path>) -> Self {
-        let mut this = Self { all: vec![Wants::new(places, &plan.looked_at(b""))], of: [0; 1000] };
+        let mut whole = plan.looked_at(b"");
+        let mut all = vec![Wants::new(places, &whole)];
+        plan.typed().for_each(|name| whole.add(&plan.looked_at(name)));
+        all.push(Wants::new(places, &whole));
+        let mut of = Box::new([0; 1000]);
         for name in plan.typed() {
-            let number = std::str::from_utf8(name).ok().and_then(|name| name.parse::<usize>().ok());
-            // What is beyond 255 types of rules shares all there is to ask for.
-            if let Some(of) = number.filter(|_| name.len() == 3).and_then(|n| this.of.get_mut(n))
-                && let Ok(index) = u8::try_from(this.all.len())
-            {
-                *of = index;
-                this.all.push(Wants::new(places, &plan.looked_at(name)));
+            if let [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = name {
+                let number = name.iter().fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
+                of[number] = all.len() as u16;
+                all.push(Wants::new(places, &plan.looked_at(name)));
             }
         }
-        this
+        Self { all, of }
     }
 
     #[inline]
     fn of(&self, kind: MsgType) -> &Wants {
         match kind {
-            MsgType::Mt(number) => &self.all[usize::from(self.of[usize::from(number) % 1000])],
-            _ => &self.all[0],
+            MsgType::Mt(number) => {
+                &self.all[usize::from(self.of.get(usize::from(number)).copied().unwrap_or(0))]
+            }
+            _ => &self.all[1],
         }
     }
 }
