@@ -11,7 +11,7 @@
 //! | `1.terminal`, `2.sender`, `2.receiver`, … | parts of blocks 1 and 2; `2.moment`: output day and time |
 //! | `3.108`, `5.CHK` | a field of block 3 or 5 |
 //! | `32A`, `32A.amount` | a field, a component of it; the first of its tag that the message has |
-//! | `50a.name`, `50F|K.name` | the same with any option (`50A`, `50F`, `50K`, …), with one of these |
+//! | `50a.name`, `50F\|K.name` | the same with any option (`50A`, `50F`, `50K`, …), with one of these |
 //! | `98A:SETT.date` | the one with this qualifier |
 //! | `FIAC/97A:SAFE.account` | the one in this sequence, innermost |
 //! | `B/50a.name` | the one in sequence B of a message whose sequences have letters, see `sequences.rs` |
