@@ -443,7 +443,8 @@ pub(super) fn event_time<M: Message>(
     })
 }
 
-#[inline]
+// Called for every entry of every group, and from two forms of `apply`: more callers must not make it a call.
+#[inline(always)]
 pub(super) fn next_entry<M: Message>(
     plan: &Plan,
     message: &M,
