@@ -277,9 +277,8 @@ impl Writer {
                     }
                     return follower.sync_last();
                 }
-                Err(Error::Locked { .. }) if load_durable(&self.paths)?.position >= self.end().0 => {
-                    return Ok(());
-                }
+                // Not the file that says so: it is written before it is flushed, and its flush may fail.
+                Err(Error::Locked { .. }) if self.state.durable() >= self.end().0 => return Ok(()),
                 Err(Error::Locked { .. }) if since.elapsed() >= self.options.recorder_wait => {
                     if let Some(failure) = self.durability_failure() {
                         return Err(failure.error(self.state.durable()));

@@ -108,6 +108,8 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     let live = Live::of(paths.clone(), meta);
     match load_durable(&paths) {
         Err(Error::Damage { .. }) if options.truncate_damage => remove(&paths.durable())?,
+        // A recorder that came before the writer has told it, and may have nothing to tell again.
+        Ok(durable) if rebooted => state.set_durable(durable.position),
         other => drop(other?),
     }
     let failed = state.failure(&paths).is_some();
@@ -516,6 +518,32 @@ mod tests {
             at.push(position.0);
         }
         assert_eq!(at, [0, begin]);
+    }
+
+    /// A recorder has written the file that says how far the tape is durable, and its flush is still under way or has
+    /// failed: a writer that closes was told that all is well.
+    #[test]
+    fn what_only_the_file_says_is_not_durable() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let options = Options {
+            segment_bytes: 16 << 10,
+            backing: crate::Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 2 },
+            recorder: crate::RecorderPlace::External,
+            recorder_wait: std::time::Duration::from_millis(20),
+            ..Options::default()
+        };
+        let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options).unwrap();
+        let mut unit = vec![0; LINE];
+        unitape_model::Header::unstamped(40, flags::LAST, 1).write(&mut unit);
+        writer.append(&unit).unwrap();
+        let paths = Paths { dir: dir.path().into() };
+        let live = Live::of(paths.clone(), Meta::load(dir.path()).unwrap());
+        let recorder = Follower::open(live, Sync::OnClose, 1).unwrap();
+        let position = writer.end().0;
+        store_durable(&paths, &Durable { position, definitions_bytes: 0 }).unwrap();
+        let error = writer.close().unwrap_err();
+        assert!(matches!(error, Error::RecorderBehind { .. }), "{error}");
+        drop(recorder);
     }
 
     /// Power fails when the recorder has just come to the padded end of a segment: the last unit lies before the durable
