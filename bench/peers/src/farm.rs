@@ -1,53 +1,92 @@
-//! Ordered parallel work with nothing in it: ours, `crossbeam-channel` with a reorder map, `rayon` chunks.
+//! Ordered parallel work with nothing in it: ours, `crossbeam-channel` with a reorder map, `rayon` chunks, oneTBB's
+//! pipeline in a process of its own.
 //!
 //! The load is that of `unitape_ring::measure`: blocks of 64 messages of 200 bytes, each message's length read,
 //! blocks numbered in order, the sum of the numbers checked.
 
+use crate::Asked;
+use crate::apart::Worker;
+use crate::messaging::pair::{fresh, shared_memory};
+use crate::programs::cpp;
 use crate::record::{Record, Repeats, cpu_ns};
 use crossbeam_channel::bounded;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::process::Command;
 use unitape_ring::measure::{Load, measure};
 
 const MESSAGE_BYTES: usize = 200;
 const PER_BLOCK: u64 = 64;
 const WORKERS: usize = 2;
 
+/// How the subjects are asked for.
+pub const IDS: [&str; 4] = ["unitape", "crossbeam", "rayon", "tbb"];
+
 /// Runs the case.
-pub fn run(quick: bool) -> Result<Vec<Record>, String> {
-    let messages = if quick { 20_000 } else { 20_000_000 };
+pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
+    let messages = if asked.quick { 20_000 } else { 20_000_000 };
     let blocks = messages / PER_BLOCK;
     let messages = blocks * PER_BLOCK;
     let arena = arena();
     let load = Load::empty(WORKERS, messages);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(|e| e.to_string())?;
-    let (mut ours, mut crossbeam, mut rayon) = (Repeats::default(), Repeats::default(), Repeats::default());
-    for _ in 0..if quick { 2 } else { 5 } {
-        let before = cpu_ns();
-        let runs = measure(&load, 1).map_err(|e| e.to_string())?;
-        // One run warms up.
-        let cpu = (cpu_ns() - before) / 2;
-        ours.add(runs[0].elapsed.as_nanos() as u64, cpu);
-        check("crossbeam", crossbeam.time(|| channels(&arena, blocks)), messages)?;
-        check("rayon", rayon.time(|| pool.install(|| chunks(&arena, blocks))), messages)?;
+    let mut pipeline = asked.had("tbb", || {
+        let mut command = Command::new(cpp("tbb", "tbb", "libtbb-dev")?);
+        command.args([WORKERS as u64, blocks, BLOCKS_AT_ONCE as u64].map(|number| number.to_string()));
+        Worker::start(command)
+    });
+    if let Some(worker) = &mut pipeline {
+        // It warms up as ours does.
+        let (found, _) = worker.values(fresh(&shared_memory())?.path())?;
+        check(worker.name(), found.sum, messages)?;
     }
-    let record = |subject: &str, repeats: &Repeats, method: &str| {
+    let mut times: [Repeats; 4] = Default::default();
+    let [ours, crossbeam, rayon, tbb] = &mut times;
+    for _ in 0..asked.repeats {
+        if asked.takes("unitape") {
+            let before = cpu_ns();
+            let runs = measure(&load, 1).map_err(|e| e.to_string())?;
+            // One run warms up.
+            let cpu = (cpu_ns() - before) / 2;
+            ours.add(runs[0].elapsed.as_nanos() as u64, cpu);
+        }
+        if asked.takes("crossbeam") {
+            check("crossbeam", crossbeam.time(|| channels(&arena, blocks)), messages)?;
+        }
+        if asked.takes("rayon") {
+            check("rayon", rayon.time(|| pool.install(|| chunks(&arena, blocks))), messages)?;
+        }
+        if let Some(worker) = &mut pipeline {
+            let found = worker.pass(tbb)?;
+            check(worker.name(), found.sum, messages)?;
+        }
+    }
+    let record = |(repeats, (subject, how)): (&Repeats, (&str, &str))| {
         let bytes = messages * MESSAGE_BYTES as u64;
         let method =
-            format!("200-byte messages, 64 to a block, each one's length read, {WORKERS} workers; {method}");
+            format!("200-byte messages, 64 to a block, each one's length read, {WORKERS} workers; {how}");
         let record = repeats.record("farm", "empty", messages, bytes, method);
         Record { subject: subject.to_owned(), threads: WORKERS as u32, ..record }
     };
-    Ok(vec![
-        record("unitape", &ours, "blocks claimed and numbered in order by the workers themselves"),
-        record(
+    let pipeline = pipeline.as_ref().map_or("", |worker| worker.name());
+    let subjects = [
+        ("unitape", "blocks claimed and numbered in order by the workers themselves"),
+        (
             "crossbeam-channel 0.5",
-            &crossbeam,
             "one thread sends blocks through a bounded channel, one puts what comes back in order with a map",
         ),
-        record("rayon 1", &rayon, "parallel map over all blocks, collected in order, then numbered"),
-    ])
+        ("rayon 1", "parallel map over all blocks, collected in order, then numbered"),
+        (
+            pipeline,
+            "in a process of its own, by its clock; parallel_pipeline with 64 blocks at once, claimed in a filter that is \
+             serial_in_order, walked in a parallel one, numbered in a third that is serial_in_order",
+        ),
+    ];
+    Ok(times.iter().zip(subjects).filter(|(repeats, _)| !repeats.is_empty()).map(record).collect())
 }
+
+/// As many as the channels hold.
+const BLOCKS_AT_ONCE: usize = 64;
 
 fn check(who: &str, sum: u64, messages: u64) -> Result<(), String> {
     let n = u128::from(messages);
@@ -81,8 +120,8 @@ fn number(next: &mut u64, messages: u64) -> u64 {
 }
 
 fn channels(arena: &[u8], blocks: u64) -> u64 {
-    let (to_workers, work) = bounded::<u64>(64);
-    let (to_order, done) = bounded::<(u64, u64)>(64);
+    let (to_workers, work) = bounded::<u64>(BLOCKS_AT_ONCE);
+    let (to_order, done) = bounded::<(u64, u64)>(BLOCKS_AT_ONCE);
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             let (work, to_order) = (work.clone(), to_order.clone());

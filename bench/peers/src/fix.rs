@@ -1,11 +1,18 @@
-//! FIX bytes to typed records: ours, `ironfix-tagvalue`, `rustyfix`.
+//! FIX bytes to typed records: ours, `ironfix-tagvalue`, `rustyfix`, and in processes of their own QuickFIX and
+//! QuickFIX/J.
 
+use crate::Asked;
+use crate::apart::{Found, Worker};
+use crate::messaging::pair::{fresh, shared_memory};
 use crate::passes::{Fast, Pass, fast_pass, slow_pass};
+use crate::programs::{cpp, dictionaries};
 use crate::record::{Hash, Record, Repeats, sha256};
 use crate::typed::Typed;
 use ironfix_tagvalue::{Decoder as IronDecoder, FieldIndex};
 use rustyfix::tagvalue::Decoder as RustyDecoder;
 use rustyfix::{Dictionary, FieldMap, RepeatingGroup};
+use std::path::Path;
+use std::process::Command;
 use unitape_codec::fix::sample::sample_orders;
 use unitape_codec::fix::{Frame, Framer, Tokens};
 
@@ -17,82 +24,266 @@ const TAGS: [u32; 11] = [35, 34, 1181, 52, 60, 44, 38, 54, 11, 55, 1];
 /// The group of parties: its count, and what is taken of an entry.
 const PARTIES: (u32, [u32; 3]) = (453, [448, 447, 452]);
 
+/// How the subjects are asked for.
+pub const IDS: [&str; 7] = [
+    "unitape",
+    "ironfix",
+    "rustyfix",
+    "quickfix",
+    "quickfix-validating",
+    "quickfixj",
+    "quickfixj-validating",
+];
+
 /// A pass over an input that hands out each record.
 trait Way: FnMut(&[u8], &mut dyn FnMut(&Typed)) -> Pass {}
 impl<T: FnMut(&[u8], &mut dyn FnMut(&Typed)) -> Pass> Way for T {}
 
-type Subject<'a> = (&'static str, &'static str, Box<dyn Way + 'a>);
+struct Subject<'a> {
+    title: String,
+    what: &'static str,
+    place: Place<'a>,
+}
+
+/// Where a subject does its work.
+enum Place<'a> {
+    Here(Box<dyn Way + 'a>),
+    Apart(Worker, Form),
+}
+
+/// In which form the values of a peer apart are: as ours, or with floats for decimals.
+#[derive(Clone, Copy)]
+enum Form {
+    Exact,
+    Floats,
+}
+
+/// What must be found: the pass, and for each form the hash of all values.
+struct Expected {
+    pass: Pass,
+    exact: String,
+    floats: String,
+    /// The sums of what peers apart find: they count the fields of a message in the pass that is compared alone.
+    exact_sum: u64,
+    floats_sum: u64,
+}
 
 /// Runs both cases.
-pub fn run(quick: bool) -> Result<Vec<Record>, String> {
-    let orders = sample_orders(if quick { 2_000 } else { 1_000_000 }, 42);
-    let mut records = case("orders", &orders, quick)?;
+pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
+    let orders = sample_orders(if asked.quick { 2_000 } else { 1_000_000 }, 42);
+    let mut records = case("orders", &orders, asked)?;
     drop(orders);
-    records.extend(case("jse", &JSE.repeat(if quick { 1 } else { 91 }), quick)?);
+    records.extend(case("jse", &JSE.repeat(if asked.quick { 1 } else { 91 }), asked)?);
     Ok(records)
 }
 
-fn case(name: &str, input: &[u8], quick: bool) -> Result<Vec<Record>, String> {
-    let mut slow = Hash::default();
-    let expected = slow_pass(input, |typed| slow.add(&typed.bytes()));
-    let slow = slow.hex();
+fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<Record>, String> {
+    let expected = Expected::of(input);
     let spans = spans(input);
     let mut tokens = Tokens::new();
-    let mut subjects: Vec<Subject<'_>> = vec![
-        (
-            "unitape",
-            "frame, checksum, fields, groups checked against their counts, typed values",
-            Box::new(|input: &[u8], each: &mut dyn FnMut(&Typed)| fast_pass(&mut tokens, input, each)),
-        ),
-        (
-            "ironfix-tagvalue 0.5.1",
-            "frame, checksum, fields into a reused index; groups by a few lines of ours; typed values by our functions",
-            Box::new(iron()),
-        ),
-    ];
-    // It cannot read a message without the dictionary of its version; 4.4 is the one it brings.
-    if name == "orders" {
-        let pass = rusty(&spans)?;
-        subjects.push((
-            "rustyfix 0.7.4",
-            "message boundaries given; checksum, fields and groups by dictionary; typed values by our functions",
-            Box::new(pass),
-        ));
-    }
-    for (subject, _, pass) in &mut subjects {
-        let mut hash = Hash::default();
-        let found = pass(input, &mut |typed| hash.add(&typed.bytes()));
-        let hash = hash.hex();
-        if (found, &hash) != (expected, &slow) {
-            return Err(format!("fix {name}: {subject} found {found:?}, the slow twin {expected:?}"));
+    let dir = fresh(&shared_memory())?;
+    let mut subjects = subjects_here(name, &mut tokens, &spans, asked)?;
+    subjects.extend(subjects_apart(name, input, dir.path(), asked)?);
+    for Subject { title, place, .. } in &mut subjects {
+        let good = match place {
+            Place::Here(pass) => {
+                let mut hash = Hash::default();
+                let found = pass(input, &mut |typed| hash.add(&typed.bytes()));
+                (found, hash.hex().as_str()) == (expected.pass, expected.exact.as_str())
+            }
+            Place::Apart(worker, form) => {
+                let (found, hash) = worker.values(dir.path())?;
+                (found, hash.as_str()) == (expected.apart(*form), expected.hash(*form))
+            }
+        };
+        if !good {
+            return Err(format!("fix {name}: {title} found other values than the slow twin"));
         }
     }
     let mut repeats: Vec<Repeats> = subjects.iter().map(|_| Repeats::default()).collect();
-    for _ in 0..if quick { 2 } else { 5 } {
-        for ((subject, _, pass), times) in subjects.iter_mut().zip(&mut repeats) {
-            let found = times.time(|| pass(input, &mut |_| {}));
-            if found != expected {
-                return Err(format!("fix {name}: {subject} found {found:?} in a repeat"));
+    for _ in 0..asked.repeats {
+        for (Subject { title, place, .. }, times) in subjects.iter_mut().zip(&mut repeats) {
+            let good = match place {
+                Place::Here(pass) => times.time(|| pass(input, &mut |_| {})) == expected.pass,
+                Place::Apart(worker, form) => worker.pass(times)? == expected.apart(*form),
+            };
+            if !good {
+                return Err(format!("fix {name}: {title} found something else in a repeat"));
             }
         }
     }
     let input_sha256 = sha256(input);
-    let record = |((subject, what, _), times): (&Subject<'_>, &Repeats)| {
-        let record = times.record(
-            "fix",
-            name,
-            expected.messages,
-            input.len() as u64,
-            format!("{what}; from memory, in turn with the others; values equal to the slow twin's"),
-        );
+    let record = |(Subject { title, what, place }, times): (&Subject<'_>, &Repeats)| {
+        let (messages, bytes) = (expected.pass.messages, input.len() as u64);
+        let (form, equal) = match place {
+            Place::Here(_) => (Form::Exact, "values equal to the slow twin's"),
+            Place::Apart(_, Form::Exact) => (Form::Exact, APART_EXACT),
+            Place::Apart(_, Form::Floats) => (Form::Floats, APART_FLOATS),
+        };
+        let method = format!("{what}; from memory, in turn with the others; {equal}");
         Record {
-            subject: (*subject).to_owned(),
+            subject: title.clone(),
             input_sha256: Some(input_sha256.clone()),
-            output_sha256: Some(slow.clone()),
-            ..record
+            output_sha256: Some(expected.hash(form).to_owned()),
+            ..times.record("fix", name, messages, bytes, method)
         }
     };
     Ok(subjects.iter().zip(&repeats).map(record).collect())
+}
+
+const APART_EXACT: &str = "in a process of its own, by its clock; values equal to the slow twin's";
+
+const APART_FLOATS: &str = "in a process of its own, by its clock; prices and quantities are floats there, equal to those \
+                            nearest to the slow twin's, all other values are equal to the slow twin's";
+
+fn subjects_here<'a>(
+    name: &str,
+    tokens: &'a mut Tokens,
+    spans: &'a [(usize, usize)],
+    asked: &Asked,
+) -> Result<Vec<Subject<'a>>, String> {
+    let mut subjects = Vec::new();
+    let mut add = |id: &str, title: &str, what, pass: Box<dyn Way + 'a>| {
+        if asked.takes(id) {
+            subjects.push(Subject { title: title.to_owned(), what, place: Place::Here(pass) });
+        }
+    };
+    add(
+        "unitape",
+        "unitape",
+        "frame, checksum, fields, groups checked against their counts, typed values",
+        Box::new(|input: &[u8], each: &mut dyn FnMut(&Typed)| fast_pass(tokens, input, each)),
+    );
+    add(
+        "ironfix",
+        "ironfix-tagvalue 0.5.1",
+        "frame, checksum, fields into a reused index; groups by a few lines of ours; typed values by our functions",
+        Box::new(iron()),
+    );
+    // It cannot read a message without the dictionary of its version; 4.4 is the one it brings.
+    if name == "orders" {
+        add(
+            "rustyfix",
+            "rustyfix 0.7.4",
+            "message boundaries given; checksum, fields and groups by dictionary; typed values by our functions",
+            Box::new(rusty(spans)?),
+        );
+    }
+    Ok(subjects)
+}
+
+/// Those in processes of their own. Messages of the second case lack fields that the standard requires (the sequence
+/// number, who sent it), so no dictionary would let them pass, and they are not held to one.
+fn subjects_apart(
+    name: &str,
+    input: &[u8],
+    dir: &Path,
+    asked: &Asked,
+) -> Result<Vec<Subject<'static>>, String> {
+    let file = dir.join("input.fix");
+    std::fs::write(&file, input).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut subjects = Vec::new();
+    for (ids, form) in [
+        (["quickfix", "quickfix-validating"], Form::Floats),
+        (["quickfixj", "quickfixj-validating"], Form::Exact),
+    ] {
+        for (id, how) in ids.into_iter().zip(["plain", "validating"]) {
+            let validating = how == "validating";
+            if validating && name == "jse" {
+                continue;
+            }
+            let what = match (form, validating) {
+                (Form::Floats, false) => QUICKFIX,
+                (Form::Floats, true) => QUICKFIX_VALIDATING,
+                (Form::Exact, false) => QUICKFIXJ,
+                (Form::Exact, true) => QUICKFIXJ_VALIDATING,
+            };
+            let started = asked.had(id, || match form {
+                Form::Floats => {
+                    let mut command = Command::new(cpp("quickfix", "quickfix", "libquickfix-dev")?);
+                    command.args([name, how]).arg(dictionaries()?).arg(&file);
+                    Worker::start(command)
+                }
+                Form::Exact => Worker::java(&["quickfixj", name, how], &file),
+            });
+            if let Some(worker) = started {
+                let title = format!("{}{}", worker.name(), if validating { ", validating" } else { "" });
+                subjects.push(Subject { title, what, place: Place::Apart(worker, form) });
+            }
+        }
+    }
+    Ok(subjects)
+}
+
+const QUICKFIX: &str = "Debian's library, its parser fed with 8 KiB at a time as by its sockets, one message object used \
+                        again; length, checksum, order of the first fields, groups by the data dictionary, typed values \
+                        by its field classes";
+
+const QUICKFIX_VALIDATING: &str = "Debian's library, its parser fed with 8 KiB at a time as by its sockets, one message \
+                                   object used again; length, checksum, order of the first fields, groups by the data \
+                                   dictionary, the message validated by it (required and known fields, types, values, \
+                                   counts of groups), typed values by its field classes";
+
+const QUICKFIXJ: &str = "JVM warmed up by four passes; its decoder over the whole input, a new message each; length, \
+                         checksum, order of header, body and trailer, groups by the data dictionary, typed values by its \
+                         getters, decimals as BigDecimal";
+
+const QUICKFIXJ_VALIDATING: &str = "JVM warmed up by four passes; its decoder over the whole input, a new message each; \
+                                    length, checksum, order of header, body and trailer, groups by the data dictionary, \
+                                    the message validated by it (required and known fields, types, values, counts of \
+                                    groups), typed values by its getters, decimals as BigDecimal";
+
+impl Expected {
+    fn of(input: &[u8]) -> Self {
+        let (mut exact, mut floats) = (Hash::default(), Hash::default());
+        let (mut exact_sum, mut floats_sum) = (0u64, 0u64);
+        let pass = slow_pass(input, |typed| {
+            exact.add(&typed.bytes());
+            let as_floats = with_floats(typed);
+            floats.add(&as_floats.bytes());
+            exact_sum = exact_sum.wrapping_add(sum_without_count(*typed));
+            floats_sum = floats_sum.wrapping_add(sum_without_count(as_floats));
+        });
+        Self { pass, exact: exact.hex(), floats: floats.hex(), exact_sum, floats_sum }
+    }
+
+    fn hash(&self, form: Form) -> &str {
+        match form {
+            Form::Exact => &self.exact,
+            Form::Floats => &self.floats,
+        }
+    }
+
+    fn apart(&self, form: Form) -> Found {
+        let sum = match form {
+            Form::Exact => self.exact_sum,
+            Form::Floats => self.floats_sum,
+        };
+        Found { messages: self.pass.messages, faults: self.pass.faults, sum }
+    }
+}
+
+fn sum_without_count(mut typed: Typed) -> u64 {
+    typed.fields = 0;
+    typed.sum()
+}
+
+/// Decimals as the bits of the nearest float, as a peer has them that knows no decimals.
+fn with_floats(typed: &Typed) -> Typed {
+    // The standard library gives the float that is nearest to a text.
+    let float = |value: &mut i64, exponent: &mut i8| {
+        let nearest = format!("{value}e{exponent}").parse::<f64>().unwrap_or(f64::NAN);
+        *value = nearest.to_bits() as i64;
+        *exponent = 0;
+    };
+    let mut typed = *typed;
+    float(&mut typed.price, &mut typed.price_exponent);
+    float(&mut typed.quantity, &mut typed.quantity_exponent);
+    for part in &mut typed.parts {
+        float(&mut part.price, &mut part.price_exponent);
+        float(&mut part.change, &mut part.change_exponent);
+    }
+    typed
 }
 
 fn iron() -> impl Way {

@@ -1,34 +1,71 @@
 //! Peers under the cases of `unitape bench`, in one run with ours, repeat by repeat in turn.
 //!
 //! ```text
-//! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] [fix] [farm] > bench/record/DATE-peers.jsonl
+//! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] [fix] [farm] [swift] [--only unitape,quickfix]
+//!     [--repeats N] > bench/record/DATE-peers.jsonl
 //! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] tape [--only unitape,aeron] [--repeats N]
 //!     [--dir DIR] > bench/record/DATE-messaging.jsonl
 //! ```
 //!
 //! It prints the same objects as `unitape bench --json`. A peer whose records differ from the slow twin's ends the
-//! run with an error, so every figure is one for the same work. Of the messaging peers (`tape`, `tape/rtt`,
-//! `tape/one-way`) those that are heavy to build are built when they are asked for, and left out with the reason where
-//! that cannot be done.
+//! run with an error, so every figure is one for the same work. Peers that are not of Rust, or heavy to build, are
+//! programs of their own: they are built when they are asked for, and left out with the reason where that cannot be
+//! done.
 
+mod apart;
 mod farm;
 mod fix;
 mod messaging;
 #[path = "../../../crates/unitape/src/commands/bench/passes.rs"]
 mod passes;
+mod programs;
 #[path = "../../../crates/unitape/src/commands/bench/record.rs"]
 #[allow(dead_code, reason = "not all of what the house measures is measured here")]
 mod record;
 #[allow(dead_code, reason = "the model of a farm, which stands in our own records alone")]
 #[path = "../../../crates/unitape/src/commands/bench/scaling.rs"]
 mod scaling;
+mod swift;
+#[path = "../../../crates/unitape/src/commands/bench/swift_passes.rs"]
+mod swift_passes;
 #[path = "../../../crates/unitape/src/commands/bench/typed.rs"]
 mod typed;
 
-use messaging::Asked;
+use record::Record;
+use std::path::PathBuf;
 use unitape_bench_side::Case;
 
-const NAMES: [&str; 5] = ["fix", "farm", "tape", "tape/rtt", "tape/one-way"];
+const NAMES: [&str; 6] = ["fix", "farm", "swift", "tape", "tape/rtt", "tape/one-way"];
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The cases of messaging, in order.
+    pub cases: Vec<Case>,
+    /// Subjects by id; all where there are none.
+    pub only: Vec<String>,
+    /// Few messages, one repeat.
+    pub quick: bool,
+    /// Repeats of a case.
+    pub repeats: u32,
+    /// Where files are put; shared memory unless said otherwise.
+    pub dir: Option<PathBuf>,
+}
+
+impl Asked {
+    /// Whether this subject is to be measured.
+    pub fn takes(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == id)
+    }
+
+    /// A subject, unless it is not asked for or cannot be had here, which is told.
+    pub fn had<T>(&self, id: &str, subject: impl FnOnce() -> Result<T, String>) -> Option<T> {
+        if !self.takes(id) {
+            return None;
+        }
+        subject().map_err(|reason| eprintln!("skipped: {id}: {reason}")).ok()
+    }
+}
 
 fn main() -> Result<(), String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,14 +76,13 @@ fn main() -> Result<(), String> {
     }
     let (names, mut asked) = parse(arguments)?;
     let wants = |name: &str| names.iter().any(|n| n == name);
-    let mut records = Vec::new();
-    if names.is_empty() || wants("fix") {
-        records.extend(fix::run(asked.quick)?);
+    let benches: [(&str, fn(&Asked) -> Result<Vec<Record>, String>); 3] =
+        [("fix", fix::run), ("farm", farm::run), ("swift", swift::run)];
+    for (name, run) in benches {
+        if names.is_empty() || wants(name) {
+            run(&asked)?.iter().try_for_each(print)?;
+        }
     }
-    if names.is_empty() || wants("farm") {
-        records.extend(farm::run(asked.quick)?);
-    }
-    records.iter().try_for_each(print)?;
     let cases = [Case::RoundTrip, Case::OneWay];
     asked.cases =
         cases.into_iter().filter(|c| wants("tape") || wants(&format!("tape/{}", c.name()))).collect();
@@ -67,6 +103,11 @@ fn parse(arguments: Vec<String>) -> Result<(Vec<String>, Asked), String> {
             name if NAMES.contains(&name) => names.push(argument),
             other => return Err(format!("no bench is called {other}; there are: {}", NAMES.join(", "))),
         }
+    }
+    let ids: Vec<&str> =
+        fix::IDS.into_iter().chain(farm::IDS).chain(swift::IDS).chain(messaging::ids()).collect();
+    if let Some(id) = asked.only.iter().find(|only| !ids.contains(&only.as_str())) {
+        return Err(format!("no subject is called {id}; there are: {}", ids.join(", ")));
     }
     if asked.repeats == 0 {
         asked.repeats = if asked.quick { 1 } else { 5 };

@@ -10,29 +10,14 @@
 
 mod figures;
 pub mod links;
-mod pair;
+pub mod pair;
 mod subjects;
 
+use crate::Asked;
 use crate::record::Record;
 use figures::{Figures, Trial};
-use std::path::PathBuf;
 use subjects::{Programs, RAW, Ready, SUBJECTS, Subject};
 use unitape_bench_side::Case;
-
-/// What the command line asks for.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// The cases, in order.
-    pub cases: Vec<Case>,
-    /// Subjects by id; all where there are none.
-    pub only: Vec<String>,
-    /// Few messages, two repeats.
-    pub quick: bool,
-    /// Repeats of a case.
-    pub repeats: u32,
-    /// Where files are put; shared memory unless said otherwise.
-    pub dir: Option<PathBuf>,
-}
 
 /// A measurement, with what only messaging has beside it.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -53,17 +38,15 @@ pub struct Line {
     ratio_p99_to_aeron: Option<f64>,
 }
 
+/// All subjects, as they are asked for.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    SUBJECTS.iter().map(|subject| subject.id)
+}
+
 /// Runs the cases, gives each record to `out`; an error is a subject that failed its check, after all others are out.
 pub fn run(asked: &Asked, out: &mut dyn FnMut(&Line) -> Result<(), String>) -> Result<(), String> {
     let (mut programs, mut subjects) = (Programs::default(), Vec::new());
-    for id in &asked.only {
-        if !SUBJECTS.iter().any(|s| s.id == id) {
-            let all: Vec<&str> = SUBJECTS.iter().map(|s| s.id).collect();
-            return Err(format!("no subject is called {id}; there are: {}", all.join(", ")));
-        }
-    }
-    for subject in SUBJECTS.iter().filter(|s| asked.only.is_empty() || asked.only.iter().any(|id| id == s.id))
-    {
+    for subject in SUBJECTS.iter().filter(|s| asked.takes(s.id)) {
         match programs.ready(subject) {
             Ok(ready) => subjects.push((subject, ready)),
             Err(reason) => eprintln!("skipped: {}: {reason}", subject.title),

@@ -67,7 +67,8 @@ pub fn shared_memory() -> PathBuf {
     if shm.is_dir() { shm.into() } else { std::env::temp_dir() }
 }
 
-fn fresh(parent: &Path) -> Result<tempfile::TempDir, String> {
+/// A fresh directory in it.
+pub fn fresh(parent: &Path) -> Result<tempfile::TempDir, String> {
     tempfile::Builder::new()
         .prefix("unitape-peers-")
         .tempdir_in(parent)

@@ -1,8 +1,9 @@
 //! Who is measured: what each subject is, how many messages it gets, and how its program is had.
 
+use crate::programs::{aeron_can_be_built, class_path, java, package_built};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 use unitape_bench_side::Case;
 
 /// Where the two processes of a subject come from.
@@ -207,19 +208,15 @@ impl Programs {
 impl Program {
     /// The program's file, or of the Java program the directory.
     fn built(self) -> Result<PathBuf, String> {
-        let own = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
         match self {
-            Program::Own => Ok(own),
+            Program::Own => std::env::current_exe().map_err(|e| format!("this program: {e}")),
             Program::Package(package) => {
                 if package == "unitape-bench-aeron" {
                     aeron_can_be_built()?;
                 }
                 package_built(package)
             }
-            Program::Java => {
-                let place = own.parent().unwrap_or(Path::new(".")).join("java");
-                java_built(&place).map(|()| place)
-            }
+            Program::Java => java(),
         }
     }
 }
@@ -231,7 +228,7 @@ impl Ready {
             Program::Package(_) => Self { program: place, before: Vec::new() },
             Program::Java => {
                 let peer = subject.id.split('-').next().unwrap_or(subject.id).to_owned();
-                let path = format!("{0}/classes:{0}/lib/*", place.display());
+                let path = class_path(&place);
                 let flags = JVM.iter().map(|flag| (*flag).to_owned());
                 let before = flags.chain(["-cp".to_owned(), path, "unitape.Side".to_owned(), peer]).collect();
                 Self { program: "java".into(), before }
@@ -262,92 +259,3 @@ const JVM: &[&str] = &[
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-exports=jdk.unsupported/sun.misc=ALL-UNNAMED",
 ];
-
-fn bench_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).into()
-}
-
-/// What Aeron's C build wants and is easily missing; better told before than by a page of its messages.
-fn aeron_can_be_built() -> Result<(), String> {
-    let cmake = std::env::var("CMAKE").unwrap_or_else(|_| "cmake".to_owned());
-    let version = output(Command::new(&cmake).arg("--version"));
-    let version =
-        version.map_err(|e| format!("{e}; cmake 3.30 or later is needed (PyPI has it), in CMAKE or PATH"))?;
-    let number = version.split_whitespace().nth(2).unwrap_or("").to_owned();
-    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (3, 30) {
-        return Err(format!("cmake is {number}; 3.30 or later is needed (PyPI has it), in CMAKE or PATH"));
-    }
-    for (header, package) in [("bsd/string.h", "libbsd-dev"), ("uuid/uuid.h", "uuid-dev")] {
-        if !Path::new("/usr/include").join(header).exists() {
-            return Err(format!("{header} is missing: install {package}"));
-        }
-    }
-    let clang = std::env::var("LIBCLANG_PATH").is_ok() || libclang_found();
-    if clang { Ok(()) } else { Err("libclang is missing: install libclang-dev".to_owned()) }
-}
-
-fn libclang_found() -> bool {
-    let dirs = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let places = dirs.flat_map(|dir| [dir.path(), dir.path().join("lib")]);
-    let is = |name: &str| {
-        name.starts_with("libclang.so") || name.starts_with("libclang-") && !name.contains("cpp")
-    };
-    places
-        .filter_map(|place| std::fs::read_dir(place).ok())
-        .flat_map(|entries| entries.flatten())
-        .any(|entry| entry.file_name().to_str().is_some_and(|name| is(name) && name.contains(".so")))
-}
-
-/// Builds a package of this workspace; gives its program.
-fn package_built(package: &str) -> Result<PathBuf, String> {
-    eprintln!("building {package}");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["build", "--release", "--message-format=json-render-diagnostics", "--package", package]);
-    command.arg("--manifest-path").arg(bench_dir().join("Cargo.toml"));
-    if std::env::var_os("RUSTERON_C_MARCH").is_none() {
-        command.env("RUSTERON_C_MARCH", "native");
-    }
-    let messages = output(&mut command)?;
-    // The last program that was made is the package's own.
-    let program = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter_map(|message| message.get("executable").and_then(|e| e.as_str()).map(PathBuf::from))
-        .next_back();
-    program.ok_or_else(|| format!("the build of {package} names no program"))
-}
-
-/// Compiles the Java peers into `place`, once with what is there and, if that is not enough, once more with Maven's
-/// repository.
-fn java_built(place: &Path) -> Result<(), String> {
-    output(Command::new("java").arg("-version")).map_err(|e| format!("{e}; a JDK 17 or later is needed"))?;
-    let maven = |offline: bool| {
-        let mut command = Command::new("mvn");
-        command.args(["-q", "-B"]).args(offline.then_some("-o")).arg("process-classes");
-        command.arg(format!("-Dbuild.dir={}", place.display())).current_dir(bench_dir().join("java"));
-        output(&mut command)
-    };
-    match maven(true) {
-        Ok(_) => Ok(()),
-        Err(_) => {
-            eprintln!("building the Java peers");
-            maven(false).map(|_| ()).map_err(|e| format!("{e}; Maven and a JDK 17 or later are needed"))
-        }
-    }
-}
-
-/// Runs a command to its end; gives what it said on stdout, or why not, with the end of what it complained of.
-fn output(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().display().to_string();
-    let Output { status, stdout, stderr } =
-        command.stdin(Stdio::null()).output().map_err(|e| format!("{name}: {e}"))?;
-    let stdout = String::from_utf8_lossy(&stdout).into_owned();
-    if status.success() {
-        return Ok(stdout);
-    }
-    let complaints = if stderr.is_empty() { stdout } else { String::from_utf8_lossy(&stderr).into_owned() };
-    let all: Vec<&str> = complaints.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    Err(format!("{name} ended with {status}: {}", all[all.len().saturating_sub(3)..].join(" | ")))
-}

@@ -17,6 +17,7 @@ mod scaling;
 mod sim;
 mod store;
 mod swift;
+mod swift_passes;
 mod tape;
 mod typed;
 mod watch;
