@@ -1,8 +1,8 @@
 //! Peers under the cases of `unitape bench`, in one run with ours, repeat by repeat in turn.
 //!
 //! ```text
-//! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] [fix] [farm] [swift] [--only unitape,quickfix]
-//!     [--repeats N] > bench/record/DATE-peers.jsonl
+//! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] [fix] [farm] [swift]
+//!     [--only unitape,quickfix] [--repeats N] > bench/record/DATE-peers.jsonl
 //! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] tape [--only unitape,aeron] [--repeats N]
 //!     [--dir DIR] > bench/record/DATE-messaging.jsonl
 //! ```
@@ -32,10 +32,14 @@ mod swift_passes;
 mod typed;
 
 use record::Record;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use unitape_bench_side::Case;
 
 const NAMES: [&str; 6] = ["fix", "farm", "swift", "tape", "tape/rtt", "tape/one-way"];
+
+/// A bench whose records are printed when all of them are there.
+type Bench = fn(&Asked) -> Result<Vec<Record>, String>;
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
@@ -76,8 +80,7 @@ fn main() -> Result<(), String> {
     }
     let (names, mut asked) = parse(arguments)?;
     let wants = |name: &str| names.iter().any(|n| n == name);
-    let benches: [(&str, fn(&Asked) -> Result<Vec<Record>, String>); 3] =
-        [("fix", fix::run), ("farm", farm::run), ("swift", swift::run)];
+    let benches: [(&str, Bench); 3] = [("fix", fix::run), ("farm", farm::run), ("swift", swift::run)];
     for (name, run) in benches {
         if names.is_empty() || wants(name) {
             run(&asked)?.iter().try_for_each(print)?;
@@ -104,10 +107,11 @@ fn parse(arguments: Vec<String>) -> Result<(Vec<String>, Asked), String> {
             other => return Err(format!("no bench is called {other}; there are: {}", NAMES.join(", "))),
         }
     }
-    let ids: Vec<&str> =
+    let ids: BTreeSet<&str> =
         fix::IDS.into_iter().chain(farm::IDS).chain(swift::IDS).chain(messaging::ids()).collect();
-    if let Some(id) = asked.only.iter().find(|only| !ids.contains(&only.as_str())) {
-        return Err(format!("no subject is called {id}; there are: {}", ids.join(", ")));
+    if let Some(id) = asked.only.iter().find(|only| !ids.contains(only.as_str())) {
+        let all: Vec<&str> = ids.into_iter().collect();
+        return Err(format!("no subject is called {id}; there are: {}", all.join(", ")));
     }
     if asked.repeats == 0 {
         asked.repeats = if asked.quick { 1 } else { 5 };
