@@ -79,8 +79,9 @@ fn case(condition: Condition, input: &[u8], asked: &Asked) -> Result<Vec<Record>
     let input_sha256 = sha256(input);
     let record = |(times, subject, what): (&Repeats, &str, &str)| {
         let method = format!(
-            "MT103, MT202, MT541, MT940 in turn from memory, in turn with the others; {what}; what both find is equal to \
-             what the slow twin finds: numbers, and the text of all components one behind the other"
+            "MT103, MT202, MT541, MT940 in turn from memory, in turn with the others; {what}; {} equal to the slow \
+             twin's",
+            condition.equal()
         );
         Record {
             subject: subject.to_owned(),
@@ -127,6 +128,15 @@ impl Condition {
                     found.parts
                 )
             }
+        }
+    }
+
+    fn equal(self) -> &'static str {
+        match self {
+            Condition::Every => {
+                "amounts, days, times and numbers, and the text of all other components one behind the other,"
+            }
+            Condition::Amounts => "amounts and days",
         }
     }
 
