@@ -20,10 +20,10 @@ pub(crate) struct Shape {
     /// Tags and `=`, one after the other, and `PADDING` bytes.
     pub text: Vec<u8>,
     pub text_len: usize,
-    /// Bytes from the start of each field to its value, and `PADDING` more.
+    /// Bytes from the separator before each field to its value, and `PADDING` more.
     pub skips: Vec<u32>,
-    /// The tag and `=` of each field as the first bytes of a word, and which bytes these are.
-    pub words: Vec<(u64, u64)>,
+    /// The tag and `=` of each field as the first bytes of a word, which bytes these are, and how many.
+    pub words: Vec<(u64, u64, u32)>,
 }
 
 /// Bytes, or numbers, that may be read behind the last.
@@ -101,11 +101,12 @@ impl Shape {
             text.extend_from_slice(format!("{tag}=").as_bytes());
             let mut word = [0; 8];
             word[..text.len() - start].copy_from_slice(&text[start..]);
-            words.push((u64::from_le_bytes(word), u64::MAX >> (64 - 8 * (text.len() - start))));
+            let len = (text.len() - start) as u32;
+            words.push((u64::from_le_bytes(word), u64::MAX >> (64 - 8 * len), len));
         }
         let text_len = text.len();
         text.resize(text_len + PADDING, 0);
-        let mut skips: Vec<u32> = tags.iter().map(|&tag| digits(tag) + 1).collect();
+        let mut skips: Vec<u32> = tags.iter().map(|&tag| digits(tag) + 2).collect();
         skips.resize(tags.len() + PADDING, 0);
         Shape { id, tags: tags.to_vec(), text, text_len, skips, words }
     }

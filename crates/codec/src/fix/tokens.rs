@@ -16,7 +16,7 @@
 
 use super::fault::{Fault, FieldFault};
 use super::frame::{Frame, Framer};
-use super::head::Head;
+use super::head::{Claim, Head};
 use super::shapes::Shapes;
 use super::simd::{Columns, Kernel, Pass};
 use super::value::{self, Decimal};
@@ -123,7 +123,7 @@ impl Tokens {
         }
         match framer.sep().byte() {
             Some(sep) => {
-                let pass = self.kernel.read(message, sep, framer.data_tags(), None, &mut self.columns);
+                let pass = self.kernel.read(message, sep, framer.data_tags(), &mut self.columns);
                 self.finish(message, pass, framer)
             }
             None => self.walk(message, 0, framer),
@@ -142,27 +142,34 @@ impl Tokens {
         if let Some(sep) = framer.sep().byte()
             && let Some(claim) = self.head.claim(framer, buf, first, sep)
         {
-            let (from, end) = (claim.message.span.start, claim.message.span.end);
-            let bytes = &buf[from..end];
-            let place = self.shapes.expected(claim.key);
-            let shape = place.map(|place| self.shapes.at(place));
-            let pass = self.kernel.read(bytes, sep, framer.data_tags(), shape, &mut self.columns);
-            if claim.sums_to(pass.sum, pass.seps, sep) {
-                if pass.expected {
-                    (self.used, self.shape) = (pass.fields, place);
-                    return Frame::Message(claim.message);
-                }
-                return match self.finish(bytes, pass, framer) {
-                    Ok(()) => {
-                        let tags = &self.columns.tags[..self.used];
-                        self.shapes.learn(claim.key, tags, framer.data_tags());
-                        Frame::Message(claim.message)
-                    }
-                    Err(fault) => Frame::Bad { span: claim.message.span, fault },
-                };
+            let bytes = claim.message.span.of(buf);
+            if let Some(place) = self.shapes.expected(claim.key)
+                && let shape = self.shapes.at(place)
+                && let Some(sum) = self.kernel.expected(bytes, sep, shape, &mut self.columns)
+                && claim.sums_to(sum, shape.tags.len(), sep)
+            {
+                (self.used, self.shape) = (shape.tags.len(), Some(place));
+                return Frame::Message(claim.message);
+            }
+            if let Some(frame) = self.frame_anew(framer, &claim, bytes, sep) {
+                return frame;
             }
         }
         self.frame_slowly(framer, buf, at, eof)
+    }
+
+    /// The same for a message whose tags are not those expected. `None` if CheckSum (10) is wrong.
+    #[inline(never)]
+    fn frame_anew(&mut self, framer: &Framer, claim: &Claim, bytes: &[u8], sep: u8) -> Option<Frame> {
+        let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
+        if !claim.sums_to(pass.sum, pass.seps, sep) {
+            return None;
+        }
+        if let Err(fault) = self.finish(bytes, pass, framer) {
+            return Some(Frame::Bad { span: claim.message.span, fault });
+        }
+        self.shapes.learn(claim.key, &self.columns.tags[..self.used], framer.data_tags());
+        Some(Frame::Message(claim.message))
     }
 
     /// The same for what is not the usual good message.

@@ -5,7 +5,8 @@ use std::arch::x86_64::*;
 
 use super::super::data::DataTags;
 use super::super::shapes::Shape;
-use super::{Columns, Pass, STEP, portable};
+use super::portable::{self, Step};
+use super::{Columns, Pass, STEP};
 
 /// Whether the processor has all that the functions below enable.
 pub(super) fn detected() -> bool {
@@ -19,19 +20,29 @@ pub(super) unsafe fn read(
     message: &[u8],
     sep: u8,
     data: &DataTags,
-    shape: Option<&Shape>,
     columns: &mut Columns,
 ) -> Pass {
+    portable::read_with(message, sep, data, columns, |block| step(block, sep))
+}
+
+/// # Safety
+/// - [`detected`] has returned true.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
+    portable::expected_with(message, sep, shape, columns, |block| step(block, sep))
+}
+
+/// The masks and the sum of 64 bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn step(block: &[u8; STEP], sep: u8) -> Step {
     let (sep_pattern, eq_pattern) = (_mm256_set1_epi8(sep as i8), _mm256_set1_epi8(b'=' as i8));
-    let step = |block: &[u8; STEP]| {
-        // SAFETY: `block` is 64 bytes, both halves lie inside; the loads need no alignment.
-        let (low, high) = unsafe {
-            let at = block.as_ptr().cast::<__m256i>();
-            (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1)))
-        };
-        (places(low, high, sep_pattern), places(low, high, eq_pattern), sum(low, high))
+    // SAFETY: `block` is 64 bytes, both halves lie inside; the loads need no alignment.
+    let (low, high) = unsafe {
+        let at = block.as_ptr().cast::<__m256i>();
+        (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1)))
     };
-    portable::read_with(message, sep, data, shape, columns, step)
+    (places(low, high, sep_pattern), places(low, high, eq_pattern), sum(low, high))
 }
 
 /// A bit for each byte that is as in `pattern`.

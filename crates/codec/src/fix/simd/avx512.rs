@@ -30,7 +30,6 @@ pub(super) unsafe fn read(
     message: &[u8],
     sep: u8,
     data: &DataTags,
-    shape: Option<&Shape>,
     columns: &mut Columns,
 ) -> Pass {
     let room = Columns::room(message.len());
@@ -45,56 +44,6 @@ pub(super) unsafe fn read(
     let mut tags_before = 0u64;
     // SAFETY: IOTA is 64 bytes; the load needs no alignment.
     let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
-    if let Some(shape) = shape {
-        let mut cursor = 0;
-        // SAFETY: there is room for one field.
-        unsafe { *starts = shape.skips[0] };
-        while at < message.len() {
-            let left = message.len() - at;
-            let valid = if left >= STEP { u64::MAX } else { u64::MAX >> (STEP - left) };
-            // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are
-            // zero and never touched.
-            let block = unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(at).cast()) };
-            let sep_mask = _mm512_mask_cmpeq_epi8_mask(valid, block, sep_pattern);
-            let eq_mask = _mm512_cmpeq_epi8_mask(block, eq_pattern);
-            let mut next = masks;
-            let resolved = next.resolve(sep_mask, eq_mask);
-            let tag_mask = resolved.tags & valid;
-            let text_mask = tag_mask | resolved.equals;
-            let text = _mm512_maskz_compress_epi8(text_mask, block);
-            // SAFETY: `cursor` is at most the length of the text, behind which 64 bytes are.
-            let expected = unsafe { _mm512_loadu_si512(shape.text.as_ptr().add(cursor).cast()) };
-            let count = text_mask.count_ones();
-            let differ = _mm512_mask_cmpneq_epi8_mask(_bzhi_u64(u64::MAX, count), text, expected);
-            cursor += count as usize;
-            if resolved.wrong || differ != 0 || cursor > shape.text_len {
-                break;
-            }
-            sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, zero));
-            let separators = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(sep_mask, iota));
-            let end = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), _mm512_set1_epi32(at as i32));
-            // SAFETY: each separator so far ended a field whose '=' is in the text up to `cursor`, so
-            // there are at most as many as the shape has fields, and 64 skips behind. The columns
-            // have room for two steps' fields from `seps` on, as below.
-            unsafe {
-                let skip = _mm512_loadu_si512(shape.skips.as_ptr().add(seps + 1).cast());
-                let start = _mm512_add_epi32(_mm512_add_epi32(end, one), skip);
-                _mm512_storeu_si512(ends.add(seps).cast(), end);
-                _mm512_storeu_si512(starts.add(seps + 1).cast(), start);
-            }
-            eqs += resolved.equals.count_ones() as usize;
-            seps += sep_mask.count_ones() as usize;
-            (masks, tags_before) = (next, tag_mask);
-            at += STEP;
-        }
-        let fields = shape.tags.len();
-        let ended = message.last() == Some(&sep);
-        if at >= message.len() && cursor == shape.text_len && seps == fields && ended {
-            let sum = _mm512_reduce_add_epi64(sums) as u64;
-            return Pass { sum, seps, fields, stopped: message.len(), expected: true };
-        }
-        columns.tags[..eqs].copy_from_slice(&shape.tags[..eqs]);
-    }
     // SAFETY: the tables are 64 bytes each, the last four of them one behind the other; the loads need no alignment.
     let (spread, low, high) = unsafe {
         let low = data.folded().as_ptr();
@@ -107,11 +56,6 @@ pub(super) unsafe fn read(
     let (nine, ascii_zero) = (_mm512_set1_epi8(9), _mm512_set1_epi8(0x30));
     let before = _mm512_set1_epi32(i32::from_le_bytes([60, 61, 62, 63]));
     let mut digits_before = zero;
-    if at > 0 && at < message.len() + STEP {
-        // SAFETY: the mask lets only bytes of the step before be read that were read there.
-        let block = unsafe { _mm512_maskz_loadu_epi8(tags_before, message.as_ptr().add(at - STEP).cast()) };
-        digits_before = _mm512_maskz_mov_epi8(tags_before, _mm512_xor_si512(block, ascii_zero));
-    }
     while at < message.len() {
         let left = message.len() - at;
         let valid = if left >= STEP { u64::MAX } else { u64::MAX >> (STEP - left) };
@@ -160,7 +104,7 @@ pub(super) unsafe fn read(
                     seps += chunk.iter().filter(|&&byte| byte == sep).count();
                 }
                 let stopped = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
-                return Pass { sum, seps, fields, stopped, expected: false };
+                return Pass { sum, seps, fields, stopped };
             }
         } else {
             // SAFETY: as for the columns below.
@@ -183,7 +127,73 @@ pub(super) unsafe fn read(
     }
     let fields = seps.min(eqs);
     let stopped = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
-    Pass { sum: _mm512_reduce_add_epi64(sums) as u64, seps, fields, stopped, expected: false }
+    Pass { sum: _mm512_reduce_add_epi64(sums) as u64, seps, fields, stopped }
+}
+
+/// The pass over a message that has the tags of `shape`; the sum of its bytes. `None` if it has others, or
+/// a field without value.
+///
+/// All bytes of tags, and their `=`, must be the text of the shape. Where fields start without an `=`, or
+/// end without one, the bits of [`Masks`] run over a separator, which is in no shape's text: so what it
+/// looks for by bits need not be looked for here, except values without a byte.
+///
+/// # Safety
+/// - [`detected`] has returned true.
+/// - `columns` has room for `message`.
+/// - `sep` is no digit and no `=`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
+    debug_assert!(columns.starts.len().min(columns.ends.len()) >= Columns::room(message.len()));
+    let (starts, ends) = (columns.starts.as_mut_ptr(), columns.ends.as_mut_ptr());
+    let (sep_pattern, eq_pattern) = (_mm512_set1_epi8(sep as i8), _mm512_set1_epi8(b'=' as i8));
+    let zero = _mm512_setzero_si512();
+    // SAFETY: IOTA is 64 bytes; the load needs no alignment.
+    let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
+    let (mut sums, mut base) = (zero, zero);
+    let (mut at, mut seps, mut cursor) = (0, 0, 0);
+    // Whether a field starts with the next byte, or has started and its `=` is yet to come; whether the
+    // last byte was a first `=`.
+    let (mut carry, mut equal) = (1, 0);
+    // SAFETY: there is room for one field.
+    unsafe { *starts = shape.skips[0] - 1 };
+    while at < message.len() {
+        let valid = _bzhi_u64(u64::MAX, (message.len() - at).min(STEP) as u32);
+        // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are zero and
+        // never touched.
+        let block = unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(at).cast()) };
+        let sep_mask = _mm512_mask_cmpeq_epi8_mask(valid, block, sep_pattern);
+        let eq_mask = _mm512_cmpeq_epi8_mask(block, eq_pattern);
+        let begun = sep_mask << 1 | carry;
+        let (sum, over) = begun.overflowing_add(!eq_mask);
+        let equals = sum & eq_mask;
+        let text_mask = (equals.wrapping_sub(begun) | equals) & valid;
+        // SAFETY: `cursor` is at most the length of the text, behind which 64 bytes are.
+        let text = unsafe { _mm512_loadu_si512(shape.text.as_ptr().add(cursor).cast()) };
+        let text = _mm512_maskz_expand_epi8(text_mask, text);
+        let differ = _mm512_mask_cmpneq_epi8_mask(text_mask, text, block);
+        let no_value = sep_mask & (equals << 1 | equal);
+        cursor += text_mask.count_ones() as usize;
+        if differ | no_value != 0 || cursor > shape.text_len {
+            return None;
+        }
+        (carry, equal) = (sep_mask >> 63 | u64::from(over), equals >> 63);
+        sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, zero));
+        let separators = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(sep_mask, iota));
+        let end = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
+        // SAFETY: each separator so far ended a field whose '=' is in the text up to `cursor`, so there are
+        // at most as many as the shape has fields, and 64 skips behind. None of the steps had more than
+        // FIELDS_MAX, and the columns have room for two steps' fields more than those.
+        unsafe {
+            let skip = _mm512_loadu_si512(shape.skips.as_ptr().add(seps + 1).cast());
+            _mm512_storeu_si512(ends.add(seps).cast(), end);
+            _mm512_storeu_si512(starts.add(seps + 1).cast(), _mm512_add_epi32(end, skip));
+        }
+        seps += sep_mask.count_ones() as usize;
+        base = _mm512_add_epi32(base, _mm512_set1_epi32(STEP as i32));
+        at += STEP;
+    }
+    let whole = cursor == shape.text_len && seps == shape.tags.len() && message.last() == Some(&sep);
+    whole.then(|| _mm512_reduce_add_epi64(sums) as u64)
 }
 
 /// Reads the `long` tags of the step at `at` one by one into `places`, one for each of `equals`, and

@@ -53,8 +53,6 @@ pub(crate) struct Pass {
     /// The first field that is left to the walk: at or before the first length field, the first
     /// field that is wrong and text after the last separator. The message's length if none.
     pub stopped: usize,
-    /// The tags are those expected, all of them, and were not written.
-    pub expected: bool,
 }
 
 impl Kernel {
@@ -89,28 +87,47 @@ impl Kernel {
         all
     }
 
-    /// Reads the fields of `message` into `columns`, expecting this shape, in which no tag is a
-    /// length field's. `message` must be shorter than 4 GiB, which the bound on a message sees to.
-    #[inline]
-    pub(crate) fn read(
-        self,
-        message: &[u8],
-        sep: u8,
-        data: &DataTags,
-        shape: Option<&Shape>,
-        columns: &mut Columns,
-    ) -> Pass {
+    /// Reads the fields of `message` into `columns`. `message` must be shorter than 4 GiB, which the bound
+    /// on a message sees to.
+    pub(crate) fn read(self, message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
         debug_assert!(u32::try_from(message.len()).is_ok());
         columns.make_room(message.len());
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions,
             // and room for the message was just made.
-            Set::Avx512 => unsafe { avx512::read(message, sep, data, shape, columns) },
+            Set::Avx512 => unsafe { avx512::read(message, sep, data, columns) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::read(message, sep, data, shape, columns) },
-            Set::Portable => portable::read(message, sep, data, shape, columns),
+            Set::Avx2 => unsafe { avx2::read(message, sep, data, columns) },
+            Set::Portable => portable::read(message, sep, data, columns),
+        }
+    }
+
+    /// Reads where the values of `message` are into `columns`, if it has the tags of `shape` and nothing is
+    /// wrong with any field; the tags are not written. The sum of its bytes. As long as `read` allows.
+    #[inline]
+    pub(crate) fn expected(
+        self,
+        message: &[u8],
+        sep: u8,
+        shape: &Shape,
+        columns: &mut Columns,
+    ) -> Option<u64> {
+        debug_assert!(u32::try_from(message.len()).is_ok());
+        columns.make_room(message.len());
+        if sep.is_ascii_digit() || sep == b'=' {
+            return None;
+        }
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a Kernel of this kind exists only where detection found the instructions, room for
+            // the message was just made, and the separator is nothing that a tag holds.
+            Set::Avx512 => unsafe { avx512::expected(message, sep, shape, columns) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a Kernel of this kind exists only where detection found the instructions.
+            Set::Avx2 => unsafe { avx2::expected(message, sep, shape, columns) },
+            Set::Portable => portable::expected(message, sep, shape, columns),
         }
     }
 }

@@ -9,14 +9,13 @@ use super::{Columns, FIELDS_MAX, Masks, Pass, STEP};
 pub(super) type Step = (u64, u64, u64);
 
 /// The pass on 8-byte words.
-pub(super) fn read(
-    message: &[u8],
-    sep: u8,
-    data: &DataTags,
-    shape: Option<&Shape>,
-    columns: &mut Columns,
-) -> Pass {
-    read_with(message, sep, data, shape, columns, |block| step(block, sep))
+pub(super) fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
+    read_with(message, sep, data, columns, |block| step(block, sep))
+}
+
+/// The pass over a message that has the tags of `shape`, on 8-byte words.
+pub(super) fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
+    expected_with(message, sep, shape, columns, |block| step(block, sep))
 }
 
 /// The pass, compiled once for each set of instructions. `step` reads 64 bytes.
@@ -25,13 +24,9 @@ pub(super) fn read_with(
     message: &[u8],
     sep: u8,
     data: &DataTags,
-    shape: Option<&Shape>,
     columns: &mut Columns,
     step: impl Fn(&[u8; STEP]) -> Step,
 ) -> Pass {
-    if let Some(pass) = shape.and_then(|shape| expected(message, shape, columns, &step, sep)) {
-        return pass;
-    }
     let room = Columns::room(message.len());
     let (tags, starts) = (&mut columns.tags[..room], &mut columns.starts[..room]);
     let ends = &mut columns.ends[..room];
@@ -81,24 +76,24 @@ pub(super) fn read_with(
                 seps += chunk.iter().filter(|&&byte| byte == sep).count();
             }
             let stopped = fields.checked_sub(1).map_or(0, |last| ends[last] as usize + 1);
-            return Pass { sum, seps, fields, stopped, expected: false };
+            return Pass { sum, seps, fields, stopped };
         }
     }
     let fields = seps.min(eqs);
     let stopped = fields.checked_sub(1).map_or(0, |last| ends[last] as usize + 1);
-    Pass { sum, seps, fields, stopped, expected: false }
+    Pass { sum, seps, fields, stopped }
 }
 
 /// The pass over a message that has the tags of `shape`: separators first, then a comparison for
-/// each field. `None` if it has others, or a field without value.
+/// each field; the sum of its bytes. `None` if it has others, or a field without value.
 #[inline(always)]
-fn expected(
+pub(super) fn expected_with(
     message: &[u8],
+    sep: u8,
     shape: &Shape,
     columns: &mut Columns,
     step: impl Fn(&[u8; STEP]) -> Step,
-    sep: u8,
-) -> Option<Pass> {
+) -> Option<u64> {
     let (mut sum, mut seps) = (0, 0);
     for (index, chunk) in message.chunks(STEP).enumerate() {
         let mut padded = [0; STEP];
@@ -135,8 +130,7 @@ fn expected(
     }
     let (starts, ends) = (columns.starts.get_mut(..fields)?, columns.ends.get(..fields)?);
     let (mut at, mut differ) = (0, 0);
-    for (((&end, start), &(word, mask)), &skip) in ends.iter().zip(starts).zip(&shape.words).zip(&shape.skips)
-    {
+    for ((&end, start), &(word, mask, skip)) in ends.iter().zip(starts).zip(&shape.words) {
         let eight = match message.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
             Some(eight) => u64::from_le_bytes(*eight),
             None => last_word(message, at),
@@ -146,10 +140,7 @@ fn expected(
         *start = value;
         at = end as usize + 1;
     }
-    if differ != 0 || at != message.len() || sep == b'=' {
-        return None;
-    }
-    Some(Pass { sum, seps, fields, stopped: at, expected: true })
+    (differ == 0 && at == message.len()).then_some(sum)
 }
 
 /// The bytes from `at` on, fewer than eight.
