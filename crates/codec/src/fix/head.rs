@@ -27,9 +27,8 @@ pub(crate) struct Head {
 pub(crate) struct Claim {
     /// All parts, taking BodyLength by its word.
     pub message: Message,
-    /// CheckSum (10) and the sum of the trailer's bytes.
+    /// The value of CheckSum (10), three bytes.
     checksum: u32,
-    trailer_sum: u32,
     /// Messages of one key often have one shape.
     pub key: u8,
 }
@@ -49,57 +48,59 @@ impl Head {
     /// BodyLength, MsgType and CheckSum are where and what they should be.
     #[inline(always)]
     pub(crate) fn claim(&self, framer: &Framer, buf: &[u8], at: usize, sep: u8) -> Option<Claim> {
-        let first = buf.get(at..at + 16)?.first_chunk::<16>()?;
-        if self.len == 0 || u128::from_le_bytes(*first) & self.mask != self.bytes {
+        // All that is looked at before the body lies within this; shorter is only the end of the buffer.
+        let rest = buf.get(at..)?;
+        let window = rest.first_chunk::<48>()?;
+        let load = |from: usize| u64::from_le_bytes(*window[from..].first_chunk::<8>().expect("eight"));
+        let first = u128::from_le_bytes(*window.first_chunk::<16>().expect("sixteen"));
+        if self.len == 0 || first & self.mask != self.bytes {
             return None;
         }
-        let digits_at = at + self.len;
-        let word = load(buf, digits_at)?;
-        let x = word ^ (u64::from(sep) * ONES);
+        let seps = u64::from(sep) * ONES;
+        // At most 16: the bits spare the comparison.
+        let digits_at = self.len & 31;
+        let word = load(digits_at);
+        let x = word ^ seps;
         // The lowest bit set marks the first separator; bits above it may be false.
         let found = x.wrapping_sub(ONES) & !x & HIGH;
-        let digits = found.trailing_zeros() as usize / 8;
+        let digits = found.trailing_zeros() as usize / 8 & 7;
         // One to seven digits.
         if found == 0 || digits == 0 {
             return None;
         }
         let claimed = number(word, digits)?;
         let body_start = digits_at + digits + 1;
-        if claimed < 4 || claimed + 7 + (body_start - at) > framer.max_message() {
+        if claimed < 4 || claimed + 7 + body_start > framer.max_message() {
             return None;
         }
         let body_end = body_start + claimed;
-        let end = body_end + 7;
         // The separator before the trailer, and the trailer.
-        let tail = load(buf, body_end - 1)?;
-        let frame = u64::from_le_bytes([sep, b'1', b'0', b'=', 0, 0, 0, sep]);
-        let three = tail >> 32 & 0x00ff_ffff;
-        let value = number(three, 3)?;
+        let tail = u64::from_le_bytes(*rest.get(body_end - 1..)?.first_chunk::<8>()?);
+        let frame = u64::from_le_bytes([0, b'1', b'0', b'=', 0, 0, 0, 0]) | seps & 0xff00_0000_0000_00ff;
         if tail & 0xff00_0000_ffff_ffff != frame {
             return None;
         }
         // `35=`, a separator right behind is no type.
-        let msg_type = load(buf, body_start)?;
+        let msg_type = load(body_start);
         if msg_type & 0x00ff_ffff != u64::from_le_bytes([b'3', b'5', b'=', 0, 0, 0, 0, 0]) {
             return None;
         }
-        let x = (msg_type >> 24) ^ (u64::from(sep) * (ONES >> 24));
+        let x = (msg_type ^ seps) >> 24;
         let found = x.wrapping_sub(ONES >> 24) & !x & (HIGH >> 24);
         let type_len = found.trailing_zeros() as usize / 8;
-        if found == 0 || type_len == 0 || body_start + 3 + type_len >= body_end {
+        if found == 0 || type_len == 0 || 3 + type_len >= claimed {
             return None;
         }
-        let digit_sum = (three & 0xff) + (three >> 8 & 0xff) + (three >> 16);
+        let type_at = at + body_start + 3;
         let message = Message {
-            span: Span { start: at, end },
-            body: Span { start: body_start, end: body_end },
-            msg_type: Span { start: body_start + 3, end: body_start + 3 + type_len },
+            span: Span { start: at, end: at + body_end + 7 },
+            body: Span { start: at + body_start, end: at + body_end },
+            msg_type: Span { start: type_at, end: type_at + type_len },
             checksum_ok: true,
             length_ok: true,
         };
-        let trailer_sum = u32::from(b'1') + u32::from(b'0') + u32::from(b'=') + u32::from(sep);
         let key = (claimed as u8).wrapping_add((msg_type >> 24) as u8 ^ (msg_type >> 29) as u8);
-        Some(Claim { message, checksum: value as u32, trailer_sum: trailer_sum + digit_sum as u32, key })
+        Some(Claim { message, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
     }
 }
 
@@ -108,16 +109,25 @@ impl Claim {
     #[inline(always)]
     pub(crate) fn sums_to(&self, sum: u64, seps: usize, sep: u8) -> bool {
         // A separator counts as the byte 1, whatever stands for it; one is in the trailer.
-        let shown = (seps as u64).wrapping_sub(1).wrapping_mul(u64::from(sep.wrapping_sub(1)));
-        let sum = sum.wrapping_sub(u64::from(self.trailer_sum)).wrapping_sub(shown);
-        u32::from(sum as u8) == self.checksum
+        let shown = (seps as u8).wrapping_sub(1).wrapping_mul(sep.wrapping_sub(1));
+        let trailer = b'1' + b'0' + b'='; // and a separator and three digits, summed in the third byte
+        let digits = (self.checksum.wrapping_mul(0x0001_0101) >> 16) as u8;
+        let sum = (sum as u8).wrapping_sub(trailer).wrapping_sub(sep).wrapping_sub(digits).wrapping_sub(shown);
+        CHECKSUMS[usize::from(sum)] == self.checksum
     }
 }
 
-#[inline(always)]
-fn load(buf: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*buf.get(at..)?.first_chunk::<8>()?))
-}
+/// The value of CheckSum (10) for each sum: three digits, the first one lowest.
+static CHECKSUMS: [u32; 256] = {
+    let mut texts = [0; 256];
+    let mut sum = 0;
+    while sum < 256 {
+        let (hundreds, tens, ones) = (sum / 100, sum / 10 % 10, sum % 10);
+        texts[sum as usize] = 0x0030_3030 | hundreds | tens << 8 | ones << 16;
+        sum += 1;
+    }
+    texts
+};
 
 /// The number that the lowest `digits` bytes of `word` write, 1 to 8 of them.
 #[inline(always)]

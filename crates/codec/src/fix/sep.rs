@@ -38,11 +38,9 @@ impl Sep {
     #[inline]
     #[must_use]
     pub const fn byte(self) -> Option<u8> {
-        match self {
-            Sep::Soh => Some(1),
-            Sep::Pipe => Some(b'|'),
-            Sep::Semicolon => Some(b';'),
-            Sep::CaretA => None,
+        match self.bytes() {
+            &[byte] => Some(byte),
+            _ => None,
         }
     }
 

@@ -128,6 +128,17 @@ struct Shape {
     /// Entries of all groups, one after the other: token and one more for each slot and one more.
     rows: Vec<u32>,
     groups: Vec<Rows>,
+    /// What the groups that are there must count.
+    counts: Vec<Count>,
+}
+
+/// The count of a group.
+#[derive(Debug, Clone, Copy)]
+struct Count {
+    /// Its field, and its value if that is one digit; what no byte is for a longer one.
+    token: u32,
+    digit: u16,
+    entries: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -142,8 +153,6 @@ impl Default for Found {
 /// The entries of one group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rows {
-    /// Token of the count, and one more; 0 if the group is not there.
-    count: u32,
     entries: u32,
     /// The rows start here, one after the other.
     start: usize,
@@ -170,10 +179,8 @@ impl Slots {
             return self.learn(message, tokens);
         }
         let shape = &self.shapes[place];
-        for (rows, group) in shape.groups.iter().zip(&self.wanted.groups) {
-            if rows.count != 0 {
-                rows.check(group, message, tokens)?;
-            }
+        for count in &shape.counts {
+            count.check(message, tokens)?;
         }
         Ok(Filled { shape, tokens })
     }
@@ -185,9 +192,8 @@ impl Slots {
         let shape = &mut self.shapes[place];
         shape.read(&self.wanted, tokens);
         shape.id = id;
-        let groups = shape.groups.iter().zip(&self.wanted.groups).filter(|(rows, _)| rows.count != 0);
-        for (rows, group) in groups {
-            rows.check(group, message, tokens)?;
+        for count in &shape.counts {
+            count.check(message, tokens)?;
         }
         Ok(Filled { shape, tokens })
     }
@@ -219,20 +225,27 @@ impl<'s> Filled<'s> {
     }
 }
 
-impl Rows {
+impl Count {
     /// Whether the count of this message is the number of entries of its shape.
     #[inline(always)]
-    fn check(&self, group: &GroupWanted, message: &[u8], tokens: TokenSlice<'_>) -> Result<(), Fault> {
-        let token = tokens.at(self.count as usize - 1);
-        let stated = match *token.of(message) {
-            [digit @ b'0'..=b'9'] => u32::from(digit - b'0'),
-            ref longer => plain_length(longer).map_or(u32::MAX, |stated| stated as u32),
-        };
+    fn check(self, message: &[u8], tokens: TokenSlice<'_>) -> Result<(), Fault> {
+        let token = tokens.at(self.token as usize);
+        if token.end == token.start + 1
+            && message.get(token.start as usize).is_some_and(|&digit| u16::from(digit) == self.digit)
+        {
+            return Ok(());
+        }
+        self.check_slowly(message, token)
+    }
+
+    #[cold]
+    fn check_slowly(self, message: &[u8], token: Token) -> Result<(), Fault> {
+        let stated = plain_length(token.of(message)).map_or(u32::MAX, |stated| stated as u32);
         if stated == self.entries {
             return Ok(());
         }
         let offset = token.start - 1 - digits(token.tag);
-        Err(Fault::GroupCount { offset, tag: group.count_tag, stated, found: self.entries })
+        Err(Fault::GroupCount { offset, tag: token.tag, stated, found: self.entries })
     }
 }
 
@@ -245,12 +258,17 @@ impl Shape {
         }
         self.rows.clear();
         self.groups.clear();
+        self.counts.clear();
         for (index, group) in wanted.groups.iter().enumerate() {
             let start = self.rows.len();
             let count = self.found.0[wanted.fields + index + 1];
             let entries = if count == 0 { 0 } else { self.entries(group, tokens, count as usize - 1) };
             let width = group.wanted + 1;
-            self.groups.push(Rows { count, entries, start, width });
+            self.groups.push(Rows { entries, start, width });
+            if let Some(token) = count.checked_sub(1) {
+                let digit = if entries < 10 { u16::from(b'0') + entries as u16 } else { u16::MAX };
+                self.counts.push(Count { token, digit, entries });
+            }
         }
     }
 

@@ -31,11 +31,22 @@ pub(crate) fn top(text: &[u8]) -> u64 {
     word ^ (ONES * b'0' as u64) << (64 - 8 * len)
 }
 
+/// Digits as 0 to 9.
+#[inline(always)]
+pub(crate) const fn digits(text: [u8; 8]) -> u64 {
+    u64::from_le_bytes(text) ^ (ONES * b'0' as u64)
+}
+
+/// The highest bit of a byte is set if it is not 0 to 9, exactly so at the lowest such byte.
+#[inline(always)]
+pub(crate) const fn no_digits(d: u64) -> u64 {
+    d.wrapping_add(ONES * 0x76) | d
+}
+
 /// Whether every byte is 0 to 9.
 #[inline(always)]
 pub(crate) const fn all_digits(d: u64) -> bool {
-    // A byte above 9 is seen without borrow or carry from below, at least the lowest such one.
-    (d.wrapping_add(ONES * 0x76) | d) & HIGH == 0
+    no_digits(d) & HIGH == 0
 }
 
 /// Each byte's ten times itself and the next one, where all bytes are 0 to 9.

@@ -286,6 +286,12 @@ impl Token {
         let mask = ONES_ZEROS[ONES_ZEROS.len() / 2 - len..].first_chunk::<N>()?;
         if let Some(bytes) = message.get(start..).and_then(|rest| rest.first_chunk::<N>()) {
             let mut out = [0; N];
+            if let (Ok(bytes), Some(mask)) = (<[u8; 8]>::try_from(&bytes[..]), mask.first_chunk::<8>()) {
+                // The same in one word, which the compiler does not see.
+                let word = u64::from_le_bytes(bytes) & u64::from_le_bytes(*mask);
+                out.copy_from_slice(&word.to_le_bytes());
+                return Some(out);
+            }
             for ((out, byte), mask) in out.iter_mut().zip(bytes).zip(mask) {
                 *out = byte & mask;
             }

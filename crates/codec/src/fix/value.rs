@@ -35,11 +35,12 @@ pub struct Decimal {
 #[inline]
 #[must_use]
 pub fn decimal(text: &[u8]) -> Option<Decimal> {
-    let (negative, digits) = signed(text);
-    if digits.len() > 8 {
-        return decimal_16(negative, digits);
+    if (1..=8).contains(&text.len()) {
+        let d = swar::top(text);
+        return decimal_8(d, 64 - 8 * text.len() as u32);
     }
-    decimal_8(swar::top(digits), digits.len(), negative)
+    let (negative, digits) = signed(text);
+    decimal_16(negative, digits)
 }
 
 /// The same in the message that `token` was read from, which spares the search for where to load
@@ -47,7 +48,7 @@ pub fn decimal(text: &[u8]) -> Option<Decimal> {
 #[inline(always)]
 pub(super) fn decimal_in(message: &[u8], token: Token) -> Option<Decimal> {
     match top_of(message, token) {
-        Some((d, len, negative)) => decimal_8(d, len, negative),
+        Some((d, shift)) => decimal_8(d, shift),
         None => decimal(token.of(message)),
     }
 }
@@ -56,48 +57,53 @@ pub(super) fn decimal_in(message: &[u8], token: Token) -> Option<Decimal> {
 #[inline(always)]
 pub(super) fn int_in(message: &[u8], token: Token) -> Option<i64> {
     match top_of(message, token) {
-        Some((d, len, negative)) => int_8(d, len, negative),
-        None => int(token.of(message)),
+        Some((d, _)) if swar::all_digits(d) => Some(i64::from(swar::number(d))),
+        // A sign is seldom, and more than eight bytes too.
+        _ => int(token.of(message)),
     }
 }
 
-/// A value of one to eight bytes as [`swar::top`] gives it, without its sign; its length without
-/// sign; whether it has one.
+/// A value of one to eight bytes as [`swar::top`] gives it, and the bits below it.
 #[inline(always)]
-fn top_of(message: &[u8], token: Token) -> Option<(u64, usize, bool)> {
-    let len = token.end.wrapping_sub(token.start) as usize;
+fn top_of(message: &[u8], token: Token) -> Option<(u64, u32)> {
+    let len = token.end.wrapping_sub(token.start);
     let eight = message.get(..token.end as usize)?.last_chunk::<8>()?;
     if len.wrapping_sub(1) >= 8 {
         return None;
     }
-    let shift = 64 - 8 * len as u32;
-    let word = u64::from_le_bytes(*eight) >> shift;
-    let negative = word as u8 == b'-';
-    let len = len - usize::from(negative);
-    // Shifted by the sign too; a lone sign has no byte left, and its length says so.
-    let word = (word ^ (swar::ONES * b'0' as u64)) >> (8 * u32::from(negative));
-    Some((word << (64 - 8 * len.max(1) as u32), len, negative))
+    let shift = len.wrapping_mul(8).wrapping_neg() & 63;
+    let word = u64::from_le_bytes(*eight) ^ (swar::ONES * b'0' as u64);
+    Some((word >> shift << shift, shift))
 }
 
-/// One to eight bytes, or none, from [`swar::top`].
+/// One to eight bytes from [`swar::top`], with a sign or without, and the bits below them.
 #[inline(always)]
-fn decimal_8(d: u64, len: usize, negative: bool) -> Option<Decimal> {
-    let point = swar::zeros(d ^ (swar::ONES * POINT));
-    let (d, decimals) = if point == 0 {
+fn decimal_8(d: u64, shift: u32) -> Option<Decimal> {
+    // A sign becomes a leading zero. There are prices and changes of either sign: no branch.
+    let negative = u64::from((d >> shift) as u8 == SIGN);
+    let d = d ^ (negative * u64::from(SIGN)) << shift;
+    // The lowest bit set marks the first point; bits above it may be false.
+    let x = d ^ (swar::ONES * POINT);
+    let found = x.wrapping_sub(swar::ONES) & !x & swar::HIGH;
+    let (d, decimals) = if found == 0 {
         (d, 0)
     } else {
         // What stands before the point moves up by its one byte; a second point is no digit.
-        let below = (point & point.wrapping_neg()) >> 7;
-        let (whole, fraction) = (d & (below - 1), d & !(below - 1) & !(below * 0xff));
+        let below = (found & found.wrapping_neg()) >> 7;
+        let whole = d & (below - 1);
+        let fraction = d - whole - below * POINT;
         (whole << 8 | fraction, 7 - below.trailing_zeros() / 8)
     };
-    if len == usize::from(point != 0) || !swar::all_digits(d) {
+    let others = negative as u32 + u32::from(found != 0);
+    if 64 - shift == 8 * others || !swar::all_digits(d) {
         return None;
     }
-    let mantissa = swar::number(d) as i64;
-    let mantissa = if negative { -mantissa } else { mantissa };
+    let mantissa = (i64::from(swar::number(d)) ^ -(negative as i64)) + negative as i64;
     Some(Decimal { mantissa, exponent: -(decimals as i8) })
 }
+
+/// A minus as a byte among digits that are 0 to 9.
+const SIGN: u8 = b'-' ^ b'0';
 
 /// The point, as a byte among digits that are 0 to 9.
 const POINT: u64 = (b'.' ^ b'0') as u64;
@@ -165,15 +171,11 @@ pub fn int(text: &[u8]) -> Option<i64> {
     if digits.len() > 8 {
         return int_long(negative, digits);
     }
-    int_8(swar::top(digits), digits.len(), negative)
-}
-
-#[inline(always)]
-fn int_8(d: u64, len: usize, negative: bool) -> Option<i64> {
-    if len == 0 || !swar::all_digits(d) {
+    let d = swar::top(digits);
+    if digits.is_empty() || !swar::all_digits(d) {
         return None;
     }
-    let value = swar::number(d) as i64;
+    let value = i64::from(swar::number(d));
     Some(if negative { -value } else { value })
 }
 
@@ -202,9 +204,15 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
 #[inline]
 #[must_use]
 pub fn timestamp(text: &[u8]) -> Option<i64> {
-    let (day, rest) = text.split_at_checked(8)?;
-    let clock = rest.strip_prefix(b"-")?;
-    date(day)?.checked_add(time(clock)?)
+    let (day, rest) = text.split_first_chunk::<8>()?;
+    let (clock, fraction) = rest.split_first_chunk::<9>()?;
+    let [b'-', clock @ ..] = clock else { return None };
+    let (day, clock) = (swar::digits(*day), clock_digits(*clock));
+    let (nanos, fraction_wrong) = fraction_of(text, fraction)?;
+    if (swar::no_digits(day) | clock_wrong(clock) | fraction_wrong) & swar::HIGH != 0 {
+        return None;
+    }
+    Some((days(day)? * 86_400 + seconds(clock)?) * NANOS + nanos)
 }
 
 /// Reads `YYYYMMDD` as nanoseconds since 1970-01-01 of midnight UTC. `None` for anything else,
@@ -212,23 +220,11 @@ pub fn timestamp(text: &[u8]) -> Option<i64> {
 #[inline]
 #[must_use]
 pub fn date(text: &[u8]) -> Option<i64> {
-    let eight: &[u8; 8] = text.try_into().ok()?;
-    let d = u64::from_le_bytes(*eight) ^ (swar::ONES * b'0' as u64);
-    if !swar::all_digits(d) {
+    let day = swar::digits(text.try_into().ok()?);
+    if !swar::all_digits(day) {
         return None;
     }
-    let pairs = swar::pairs(d);
-    let year = i64::from(pairs as u8) * 100 + i64::from((pairs >> 16) as u8);
-    let (month, day) = (i64::from((pairs >> 32) as u8), i64::from((pairs >> 48) as u8));
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let month_days = i64::from(*MONTH_DAYS.get(month as usize)?) + i64::from(leap && month == 2);
-    if day < 1 || day > month_days || !(1678..=2261).contains(&year) {
-        return None;
-    }
-    // Days since 1970 with the year starting in March, so that the leap day is the last.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468;
-    Some(days * 86_400 * NANOS)
+    Some(days(day)? * 86_400 * NANOS)
 }
 
 /// Reads `HH:MM:SS`, optionally with `.` and 1 to 12 digits, as nanoseconds since midnight. Second
@@ -237,36 +233,84 @@ pub fn date(text: &[u8]) -> Option<i64> {
 #[must_use]
 pub fn time(text: &[u8]) -> Option<i64> {
     let (clock, fraction) = text.split_first_chunk::<8>()?;
-    // Digits become 0 to 9, colons 0.
-    let d = u64::from_le_bytes(*clock) ^ u64::from_le_bytes(*b"00:00:00");
-    if !swar::all_digits(d) || d & 0x0000_ff00_00ff_0000 != 0 {
+    let clock = clock_digits(*clock);
+    let (nanos, fraction_wrong) = fraction_of(text, fraction)?;
+    if (clock_wrong(clock) | fraction_wrong) & swar::HIGH != 0 {
         return None;
     }
-    let pairs = swar::pairs(d);
-    let (hours, minutes) = (i64::from(pairs as u8), i64::from((pairs >> 24) as u8));
-    let seconds = i64::from((pairs >> 48) as u8);
-    if hours > 23 || minutes > 59 || seconds > 60 {
+    Some(seconds(clock)? * NANOS + nanos)
+}
+
+/// `HH:MM:SS` as digits of 0 to 9; colons become 0.
+#[inline(always)]
+const fn clock_digits(text: [u8; 8]) -> u64 {
+    u64::from_le_bytes(text) ^ u64::from_le_bytes(*b"00:00:00")
+}
+
+/// The highest bit of some byte is set if one of these is no digit or stands for a colon and is none.
+#[inline(always)]
+const fn clock_wrong(clock: u64) -> u64 {
+    // What is beyond 9, and might carry here, is no digit there.
+    let colons = (clock & 0x0000_ff00_00ff_0000).wrapping_add(0x0000_7f00_007f_0000);
+    swar::no_digits(clock) | colons
+}
+
+/// The seconds since midnight of `HH:MM:SS`.
+#[inline(always)]
+fn seconds(clock: u64) -> Option<i64> {
+    let parts = swar::pairs(clock) & 0x00ff_0000_ff00_00ff;
+    // Each is at most 99; more than it may be sets its highest bit.
+    let most = (127 - 23) | (127 - 59) << 24 | (127 - 60) << 48;
+    if (parts + most) & swar::HIGH & 0x00ff_0000_ff00_00ff != 0 {
         return None;
     }
-    let nanos = match fraction {
-        [] => 0,
-        [b'.', digits @ ..] if (1..=8).contains(&digits.len()) => {
-            let d = swar::top(digits);
-            if !swar::all_digits(d) {
-                return None;
-            }
-            swar::number(d) as i64 * SCALE[9 - digits.len()]
-        }
-        [b'.', digits @ ..] if (9..=12).contains(&digits.len()) => {
-            let (d, last) = (swar::top(&digits[..8]), digits[8].wrapping_sub(b'0'));
-            if !swar::all_digits(d) || last > 9 || !digits[9..].iter().all(u8::is_ascii_digit) {
-                return None;
-            }
-            swar::number(d) as i64 * 10 + i64::from(last)
-        }
-        _ => return None,
-    };
-    Some(((hours * 60 + minutes) * 60 + seconds) * NANOS + nanos)
+    let (hours, minutes, seconds) = (parts & 0xff, parts >> 24 & 0xff, parts >> 48);
+    Some(((hours * 60 + minutes) * 60 + seconds) as i64)
+}
+
+/// The nanoseconds that `fraction` says, the end of `text` and empty or a point and 1 to 12 digits; a
+/// second number has the highest bit of some byte set if one of the digits is none.
+#[inline(always)]
+fn fraction_of(text: &[u8], fraction: &[u8]) -> Option<(i64, u64)> {
+    let Some((&point, digits)) = fraction.split_first() else { return Some((0, 0)) };
+    if point != b'.' {
+        return None;
+    }
+    // A clock stands before the digits, so that there are eight bytes.
+    if let Some(&scale) = SCALE.get(digits.len().wrapping_sub(1))
+        && let Some(eight) = text.last_chunk::<8>()
+    {
+        let shift = 64 - 8 * digits.len() as u32;
+        let d = swar::digits(*eight) >> shift << shift;
+        return Some((i64::from(swar::number(d)) * i64::from(scale), swar::no_digits(d)));
+    }
+    fraction_long(digits).map(|nanos| (nanos, 0))
+}
+
+#[inline(never)]
+fn fraction_long(digits: &[u8]) -> Option<i64> {
+    if !(9..=12).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(digits[..9].iter().fold(0, |nanos, &digit| nanos * 10 + i64::from(digit - b'0')))
+}
+
+/// Days from 1970-01-01 to the day of eight digits.
+#[inline(always)]
+fn days(day: u64) -> Option<i64> {
+    let pairs = swar::pairs(day);
+    let (century, of_century) = (u32::from(pairs as u8), u32::from((pairs >> 16) as u8));
+    let (month, day) = (u32::from((pairs >> 32) as u8), u32::from((pairs >> 48) as u8));
+    let year = century * 100 + of_century;
+    let leap = if of_century == 0 { century } else { of_century } % 4 == 0;
+    let months = &MONTHS[usize::from(leap)];
+    let &(before, length) = months.get(month as usize)?;
+    if day.wrapping_sub(1) >= u32::from(length) || !(1678..=2261).contains(&year) {
+        return None;
+    }
+    let (years, centuries) = (year - 1, century - u32::from(of_century == 0));
+    let days = years * 365 + years / 4 - centuries + centuries / 4 + u32::from(before) + day;
+    Some(i64::from(days) - 719_163)
 }
 
 /// What a time or timestamp that [`time`] or [`timestamp`] has read says beyond its nanoseconds: 0 to
@@ -282,9 +326,26 @@ pub fn picoseconds(text: &[u8]) -> u16 {
 }
 
 const NANOS: i64 = 1_000_000_000;
-const SCALE: [i64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-/// Days of the months, counted from 1, without leap days.
-const MONTH_DAYS: [u8; 13] = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/// Nanoseconds of the last of one to eight digits.
+const SCALE: [u32; 8] = [100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10];
+
+/// Days before each month, counted from 1, and its days; of a year without a leap day and one with it.
+static MONTHS: [[(u16, u8); 13]; 2] = {
+    let mut months = [[(0, 0); 13]; 2];
+    let lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut leap = 0;
+    while leap < 2 {
+        let (mut month, mut before) = (1, 0);
+        while month <= 12 {
+            let length = lengths[month - 1] + if month == 2 { leap as u8 } else { 0 };
+            months[leap][month] = (before, length);
+            before += length as u16;
+            month += 1;
+        }
+        leap += 1;
+    }
+    months
+};
 
 #[cfg(test)]
 mod tests {
@@ -426,7 +487,7 @@ mod tests {
         fn short_and_long_readings_agree(text in "-?[0-9.]{0,9}|-?[-0-9.:/+ e]{0,9}") {
             let text = text.as_bytes();
             let (negative, digits) = signed(text);
-            prop_assert_eq!(decimal(text), decimal_16(negative, digits));
+            prop_assert_eq!(decimal(text), decimal_16(negative, digits), "{:?}", text);
             let long = int_long(negative, digits).filter(|_| !digits.is_empty());
             prop_assert_eq!(int(text), long);
             // The same inside a message, near its start and far from it.

@@ -29,7 +29,7 @@ pub(super) unsafe fn read(
 /// - [`detected`] has returned true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
-    portable::expected_with(message, sep, shape, columns, |block| step(block, sep))
+    portable::expected_with(message, shape, columns, |block| step(block, sep))
 }
 
 /// The masks and the sum of 64 bytes.

@@ -15,7 +15,7 @@ pub(super) fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Colum
 
 /// The pass over a message that has the tags of `shape`, on 8-byte words.
 pub(super) fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
-    expected_with(message, sep, shape, columns, |block| step(block, sep))
+    expected_with(message, shape, columns, |block| step(block, sep))
 }
 
 /// The pass, compiled once for each set of instructions. `step` reads 64 bytes.
@@ -89,7 +89,6 @@ pub(super) fn read_with(
 #[inline(always)]
 pub(super) fn expected_with(
     message: &[u8],
-    sep: u8,
     shape: &Shape,
     columns: &mut Columns,
     step: impl Fn(&[u8; STEP]) -> Step,
