@@ -171,7 +171,7 @@ impl Slots {
     ///
     /// # Errors
     /// `group_count` if the count of a wanted group is no number or not the number of its entries.
-    #[inline]
+    #[inline(always)]
     pub fn fill<'s>(&'s mut self, message: &[u8], tokens: TokenSlice<'s>) -> Result<Filled<'s>, Fault> {
         let id = tokens.shape();
         let place = id as usize % SHAPES;

@@ -204,15 +204,51 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
 #[inline]
 #[must_use]
 pub fn timestamp(text: &[u8]) -> Option<i64> {
-    let (day, rest) = text.split_first_chunk::<8>()?;
-    let (clock, fraction) = rest.split_first_chunk::<9>()?;
-    let [b'-', clock @ ..] = clock else { return None };
-    let (day, clock) = (swar::digits(*day), clock_digits(*clock));
-    let (nanos, fraction_wrong) = fraction_of(text, fraction)?;
-    if (swar::no_digits(day) | clock_wrong(clock) | fraction_wrong) & swar::HIGH != 0 {
-        return None;
+    Timestamps::default().read(text)
+}
+
+/// Reads timestamps, and remembers the day of the last one: most of a feed are of one day.
+///
+/// ```
+/// use unitape_codec::fix::value::{Timestamps, timestamp};
+///
+/// let mut timestamps = Timestamps::default();
+/// let text = b"20260302-09:00:00.123";
+/// assert_eq!(timestamps.read(text), Some(1_772_442_000_123_000_000));
+/// assert_eq!(timestamps.read(text), timestamp(text));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timestamps {
+    /// Eight bytes that [`date`] reads, and what it says.
+    day: [u8; 8],
+    midnight: i64,
+}
+
+impl Default for Timestamps {
+    fn default() -> Self {
+        Timestamps { day: *b"19700101", midnight: 0 }
     }
-    Some((days(day)? * 86_400 + seconds(clock)?) * NANOS + nanos)
+}
+
+impl Timestamps {
+    /// The same as [`timestamp`].
+    #[inline]
+    #[must_use]
+    pub fn read(&mut self, text: &[u8]) -> Option<i64> {
+        let (day, rest) = text.split_first_chunk::<8>()?;
+        let (clock, fraction) = rest.split_first_chunk::<9>()?;
+        let &[b'-', ref clock @ ..] = clock else { return None };
+        if *day != self.day {
+            self.turn(*day)?;
+        }
+        Some(self.midnight + clock_and_fraction(*clock, text, fraction)?)
+    }
+
+    #[inline(never)]
+    fn turn(&mut self, day: [u8; 8]) -> Option<()> {
+        *self = Timestamps { day, midnight: date(&day)? };
+        Some(())
+    }
 }
 
 /// Reads `YYYYMMDD` as nanoseconds since 1970-01-01 of midnight UTC. `None` for anything else,
@@ -233,7 +269,13 @@ pub fn date(text: &[u8]) -> Option<i64> {
 #[must_use]
 pub fn time(text: &[u8]) -> Option<i64> {
     let (clock, fraction) = text.split_first_chunk::<8>()?;
-    let clock = clock_digits(*clock);
+    clock_and_fraction(*clock, text, fraction)
+}
+
+/// The nanoseconds of `HH:MM:SS` and of what stands behind it at the end of `text`.
+#[inline(always)]
+fn clock_and_fraction(clock: [u8; 8], text: &[u8], fraction: &[u8]) -> Option<i64> {
+    let clock = clock_digits(clock);
     let (nanos, fraction_wrong) = fraction_of(text, fraction)?;
     if (clock_wrong(clock) | fraction_wrong) & swar::HIGH != 0 {
         return None;
@@ -272,6 +314,12 @@ fn seconds(clock: u64) -> Option<i64> {
 /// second number has the highest bit of some byte set if one of the digits is none.
 #[inline(always)]
 fn fraction_of(text: &[u8], fraction: &[u8]) -> Option<(i64, u64)> {
+    if let &[b'.', a, b, c] = fraction {
+        // Milliseconds, which most times have. One byte can carry into no other.
+        let [a, b, c] = [a, b, c].map(|digit| u32::from(digit ^ b'0'));
+        let wrong = (a + 0x76) | (b + 0x76) | (c + 0x76);
+        return Some((i64::from((a * 100 + b * 10 + c) * 1_000_000), u64::from(wrong | a | b | c)));
+    }
     let Some((&point, digits)) = fraction.split_first() else { return Some((0, 0)) };
     if point != b'.' {
         return None;

@@ -21,7 +21,7 @@ pub struct Pass {
 pub fn fast_pass(tokens: &mut Tokens, input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
     let framer = Framer::default();
     let mut slots = Slots::new(wanted());
-    let mut typed = Typed::default();
+    let (mut typed, mut timestamps) = (Typed::default(), value::Timestamps::default());
     let (mut pass, mut at) = (Pass::default(), 0);
     loop {
         match tokens.frame(&framer, input, at, true) {
@@ -34,7 +34,7 @@ pub fn fast_pass(tokens: &mut Tokens, input: &[u8], mut each: impl FnMut(&Typed)
                 };
                 typed.clear();
                 typed.fields = fields.len() as u32;
-                pass.faults += fill(&mut typed, filled, bytes);
+                pass.faults += fill(&mut typed, &mut timestamps, filled, bytes);
                 pass.messages += 1;
                 pass.sum = pass.sum.wrapping_add(typed.sum());
                 each(&typed);
@@ -58,7 +58,7 @@ pub fn wanted() -> Arc<Wanted> {
 
 /// Reads the values in the slots; how many are not of their type.
 #[inline(always)]
-fn fill(typed: &mut Typed, slots: Filled<'_>, bytes: &[u8]) -> u64 {
+fn fill(typed: &mut Typed, timestamps: &mut value::Timestamps, slots: Filled<'_>, bytes: &[u8]) -> u64 {
     let mut faults = 0;
     let mut check = |good: bool| faults += u64::from(!good);
     let get = |slot| slots.get(slot);
@@ -71,10 +71,10 @@ fn fill(typed: &mut Typed, slots: Filled<'_>, bytes: &[u8]) -> u64 {
         }
     }
     if let Some(token) = get(3) {
-        check(value::timestamp(token.of(bytes)).map(|v| typed.sent_ns = v).is_some());
+        check(timestamps.read(token.of(bytes)).map(|v| typed.sent_ns = v).is_some());
     }
     if let Some(token) = get(4) {
-        check(value::timestamp(token.of(bytes)).map(|v| typed.transacted_ns = v).is_some());
+        check(timestamps.read(token.of(bytes)).map(|v| typed.transacted_ns = v).is_some());
     }
     if let Some(token) = get(5) {
         let price = token.decimal(bytes);
