@@ -13,6 +13,9 @@
 use super::frame::{Framer, Message, Span};
 use super::swar::{self, HIGH, ONES};
 
+/// Bytes of `10=ddd` and a separator.
+const TRAILER: usize = 7;
+
 /// The first bytes of the last message that was framed slowly.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Head {
@@ -22,11 +25,13 @@ pub(crate) struct Head {
     len: usize,
 }
 
-/// What a message claims to be.
+/// What a message claims to be, taking BodyLength by its word. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim {
-    /// All parts, taking BodyLength by its word.
-    pub message: Message,
+    start: usize,
+    body: Span,
+    /// Of MsgType.
+    type_len: usize,
     /// The value of CheckSum (10), three bytes.
     checksum: u32,
     /// Messages of one key often have one shape.
@@ -70,7 +75,7 @@ impl Head {
         }
         let claimed = number(word, digits)?;
         let body_start = digits_at + digits + 1;
-        if claimed < 4 || claimed + 7 + body_start > framer.max_message() {
+        if claimed < 4 || claimed + TRAILER + body_start > framer.max_message() {
             return None;
         }
         let body_end = body_start + claimed;
@@ -91,20 +96,32 @@ impl Head {
         if found == 0 || type_len == 0 || 3 + type_len >= claimed {
             return None;
         }
-        let type_at = at + body_start + 3;
-        let message = Message {
-            span: Span { start: at, end: at + body_end + 7 },
-            body: Span { start: at + body_start, end: at + body_end },
-            msg_type: Span { start: type_at, end: type_at + type_len },
-            checksum_ok: true,
-            length_ok: true,
-        };
         let key = (claimed as u8).wrapping_add((msg_type >> 24) as u8 ^ (msg_type >> 29) as u8);
-        Some(Claim { message, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
+        let body = Span { start: at + body_start, end: at + body_end };
+        Some(Claim { start: at, body, type_len, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
     }
 }
 
 impl Claim {
+    /// The parts of the message.
+    #[inline(always)]
+    pub(crate) fn message(&self) -> Message {
+        let type_at = self.body.start + 3;
+        Message {
+            span: Span { start: self.start, end: self.body.end + TRAILER },
+            body: self.body,
+            msg_type: Span { start: type_at, end: type_at + self.type_len },
+            checksum_ok: true,
+            length_ok: true,
+        }
+    }
+
+    /// The message's bytes.
+    #[inline(always)]
+    pub(crate) fn bytes<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
+        buf.get(self.start..self.body.end + TRAILER).unwrap_or_default()
+    }
+
     /// Whether CheckSum (10) is right, given the sum of all bytes and the separators in them.
     #[inline(always)]
     pub(crate) fn sums_to(&self, sum: u64, seps: usize, sep: u8) -> bool {

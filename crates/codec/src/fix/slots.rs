@@ -174,28 +174,29 @@ impl Slots {
     #[inline(always)]
     pub fn fill<'s>(&'s mut self, message: &[u8], tokens: TokenSlice<'s>) -> Result<Filled<'s>, Fault> {
         let id = tokens.shape();
-        let place = id as usize % SHAPES;
+        let mut place = id as usize % SHAPES;
         if self.shapes[place].id != id || id == 0 {
-            return self.learn(message, tokens);
+            // The tags alone: what is not handed on stays in registers.
+            place = self.learn(id, tokens.tags());
         }
         let shape = &self.shapes[place];
         for count in &shape.counts {
-            count.check(message, tokens)?;
+            let token = tokens.at(count.token as usize);
+            if !count.is_right(message, token.start, token.end) {
+                return Err(count.fault(token.tag, token.start, token.of(message)));
+            }
         }
         Ok(Filled { shape, tokens })
     }
 
+    /// Where the shape with these tags is now.
     #[cold]
-    fn learn<'s>(&'s mut self, message: &[u8], tokens: TokenSlice<'s>) -> Result<Filled<'s>, Fault> {
-        let id = tokens.shape();
+    fn learn(&mut self, id: u64, tags: &[u32]) -> usize {
         let place = if id == 0 { SHAPES } else { id as usize % SHAPES };
         let shape = &mut self.shapes[place];
-        shape.read(&self.wanted, tokens);
+        shape.read(&self.wanted, tags);
         shape.id = id;
-        for count in &shape.counts {
-            count.check(message, tokens)?;
-        }
-        Ok(Filled { shape, tokens })
+        place
     }
 }
 
@@ -226,34 +227,32 @@ impl<'s> Filled<'s> {
 }
 
 impl Count {
-    /// Whether the count of this message is the number of entries of its shape.
+    /// Whether the count of this message, at `start..end`, is the number of entries of its shape.
     #[inline(always)]
-    fn check(self, message: &[u8], tokens: TokenSlice<'_>) -> Result<(), Fault> {
-        let token = tokens.at(self.token as usize);
-        if token.end == token.start + 1
-            && message.get(token.start as usize).is_some_and(|&digit| u16::from(digit) == self.digit)
-        {
-            return Ok(());
-        }
-        self.check_slowly(message, token)
+    fn is_right(&self, message: &[u8], start: u32, end: u32) -> bool {
+        let first = message.get(start as usize).copied().unwrap_or(0);
+        end == start + 1 && u16::from(first) == self.digit || self.is_right_in_full(message, start, end)
+    }
+
+    /// The same for a count of any number of digits.
+    #[inline(never)]
+    fn is_right_in_full(&self, message: &[u8], start: u32, end: u32) -> bool {
+        let value = message.get(start as usize..end as usize).unwrap_or_default();
+        plain_length(value) == Some(self.entries as usize)
     }
 
     #[cold]
-    fn check_slowly(self, message: &[u8], token: Token) -> Result<(), Fault> {
-        let stated = plain_length(token.of(message)).map_or(u32::MAX, |stated| stated as u32);
-        if stated == self.entries {
-            return Ok(());
-        }
-        let offset = token.start - 1 - digits(token.tag);
-        Err(Fault::GroupCount { offset, tag: token.tag, stated, found: self.entries })
+    fn fault(&self, tag: u32, start: u32, value: &[u8]) -> Fault {
+        let stated = plain_length(value).map_or(u32::MAX, |stated| stated as u32);
+        Fault::GroupCount { offset: start - 1 - digits(tag), tag, stated, found: self.entries }
     }
 }
 
 impl Shape {
-    fn read(&mut self, wanted: &Wanted, tokens: TokenSlice<'_>) {
+    fn read(&mut self, wanted: &Wanted, tags: &[u32]) {
         self.found.0.fill(0);
         // From the last to the first, so that the first of a tag stays.
-        for (at, &tag) in tokens.tags().iter().enumerate().rev() {
+        for (at, &tag) in tags.iter().enumerate().rev() {
             self.found.0[usize::from(wanted.slots.get(tag))] = at as u32 + 1;
         }
         self.rows.clear();
@@ -262,7 +261,7 @@ impl Shape {
         for (index, group) in wanted.groups.iter().enumerate() {
             let start = self.rows.len();
             let count = self.found.0[wanted.fields + index + 1];
-            let entries = if count == 0 { 0 } else { self.entries(group, tokens, count as usize - 1) };
+            let entries = if count == 0 { 0 } else { self.entries(group, tags, count as usize - 1) };
             let width = group.wanted + 1;
             self.groups.push(Rows { entries, start, width });
             if let Some(token) = count.checked_sub(1) {
@@ -273,8 +272,7 @@ impl Shape {
     }
 
     /// Reads the entries of the group counted by the token at `count`; how many.
-    fn entries(&mut self, group: &GroupWanted, tokens: TokenSlice<'_>, count: usize) -> u32 {
-        let tags = tokens.tags();
+    fn entries(&mut self, group: &GroupWanted, tags: &[u32], count: usize) -> u32 {
         let (mut at, mut found) = (count + 1, 0);
         while tags.get(at) == Some(&group.delimiter) {
             let row = self.rows.len();

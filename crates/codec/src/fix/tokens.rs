@@ -16,7 +16,7 @@
 
 use super::fault::{Fault, FieldFault};
 use super::frame::{Frame, Framer};
-use super::head::{Claim, Head};
+use super::head::Head;
 use super::shapes::Shapes;
 use super::simd::{Columns, Kernel, Pass};
 use super::value::{self, Decimal};
@@ -135,41 +135,40 @@ impl Tokens {
     /// comes back as [`Frame::Bad`].
     pub fn frame(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
         (self.used, self.shape) = (0, None);
-        let mut first = at;
-        while matches!(buf.get(first), Some(b'\r' | b'\n')) {
-            first += 1;
+        let first = after_line_ends(buf, at);
+        if let Some(sep) = framer.sep().byte()
+            && let Some(claim) = self.head.claim(framer, buf, first, sep)
+            && let Some(place) = self.shapes.expected(claim.key)
+            && let shape = self.shapes.at(place)
+            && let Some(sum) = self.kernel.expected(claim.bytes(buf), sep, shape, &mut self.columns)
+            && claim.sums_to(sum, shape.tags.len(), sep)
+        {
+            (self.used, self.shape) = (shape.tags.len(), Some(place));
+            return Frame::Message(claim.message());
         }
+        // Nothing of the above is handed on: it stays in registers, so that the next message need not
+        // wait until this one is written.
+        self.frame_anew(framer, buf, at, eof)
+    }
+
+    /// The same for a message whose tags are not those expected.
+    #[inline(never)]
+    fn frame_anew(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
+        let first = after_line_ends(buf, at);
         if let Some(sep) = framer.sep().byte()
             && let Some(claim) = self.head.claim(framer, buf, first, sep)
         {
-            let bytes = claim.message.span.of(buf);
-            if let Some(place) = self.shapes.expected(claim.key)
-                && let shape = self.shapes.at(place)
-                && let Some(sum) = self.kernel.expected(bytes, sep, shape, &mut self.columns)
-                && claim.sums_to(sum, shape.tags.len(), sep)
-            {
-                (self.used, self.shape) = (shape.tags.len(), Some(place));
-                return Frame::Message(claim.message);
-            }
-            if let Some(frame) = self.frame_anew(framer, &claim, bytes, sep) {
-                return frame;
+            let (bytes, message) = (claim.bytes(buf), claim.message());
+            let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
+            if claim.sums_to(pass.sum, pass.seps, sep) {
+                if let Err(fault) = self.finish(bytes, pass, framer) {
+                    return Frame::Bad { span: message.span, fault };
+                }
+                self.shapes.learn(claim.key, &self.columns.tags[..self.used], framer.data_tags());
+                return Frame::Message(message);
             }
         }
         self.frame_slowly(framer, buf, at, eof)
-    }
-
-    /// The same for a message whose tags are not those expected. `None` if CheckSum (10) is wrong.
-    #[inline(never)]
-    fn frame_anew(&mut self, framer: &Framer, claim: &Claim, bytes: &[u8], sep: u8) -> Option<Frame> {
-        let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
-        if !claim.sums_to(pass.sum, pass.seps, sep) {
-            return None;
-        }
-        if let Err(fault) = self.finish(bytes, pass, framer) {
-            return Some(Frame::Bad { span: claim.message.span, fault });
-        }
-        self.shapes.learn(claim.key, &self.columns.tags[..self.used], framer.data_tags());
-        Some(Frame::Message(claim.message))
     }
 
     /// The same for what is not the usual good message.
@@ -394,6 +393,14 @@ impl<'t> TokenSlice<'t> {
         let values = self.starts.iter().zip(self.ends);
         self.tags.iter().zip(values).map(|(&tag, (&start, &end))| Token { tag, start, end })
     }
+}
+
+#[inline(always)]
+fn after_line_ends(buf: &[u8], mut at: usize) -> usize {
+    while matches!(buf.get(at), Some(b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
 }
 
 /// 1 to 9 digits without a leading zero.
