@@ -123,9 +123,9 @@ const SHAPES: usize = 64;
 struct Shape {
     /// Of the tags; 0 if they may be any.
     id: u64,
-    /// Token and one more for each slot and one more; slot 0 takes what is not wanted.
+    /// The token for each slot and one more, `NONE` if there is none; slot 0 takes what is not wanted.
     found: Found,
-    /// Entries of all groups, one after the other: token and one more for each slot and one more.
+    /// Entries of all groups, one after the other: the same for each slot and one more.
     rows: Vec<u32>,
     groups: Vec<Rows>,
     /// What the groups that are there must count.
@@ -144,9 +144,12 @@ struct Count {
 #[derive(Debug, Clone)]
 struct Found([u32; 256]);
 
+/// No token: no message has so many.
+const NONE: u32 = u32::MAX;
+
 impl Default for Found {
     fn default() -> Self {
-        Found([0; 256])
+        Found([NONE; 256])
     }
 }
 
@@ -212,7 +215,7 @@ impl<'s> Filled<'s> {
     #[inline(always)]
     #[must_use]
     pub fn get(self, slot: usize) -> Option<Token> {
-        self.tokens.get((*self.shape.found.0.get(slot + 1)? as usize).wrapping_sub(1))
+        self.tokens.get(*self.shape.found.0.get(slot + 1)? as usize)
     }
 
     /// The entries of the wanted group `index`.
@@ -221,7 +224,7 @@ impl<'s> Filled<'s> {
         let Rows { start, width, entries, .. } = self.shape.groups.get(index).copied().unwrap_or_default();
         (0..entries as usize).map(move |n| {
             let row = start + n * width;
-            Entry { row: &self.shape.rows[row..row + width], tokens: self.tokens }
+            Entry { row: &self.shape.rows[row + 1..row + width], tokens: self.tokens }
         })
     }
 }
@@ -250,10 +253,10 @@ impl Count {
 
 impl Shape {
     fn read(&mut self, wanted: &Wanted, tags: &[u32]) {
-        self.found.0.fill(0);
+        self.found.0.fill(NONE);
         // From the last to the first, so that the first of a tag stays.
         for (at, &tag) in tags.iter().enumerate().rev() {
-            self.found.0[usize::from(wanted.slots.get(tag))] = at as u32 + 1;
+            self.found.0[usize::from(wanted.slots.get(tag))] = at as u32;
         }
         self.rows.clear();
         self.groups.clear();
@@ -261,12 +264,12 @@ impl Shape {
         for (index, group) in wanted.groups.iter().enumerate() {
             let start = self.rows.len();
             let count = self.found.0[wanted.fields + index + 1];
-            let entries = if count == 0 { 0 } else { self.entries(group, tags, count as usize - 1) };
+            let entries = if count == NONE { 0 } else { self.entries(group, tags, count as usize) };
             let width = group.wanted + 1;
             self.groups.push(Rows { entries, start, width });
-            if let Some(token) = count.checked_sub(1) {
+            if count != NONE {
                 let digit = if entries < 10 { u16::from(b'0') + entries as u16 } else { u16::MAX };
-                self.counts.push(Count { token, digit, entries });
+                self.counts.push(Count { token: count, digit, entries });
             }
         }
     }
@@ -276,9 +279,9 @@ impl Shape {
         let (mut at, mut found) = (count + 1, 0);
         while tags.get(at) == Some(&group.delimiter) {
             let row = self.rows.len();
-            self.rows.resize(row + group.wanted + 1, 0);
+            self.rows.resize(row + group.wanted + 1, NONE);
             let row = &mut self.rows[row..];
-            row[1] = at as u32 + 1;
+            row[1] = at as u32;
             at += 1;
             while at < tags.len() && tags[at] != group.delimiter {
                 let slot = match group.members.get(tags[at]) {
@@ -286,8 +289,8 @@ impl Shape {
                     OTHER => 0,
                     slot => usize::from(slot),
                 };
-                if row[slot] == 0 {
-                    row[slot] = at as u32 + 1;
+                if row[slot] == NONE {
+                    row[slot] = at as u32;
                 }
                 at += 1;
             }
@@ -296,9 +299,9 @@ impl Shape {
         // A tag that is also a member and was first seen inside: it is looked for behind.
         for &(tag, slot) in &group.shared {
             let first = self.found.0[slot] as usize;
-            if first > count && first <= at {
+            if first >= count && first < at {
                 let behind = tags[at..].iter().position(|&t| t == tag);
-                self.found.0[slot] = behind.map_or(0, |behind| (at + behind) as u32 + 1);
+                self.found.0[slot] = behind.map_or(NONE, |behind| (at + behind) as u32);
             }
         }
         found
@@ -317,7 +320,7 @@ impl Entry<'_> {
     #[inline(always)]
     #[must_use]
     pub fn get(self, slot: usize) -> Option<Token> {
-        self.tokens.get((*self.row.get(slot + 1)? as usize).wrapping_sub(1))
+        self.tokens.get(*self.row.get(slot)? as usize)
     }
 }
 

@@ -283,7 +283,7 @@ impl Token {
         // What stands behind the value is copied too and cleared again: no call, no loop.
         const { assert!(N <= ONES_ZEROS.len() / 2) };
         let mask = ONES_ZEROS[ONES_ZEROS.len() / 2 - len..].first_chunk::<N>()?;
-        if let Some(bytes) = message.get(start..).and_then(|rest| rest.first_chunk::<N>()) {
+        if let Some(bytes) = message.get(start..start + N).and_then(|bytes| bytes.first_chunk::<N>()) {
             let mut out = [0; N];
             if let (Ok(bytes), Some(mask)) = (<[u8; 8]>::try_from(&bytes[..]), mask.first_chunk::<8>()) {
                 // The same in one word, which the compiler does not see.

@@ -157,16 +157,22 @@ pub(super) unsafe fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &
     // SAFETY: there is room for one field.
     unsafe { *starts = shape.skips[0] - 1 };
     while at < message.len() {
-        let valid = _bzhi_u64(u64::MAX, (message.len() - at).min(STEP) as u32);
-        // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are zero and
-        // never touched.
-        let block = unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(at).cast()) };
-        let sep_mask = _mm512_mask_cmpeq_epi8_mask(valid, block, sep_pattern);
+        let left = message.len() - at;
+        let (block, valid) = if left >= STEP {
+            // SAFETY: 64 bytes are left; the load needs no alignment.
+            (unsafe { _mm512_loadu_si512(message.as_ptr().add(at).cast()) }, u64::MAX)
+        } else {
+            let valid = u64::MAX >> (STEP - left);
+            // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are zero and
+            // never touched.
+            (unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(at).cast()) }, valid)
+        };
+        let sep_mask = _mm512_cmpeq_epi8_mask(block, sep_pattern) & valid;
         let eq_mask = _mm512_cmpeq_epi8_mask(block, eq_pattern);
         let begun = sep_mask << 1 | carry;
-        let (sum, over) = begun.overflowing_add(!eq_mask);
-        let equals = sum & eq_mask;
-        let text_mask = (equals.wrapping_sub(begun) | equals) & valid;
+        let equals = begun.wrapping_add(!eq_mask) & eq_mask;
+        let tag_mask = equals.wrapping_sub(begun);
+        let text_mask = (tag_mask | equals) & valid;
         // SAFETY: `cursor` is at most the length of the text, behind which 64 bytes are.
         let text = unsafe { _mm512_loadu_si512(shape.text.as_ptr().add(cursor).cast()) };
         let text = _mm512_maskz_expand_epi8(text_mask, text);
@@ -176,7 +182,7 @@ pub(super) unsafe fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &
         if differ | no_value != 0 || cursor > shape.text_len {
             return None;
         }
-        (carry, equal) = (sep_mask >> 63 | u64::from(over), equals >> 63);
+        (carry, equal) = ((sep_mask | tag_mask) >> 63, equals >> 63);
         sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, zero));
         let separators = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(sep_mask, iota));
         let end = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
