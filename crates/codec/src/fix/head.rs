@@ -6,17 +6,21 @@
 //! ╰──seen───╯ ╰8 bytes╯                      ╰8 bytes┘
 //! ```
 //!
-//! The first field and `9=` are compared with those of the message before. Whatever is not as it
+//! The first field and `9=` are compared with those of a message before. Whatever is not as it
 //! should be here is left to [`Framer`], which knows all the rules; this knows only
 //! rules 4 and 7.
 
 use super::frame::{Framer, Message, Span};
 use super::swar::{self, HIGH, ONES};
 
-/// Bytes of `10=ddd` and a separator.
-const TRAILER: usize = 7;
+/// How messages begin, of the last few beginnings seen the one in use and the others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Heads {
+    pub used: Head,
+    others: [Head; 3],
+}
 
-/// The first bytes of the last message that was framed slowly.
+/// The first bytes of a message that was framed slowly.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Head {
     /// `8=FIX.4.4|9=`, at most 16 bytes, the rest zero.
@@ -24,6 +28,34 @@ pub(crate) struct Head {
     mask: u128,
     len: usize,
 }
+
+impl Heads {
+    /// Remembers how `message`, framed well, begins.
+    pub(crate) fn learn(&mut self, message: &[u8]) {
+        let Some(length_at) = message.iter().take(20).skip(2).position(|&byte| byte == b'=') else { return };
+        let len = length_at + 3;
+        let Some(head) = message.get(..len).filter(|head| len <= 16 && head.ends_with(b"9=")) else { return };
+        if self.turn(message) || self.used.is_at(message) {
+            return;
+        }
+        let mut bytes = [0; 16];
+        bytes[..len].copy_from_slice(head);
+        self.others.rotate_right(1);
+        self.others[0] = self.used;
+        self.used = Head { bytes: u128::from_le_bytes(bytes), mask: u128::MAX >> (128 - 8 * len), len };
+    }
+
+    /// Takes another beginning into use if `rest` begins so; whether it does.
+    pub(crate) fn turn(&mut self, rest: &[u8]) -> bool {
+        let other = self.others.iter_mut().find(|other| other.is_at(rest));
+        let Some(other) = other else { return false };
+        std::mem::swap(&mut self.used, other);
+        true
+    }
+}
+
+/// Bytes of `10=ddd` and a separator.
+const TRAILER: usize = 7;
 
 /// What a message claims to be, taking BodyLength by its word. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy)]
@@ -35,18 +67,17 @@ pub(crate) struct Claim {
     /// The value of CheckSum (10), three bytes.
     checksum: u32,
     /// Messages of one key often have one shape.
-    pub key: u8,
+    pub key: u32,
 }
 
 impl Head {
-    /// Remembers how `message`, framed well, begins.
-    pub(crate) fn learn(&mut self, message: &[u8]) {
-        let Some(length_at) = message.iter().take(20).skip(2).position(|&byte| byte == b'=') else { return };
-        let len = length_at + 3;
-        let Some(head) = message.get(..len).filter(|head| len <= 16 && head.ends_with(b"9=")) else { return };
-        let mut bytes = [0; 16];
-        bytes[..len].copy_from_slice(head);
-        *self = Head { bytes: u128::from_le_bytes(bytes), mask: u128::MAX >> (128 - 8 * len), len };
+    fn is_at(&self, rest: &[u8]) -> bool {
+        rest.first_chunk::<16>().is_some_and(|first| self.begins(*first))
+    }
+
+    #[inline(always)]
+    fn begins(&self, first: [u8; 16]) -> bool {
+        self.len != 0 && u128::from_le_bytes(first) & self.mask == self.bytes
     }
 
     /// What claims to stand at `buf[at..]`, if that begins like the message remembered and
@@ -57,8 +88,7 @@ impl Head {
         let rest = buf.get(at..)?;
         let window = rest.first_chunk::<48>()?;
         let load = |from: usize| u64::from_le_bytes(*window[from..].first_chunk::<8>().expect("eight"));
-        let first = u128::from_le_bytes(*window.first_chunk::<16>().expect("sixteen"));
-        if self.len == 0 || first & self.mask != self.bytes {
+        if !self.begins(*window.first_chunk().expect("sixteen")) {
             return None;
         }
         let seps = u64::from(sep) * ONES;
@@ -96,7 +126,8 @@ impl Head {
         if found == 0 || type_len == 0 || 3 + type_len >= claimed {
             return None;
         }
-        let key = (claimed as u8).wrapping_add((msg_type >> 24) as u8 ^ (msg_type >> 29) as u8);
+        let key =
+            (claimed as u32).wrapping_add((msg_type >> 24) as u32 & 0xff ^ (msg_type >> 26) as u32 & 0x3ff);
         let body = Span { start: at + body_start, end: at + body_end };
         Some(Claim { start: at, body, type_len, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
     }
@@ -129,7 +160,8 @@ impl Claim {
         let shown = (seps as u8).wrapping_sub(1).wrapping_mul(sep.wrapping_sub(1));
         let trailer = b'1' + b'0' + b'='; // and a separator and three digits, summed in the third byte
         let digits = (self.checksum.wrapping_mul(0x0001_0101) >> 16) as u8;
-        let sum = (sum as u8).wrapping_sub(trailer).wrapping_sub(sep).wrapping_sub(digits).wrapping_sub(shown);
+        let sum =
+            (sum as u8).wrapping_sub(trailer).wrapping_sub(sep).wrapping_sub(digits).wrapping_sub(shown);
         CHECKSUMS[usize::from(sum)] == self.checksum
     }
 }

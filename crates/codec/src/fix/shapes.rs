@@ -14,8 +14,9 @@ use super::group::digits;
 /// A sequence of tags.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// A number that no other shape of this process has; none is 0.
+    /// A number that no other shape of this process has; none is 0. Its rest by `SHAPES` is the place.
     pub id: u64,
+    hash: u64,
     pub tags: Vec<u32>,
     /// Tags and `=`, one after the other, and `PADDING` bytes.
     pub text: Vec<u8>,
@@ -32,30 +33,57 @@ const PADDING: usize = 64;
 /// Fields of a shape, at most.
 const FIELDS_MAX: usize = 512;
 
-/// Shapes remembered, at most.
-const SHAPES: usize = 64;
+/// Shapes remembered, at most; a power of two.
+pub(crate) const SHAPES: usize = 512;
+
+/// Places of the look-up by tags, and how many of them are looked at for a shape.
+const PLACES: usize = 4 * SHAPES;
+const PROBES: usize = 8;
+
+/// Kinds of messages told apart by their keys.
+const KEYS: usize = 1024;
+
+/// When all places are taken, one new shape in so many is remembered in place of the oldest: to make
+/// one costs as much as to read ten messages.
+const PATIENCE: u32 = 256;
 
 /// The shapes of a stream of messages.
+///
+/// A shape is made when its tags are met for the second time, so that messages of which no two are alike
+/// make none. What is not remembered is read tag by tag.
 #[derive(Debug, Clone)]
 pub(crate) struct Shapes {
     /// At most `SHAPES`, each at any place; the place of the next one to be replaced.
     list: Vec<Shape>,
     next: usize,
+    /// New shapes met while all places were taken.
+    refused: u32,
     /// Place and one more of the shape last seen for each key.
-    expected: [u8; 256],
+    expected: Box<[u16; KEYS]>,
+    /// Place and one more of the shape whose tags hash to about here.
+    by_hash: Box<[u16; PLACES]>,
+    /// Hashes of tags met once.
+    met: Box<[u32; PLACES]>,
 }
 
 impl Default for Shapes {
     fn default() -> Self {
-        Shapes { list: Vec::new(), next: 0, expected: [0; 256] }
+        Shapes {
+            list: Vec::new(),
+            next: 0,
+            refused: 0,
+            expected: Box::new([0; KEYS]),
+            by_hash: Box::new([0; PLACES]),
+            met: Box::new([0; PLACES]),
+        }
     }
 }
 
 impl Shapes {
     /// The place of the shape last seen for `key`.
     #[inline(always)]
-    pub(crate) fn expected(&self, key: u8) -> Option<usize> {
-        usize::from(self.expected[usize::from(key)]).checked_sub(1)
+    pub(crate) fn expected(&self, key: u32) -> Option<usize> {
+        usize::from(self.expected[key as usize % KEYS]).checked_sub(1)
     }
 
     /// The shape at a place that [`Shapes::expected`] gave since the last [`Shapes::learn`].
@@ -64,36 +92,78 @@ impl Shapes {
         &self.list[place]
     }
 
-    /// Expects `tags`, which were read from a good message without data fields, for `key`.
-    pub(crate) fn learn(&mut self, key: u8, tags: &[u32], data: &DataTags) {
-        let known = self.list.iter().position(|shape| shape.tags == tags);
-        let place = match known {
-            Some(place) => place,
-            None => {
-                // Eight bytes hold a tag of seven digits and `=`.
-                let plain = |&tag: &u32| tag < 10_000_000 && data.data_of(tag).is_none();
-                if tags.len() > FIELDS_MAX || !tags.iter().all(plain) {
-                    return;
-                }
-                let place = self.next;
-                self.next = (place + 1) % SHAPES;
-                if place == self.list.len() {
-                    self.list.push(Shape::new(tags));
-                } else {
-                    self.list[place] = Shape::new(tags);
-                }
-                place
+    /// Expects `tags`, which were read from a good message without data fields, for `key`. The place of
+    /// their shape, if it is remembered.
+    pub(crate) fn learn(&mut self, key: u32, tags: &[u32], data: &DataTags) -> Option<usize> {
+        let hash = hash(tags);
+        let place = self.find(hash, tags).or_else(|| self.make(hash, tags, data))?;
+        self.expected[key as usize % KEYS] = place as u16 + 1;
+        Some(place)
+    }
+
+    fn find(&self, hash: u64, tags: &[u32]) -> Option<usize> {
+        let mut places = probes(hash).map(|probe| usize::from(self.by_hash[probe]).wrapping_sub(1));
+        places.find(|&place| self.list.get(place).is_some_and(|s| s.hash == hash && s.tags == tags))
+    }
+
+    fn make(&mut self, hash: u64, tags: &[u32], data: &DataTags) -> Option<usize> {
+        let met = &mut self.met[hash as usize % PLACES];
+        if *met != (hash >> 32) as u32 {
+            *met = (hash >> 32) as u32;
+            return None;
+        }
+        // Eight bytes hold a tag of seven digits and `=`.
+        let plain = |&tag: &u32| tag < 10_000_000 && data.data_of(tag).is_none();
+        if tags.is_empty() || tags.len() > FIELDS_MAX || !tags.iter().all(plain) {
+            return None;
+        }
+        let place = self.next;
+        if let Some(old) = self.list.get(place) {
+            self.refused += 1;
+            if self.refused < PATIENCE {
+                return None;
             }
-        };
-        self.expected[usize::from(key)] = place as u8 + 1;
+            if let Some(probe) = probes(old.hash).find(|&probe| self.by_hash[probe] == place as u16 + 1) {
+                self.by_hash[probe] = 0;
+            }
+            self.refused = 0;
+            self.list[place] = Shape::new(place, hash, tags);
+        } else {
+            self.list.push(Shape::new(place, hash, tags));
+        }
+        self.next = (place + 1) % SHAPES;
+        let free = probes(hash).find(|&probe| self.by_hash[probe] == 0);
+        self.by_hash[free.unwrap_or(hash as usize % PLACES)] = place as u16 + 1;
+        Some(place)
     }
 }
 
+fn probes(hash: u64) -> impl Iterator<Item = usize> {
+    (0..PROBES).map(move |n| (hash as usize).wrapping_add(n) % PLACES)
+}
+
+/// Four sums at a time, so that no multiplication waits for the one before.
+fn hash(tags: &[u32]) -> u64 {
+    let mix = |sum: u64, tag: u32| (sum ^ u64::from(tag)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let (fours, rest) = tags.as_chunks::<4>();
+    let mut sums = [tags.len() as u64, 1, 2, 3];
+    for four in fours {
+        for (sum, &tag) in sums.iter_mut().zip(four) {
+            *sum = mix(*sum, tag);
+        }
+    }
+    let sum = rest.iter().fold(sums[0], |sum, &tag| mix(sum, tag));
+    let sum = sums[1..]
+        .iter()
+        .fold(sum, |sum, &other| (sum ^ other).wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(31));
+    sum ^ sum >> 32
+}
+
 impl Shape {
-    fn new(tags: &[u32]) -> Self {
+    fn new(place: usize, hash: u64, tags: &[u32]) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         // Relaxed: the numbers need only differ.
-        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = (LAST.fetch_add(1, Ordering::Relaxed) + 1) * SHAPES as u64 + place as u64;
         let mut text = Vec::new();
         let mut words = Vec::with_capacity(tags.len());
         for tag in tags {
@@ -108,6 +178,6 @@ impl Shape {
         text.resize(text_len + PADDING, 0);
         let mut skips: Vec<u32> = tags.iter().map(|&tag| digits(tag) + 2).collect();
         skips.resize(tags.len() + PADDING, 0);
-        Shape { id, tags: tags.to_vec(), text, text_len, skips, words }
+        Shape { id, hash, tags: tags.to_vec(), text, text_len, skips, words }
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::fault::Fault;
 use super::group::digits;
+use super::shapes::SHAPES;
 use super::tokens::{Token, TokenSlice, plain_length};
 
 /// What is wanted of a message, compiled.
@@ -111,12 +112,10 @@ const WANTED_MAX: usize = 200;
 /// comparison of the counts of its groups.
 #[derive(Debug, Clone)]
 pub struct Slots {
+    /// The first one is for what is not remembered, the others for the shapes by their places.
     shapes: Vec<Shape>,
     wanted: Arc<Wanted>,
 }
-
-/// Shapes remembered, at most; of two that collide the newer one.
-const SHAPES: usize = 64;
 
 /// Where the slots' fields are.
 #[derive(Debug, Clone, Default)]
@@ -166,8 +165,7 @@ impl Slots {
     /// For messages of which this is wanted.
     #[must_use]
     pub fn new(wanted: Arc<Wanted>) -> Self {
-        // The last one takes what is not remembered.
-        Slots { shapes: vec![Shape::default(); SHAPES + 1], wanted }
+        Slots { shapes: vec![Shape::default()], wanted }
     }
 
     /// Finds what is wanted among `tokens`, the fields of `message`.
@@ -177,8 +175,8 @@ impl Slots {
     #[inline(always)]
     pub fn fill<'s>(&'s mut self, message: &[u8], tokens: TokenSlice<'s>) -> Result<Filled<'s>, Fault> {
         let id = tokens.shape();
-        let mut place = id as usize % SHAPES;
-        if self.shapes[place].id != id || id == 0 {
+        let mut place = id as usize % SHAPES + 1;
+        if id == 0 || self.shapes.get(place).is_none_or(|shape| shape.id != id) {
             // The tags alone: what is not handed on stays in registers.
             place = self.learn(id, tokens.tags());
         }
@@ -195,7 +193,10 @@ impl Slots {
     /// Where the shape with these tags is now.
     #[cold]
     fn learn(&mut self, id: u64, tags: &[u32]) -> usize {
-        let place = if id == 0 { SHAPES } else { id as usize % SHAPES };
+        let place = if id == 0 { 0 } else { id as usize % SHAPES + 1 };
+        if place >= self.shapes.len() {
+            self.shapes.resize(place + 1, Shape::default());
+        }
         let shape = &mut self.shapes[place];
         shape.read(&self.wanted, tags);
         shape.id = id;

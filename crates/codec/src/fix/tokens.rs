@@ -15,8 +15,8 @@
 //! instance, is read by the walk, field by field.
 
 use super::fault::{Fault, FieldFault};
-use super::frame::{Frame, Framer};
-use super::head::Head;
+use super::frame::{Frame, Framer, Message};
+use super::head::Heads;
 use super::shapes::Shapes;
 use super::simd::{Columns, Kernel, Pass};
 use super::value::{self, Decimal};
@@ -39,7 +39,7 @@ pub struct Tokens {
     columns: Columns,
     used: usize,
     kernel: Kernel,
-    head: Head,
+    heads: Heads,
     shapes: Shapes,
     /// The shape that has the tags of the current message; if none, the columns have.
     shape: Option<usize>,
@@ -63,7 +63,7 @@ impl Tokens {
             columns: Columns::default(),
             used: 0,
             kernel,
-            head: Head::default(),
+            heads: Heads::default(),
             shapes: Shapes::default(),
             shape: None,
         }
@@ -137,35 +137,50 @@ impl Tokens {
         (self.used, self.shape) = (0, None);
         let first = after_line_ends(buf, at);
         if let Some(sep) = framer.sep().byte()
-            && let Some(claim) = self.head.claim(framer, buf, first, sep)
-            && let Some(place) = self.shapes.expected(claim.key)
-            && let shape = self.shapes.at(place)
-            && let Some(sum) = self.kernel.expected(claim.bytes(buf), sep, shape, &mut self.columns)
-            && claim.sums_to(sum, shape.tags.len(), sep)
+            && let Some(message) = self.frame_expected(framer, buf, first, sep)
         {
-            (self.used, self.shape) = (shape.tags.len(), Some(place));
-            return Frame::Message(claim.message());
+            return Frame::Message(message);
         }
         // Nothing of the above is handed on: it stays in registers, so that the next message need not
         // wait until this one is written.
         self.frame_anew(framer, buf, at, eof)
     }
 
-    /// The same for a message whose tags are not those expected.
+    /// The message at `first`, if it begins and has tags as expected.
+    #[inline(always)]
+    fn frame_expected(&mut self, framer: &Framer, buf: &[u8], first: usize, sep: u8) -> Option<Message> {
+        let claim = self.heads.used.claim(framer, buf, first, sep)?;
+        let place = self.shapes.expected(claim.key)?;
+        let shape = self.shapes.at(place);
+        let sum = self.kernel.expected(claim.bytes(buf), sep, shape, &mut self.columns)?;
+        if !claim.sums_to(sum, shape.tags.len(), sep) {
+            return None;
+        }
+        (self.used, self.shape) = (shape.tags.len(), Some(place));
+        Some(claim.message())
+    }
+
+    /// The same for a message that begins otherwise, or whose tags are not those expected.
     #[inline(never)]
     fn frame_anew(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
         let first = after_line_ends(buf, at);
-        if let Some(sep) = framer.sep().byte()
-            && let Some(claim) = self.head.claim(framer, buf, first, sep)
-        {
-            let (bytes, message) = (claim.bytes(buf), claim.message());
-            let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
-            if claim.sums_to(pass.sum, pass.seps, sep) {
-                if let Err(fault) = self.finish(bytes, pass, framer) {
-                    return Frame::Bad { span: message.span, fault };
-                }
-                self.shapes.learn(claim.key, &self.columns.tags[..self.used], framer.data_tags());
+        if let Some(sep) = framer.sep().byte() {
+            if self.heads.turn(buf.get(first..).unwrap_or_default())
+                && let Some(message) = self.frame_expected(framer, buf, first, sep)
+            {
                 return Frame::Message(message);
+            }
+            if let Some(claim) = self.heads.used.claim(framer, buf, first, sep) {
+                let (bytes, message) = (claim.bytes(buf), claim.message());
+                let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
+                if claim.sums_to(pass.sum, pass.seps, sep) {
+                    if let Err(fault) = self.finish(bytes, pass, framer) {
+                        return Frame::Bad { span: message.span, fault };
+                    }
+                    let tags = &self.columns.tags[..self.used];
+                    self.shape = self.shapes.learn(claim.key, tags, framer.data_tags());
+                    return Frame::Message(message);
+                }
             }
         }
         self.frame_slowly(framer, buf, at, eof)
@@ -176,7 +191,7 @@ impl Tokens {
     fn frame_slowly(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
         let frame = framer.frame(buf, at, eof);
         let Frame::Message(message) = frame else { return frame };
-        self.head.learn(message.span.of(buf));
+        self.heads.learn(message.span.of(buf));
         match self.index(message.span.of(buf), framer) {
             Ok(()) => frame,
             Err(fault) => Frame::Bad { span: message.span, fault },

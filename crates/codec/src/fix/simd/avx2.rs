@@ -16,12 +16,7 @@ pub(super) fn detected() -> bool {
 /// # Safety
 /// - [`detected`] has returned true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn read(
-    message: &[u8],
-    sep: u8,
-    data: &DataTags,
-    columns: &mut Columns,
-) -> Pass {
+pub(super) unsafe fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
     portable::read_with(message, sep, data, columns, |block| step(block, sep))
 }
 

@@ -26,12 +26,7 @@ pub(super) fn detected() -> bool {
 /// - [`detected`] has returned true.
 /// - `columns` has room for `message`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn read(
-    message: &[u8],
-    sep: u8,
-    data: &DataTags,
-    columns: &mut Columns,
-) -> Pass {
+pub(super) unsafe fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
     let room = Columns::room(message.len());
     debug_assert!(columns.tags.len() >= room && columns.starts.len() >= room && columns.ends.len() >= room);
     let (tags, starts, ends) =

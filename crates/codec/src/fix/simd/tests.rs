@@ -40,7 +40,11 @@ fn compare_expecting(message: &[u8], sep: u8, shape: Option<&Shape>) -> Result<(
     let seps = message.iter().filter(|&&byte| byte == sep).count();
     for kernel in Kernel::all() {
         let mut columns = Columns::default();
-        let token = |columns: &Columns, at: usize, tag| Token { tag, start: columns.starts[at], end: columns.ends[at] };
+        let token = |columns: &Columns, at: usize, tag| Token {
+            tag,
+            start: columns.starts[at],
+            end: columns.ends[at],
+        };
         if let Some(shape) = shape {
             let found = kernel.expected(message, sep, shape, &mut columns);
             let tags = shape.tags.iter().enumerate();
@@ -126,6 +130,8 @@ proptest! {
         let mut shapes = Shapes::default();
         let data = DataTags::standard();
         let tags: Vec<_> = obvious(&message, 1, &data).iter().map(|token| token.tag).collect();
+        // The second time it is remembered.
+        shapes.learn(0, &tags, &data);
         shapes.learn(0, &tags, &data);
         let shape = shapes.expected(0).filter(|_| !tags.is_empty()).map(|place| shapes.at(place));
         let (changed, at, byte) = change;
