@@ -12,6 +12,8 @@ pub(crate) struct Columns {
     pub starts: Vec<u32>,
     /// One past the last bytes of values.
     pub ends: Vec<u32>,
+    /// Messages of fewer bytes have room.
+    covered: usize,
 }
 
 impl Columns {
@@ -19,9 +21,9 @@ impl Columns {
     /// each step, and as many more past the last.
     #[inline]
     pub(super) fn make_room(&mut self, bytes: usize) {
-        let room = Self::room(bytes);
-        if self.ends.len() < room {
-            self.grow(room);
+        if bytes >= self.covered {
+            self.grow(Self::room(bytes));
+            self.covered = bytes + 1;
         }
     }
 

@@ -106,7 +106,7 @@ impl Kernel {
 
     /// Reads where the values of `message` are into `columns`, if it has the tags of `shape` and nothing is
     /// wrong with any field; the tags are not written. The sum of its bytes. As long as `read` allows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn expected(
         self,
         message: &[u8],
