@@ -98,7 +98,7 @@ impl Head {
         let x = word ^ seps;
         // The lowest bit set marks the first separator; bits above it may be false.
         let found = x.wrapping_sub(ONES) & !x & HIGH;
-        let digits = found.trailing_zeros() as usize / 8 & 7;
+        let digits = (found.trailing_zeros() as usize / 8) & 7;
         // One to seven digits.
         if found == 0 || digits == 0 {
             return None;

@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 
+use std::sync::Arc;
+
 use super::super::simd::Kernel;
-use super::super::{Tokens, check, sample};
+use super::super::{Filled, Frame, GroupWanted, Slots, Tokens, Wanted, check, sample};
 use super::*;
 
 /// Fragments that bad streams are made of.
@@ -134,4 +136,52 @@ fn sample_orders_are_good_and_agree() {
     let mean = orders.len() / 2_000;
     assert!((260..=280).contains(&mean), "{mean} bytes a message");
     assert_ne!(orders, sample::sample_orders(2_000, 8));
+}
+
+// What is remembered of shapes is replaced, found again by their tags, and shared by the slots of two
+// streams: a place taken over by another shape must never answer for it.
+#[test]
+fn more_shapes_than_are_remembered() {
+    let mut stream = Vec::new();
+    for n in (0..1_200u32).chain(0..1_200).chain(300..1_200).chain([5; 9]) {
+        let optional: String =
+            (0..11).filter(|bit| n >> bit & 1 == 1).map(|bit| format!("{}=x{n}|", 100 + bit)).collect();
+        let parties = "448=A|452=1|".repeat(1 + n as usize % 2);
+        let begin = if n % 3 == 0 { "FIX.4.2" } else { "FIX.4.4" };
+        stream.extend(wrap(begin, &format!("35=D|{optional}453={}|{parties}55=VOD|", 1 + n % 2)));
+    }
+    let framer = Framer::default();
+    for mut tokens in Tokens::each_kernel() {
+        check::agree(&framer, &mut tokens, &stream).unwrap();
+    }
+    let parties = || GroupWanted::new(453, &[448, 452], &[447]);
+    let wanted = Arc::new(Wanted::new(&[35, 100, 105, 110, 55], vec![parties()]).unwrap());
+    let mut slots = Slots::new(Arc::clone(&wanted));
+    let mut streams = [Tokens::new(), Tokens::new()];
+    // The second reads the same from another place on, so that its shapes are at other places.
+    let mut at = [0, stream.len() / 2];
+    for n in [0, 1].into_iter().cycle() {
+        let message = match streams[n].frame(&framer, &stream, at[n], true) {
+            Frame::Message(message) => message,
+            Frame::Bad { span, .. } if n == 1 && at[1] == stream.len() / 2 => {
+                at[1] = span.end;
+                continue;
+            }
+            Frame::End if n == 1 => continue,
+            Frame::End => break,
+            other => panic!("{other:?}"),
+        };
+        let bytes = message.span.of(&stream);
+        let fields = streams[n].as_slice();
+        let values = |filled: Filled<'_>| {
+            let fields: Vec<_> = (0..5).map(|slot| filled.get(slot)).collect();
+            let entries: Vec<_> = filled.entries(0).map(|entry| [entry.get(0), entry.get(1)]).collect();
+            (fields, entries)
+        };
+        let mut fresh = Slots::new(Arc::clone(&wanted));
+        let expected = fresh.fill(bytes, fields).map(values);
+        assert_eq!(slots.fill(bytes, fields).map(values), expected);
+        assert!(expected.is_ok_and(|(_, entries)| !entries.is_empty()));
+        at[n] = message.span.end;
+    }
 }

@@ -166,6 +166,21 @@ proptest! {
         prop_assert_eq!(timestamp(&text), obvious(&text), "{:?}", String::from_utf8_lossy(&text));
     }
 
+    // A day that is remembered must not answer for another, nor for one that there is not.
+    #[test]
+    fn times_of_days_in_turn(
+        days in prop::collection::vec(prop::sample::select(vec![
+            "19700101", "20240229", "20230229", "20261122", "16771231", "22611231", "2026112x", "00000000",
+        ]), 1..12),
+        clock in "-[0-2][0-9]:[0-5][0-9]:[0-6][0-9]([.][0-9]{1,12})?",
+    ) {
+        let mut timestamps = Timestamps::default();
+        for day in days {
+            let text = format!("{day}{clock}");
+            prop_assert_eq!(timestamps.read(text.as_bytes()), obvious(text.as_bytes()), "{}", text);
+        }
+    }
+
     #[test]
     fn ints_as_the_library_reads_them(text in "-?[0-9]{0,21}|.{0,5}") {
         prop_assume!(!text.starts_with('+'));
