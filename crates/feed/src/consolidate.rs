@@ -180,7 +180,9 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         Ok(reader) => reader.id(),
         Err(_) => tape_id(&setup.feeds, &facts),
     };
-    let (mut writer, _) = Writer::open(dir, id, setup.tape.clone())?;
+    // Whole blocks go onto the tape, and nobody waits for a single frame unless it is a live one.
+    let tape = TapeOptions { in_bulk: setup.live.is_none(), ..setup.tape.clone() };
+    let (mut writer, _) = Writer::open(dir, id, tape)?;
     let mut account = Account::of(dir)?;
     gone::refuse_partial(&account)?;
     let raw = RawLog::open(dir, account.raw_bytes)?;

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::process::{Account, SEED, number};
-use common::{Checker, ID, append, directory, mix, options, unit};
+use common::{Checker, ID, append, cut, directory, events, mix, options, unit};
 use unitape_model::Position;
 use unitape_tape::faults::{Call, Fault, arm, calls, disarm, fired};
 use unitape_tape::{
@@ -38,13 +38,16 @@ fn alone() -> MutexGuard<'static, ()> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     File,
+    /// A file tape that also takes claims by calls.
+    Bulk,
     Hot,
     /// Hot, recorded by another thread that calls `record` as a process of its own would.
     Outside,
 }
 
 fn options_of(kind: Kind, place: &Path) -> Options {
-    let mut options = options(SEGMENT_BYTES, (kind != Kind::File).then_some(place));
+    let mut options = options(SEGMENT_BYTES, matches!(kind, Kind::Hot | Kind::Outside).then_some(place));
+    options.in_bulk = kind == Kind::Bulk;
     options.prefault_bytes = 4096;
     options.recorder_wait = Duration::from_millis(60);
     if let Backing::Hot { window_segments, .. } = &mut options.backing {
@@ -93,6 +96,21 @@ fn live(dir: &Path, options: &Options, seed: u64, told: &mut Told, wait: Duratio
     for step in 0..36 {
         bytes.clear();
         unit(seed, told.committed, &mut bytes);
+        if options.in_bulk && step % 2 == 0 {
+            match writer.claim(bytes.len() as u64, |limit| cut(&bytes, limit), events(&bytes)) {
+                Ok(mut claim) => {
+                    // Without its bytes the claim is lost, and the tape must be opened again.
+                    if let Err(e) = claim.put(&bytes) {
+                        told.error(&e);
+                        return false;
+                    }
+                    claim.publish();
+                    told.committed += 1;
+                    continue;
+                }
+                Err(e) => told.error(&e),
+            }
+        }
         let mut tries = 0;
         while let Err(e) = writer.append(&bytes) {
             told.error(&e);
@@ -220,6 +238,7 @@ fn sweep(kind: Kind) {
     let (wanted, mut seed) = (number("UNITAPE_FAULT_ROUNDS", 1), number("UNITAPE_SEED", SEED));
     let backing = match kind {
         Kind::File => "file",
+        Kind::Bulk => "file, in bulk",
         Kind::Hot => "hot",
         Kind::Outside => "hot, recorder outside",
     };
@@ -268,6 +287,11 @@ fn once_through(kind: Kind, seed: u64, step: u64, account: &mut Account) {
 #[test]
 fn every_call_of_a_file_tape_may_fail() {
     sweep(Kind::File);
+}
+
+#[test]
+fn every_call_of_a_tape_in_bulk_may_fail() {
+    sweep(Kind::Bulk);
 }
 
 #[test]

@@ -28,8 +28,9 @@ fn child() {
     match role.as_str() {
         "writer" => {
             let hot = std::env::var("HOT").ok();
-            let (mut writer, _) =
-                Writer::open(&dir, ID, options(SEGMENT_BYTES, hot.as_deref().map(Path::new))).unwrap();
+            let options = options(SEGMENT_BYTES, hot.as_deref().map(Path::new));
+            let in_bulk = std::env::var("IN_BULK").is_ok();
+            let (mut writer, _) = Writer::open(&dir, ID, Options { in_bulk, ..options }).unwrap();
             write_until_killed(&mut writer, &dir, seed, var("ROUND").parse().unwrap(), &counter);
         }
         "reader" => {
@@ -102,10 +103,11 @@ fn next_index(dir: &Path) -> u64 {
 
 /// Kills a writer again and again. Once recovery left a claim behind a hole, which the next writer's frames
 /// made reachable; once a segment file without a name was taken for the live one.
-fn kill_rounds(hot: bool) {
+fn kill_rounds(hot: bool, in_bulk: bool) {
     let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 200), number("UNITAPE_SEED", SEED));
     let mut account = Account::begin("kill-writer", if hot { "hot" } else { "file" }, seed, rounds);
-    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = if in_bulk { common::directory() } else { tempfile::tempdir().unwrap() };
+    let other = tempfile::tempdir().unwrap();
     let place = other.path().join("hot");
     let counter_path = other.path().join("counter");
     let counter = Counter::create(&counter_path);
@@ -115,6 +117,9 @@ fn kill_rounds(hot: bool) {
         command.env("ROUND", round.to_string());
         if hot {
             command.env("HOT", &place);
+        }
+        if in_bulk {
+            command.env("IN_BULK", "");
         }
         Victim(command.spawn().unwrap())
     };
@@ -154,12 +159,18 @@ fn kill_rounds(hot: bool) {
 
 #[test]
 fn killed_writers_of_a_file_tape_lose_and_invent_nothing() {
-    kill_rounds(false);
+    kill_rounds(false, false);
+}
+
+/// Claims go into the file by calls, and a call may be cut off anywhere.
+#[test]
+fn killed_writers_of_a_tape_in_bulk_lose_and_invent_nothing() {
+    kill_rounds(false, true);
 }
 
 #[test]
 fn killed_writers_of_a_hot_tape_lose_and_invent_nothing() {
-    kill_rounds(true);
+    kill_rounds(true, false);
 }
 
 /// A reader that is stopped or dead must be nothing to the writer, which does not know of it.

@@ -6,7 +6,7 @@ use common::{Checker, ID, append, content, cut, directory, events, options, unit
 use proptest::prelude::*;
 use unitape_model::{Header, LINE, Position, flags};
 use unitape_tape::{
-    Cursor, Definitions, Error, Reader, Removal, Retention, Start, Writer, info, retain, verify,
+    Cursor, Definitions, Error, Options, Reader, Removal, Retention, Start, Writer, info, retain, verify,
 };
 
 /// A reader once stopped for good at the end of a segment: it kept a mapping that the next writer did not use.
@@ -75,6 +75,7 @@ proptest! {
         seed in any::<u64>(),
         splits in proptest::collection::vec(1u64..40, 1..30),
         threads in 1usize..5,
+        in_bulk: bool,
     ) {
         let (one, many) = (directory(), directory());
         let (mut writer, _) = Writer::open(one.path(), ID, options(4096, None)).unwrap();
@@ -82,7 +83,8 @@ proptest! {
         let (end, ordinal) = (writer.end(), writer.ordinal());
         writer.close().unwrap();
 
-        let (mut writer, _) = Writer::open(many.path(), ID, options(4096, None)).unwrap();
+        let in_bulk = Options { in_bulk, ..options(4096, None) };
+        let (mut writer, _) = Writer::open(many.path(), ID, in_bulk).unwrap();
         let mut next = 0;
         for group in splits.chunks(threads) {
             let mut work = Vec::new();
@@ -116,6 +118,42 @@ proptest! {
         }
         let report = verify(many.path()).unwrap();
         prop_assert!(report.is_intact(), "{:?}", report.problems);
+    }
+}
+
+/// Blocks that are reserved by and by must be there before anybody writes or looks, whichever way frames come: by a
+/// claim that is larger than what is ahead, by single appends, across segments, and by the next writer.
+#[test]
+fn a_tape_written_in_bulk_is_the_one_written_in_one_go() {
+    const SEGMENT: u64 = 16 << 20;
+    let (one, bulk) = (directory(), directory());
+    let (mut writer, _) = Writer::open(one.path(), ID, options(SEGMENT, None)).unwrap();
+    append(&mut writer, 9, 0, 60_000);
+    writer.close().unwrap();
+
+    let in_bulk = Options { in_bulk: true, ..options(SEGMENT, None) };
+    let mut next = 0;
+    for to in [30_000, 60_000] {
+        let (mut writer, _) = Writer::open(bulk.path(), ID, in_bulk.clone()).unwrap();
+        // A claim of 9 MB, one of a few frames, and appends.
+        for count in [20_000, 3, 1, 1000] {
+            let mut run = Vec::new();
+            (next..next + count).for_each(|i| unit(9, i, &mut run));
+            next += count;
+            let mut claim = writer.claim(run.len() as u64, |l| cut(&run, l), events(&run)).unwrap();
+            claim.put(&run).unwrap();
+            claim.publish();
+        }
+        append(&mut writer, 9, next, to);
+        next = to;
+        let mut reader = Checker::new(bulk.path(), 9);
+        assert_eq!(reader.catch_up(), to);
+        writer.close().unwrap();
+    }
+    let (a, b) = (content(one.path()), content(bulk.path()));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    for (name, bytes) in &a {
+        assert!(*bytes == b[name], "{name} differs");
     }
 }
 

@@ -37,7 +37,7 @@ use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use disk::layout::{Meta, SegmentHeader, TapeId};
-use disk::map::{Seen, Segment};
+use disk::map::{Making, Seen, Segment};
 use lockfree::ring::{Got, Mark, RingReader, RingWriter, Shape};
 use lockfree::{Memory, gate};
 use unitape_model::{Header, LINE, Position, flags, frames};
@@ -97,7 +97,8 @@ fn one_mapping(writers: u64) {
     let dir = tempfile::tempdir().expect("a directory");
     let meta = Meta { id: TapeId(1), segment_bytes: 1 << 20 };
     let header = SegmentHeader { meta, index: 0, first_ordinal: 0 };
-    let segment = Arc::new(Segment::create(&dir.path().join("segment"), &header).expect("a segment"));
+    let segment =
+        Arc::new(Segment::create(&dir.path().join("segment"), &header, Making::Ready).expect("a segment"));
     let mut claims = Vec::new();
     let mut at = 0;
     loop {

@@ -13,7 +13,9 @@ use memmap2::MmapRaw;
 use unitape_model::{Header, LINE};
 
 use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader};
-use crate::disk::memory::{FileId, advise_huge, copy, is_in_memory, next_data, populate, prefetch};
+use crate::disk::memory::{
+    FileId, advise_huge, advise_once, copy, is_in_memory, next_data, populate, prefetch,
+};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 pub(crate) use crate::lockfree::lines::Seen;
@@ -39,24 +41,47 @@ pub(crate) struct Segment {
     held: bool,
     /// Its pages are in this process's page table, or will be soon.
     entered: bool,
+    /// Data offset up to which the file has its blocks, as far as this process has reserved them.
+    reserved: Arc<AtomicU64>,
+}
+
+/// How the memory of a new segment is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Making {
+    /// All of it at once: mapped memory to be written to at any time.
+    Ready,
+    /// In a file system in memory, blocks a little ahead of who writes, and no pages: for who writes by calls.
+    ByAndBy,
 }
 
 impl Segment {
     /// Makes a zeroed segment file at `path` with its blocks reserved, and maps it.
     ///
     /// Reserving makes a full disk an error here, and never a signal in the middle of an append.
-    pub fn create(path: &Path, header: &SegmentHeader) -> Result<Self> {
-        Self::create_unless(path, header, &|| false)
+    pub fn create(path: &Path, header: &SegmentHeader, how: Making) -> Result<Self> {
+        Self::create_unless(path, header, how, &|| false)
     }
 
     /// The same, given up, as an error, when `stop` says so.
-    pub fn create_unless(path: &Path, header: &SegmentHeader, stop: &dyn Fn() -> bool) -> Result<Self> {
+    pub fn create_unless(
+        path: &Path,
+        header: &SegmentHeader,
+        how: Making,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self> {
         let meta = header.meta;
         let made = (|| {
             let file = sys::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(true))
                 .at("create", path)?;
             let (map, in_memory);
-            if is_in_memory(&file) {
+            let mut reserved = meta.segment_bytes;
+            if is_in_memory(&file) && how == Making::ByAndBy {
+                sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
+                reserved = reserved.min(AHEAD_BYTES);
+                sys::allocate(&file, 0, HEADER_PAGE + reserved).at("reserve", path)?;
+                map = sys::map(&file).at("map", path)?;
+                in_memory = true;
+            } else if is_in_memory(&file) {
                 // Faulted in first, so that they may be huge pages; reserving takes them one by one.
                 sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
                 map = sys::map(&file).at("map", path)?;
@@ -87,7 +112,8 @@ impl Segment {
                 writable: true,
                 in_memory,
                 held: false,
-                entered: in_memory,
+                entered: in_memory && how == Making::Ready,
+                reserved: Arc::new(AtomicU64::new(reserved)),
             })
         })();
         match &made {
@@ -139,6 +165,7 @@ impl Segment {
             in_memory,
             held: false,
             entered: false,
+            reserved: Arc::new(AtomicU64::new(meta.segment_bytes)),
         }))
     }
 
@@ -165,6 +192,7 @@ impl Segment {
             in_memory: self.in_memory,
             held: false,
             entered: self.entered,
+            reserved: self.reserved.clone(),
         }
     }
 
@@ -174,6 +202,7 @@ impl Segment {
             map: self.map.clone(),
             file: self.file.clone(),
             path: self.path.clone(),
+            reserved: self.reserved.clone(),
             writable: false,
             held: false,
             ..*self
@@ -247,9 +276,54 @@ impl Segment {
 
     /// Makes sure that everything from data offset `at` on has blocks, which a closed tape gave back; only the
     /// sole writer, before it writes there, and nothing from there on is committed.
-    pub fn reserve(&self, at: u64) -> Result<()> {
+    pub fn reserve(&self, at: u64, how: Making) -> Result<()> {
         assert!(self.writable);
-        sys::allocate(&self.file, HEADER_PAGE + at, self.size - at).at("reserve", &self.path)
+        let by_and_by = self.in_memory && how == Making::ByAndBy;
+        let to = if by_and_by { self.size.min(at + AHEAD_BYTES) } else { self.size };
+        sys::allocate(&self.file, HEADER_PAGE + at, to - at).at("reserve", &self.path)?;
+        self.reserved.store(to, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Data offset up to which may be written, and looked at behind what is written: a page beyond that has its block
+    /// too.
+    #[inline]
+    pub fn ready(&self) -> u64 {
+        // Relaxed: the blocks are the file's, and the call that reserved them orders all else.
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        if reserved >= self.size { self.size } else { reserved.saturating_sub(4096) }
+    }
+
+    /// Makes sure that everything up to data offset `at` may be written.
+    #[inline]
+    pub fn have(&self, at: u64) -> Result<()> {
+        if at.min(self.size) <= self.ready() { Ok(()) } else { self.have_to(at + STEP_BYTES) }
+    }
+
+    /// Reserves further ahead of a writer that is at data offset `at`; a full disk is told by the writer.
+    pub fn reserve_ahead(&self, at: u64) {
+        if (at + AHEAD_BYTES).min(self.size) >= self.ready() + STEP_BYTES {
+            _ = self.have_to(at + AHEAD_BYTES);
+        }
+    }
+
+    #[cold]
+    fn have_to(&self, at: u64) -> Result<()> {
+        let at = (at + 4096).min(self.size);
+        let from = self.reserved.load(Ordering::Relaxed);
+        if from < at {
+            sys::allocate(&self.file, HEADER_PAGE + from, at - from).at("reserve", &self.path)?;
+            self.reserved.fetch_max(at, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes bytes to data offset `at` by a call, for who does not want their pages in its page table.
+    ///
+    /// Nobody else writes to the range, it is not committed, and no slice of it is lent.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        assert!(self.writable && at + bytes.len() as u64 <= self.size);
+        sys::write_at(&self.file, bytes, HEADER_PAGE + at).at("write", &self.path)
     }
 
     /// Gives the blocks behind the tape's end at data offset `at` back to the file system. The file keeps its
@@ -434,6 +508,11 @@ impl Segment {
         }
     }
 
+    /// Says that it will be read once, from its start to its end.
+    pub fn read_once(&self) {
+        advise_once(&self.map);
+    }
+
     /// Whether the file still has a name.
     pub fn is_linked(&self) -> bool {
         self.file.metadata().is_ok_and(|m| m.nlink() > 0)
@@ -494,6 +573,11 @@ impl Memory for Segment {
         unsafe { copy(bytes.as_ptr(), self.data(at), bytes.len()) };
     }
 }
+
+/// Bytes that have their blocks ahead of who writes, where they are reserved by and by, and how many at least are
+/// reserved at once.
+const AHEAD_BYTES: u64 = 8 << 20;
+const STEP_BYTES: u64 = 2 << 20;
 
 /// Bytes whose pages are faulted in between two questions whether they are still wanted: a huge page.
 const POPULATE_BYTES: u64 = 2 << 20;

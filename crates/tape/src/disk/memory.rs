@@ -58,6 +58,15 @@ pub(crate) fn advise_huge(map: &MmapRaw) {
     let _ = map;
 }
 
+/// Says that the pages are gone through once, from first to last. The kernel then does not note of each, when they are
+/// unmapped, that it was in use.
+pub(crate) fn advise_once(map: &MmapRaw) {
+    #[cfg(target_os = "linux")]
+    sys::advise(map, 0, map.len() as u64, rustix::mm::Advice::Sequential);
+    #[cfg(not(target_os = "linux"))]
+    let _ = map;
+}
+
 /// Whether the file is on a file system that lives in memory.
 pub(crate) fn is_in_memory(file: &File) -> bool {
     #[cfg(target_os = "linux")]

@@ -201,7 +201,10 @@ pub(crate) fn map_part(file: &File, length: usize, writable: bool) -> Result<Mma
 #[cfg(target_os = "linux")]
 pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
     assert!(from.is_multiple_of(4096) && from + length <= map.len() as u64);
-    assert!(matches!(advice, Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite | Advice::LinuxHugepage));
+    assert!(matches!(
+        advice,
+        Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite | Advice::LinuxHugepage | Advice::Sequential
+    ));
     if pass(Call::Advise).is_ok() {
         // SAFETY: the range lies in the mapping, and each advice makes pages present and changes no byte
         // (both asserted).

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, segment_path};
 use crate::disk::live::Live;
-use crate::disk::map::Segment;
+use crate::disk::map::{Making, Segment};
 use crate::disk::sys;
 use crate::error::{At, Result};
 
@@ -128,7 +128,7 @@ impl Spare {
         if self.index != index && !segment_path(&live.paths.segments(), index).exists() {
             // The first ordinal is known when it is taken.
             let header = SegmentHeader { meta: live.meta, index, first_ordinal: 0 };
-            self.made = Segment::create(&Self::path(live), &header).ok();
+            self.made = Segment::create(&Self::path(live), &header, Making::Ready).ok();
         }
         self.index = index;
     }
@@ -141,7 +141,7 @@ impl Spare {
                 made.write_header(header);
                 made
             }
-            None => Segment::create(&temp, header)?,
+            None => Segment::create(&temp, header, Making::Ready)?,
         };
         sys::rename(&temp, &path).at("rename", &path)?;
         segment.path = path;

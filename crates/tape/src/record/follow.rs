@@ -16,7 +16,7 @@ use crate::disk::again;
 use crate::disk::definitions::DefinitionLog;
 use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
 use crate::disk::live::Live;
-use crate::disk::map::{Seen, Segment};
+use crate::disk::map::{Making, Seen, Segment};
 use crate::disk::run::{Lock, State};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
@@ -375,6 +375,7 @@ impl Follower {
     }
 
     fn take_source_with(&mut self, source: Segment, header: &SegmentHeader) -> Result<()> {
+        source.read_once();
         let path = segment_path(&self.live.paths.segments(), header.index);
         self.copy = if source.path == path {
             None
@@ -392,7 +393,7 @@ impl Follower {
                     let have = committed_bytes(&segment);
                     if have < segment.size && segment.look(have) != Seen::Pad {
                         // A copy that was cut off: its first word is missing, the rest may be there.
-                        segment.reserve(have)?;
+                        segment.reserve(have, Making::Ready)?;
                         segment.zero_from(have);
                     }
                     (segment, have)

@@ -36,10 +36,19 @@ pub struct Claim {
     word: Option<Header>,
     last: bool,
     published: bool,
+    /// Frames on the way into the file, where they go there by calls.
+    staged: Option<Staged>,
 }
 
+/// Stamped frames that lie behind what the file has of the piece that is being filled.
+#[derive(Debug, Default)]
+pub(crate) struct Staged(Vec<u8>);
+
+/// Bytes that are given to the system at once: few enough to be near when it copies them.
+const STAGED_BYTES: usize = 64 << 10;
+
 impl Claim {
-    pub(crate) fn new(core: Arc<Core>, first: Piece, rest: Vec<Piece>) -> Self {
+    pub(crate) fn new(core: Arc<Core>, first: Piece, rest: Vec<Piece>, by_call: bool) -> Self {
         let pad = Header::unstamped(KIND_PAD, 0, 0);
         for (i, piece) in std::iter::once(&first).chain(&rest).enumerate() {
             // A pad that is the claim's first word publishes it and comes last.
@@ -48,7 +57,9 @@ impl Claim {
             }
         }
         let word = (first.length == 0).then_some(pad);
-        let mut claim = Self { core, first, rest, full: 0, filled: 0, word, last: false, published: false };
+        let staged = by_call.then(|| core.stage());
+        let mut claim =
+            Self { core, first, rest, full: 0, filled: 0, word, last: false, published: false, staged };
         claim.skip_full();
         claim
     }
@@ -74,7 +85,7 @@ impl Claim {
         let position = self.position();
         let mut done = 0;
         while done < frames.len() {
-            let Some(piece) = self.piece() else {
+            let Some(piece) = nth(&self.first, &self.rest, self.full) else {
                 return Err(Error::BadUnit { offset: done as u64, what: "more than was claimed" });
             };
             let room = (piece.length - self.filled) as usize;
@@ -87,9 +98,14 @@ impl Claim {
                 });
             }
             let hold = self.word.is_none();
-            // SAFETY: part <= room, so it lies in the piece; checked to be whole frames; the range was given to
-            // this claim alone by the writer and is not committed before `publish`.
-            unsafe { piece.segment.put(piece.from + self.filled, &rest[..part], hold) };
+            let at = piece.from + self.filled;
+            let whole = part == room;
+            match &mut self.staged {
+                // SAFETY: part <= room, so it lies in the piece; checked to be whole frames; the range was given to
+                // this claim alone by the writer and is not committed before `publish`.
+                None => unsafe { piece.segment.put(at, &rest[..part], hold) },
+                Some(staged) => staged.put(&piece.segment, at, &rest[..part], (hold, whole))?,
+            }
             if hold {
                 self.word = Some(Header::read(rest));
             }
@@ -123,15 +139,15 @@ impl Claim {
         let word = self.word.expect("a full claim has a first word");
         self.first.segment.commit(self.first.from, word);
         self.published = true;
+        if let Some(staged) = self.staged.take() {
+            self.core.unstage(staged);
+        }
         // Release: pairs with the Acquire in `Writer::close`.
         self.core.outstanding.fetch_sub(1, Ordering::Release);
     }
 
     fn piece(&self) -> Option<&Piece> {
-        match self.full {
-            0 => Some(&self.first),
-            n => self.rest.get(n - 1),
-        }
+        nth(&self.first, &self.rest, self.full)
     }
 
     fn skip_full(&mut self) {
@@ -142,11 +158,63 @@ impl Claim {
     }
 }
 
+impl Staged {
+    /// Puts whole frames that belong at data offset `at`, behind those that are staged, and stamps them; the first header
+    /// is left zero if `hold` is set. What is much goes into the file, and all of it if the piece is `whole` with it.
+    ///
+    /// The file's pages are the mapping's: what the call has written is seen by who finds the word that `publish` stores
+    /// in mapped memory, because the call is over before that store, and the store releases what came before it.
+    fn put(&mut self, segment: &Segment, at: u64, frames: &[u8], (hold, whole): (bool, bool)) -> Result<()> {
+        let bytes = &mut self.0;
+        let mut offset = 0;
+        while offset < frames.len() {
+            let begin = bytes.len();
+            let start = at + offset as u64 - begin as u64;
+            let room = STAGED_BYTES.saturating_sub(begin);
+            let rest = &frames[offset..];
+            // At least a frame, and of a long one all of it.
+            let part = match boundary(rest, room) {
+                0 if begin == 0 => Header::read(rest).len_bytes(),
+                0 => {
+                    segment.write(start, bytes)?;
+                    bytes.clear();
+                    continue;
+                }
+                part => part,
+            };
+            bytes.extend_from_slice(&rest[..part]);
+            let mut frame = begin;
+            while frame < bytes.len() {
+                let header = Header::read(&bytes[frame..]);
+                header.stamped(Position(segment.base + start + frame as u64)).write(&mut bytes[frame..]);
+                frame += header.len_bytes();
+            }
+            if hold && offset == 0 {
+                Header(0).write(&mut bytes[begin..]);
+            }
+            offset += part;
+        }
+        if whole {
+            segment.write(at + offset as u64 - bytes.len() as u64, bytes)?;
+            bytes.clear();
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
         if !self.published {
             self.core.raise(Error::ClaimAbandoned(Position(self.first.segment.base + self.first.from)), true);
         }
+    }
+}
+
+/// A piece by its number.
+fn nth<'p>(first: &'p Piece, rest: &'p [Piece], n: usize) -> Option<&'p Piece> {
+    match n {
+        0 => Some(first),
+        n => rest.get(n - 1),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::disk::again;
 use crate::disk::layout::{Meta, SegmentHeader, remove};
-use crate::disk::map::Segment;
+use crate::disk::map::{Making, Segment};
 use crate::disk::run::State;
 use crate::error::{Error, Result};
 use crate::record::follow::{Follower, IDLE, MENDING};
@@ -36,6 +36,8 @@ pub(crate) struct Task {
     /// Where prepared segments are made; on the file system they will stay on.
     pub place: PathBuf,
     pub prefault_bytes: u64,
+    /// Nothing is faulted in: pages are written by calls.
+    pub by_call: bool,
     pub first: u64,
     pub helpers: Helpers,
 }
@@ -84,15 +86,18 @@ impl Task {
         while !stopped() {
             let end = self.publish_end();
             next = next.max(end / self.meta.segment_bytes + 1);
-            if waiting.is_none() {
+            if waiting.is_none() && self.is_due(next, end) {
                 let path = self.place.join(format!("prepared-{next:016x}"));
                 let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
                 self.core.making.store(next, Ordering::Relaxed);
                 // A full disk is told by the writer when it gets there and tries for itself.
                 let spare = again::use_again(&self.place, &path, &header, &self.core.left);
-                let make = || Segment::create_unless(&path, &header, &stopped).ok();
+                let how = if self.by_call { Making::ByAndBy } else { Making::Ready };
+                let make = || Segment::create_unless(&path, &header, how, &stopped).ok();
                 if let Some(segment) = spare.or_else(make) {
-                    segment.prefault(0, ahead);
+                    if !self.by_call {
+                        segment.prefault(0, ahead);
+                    }
                     waiting = Some(segment);
                     next += 1;
                 }
@@ -110,6 +115,11 @@ impl Task {
             let current = self.core.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(segment) = current {
                 let at = end.saturating_sub(segment.base).min(segment.size);
+                if self.by_call {
+                    segment.reserve_ahead(at);
+                    std::thread::park_timeout(PAUSE_BULK);
+                    continue;
+                }
                 if segment.index != faulted_index {
                     (faulted_index, faulted) = (segment.index, ahead.min(segment.size));
                 }
@@ -123,13 +133,19 @@ impl Task {
                     faulted = want;
                 }
             }
-            std::thread::park_timeout(Duration::from_micros(500));
+            std::thread::park_timeout(PAUSE);
         }
         self.publish_end();
         if let Some(segment) = waiting {
             // Left behind it would be removed by the next open.
             let _ = remove(&segment.path);
         }
+    }
+
+    /// Whether it is time to make segment `next`. One whose pages are not made with it is made soon enough near the end
+    /// of the one before, and not at all if the tape ends sooner.
+    fn is_due(&self, next: u64, end: u64) -> bool {
+        !self.by_call || end + self.meta.segment_bytes / 4 >= next * self.meta.segment_bytes
     }
 
     /// Tells readers where the tape ends, which so costs the writer nothing.
@@ -140,6 +156,12 @@ impl Task {
         end
     }
 }
+
+/// Between two looks at where the writer is.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// The same where nothing is faulted in: a writer of a gigabyte a second is soon enough told of.
+const PAUSE_BULK: Duration = Duration::from_millis(2);
 
 /// A step of this many bytes says that there is more to do at once.
 const FAR_BEHIND: u64 = 1 << 19;

@@ -3,6 +3,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod keeper;
+pub(crate) mod options;
 pub(crate) mod place;
 pub(crate) mod publish;
 pub(crate) mod recover;
@@ -10,7 +11,8 @@ pub(crate) mod shared;
 pub(crate) mod writer;
 
 pub use claim::Claim;
+pub use options::{Backing, Options, RecorderPlace, Sync};
 pub use place::Helpers;
 pub use publish::{Batch, Draft, Publication};
 pub use recover::Recovery;
-pub use writer::{Backing, Options, RecorderPlace, Sync, Writer};
+pub use writer::Writer;

@@ -15,7 +15,7 @@ use crate::disk::layout::{
     remove_hot, remove_unfinished, segment_path,
 };
 use crate::disk::live::Live;
-use crate::disk::map::{Seen, Segment};
+use crate::disk::map::{Making, Seen, Segment};
 use crate::disk::run::{Lock, State, boot_id, field, write_whole};
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
@@ -23,7 +23,7 @@ use crate::keep::seal::unseal;
 use crate::record::durable::load_durable;
 use crate::record::follow::Follower;
 use crate::record::sums::padded;
-use crate::write::writer::{Backing, Options, Sync};
+use crate::write::options::{Backing, Options, Sync};
 
 /// What opening found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
         state.mending();
     }
     let (place, making) = settle_backing(&live, &end, options)?;
-    let current = take_current(&place, &making, &meta, &end)?;
+    let current = take_current(&place, &making, &meta, &end, options.making())?;
     let recovery = Recovery {
         created,
         clean,
@@ -417,7 +417,7 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
     {
         let header = SegmentHeader { meta: live.meta, index, first_ordinal };
         let temp = hot.join(format!("making-{index:016x}"));
-        let to = Segment::create(&temp, &header)?;
+        let to = Segment::create(&temp, &header, Making::Ready)?;
         // SAFETY: the range was found committed, or zero, by `find_end` and `truncate`; the new file is ours.
         unsafe { to.copy_in(0, from.bytes(0, (end.position - from.base) as usize)) };
         let path = segment_path(&hot, index);
@@ -433,13 +433,13 @@ fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf,
 }
 
 /// The segment that holds the end, if it is there; the first one of a new tape is made.
-fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End) -> Result<Option<Segment>> {
+fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making) -> Result<Option<Segment>> {
     let index = end.position / meta.segment_bytes;
     let path = segment_path(place, index);
     let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
     if let Some((segment, _)) = Segment::open(&path, meta, index, true)? {
         // Before the first write: a full disk is an error here, and a signal in the middle of an append.
-        committed(segment.reserve(end.position - segment.base), end.position)?;
+        committed(segment.reserve(end.position - segment.base, how), end.position)?;
         if end.position == segment.base {
             segment.write_header(&header);
         }
@@ -448,7 +448,7 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End) -> Result<O
     if end.position > 0 {
         return Ok(None);
     }
-    let mut segment = Segment::create(&making.join("making-first"), &header)?;
+    let mut segment = Segment::create(&making.join("making-first"), &header, how)?;
     sys::rename(&segment.path, &path).at("rename", &path)?;
     segment.path = path;
     Ok(Some(segment))

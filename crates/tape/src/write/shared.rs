@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::disk::again::Mappings;
 use crate::disk::map::Segment;
 use crate::error::{Error, Result, committed};
+use crate::write::claim::Staged;
 
 /// What the writer shares with its claims and helper threads.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct Core {
     pub current: Mutex<Option<Arc<Segment>>>,
     /// Mappings of segments that are full, for when their files come round again.
     pub left: Mappings<Arc<Segment>>,
+    /// Memory for claims that are written by calls, between two of them.
+    stages: Mutex<Vec<Staged>>,
     pub stop_keeper: AtomicBool,
     pub drain: AtomicBool,
     pub abandon: AtomicBool,
@@ -31,6 +34,16 @@ impl Core {
     /// That of a tape which ends here.
     pub fn at(end: u64, ordinal: u64) -> Self {
         Self { end: AtomicU64::new(end), ordinal: AtomicU64::new(ordinal), ..Self::default() }
+    }
+
+    /// Memory for a claim that is written by calls.
+    pub fn stage(&self) -> Staged {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub fn unstage(&self, staged: Staged) {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner).push(staged);
     }
 
     /// Leaves an error for the writer's next call; a lasting one stays.

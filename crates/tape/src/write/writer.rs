@@ -16,98 +16,13 @@ use crate::disk::map::Segment;
 use crate::disk::run::{Lock, State, tidy};
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
-use crate::gate::{Gate, Gates};
-use crate::keep::retention::{Removal, Retention};
+use crate::gate::Gates;
 use crate::record::follow::Follower;
 use crate::write::claim::{Claim, Piece};
-
 use crate::write::keeper::{Keeper, RecorderThread, Task, half_window};
-use crate::write::place::Helpers;
+use crate::write::options::{Backing, Options, RecorderPlace};
 use crate::write::recover::{self, Recovery};
 use crate::write::shared::Core;
-
-/// Where the segments that are being written live.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Backing {
-    /// In the tape's directory: for batch, and where latency does not matter.
-    File,
-    /// In shared memory, copied to the tape's directory by a recorder: for live feeds.
-    Hot {
-        /// Directory of the hot segments; by default one of its own under `/dev/shm`.
-        dir: Option<PathBuf>,
-        /// Segments that may be in shared memory at once (at least 2); bounds how far the recorder may be behind.
-        window_segments: u32,
-    },
-}
-
-/// Where the recorder of a hot tape runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecorderPlace {
-    /// A thread of the writer.
-    Thread,
-    /// A process of its own that calls [`crate::record()`].
-    External,
-}
-
-/// When committed frames are flushed to the disk and the durable position advances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// When the writer closes.
-    OnClose,
-    /// After so many bytes or so much time, whichever comes first.
-    Every {
-        /// Bytes that may be committed and not durable.
-        bytes: u64,
-        /// Time that committed bytes may wait.
-        interval: Duration,
-    },
-}
-
-/// How a writer opens a tape.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Bytes of frames in a segment, a power of two; an existing tape keeps its own.
-    pub segment_bytes: u64,
-    /// Where live segments are.
-    pub backing: Backing,
-    /// Where the recorder of a hot tape runs.
-    pub recorder: RecorderPlace,
-    /// How far ahead of a writer pages are faulted in on a disk, in bytes; further, up to a segment, when that
-    /// proves too little; 0: not at all. In memory whole segments are, whatever this says.
-    pub prefault_bytes: u64,
-    /// When frames become durable.
-    pub sync: Sync,
-    /// How much of the tape is kept; everything by default.
-    pub retention: Retention,
-    /// What removal needs besides its limits.
-    pub removal: Removal,
-    /// Readers that the writer must not leave behind; none by default.
-    pub gates: Vec<Gate>,
-    /// How long a writer waits for a recorder that is behind before it gives [`Error::RecorderBehind`].
-    pub recorder_wait: Duration,
-    /// Where keeper and recorder run, and how urgently.
-    pub helpers: Helpers,
-    /// Cut the tape at damage beyond the durable position, instead of refusing to open it.
-    pub truncate_damage: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 64 << 20,
-            backing: Backing::File,
-            recorder: RecorderPlace::Thread,
-            prefault_bytes: 8 << 20,
-            sync: Sync::OnClose,
-            retention: Retention::default(),
-            removal: Removal::default(),
-            gates: Vec::new(),
-            recorder_wait: Duration::from_secs(5),
-            helpers: Helpers::default(),
-            truncate_damage: false,
-        }
-    }
-}
 
 /// The one writer of a tape.
 #[derive(Debug)]
@@ -150,7 +65,9 @@ impl Writer {
         let (end, ordinal) = (recovery.end.0, recovery.ordinal);
         let core = Arc::new(Core::at(end, ordinal));
         let current = current.map(Arc::new);
-        if let Some(segment) = &current {
+        if let Some(segment) = &current
+            && !options.by_call()
+        {
             segment.prefault(end - segment.base, options.prefault_bytes);
         }
         *core.current.lock().unwrap_or_else(PoisonError::into_inner) = current.clone();
@@ -172,6 +89,7 @@ impl Writer {
             meta,
             place: making.clone(),
             prefault_bytes: options.prefault_bytes,
+            by_call: options.by_call(),
             first: end / meta.segment_bytes + 1,
             helpers: options.helpers.clone(),
         });
@@ -272,10 +190,11 @@ impl Writer {
         self.core.check(self.end)?;
         self.gates.pass(self.end, bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
-        if self.open_bytes == 0 && self.aside.is_empty() {
-            self.short_end = segment.end().min(self.gates.limit());
-        }
         let at = self.end - segment.base;
+        committed(segment.have(at + bytes), self.end)?;
+        if self.open_bytes == 0 && self.aside.is_empty() {
+            self.short_end = (segment.base + segment.ready()).min(self.gates.limit());
+        }
         Ok((bytes <= segment.size - at).then_some(at))
     }
 
@@ -333,8 +252,18 @@ impl Writer {
     pub fn claim(
         &mut self,
         bytes: u64,
+        frames_before: impl FnMut(u64) -> (u64, u64),
+        ordinals: u64,
+    ) -> Result<Claim> {
+        self.claim_as(bytes, frames_before, ordinals, self.options.by_call())
+    }
+
+    fn claim_as(
+        &mut self,
+        bytes: u64,
         mut frames_before: impl FnMut(u64) -> (u64, u64),
         ordinals: u64,
+        by_call: bool,
     ) -> Result<Claim> {
         self.settle();
         self.core.check(self.end)?;
@@ -346,7 +275,7 @@ impl Writer {
         let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
         // Relaxed: only this thread adds; `close` pairs with the subtraction.
         self.core.outstanding.fetch_add(1, Ordering::Relaxed);
-        let claim = Claim::new(self.core.clone(), first, rest);
+        let claim = Claim::new(self.core.clone(), first, rest, by_call);
         if self.current.as_ref().is_none_or(|c| c.index != current.index) {
             self.set_current(current);
         }
@@ -420,7 +349,8 @@ impl Writer {
             }
             cut
         };
-        let mut claim = self.claim(unit.len() as u64, before, ordinals)?;
+        // Not by calls: a call may fail, and an append that has its place must not.
+        let mut claim = self.claim_as(unit.len() as u64, before, ordinals, false)?;
         let position = claim.put(unit)?;
         claim.publish();
         Ok(position)
@@ -462,10 +392,15 @@ impl Writer {
             };
             taken += length;
             end = if pad { segment.end() } else { end + length };
+            let had = segment.have(from + length);
             let piece = Piece { segment: segment.clone(), from, length, pad };
             match &mut pieces {
                 None => pieces = Some((piece, Vec::new())),
                 Some((_, rest)) => rest.push(piece),
+            }
+            if let Err(e) = had {
+                drop(segment);
+                return self.undo(pieces, e);
             }
             if taken == bytes {
                 let (first, rest) = pieces.expect("pushed above");
@@ -517,7 +452,10 @@ impl Writer {
         let header = SegmentHeader { meta: self.meta, index, first_ordinal };
         let mut segment = match self.stash.iter().position(|s| s.index == index) {
             Some(i) => self.stash.swap_remove(i),
-            None => Segment::create(&self.making.join(format!("making-{index:016x}")), &header)?,
+            None => {
+                let path = self.making.join(format!("making-{index:016x}"));
+                Segment::create(&path, &header, self.options.making())?
+            }
         };
         segment.write_header(&header);
         let path = segment_path(&self.place, index);

@@ -1,0 +1,109 @@
+//! How a writer opens a tape.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::disk::map::Making;
+use crate::gate::Gate;
+use crate::keep::retention::{Removal, Retention};
+use crate::write::place::Helpers;
+
+/// Where the segments that are being written live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// In the tape's directory: for batch, and where latency does not matter.
+    File,
+    /// In shared memory, copied to the tape's directory by a recorder: for live feeds.
+    Hot {
+        /// Directory of the hot segments; by default one of its own under `/dev/shm`.
+        dir: Option<PathBuf>,
+        /// Segments that may be in shared memory at once (at least 2); bounds how far the recorder may be behind.
+        window_segments: u32,
+    },
+}
+
+/// Where the recorder of a hot tape runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecorderPlace {
+    /// A thread of the writer.
+    Thread,
+    /// A process of its own that calls [`crate::record()`].
+    External,
+}
+
+/// When committed frames are flushed to the disk and the durable position advances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When the writer closes.
+    OnClose,
+    /// After so many bytes or so much time, whichever comes first.
+    Every {
+        /// Bytes that may be committed and not durable.
+        bytes: u64,
+        /// Time that committed bytes may wait.
+        interval: Duration,
+    },
+}
+
+/// How a writer opens a tape.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of frames in a segment, a power of two; an existing tape keeps its own.
+    pub segment_bytes: u64,
+    /// Where live segments are.
+    pub backing: Backing,
+    /// Where the recorder of a hot tape runs.
+    pub recorder: RecorderPlace,
+    /// How far ahead of a writer pages are faulted in on a disk, in bytes; further, up to a segment, when that
+    /// proves too little; 0: not at all. In memory whole segments are, whatever this says; in bulk none.
+    pub prefault_bytes: u64,
+    /// When frames become durable.
+    pub sync: Sync,
+    /// How much of the tape is kept; everything by default.
+    pub retention: Retention,
+    /// What removal needs besides its limits.
+    pub removal: Removal,
+    /// Readers that the writer must not leave behind; none by default.
+    pub gates: Vec<Gate>,
+    /// How long a writer waits for a recorder that is behind before it gives [`Error::RecorderBehind`].
+    pub recorder_wait: Duration,
+    /// Where keeper and recorder run, and how urgently.
+    pub helpers: Helpers,
+    /// Frames come in large claims, as when files are consolidated. In files the system then takes them by calls, and
+    /// their pages are neither zeroed nor entered into a page table before; single appends are slower so. With
+    /// [`Backing::Hot`] it says nothing.
+    pub in_bulk: bool,
+    /// Cut the tape at damage beyond the durable position, instead of refusing to open it.
+    pub truncate_damage: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+            backing: Backing::File,
+            recorder: RecorderPlace::Thread,
+            prefault_bytes: 8 << 20,
+            sync: Sync::OnClose,
+            retention: Retention::default(),
+            removal: Removal::default(),
+            gates: Vec::new(),
+            recorder_wait: Duration::from_secs(5),
+            helpers: Helpers::default(),
+            in_bulk: false,
+            truncate_damage: false,
+        }
+    }
+}
+
+impl Options {
+    /// Claims are copied by the system, not into mapped memory.
+    pub(crate) fn by_call(&self) -> bool {
+        self.in_bulk && self.backing == Backing::File
+    }
+
+    /// How the memory of its segments is made.
+    pub(crate) fn making(&self) -> Making {
+        if self.by_call() { Making::ByAndBy } else { Making::Ready }
+    }
+}
