@@ -15,7 +15,7 @@
 //! order of the arena.
 
 use crate::block::{Fixup, Unit};
-use unitape_model::dict::Sought;
+use unitape_model::dict::{SOUGHT_BYTES, Sought};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dict, Dictionary, Refusal, Resolve};
 
@@ -164,8 +164,11 @@ impl Destination<'_> {
         let (dict, id) = match &pending.what {
             What::Local(dict, id) => (*dict, *id),
             What::Sought(sought) => {
-                let given =
-                    self.local.intern_up_to(sought.dict(), sought.name(&mut [0; 16]), PROVISIONAL - 1);
+                let given = self.local.intern_up_to(
+                    sought.dict(),
+                    sought.name(&mut [0; SOUGHT_BYTES]),
+                    PROVISIONAL - 1,
+                );
                 (sought.dict(), given.expect("a short name of ASCII").0)
             }
         };

@@ -42,27 +42,28 @@ impl Dictionary {
         self.tables[dict as usize].get(name)
     }
 
-    /// Begins to look for a name of at most 16 bytes of ASCII: the line where its id would stand is asked for.
+    /// Begins to look for a name of at most [`SOUGHT_BYTES`] of ASCII: the line where its id would stand is asked for.
     /// `None` for any other.
     #[inline]
     pub fn seek(&self, dict: Dict, name: &[u8]) -> Option<Sought> {
         let table = &self.tables[dict as usize];
-        if name.is_empty() || name.len() > 16 {
+        if name.is_empty() || name.len() > SOUGHT_BYTES {
             return None;
         }
         let len = name.len() as u32;
-        let (first, last, hash) = if name.len() <= SHORT_BYTES {
+        let (words, hash) = if name.len() <= SHORT_BYTES {
             let wanted = Short { word: words::word(name), len, id: 0 };
             let hash = wanted.hash(&table.seeds);
             table.short.ask_for(hash);
-            (wanted.word, 0, hash)
+            ([wanted.word, 0, 0, 0], hash)
         } else {
             let wanted = Long::of(name, 0, &table.seeds);
             let hash = wanted.hash(&table.seeds);
             table.long.ask_for(hash);
-            (wanted.first, wanted.last, hash)
+            (wanted.words, hash)
         };
-        ((first | last) & NOT_ASCII == 0).then_some(Sought { first, last, hash, len, dict })
+        let ascii = words.iter().fold(0, |all, word| all | word) & NOT_ASCII == 0;
+        ascii.then_some(Sought { words, hash, len, dict })
     }
 
     /// The id of a name that was sought in this dictionary.
@@ -70,9 +71,9 @@ impl Dictionary {
     pub fn found(&self, s: &Sought) -> Option<u32> {
         let table = &self.tables[s.dict as usize];
         if s.len as usize <= SHORT_BYTES {
-            table.short.find(s.hash, |e| e.word == s.first && e.len == s.len)
+            table.short.find(s.hash, |e| e.word == s.words[0] && e.len == s.len)
         } else {
-            table.long.find(s.hash, |e| (e.first, e.last, e.len) == (s.first, s.last, s.len))
+            table.long.find(s.hash, |e| e.words == s.words && e.len == s.len)
         }
     }
 
@@ -142,8 +143,7 @@ impl Dictionary {
 /// A name on the way to its id, see [`Dictionary::seek`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sought {
-    first: u64,
-    last: u64,
+    words: [u64; 4],
     hash: u64,
     len: u32,
     dict: Dict,
@@ -157,11 +157,18 @@ impl Sought {
     }
 
     /// The name itself.
-    pub fn name<'a>(&self, room: &'a mut [u8; 16]) -> &'a [u8] {
+    pub fn name<'a>(&self, room: &'a mut [u8; SOUGHT_BYTES]) -> &'a [u8] {
         let len = self.len as usize;
-        room[..8].copy_from_slice(&self.first.to_le_bytes());
-        if len > SHORT_BYTES {
-            room[len - 8..len].copy_from_slice(&self.last.to_le_bytes());
+        let mut put = |at: usize, word: u64| room[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        // They lap over one another, and say the same where they do.
+        let [a, b, c, d] = self.words;
+        put(0, a);
+        if len > 16 {
+            put(8, b);
+            put(len - 16, c);
+            put(len - 8, d);
+        } else if len > SHORT_BYTES {
+            put(len - 8, b);
         }
         &room[..len]
     }
@@ -225,12 +232,17 @@ struct Short {
     id: u32,
 }
 
-/// A longer one: all of it up to 16 bytes, otherwise its hash and its end; the text says the rest. The hash is of
-/// all of it, so that names from outside that are alike at their ends do not meet.
+/// A longer one: all of it up to [`SOUGHT_BYTES`], otherwise its hash and its end; the text says the rest. The hash is
+/// of all of it, so that names from outside that are alike at their ends do not meet.
+///
+/// ```text
+///  9 to 16 bytes   first 8, last 8, 0, 0
+///  up to 32        first 8, the 8 behind them, the last 8 but 8, last 8; they lap over one another
+///  more            hash, last 8, 0, 0
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 struct Long {
-    first: u64,
-    last: u64,
+    words: [u64; 4],
     len: u32,
     id: u32,
 }
@@ -255,16 +267,26 @@ impl Entry for Long {
 
     #[inline]
     fn hash(&self, seeds: &Seeds) -> u64 {
-        seeds.mix(self.first, self.last)
+        let [a, b, c, d] = self.words;
+        let start = seeds.mix(a, b);
+        if (17..=SOUGHT_BYTES as u32).contains(&self.len) { seeds.mix(start ^ c, d) } else { start }
     }
 }
 
 impl Long {
     #[inline]
     fn of(name: &[u8], id: u32, seeds: &Seeds) -> Self {
-        let first = if name.len() <= 16 { words::word(name) } else { seeds.whole.hash_one(name) };
-        let last = name.last_chunk().map_or(0, |b| u64::from_le_bytes(*b));
-        Self { first, last, len: name.len() as u32, id }
+        let word = |b: &[u8; 8]| u64::from_le_bytes(*b);
+        let last = name.last_chunk().map_or(0, word);
+        let words = match (name.first_chunk::<16>(), name.last_chunk::<16>()) {
+            (Some(start), Some(end)) if (17..=SOUGHT_BYTES).contains(&name.len()) => {
+                let (start, end) = (start.as_chunks().0, end.as_chunks().0);
+                [word(&start[0]), word(&start[1]), word(&end[0]), last]
+            }
+            _ if name.len() <= 16 => [words::word(name), last, 0, 0],
+            _ => [seeds.whole.hash_one(name), last, 0, 0],
+        };
+        Self { words, len: name.len() as u32, id }
     }
 }
 
@@ -335,6 +357,9 @@ impl<E: Entry> Places<E> {
 /// Names up to this length are short.
 const SHORT_BYTES: usize = 8;
 
+/// Names up to this length are told by their entry alone, and may be sought.
+pub const SOUGHT_BYTES: usize = 32;
+
 const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
 
 /// Brings a line near; a hint without effect on what the program computes.
@@ -359,8 +384,9 @@ impl Table {
         }
         let wanted = Long::of(name, 0, &self.seeds);
         let same = |e: &Long| {
-            (e.first, e.last, e.len) == (wanted.first, wanted.last, len)
-                && (len <= 16 || self.name(e.id) == Some(name))
+            e.words == wanted.words
+                && e.len == len
+                && (name.len() <= SOUGHT_BYTES || self.name(e.id) == Some(name))
         };
         self.long.find(wanted.hash(&self.seeds), same)
     }
@@ -431,10 +457,10 @@ mod tests {
                     prop_assert_eq!(d.get(Dict::Owner, name), (id != next).then_some(id));
                     prop_assert_eq!(d.intern(Dict::Owner, name).unwrap(), (id, id == next));
                     let sought = d.seek(Dict::Owner, name);
-                    prop_assert_eq!(sought.is_some(), name.len() <= 16);
+                    prop_assert_eq!(sought.is_some(), name.len() <= SOUGHT_BYTES);
                     if let Some(s) = sought {
                         prop_assert_eq!(d.found(&s), Some(id));
-                        let mut room = [0; 16];
+                        let mut room = [0; SOUGHT_BYTES];
                         prop_assert_eq!(s.name(&mut room), name);
                     }
                 }
