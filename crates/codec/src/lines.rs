@@ -2,6 +2,7 @@
 
 use crate::fix::Error;
 use std::io::Read;
+use unitape_model::words;
 
 /// Input is read in pieces of this size.
 pub(crate) const READ_BYTES: usize = 256 << 10;
@@ -97,7 +98,11 @@ fn plain(bytes: &[u8]) -> bool {
 
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    for &byte in text.as_bytes() {
+    let mut rest = text.as_bytes();
+    while let Some(at) = words::special_or_del(rest) {
+        out.extend_from_slice(&rest[..at]);
+        let byte = rest[at];
+        rest = &rest[at + 1..];
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -111,6 +116,7 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
             _ => out.push(byte),
         }
     }
+    out.extend_from_slice(rest);
     out.push(b'"');
 }
 

@@ -225,14 +225,23 @@ impl<'a> EventBuilder<'a> {
 
     /// Keeps a field that has no place of its own, under its name, with its value as JSON text.
     pub fn unmapped(&mut self, name: &str, json: &str) -> Result<(), Refusal> {
+        self.unmapped_with(name, |out| out.extend_from_slice(json.as_bytes()))
+    }
+
+    /// The same with a value that is written where it will stand: `json` appends JSON text, and nothing else.
+    #[inline]
+    pub fn unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
         let n = u16::try_from(name.len()).map_err(|_| Refusal::NameLength)?;
         self.ext = true;
-        let total = (2 + name.len() + json.len()) as u32;
-        self.buf.extend_from_slice(&TAG_UNMAPPED.to_le_bytes());
-        self.buf.extend_from_slice(&total.to_le_bytes());
-        self.buf.extend_from_slice(&n.to_le_bytes());
+        let entry = self.buf.len();
+        let mut head = [0; ENTRY_HEAD + 2];
+        head[..2].copy_from_slice(&TAG_UNMAPPED.to_le_bytes());
+        head[ENTRY_HEAD..].copy_from_slice(&n.to_le_bytes());
+        self.buf.extend_from_slice(&head);
         self.buf.extend_from_slice(name.as_bytes());
-        self.buf.extend_from_slice(json.as_bytes());
+        json(self.buf);
+        let total = (self.buf.len() - entry - ENTRY_HEAD) as u32;
+        self.buf[entry + 2..entry + ENTRY_HEAD].copy_from_slice(&total.to_le_bytes());
         Ok(())
     }
 

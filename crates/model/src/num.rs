@@ -244,6 +244,17 @@ impl Amount {
 
     /// Parses `-?digits(.digits)?`.
     pub fn parse(text: &[u8]) -> Result<Self, NumError> {
+        // Sixteen characters, as nearly all are, make the same number in either.
+        if words::digits(sign(text).1).is_some() {
+            let d = Decimal::parse(text)?;
+            return Ok(Self { mantissa: d.mantissa.into(), exponent: d.exponent });
+        }
+        Self::parse_any(text)
+    }
+
+    /// [`Amount::parse`] of any text, digit by digit.
+    #[inline(never)]
+    fn parse_any(text: &[u8]) -> Result<Self, NumError> {
         let (negative, digits) = sign(text);
         let (mut m, mut places, mut seen, mut point) = (0i128, 0i32, false, false);
         // Trailing zeros are put off, so that a long tail of them does not overflow.
@@ -429,6 +440,8 @@ mod tests {
             prop_assert_eq!(Decimal::parse(text.as_bytes()), slow, "{}", &text);
             let price = slow.and_then(Price::from_decimal);
             prop_assert_eq!(Price::parse(text.as_bytes()), price, "{}", &text);
+            let amount = Amount::parse_any(text.as_bytes());
+            prop_assert_eq!(Amount::parse(text.as_bytes()), amount, "{}", &text);
         }
 
         #[test]

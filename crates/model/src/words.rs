@@ -60,6 +60,58 @@ pub fn is_plain(words: [u64; 3], n: usize) -> bool {
     not_ascii == 0 && (zero(a) | zero(b) | zero(c)) == 0
 }
 
+/// First byte that JSON text cannot have as it is: a quote, a backslash or a control character below 0x20.
+#[inline]
+pub fn special(text: &[u8]) -> Option<usize> {
+    first(
+        text,
+        |w| below_space(w) | zeros(w ^ (ONES * 0x22)) | zeros(w ^ (ONES * 0x5c)),
+        |b| b < b' ' || b == b'"' || b == b'\\',
+    )
+}
+
+/// The same, or a DEL.
+#[inline]
+pub fn special_or_del(text: &[u8]) -> Option<usize> {
+    first(
+        text,
+        |w| below_space(w) | zeros(w ^ (ONES * 0x22)) | zeros(w ^ (ONES * 0x5c)) | zeros(w ^ (ONES * 0x7f)),
+        |b| b < b' ' || matches!(b, b'"' | b'\\' | 0x7f),
+    )
+}
+
+/// First place of `byte`.
+#[inline]
+pub fn find(text: &[u8], byte: u8) -> Option<usize> {
+    first(text, |w| zeros(w ^ (ONES * u64::from(byte))), |b| b == byte)
+}
+
+/// First byte that `is` what is looked for; `of` marks them in eight bytes, the first one of them rightly.
+#[inline]
+fn first(text: &[u8], of: impl Fn(u64) -> u64, is: impl Fn(u8) -> bool) -> Option<usize> {
+    let mut at = 0;
+    while let Some(eight) = text[at..].first_chunk::<8>() {
+        let found = of(u64::from_le_bytes(*eight));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    text[at..].iter().position(|b| is(*b)).map(|i| at + i)
+}
+
+/// Marks bytes that are zero; behind the first one it may mark others.
+#[inline]
+fn zeros(w: u64) -> u64 {
+    w.wrapping_sub(ONES) & !w & HIGH
+}
+
+/// Marks bytes below 0x20; behind the first one it may mark others.
+#[inline]
+fn below_space(w: u64) -> u64 {
+    w.wrapping_sub(ONES * 0x20) & !w & HIGH
+}
+
 /// The words of a text of at most 24 bytes; none of a longer one.
 #[inline]
 pub fn three(text: &[u8]) -> Option<[u64; 3]> {
@@ -162,6 +214,18 @@ mod tests {
         ], 0..25)) {
             let plain = text.iter().all(|b| b.is_ascii() && *b != 0);
             prop_assert_eq!(is_plain(three(&text).unwrap(), text.len()), plain);
+        }
+
+        #[test]
+        fn the_first_of_a_sort_is_found(text in proptest::collection::vec(prop_oneof![
+            Just(b'"'), Just(b'\\'), Just(0x1f), Just(0x80), Just(0x7f), Just(0xff), b' '..=b'z',
+            b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z',
+        ], 0..40), byte in prop_oneof![Just(0x80u8), Just(0xffu8), b' '..=b'z']) {
+            let slow = text.iter().position(|b| *b < b' ' || *b == b'"' || *b == b'\\');
+            prop_assert_eq!(special(&text), slow);
+            let del = text.iter().position(|b| *b == 0x7f);
+            prop_assert_eq!(special_or_del(&text), slow.into_iter().chain(del).min());
+            prop_assert_eq!(find(&text, byte), text.iter().position(|b| *b == byte));
         }
 
         #[test]

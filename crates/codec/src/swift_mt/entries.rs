@@ -5,8 +5,6 @@ use super::parts::{self, Kind, Parts};
 use super::tokens::{Tag, Token};
 use super::value;
 use crate::lines::value as text;
-use std::io::Write;
-use unitape_model::Amount;
 
 /// Appends the statement lines of `fields` to `out` as a JSON array; false if there are none.
 ///
@@ -89,28 +87,60 @@ fn line(value: &[u8], parts: &Parts, out: &mut Vec<u8>) {
     let mark = get("mark").unwrap_or_default();
     // A reversal of a credit takes away, one of a debit gives back.
     let less = matches!(mark, b"D" | b"RC" | b"ED");
-    let amount = get("amount").and_then(value::amount);
-    if let Some(amount) = amount
-        && let Ok(amount) = Amount::new(
-            if less { -i128::from(amount.mantissa) } else { amount.mantissa.into() },
-            amount.exponent,
-        )
+    if let Some(amount) = get("amount")
+        && let Some(number) = value::amount(amount)
     {
-        // Writing to a Vec cannot fail.
-        let _ = write!(out, ",\"amt\":\"{amount}\"");
+        out.extend_from_slice(b",\"amt\":\"");
+        write_canonical(amount, less && number.mantissa != 0, out);
+        out.push(b'"');
     }
     for (name, part) in [
-        ("mark", "mark"),
-        ("funds", "funds"),
-        ("type", "type"),
-        ("ref", "reference"),
-        ("bank_ref", "bank_reference"),
-        ("details", "details"),
+        (&b",\"mark\":"[..], "mark"),
+        (b",\"funds\":", "funds"),
+        (b",\"type\":", "type"),
+        (b",\"ref\":", "reference"),
+        (b",\"bank_ref\":", "bank_reference"),
+        (b",\"details\":", "details"),
     ] {
         if let Some(bytes) = get(part) {
-            let _ = write!(out, ",\"{name}\":");
+            out.extend_from_slice(name);
             text(out, bytes);
         }
     }
     debug_assert!(parts.part("amount").is_some_and(|part| part.kind == Kind::Amount));
+}
+
+/// Appends an amount as [`unitape_model::Amount`] shows it: as [`value::write_amount`], without zeros behind the last
+/// digit of its decimals that counts.
+fn write_canonical(text: &[u8], less: bool, out: &mut Vec<u8>) {
+    if less {
+        out.push(b'-');
+    }
+    let from = out.len();
+    value::write_amount(text, out);
+    if out[from..].contains(&b'.') {
+        while out.pop_if(|byte| *byte == b'0').is_some() {}
+        out.pop_if(|byte| *byte == b'.');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use unitape_model::Amount;
+
+    proptest! {
+        /// Statements add up only if each line says exactly what it adds.
+        #[test]
+        fn amounts_are_shown_as_amounts_are(text in "[0-9]{0,18},?[0-9]{0,18}|0{0,9}[0-9]{0,3},0{0,9}[1-9]?", less: bool) {
+            if let Some(number) = value::amount(text.as_bytes()) {
+                let mantissa = i128::from(number.mantissa);
+                let amount = Amount::new(if less { -mantissa } else { mantissa }, number.exponent).unwrap();
+                let mut out = b"x".to_vec();
+                write_canonical(text.as_bytes(), less && mantissa != 0, &mut out);
+                prop_assert_eq!(String::from_utf8(out).unwrap(), format!("x{amount}"));
+            }
+        }
+    }
 }

@@ -160,10 +160,18 @@ pub fn date_long(text: &[u8]) -> Option<Day> {
 pub fn entry_date(text: &[u8], value: Day) -> Option<Day> {
     let &[a, b, c, d] = text else { return None };
     let (month, day) = (pair(a, b)?, pair(c, d)?);
+    let near = |day: &Day| (day.number() - value.number()).abs() <= HALF_A_YEAR;
+    if let Some(day) = Day::new(value.year, month, day).filter(near) {
+        // That of another year is further away.
+        return Some(day);
+    }
     let years = [value.year, value.year - 1, value.year + 1];
     let days = years.into_iter().filter_map(|year| Day::new(year, month, day));
     days.min_by_key(|day| (day.number() - value.number()).abs())
 }
+
+/// Days that are less than what is left of the shortest year.
+const HALF_A_YEAR: i64 = 182;
 
 /// Reads `HHMM` or `HHMMSS` as seconds since midnight.
 #[inline]

@@ -5,6 +5,7 @@
 
 use super::explain::Explainer;
 use super::instruments::{by_venue, is_looked_up, set_looked_up};
+use super::json::write_json;
 use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
@@ -42,8 +43,6 @@ struct Scratch {
     plain: Vec<u8>,
     /// A value with its suffix.
     whole: Vec<u8>,
-    /// A value as JSON.
-    json: String,
 }
 
 /// Where a message came from.
@@ -325,7 +324,7 @@ struct Writer<'w, I> {
 
 impl<I: Instruments> Writer<'_, I> {
     fn event<M: Message>(&mut self, plan: &EventPlan, view: &View<'_, M>) -> Result<(), Refused> {
-        let Scratch { plain, whole, json } = &mut *self.scratch;
+        let Scratch { plain, whole } = &mut *self.scratch;
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
@@ -378,9 +377,8 @@ impl<I: Instruments> Writer<'_, I> {
             }
         }
         let mut keep = |name: &str, value: &[u8]| {
-            json.clear();
-            write_json(json, value);
-            e.unmapped(name, json).map_err(|r| Refused { code: r.code(), detail: format!("{name}: {r}") })
+            let kept = e.unmapped_with(name, |out| write_json(out, value));
+            kept.map_err(|r| Refused { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {
             if let Some(found) = view.get(from) {
@@ -533,32 +531,6 @@ fn refused_as<M: Message>(code: &'static str, r: Refusal, field: &FieldPlan, val
 pub fn shown(value: &[u8]) -> String {
     let cut = &value[..value.len().min(60)];
     format!("\"{}\"{}", cut.escape_ascii(), if cut.len() < value.len() { "…" } else { "" })
-}
-
-/// Outside bytes as a JSON string, or `{"hex":…}` where they are not UTF-8.
-pub fn json_string(value: &[u8]) -> String {
-    let mut out = String::new();
-    write_json(&mut out, value);
-    out
-}
-
-fn write_json(out: &mut String, value: &[u8]) {
-    match std::str::from_utf8(value) {
-        // Most values need no escapes.
-        Ok(text) if value.iter().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\')) => {
-            out.push('"');
-            out.push_str(text);
-            out.push('"');
-        }
-        Ok(text) => out.push_str(&serde_json::Value::from(text).to_string()),
-        Err(_) => {
-            out.push_str("{\"hex\":\"");
-            for b in value {
-                out.extend([b >> 4, b & 15].map(|n| char::from_digit(n.into(), 16).unwrap_or('0')));
-            }
-            out.push_str("\"}");
-        }
-    }
 }
 
 /// A number of at most 19 digits.

@@ -59,17 +59,19 @@ mod apply;
 mod compile;
 mod explain;
 mod instruments;
+mod json;
 mod line;
 mod plan;
 mod seam;
 
 pub(crate) use apply::translate_const;
-pub use apply::{Mapper, Origin, json_string, parse_u64, shown};
+pub use apply::{Mapper, Origin, parse_u64, shown};
 pub use compile::compile;
 pub(crate) use explain::Explainer;
 pub use explain::{
     EventSeen, Explained, Failed, FieldSeen, Kept, Outcome, PassedOver, Place, Skipped, TimeSeen, Why,
 };
+pub use json::json_string;
 pub use plan::Plan;
 pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, LookedAt, Rule, Way};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};

@@ -32,6 +32,7 @@ use crate::block::Block;
 use crate::error::Error;
 use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Plan, Refused, compile};
 use sequences::Letters;
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use time::TimeSeen;
@@ -43,7 +44,7 @@ use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 use values::{Found, Is};
-use wants::{PartOf, Place, Wants};
+use wants::{PartOf, Place, Wants, option_bit, qualifier_word};
 
 /// Decodes blocks of SWIFT messages; one per worker and feed.
 #[derive(Debug)]
@@ -77,6 +78,8 @@ struct Noted {
     /// The sequences open, innermost last.
     sequences: Vec<Span>,
     kind: String,
+    /// For names and values of unlisted fields.
+    texts: RefCell<(String, Vec<u8>)>,
 }
 
 /// What is asked for, by the number of the type.
@@ -229,8 +232,9 @@ impl Noted {
             let innermost = self.sequences.last().map_or(&b""[..], |span| span.of(text));
             let place = Place { innermost, letter: sequence, cover: letters.in_cover() };
             let (mut listed, mut split) = (in_entry && wants.entries != 0, None);
+            let (option, qualified) = (option_bit(letter), qualifier_word(value));
             for want in wants.of(number) {
-                if !want.is(letter, value, place) {
+                if !want.is(option, qualified, place) {
                     continue;
                 }
                 if want.slot == 0 {
@@ -324,7 +328,9 @@ impl Noted {
         self.kind.clear();
         let category = match kind {
             MsgType::Mt(number) => {
-                _ = write!(self.kind, "MT{number:03}");
+                self.kind.push_str("MT");
+                let digits = [number / 100, number / 10 % 10, number % 10];
+                self.kind.extend(digits.map(|n| char::from(b'0' + n as u8)));
                 Some(b'0' + (number / 100) as u8)
             }
             MsgType::Unknown => None,
@@ -363,11 +369,16 @@ impl Noted {
             let found = Found::at((span.start, span.end), Is::Part(Kind::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
         }
+        // The parts of a block stand together, and it is taken apart once.
+        let mut apart = (0, Ok(false));
         for want in &wants.blocks {
             let found = match want.block {
                 1 | 2 => message.block(usize::from(want.block)).and_then(|span| {
                     let content = span.of(buf);
-                    let known = header(usize::from(want.block), content, &mut self.parts);
+                    if apart.0 != want.block {
+                        apart = (want.block, header(usize::from(want.block), content, &mut self.parts));
+                    }
+                    let known = apart.1;
                     values::of_header(&want.part, known, &self.parts, content, span)
                 }),
                 block => in_block(usize::from(block), want.part.as_bytes())
@@ -405,6 +416,14 @@ fn qualifier(value: &[u8]) -> Option<&[u8]> {
 
 /// Counts how often each name was there before, and leaves them in order.
 fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
+    if unlisted.len() <= FEW {
+        // They stand in order, and are compared one with another sooner than sorted.
+        for i in 1..unlisted.len() {
+            let key = unlisted[i].0;
+            unlisted[i].2 = unlisted[..i].iter().filter(|other| other.0 == key).count() as u32;
+        }
+        return;
+    }
     unlisted.sort_unstable();
     for i in 1..unlisted.len() {
         if unlisted[i].0 == unlisted[i - 1].0 {
@@ -413,6 +432,18 @@ fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
     }
     unlisted.sort_unstable_by_key(|u| u.1);
 }
+
+/// Appends text, or of what is none as much as is.
+#[inline]
+fn push_lossy(out: &mut String, text: &[u8]) {
+    match std::str::from_utf8(text) {
+        Ok(text) => out.push_str(text),
+        Err(_) => out.push_str(&String::from_utf8_lossy(text)),
+    }
+}
+
+/// Names that are compared one with another.
+const FEW: usize = 32;
 
 /// The message in hand.
 struct Taken<'m> {
@@ -523,21 +554,22 @@ impl Message for Taken<'_> {
     }
 
     fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
-        let mut name = String::new();
-        let mut scratch = Vec::new();
+        let mut texts = self.noted.texts.borrow_mut();
+        let (name, scratch) = &mut *texts;
         for &(_, i, nth) in &self.noted.unlisted {
             let token = &self.tokens[i as usize];
             let value = token.of(self.text);
             name.clear();
-            name.push_str(&String::from_utf8_lossy(token.name(self.text)));
+            push_lossy(name, token.name(self.text));
             if let Some(qualifier) = qualifier(value) {
-                _ = write!(name, ":{}", String::from_utf8_lossy(qualifier));
+                name.push(':');
+                push_lossy(name, qualifier);
             }
             if nth > 0 {
                 _ = write!(name, "#{}", nth + 1);
             }
             let whole = Found::at((token.start as usize, token.end as usize), Is::Part(Kind::Lines));
-            keep(&name, whole.text(self.text, &mut scratch))?;
+            keep(name, whole.text(self.text, scratch))?;
         }
         Ok(())
     }

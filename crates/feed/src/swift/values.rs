@@ -3,6 +3,7 @@
 use super::wants::PartOf;
 use unitape_codec::swift_mt::parts::{Kind, Part, Parts};
 use unitape_codec::swift_mt::{Span, ValueFault, value};
+use unitape_model::words;
 
 /// A value: where it stands, and what it is.
 #[derive(Clone, Copy, Debug)]
@@ -62,13 +63,18 @@ impl Found {
         let text = self.of(buf);
         scratch.clear();
         match self.is {
-            Is::Part(Kind::Lines | Kind::Text) if !text.contains(&b'\r') => return text,
             Is::Part(Kind::Lines | Kind::Text) => {
-                for (n, byte) in text.iter().enumerate() {
-                    if *byte != b'\r' || text.get(n + 1) != Some(&b'\n') {
-                        scratch.push(*byte);
-                    }
+                // Up to a carriage return, which stays unless a line feed is behind it.
+                let mut rest = text;
+                while let Some(at) = words::find(rest, b'\r') {
+                    let kept = at + usize::from(rest.get(at + 1) != Some(&b'\n'));
+                    scratch.extend_from_slice(&rest[..kept]);
+                    rest = &rest[at + 1..];
                 }
+                if rest.len() == text.len() {
+                    return text;
+                }
+                scratch.extend_from_slice(rest);
             }
             Is::Part(Kind::Amount) => value::write_amount(text, scratch),
             Is::Signed(less) => {

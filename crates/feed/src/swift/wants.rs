@@ -6,9 +6,11 @@ use crate::mapping::{LookedAt, Places};
 /// A field of the text that the mapping names.
 #[derive(Debug)]
 pub(super) struct Want {
-    options: Option<Box<[u8]>>,
+    /// A bit for each option that is meant, see [`option_bit`].
+    options: u32,
     sequence: Option<Box<[u8]>>,
-    qualifier: Option<Box<[u8]>>,
+    /// As [`qualifier_word`] gives it; 0 for any.
+    qualifier: u32,
     /// What of it.
     pub(super) part: PartOf,
     /// Where it goes; 0 is nowhere: it is known and not wanted.
@@ -117,9 +119,13 @@ impl Wants {
     fn add(&mut self, field: &Field, part: Option<&str>, slot: u8, group: Option<(u8, bool)>) {
         let bytes = |text: &Option<String>| text.as_ref().map(|t| t.as_bytes().into());
         self.fields[usize::from(field.number)].push(Want {
-            options: bytes(&field.options),
+            options: match field.options.as_deref() {
+                None => u32::MAX,
+                Some("") => option_bit(0),
+                Some(letters) => letters.bytes().map(option_bit).fold(0, |all, bit| all | bit),
+            },
             sequence: bytes(&field.sequence),
-            qualifier: bytes(&field.qualifier),
+            qualifier: field.qualifier.as_ref().and_then(|q| q.as_bytes().first_chunk()).map_or(0, word),
             part: match part {
                 None => PartOf::Whole,
                 Some("signed") => PartOf::Signed,
@@ -139,17 +145,37 @@ impl Wants {
 }
 
 impl Want {
-    /// Whether this field is meant.
+    /// Whether this field is meant: by the bit of its option, the word of its qualifier and where it stands.
     #[inline]
-    pub(super) fn is(&self, letter: u8, value: &[u8], place: Place<'_>) -> bool {
-        self.options
-            .as_deref()
-            .is_none_or(|of| if of.is_empty() { letter == 0 } else { of.contains(&letter) })
-            && self.qualifier.as_deref().is_none_or(|q| value.get(1..5) == Some(q) && value[0] == b':')
+    pub(super) fn is(&self, option: u32, qualifier: u32, place: Place<'_>) -> bool {
+        self.options & option != 0
+            && (self.qualifier == 0 || self.qualifier == qualifier)
             && match self.sequence.as_deref() {
                 None => !place.cover,
                 Some(sequence) if place.innermost.is_empty() => sequence == [place.letter],
                 Some(sequence) => sequence == place.innermost,
             }
     }
+}
+
+/// The bit of an option's letter; 0 is no letter.
+#[inline]
+pub(super) fn option_bit(letter: u8) -> u32 {
+    match letter {
+        0 => 1,
+        letter => 2u32.wrapping_shl(letter.wrapping_sub(b'A').into()),
+    }
+}
+
+/// The qualifier that a value begins with (`:SETR/…`), as a word; 0 without. What the four bytes are is not looked at.
+#[inline]
+pub(super) fn qualifier_word(value: &[u8]) -> u32 {
+    match value.first_chunk::<5>() {
+        Some([b':', rest @ ..]) => word(rest),
+        _ => 0,
+    }
+}
+
+fn word(four: &[u8; 4]) -> u32 {
+    u32::from_le_bytes(*four)
 }

@@ -151,7 +151,10 @@ impl Parts {
     #[inline]
     #[must_use]
     pub fn part(&self, name: &str) -> Option<&Part> {
-        self.as_slice().iter().find(|part| part.name == name)
+        // Names differ mostly in length or first letter, and are seldom compared by a call.
+        let first = name.as_bytes().first();
+        let alike = |part: &Part| part.name.len() == name.len() && part.name.as_bytes().first() == first;
+        self.as_slice().iter().find(|part| alike(part) && part.name == name)
     }
 
     /// The text of the component of this name.

@@ -1,0 +1,102 @@
+//! Outside bytes as JSON text, as it stands in events and in the quarantine.
+
+use unitape_model::words;
+
+/// Outside bytes as a JSON string, or `{"hex":…}` where they are not UTF-8.
+pub fn json_string(value: &[u8]) -> String {
+    let mut out = Vec::with_capacity(value.len() + 2);
+    write_json(&mut out, value);
+    String::from_utf8(out).expect("JSON of UTF-8, or of hex digits")
+}
+
+/// The same at the end of `out`.
+pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
+    // Without a way out, so that many bytes are looked at together.
+    let (mut plain, mut ascii) = (true, true);
+    for &b in value {
+        plain &= (b >= b' ') & (b != b'"') & (b != b'\\');
+        ascii &= b < 0x80;
+    }
+    if !ascii && std::str::from_utf8(value).is_err() {
+        out.extend_from_slice(b"{\"hex\":\"");
+        for b in value {
+            out.extend_from_slice(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
+        }
+        out.extend_from_slice(b"\"}");
+        return;
+    }
+    out.reserve(value.len() + 2);
+    out.push(b'"');
+    if plain {
+        out.extend_from_slice(value);
+    } else {
+        escape(out, value);
+    }
+    out.push(b'"');
+}
+
+/// Text with what JSON does not take as it is escaped: quotes, backslashes and control characters.
+fn escape(out: &mut Vec<u8>, mut rest: &[u8]) {
+    while let Some(at) = words::special(rest) {
+        out.extend_from_slice(&rest[..at]);
+        let byte = rest[at];
+        match byte {
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            _ => out.extend_from_slice(&[
+                b'\\',
+                b'u',
+                b'0',
+                b'0',
+                HEX[usize::from(byte >> 4)],
+                HEX[usize::from(byte & 15)],
+            ]),
+        }
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slow(value: &[u8]) -> String {
+        match std::str::from_utf8(value) {
+            Ok(text) => serde_json::Value::from(text).to_string(),
+            Err(_) => {
+                let digits: String = value.iter().map(|b| format!("{b:02x}")).collect();
+                format!("{{\"hex\":\"{digits}\"}}")
+            }
+        }
+    }
+
+    proptest! {
+        /// What is kept is read again by programs of others: it is what the library would have written.
+        #[test]
+        fn json_is_that_of_the_library(value in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..40),
+            "[ -~]{0,40}".prop_map(String::into_bytes),
+            "[ -~\\r\\n\"\\\\]{0,80}".prop_map(String::into_bytes),
+            "\\PC{0,20}[\\x00-\\x7f]{0,20}".prop_map(String::into_bytes),
+        ]) {
+            prop_assert_eq!(json_string(&value), slow(&value));
+        }
+    }
+
+    #[test]
+    fn every_byte_by_itself_and_in_a_row() {
+        for byte in 0..=0x7f {
+            for n in [1, 7, 8, 9, 17] {
+                assert_eq!(json_string(&vec![byte; n]), slow(&vec![byte; n]), "{byte} × {n}");
+            }
+        }
+    }
+}
