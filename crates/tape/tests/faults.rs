@@ -410,7 +410,9 @@ fn a_failed_flush_of_a_hot_tape_is_made_good_from_memory() {
     for call in [Call::Sync, Call::SyncDir] {
         for nth in 1..6 {
             let (dir, other) = (directory(), directory());
-            let options = options_of(Kind::Hot, &other.path().join("hot"));
+            let mut options = options_of(Kind::Hot, &other.path().join("hot"));
+            // No fault here is one of time.
+            options.recorder_wait = LONG;
             let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
             append(&mut writer, 3, 0, 12);
             writer.wait_durable(writer.end(), LONG).unwrap();
