@@ -43,7 +43,7 @@ mod text;
 mod value;
 mod when;
 
-pub use batch::{Columns, Framed, Frames, LANES, Lanes, Numbers};
+pub use batch::{Columns, Even, Framed, Frames, LANES, Lanes, Listed, Numbers, Rows, RowsColumn};
 pub use decode::{Decoder, Next};
 pub use error::Error;
 pub use fault::{Code, Fault};

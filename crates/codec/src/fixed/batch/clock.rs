@@ -1,5 +1,6 @@
 //! Columns of times written in digits alone, `HHMMSSfff` or `YYYYMMDDHHMMSSfff`, as instants.
 
+use super::rows::Rows;
 use super::simd::Kernel;
 use super::{Column, Decoder, Found, Lanes, Number};
 use crate::fixed::text::Trim;
@@ -52,15 +53,16 @@ impl Clock {
         self.start + 16
     }
 
-    pub(super) fn read(
+    pub(super) fn read<'b>(
         &self,
         kernel: Kernel,
-        bytes: &[u8],
-        starts: &[u32],
+        rows: impl Rows<'b>,
         day: Day<'_>,
         (values, scratch): (&mut Lanes, &mut Lanes),
+        odd: &mut bool,
     ) -> Found {
-        let mut found = kernel.clocks(self, bytes, starts, values);
+        let mut odd_date = *odd;
+        let mut found = kernel.clocks(self, rows, values, odd);
         if !self.dated {
             match day.start {
                 Some(start) => values.iter_mut().for_each(|v| *v = v.wrapping_add(start)),
@@ -77,11 +79,12 @@ impl Clock {
             blank: self.blank,
             above: 0,
         };
-        let dates = kernel.numbers(&date, bytes, starts, scratch);
+        let dates = kernel.numbers(&date, rows, scratch, &mut odd_date);
+        *odd |= odd_date;
         // Blank or not, but both.
         found.bad |= dates.bad | (dates.none ^ found.none);
         let (mut last, mut start) = (i64::MIN, None);
-        for lane in 0..starts.len() {
+        for lane in 0..rows.count() {
             if scratch[lane] != last {
                 last = scratch[lane];
                 let on = days(last / 10_000, last / 100 % 100, last % 100);

@@ -1,12 +1,14 @@
 //! Where records are that have their length and their line end, without looking at what is in them.
 
 use super::LANES;
+use super::simd::Kernel;
 use crate::fixed::layout::Layout;
 use crate::fixed::text::{Role, Terminator};
 
 /// Finds records one behind the other.
 #[derive(Debug, Clone)]
 pub struct Frames {
+    kernel: Kernel,
     select: Select,
 }
 
@@ -40,7 +42,7 @@ impl Frames {
         if let [(kind, only)] = data[..]
             && only.when.is_empty()
         {
-            return Self { select: Select::One(kind) };
+            return Self { kernel: Kernel::best(), select: Select::One(kind) };
         }
         let place = data.iter().flat_map(|(_, r)| &r.when).map(|s| s.at.clone()).next();
         let one = |at: &std::ops::Range<usize>| {
@@ -58,7 +60,7 @@ impl Frames {
             }
             None => Select::Any,
         };
-        Self { select }
+        Self { kernel: Kernel::best(), select }
     }
 
     /// The records from `at` on that have the length of their sort, their terminator behind it and no other line
@@ -97,24 +99,38 @@ impl Frames {
     #[inline]
     #[must_use]
     pub fn even(&self, layout: &Layout, bytes: &[u8], at: usize) -> Option<(Framed, usize)> {
-        let Select::One(_) = self.select else { return None };
         if layout.page.is_some() {
             return None;
         }
         let first = self.record_at(layout, bytes, at)?;
         let (length, whole) = (first.length as usize, first.end as usize - at);
-        if layout.terminator == Terminator::None {
-            return Some((first, ((bytes.len() - at) / whole).min(LANES)));
-        }
-        let like = |record: &&[u8]| {
-            let (text, end) = record.split_at(length);
+        let rest = &bytes[at..];
+        let records = || rest.chunks_exact(whole).take(LANES);
+        // The loops look at the same bytes of each record; what they look for is decided before.
+        let count = match (layout.terminator, whole - length) {
+            (Terminator::None, _) => records().len(),
+            (_, 2) => {
+                records().take_while(|r| matches!(r[length..], [b'\r', b'\n']) && r[0] != b'\r').count()
+            }
             // A carriage return before a line feed belongs to the line end; one before a record is passed over.
-            let last = text.last().is_some_and(|b| *b == b'\r') && end.len() == 1;
-            end.ends_with(b"\n") && (end.len() == 1 || end[0] == b'\r') && !last && text[0] != b'\r'
+            _ => {
+                let last = length - 1;
+                records().take_while(|r| r[length] == b'\n' && r[last] != b'\r' && r[0] != b'\r').count()
+            }
         };
-        let count = bytes[at..].chunks_exact(whole).take(LANES).take_while(like).count();
-        let feeds = memchr::memchr_iter(b'\n', &bytes[at..at + count * whole]).count();
-        (feeds == count).then_some((first, count))
+        // A sort is told by the bytes that are there from the start of a record on.
+        let from = |i: usize| match layout.terminator {
+            Terminator::None => &rest[i * whole..][..whole],
+            _ => &rest[i * whole..],
+        };
+        let alike = |i: &usize| self.kind_of(layout, from(*i)) == Some(first.kind);
+        let count = match self.select {
+            Select::One(_) => count,
+            Select::Byte(..) | Select::Any => (0..count).take_while(alike).count(),
+        };
+        let even = layout.terminator == Terminator::None
+            || self.kernel.count(&rest[..count * whole], b'\n') == count;
+        (even && count > 0).then_some((first, count))
     }
 
     #[inline]

@@ -21,6 +21,7 @@
 mod clock;
 mod frame;
 mod portable;
+mod rows;
 mod simd;
 
 use super::decode::Decoder;
@@ -31,6 +32,7 @@ use super::value::Value;
 use super::when::Holds;
 use clock::{Clock, Day};
 pub use frame::{Framed, Frames};
+pub use rows::{Column as RowsColumn, Even, Listed, Rows};
 use simd::{Kernel, prefetch};
 
 /// Records at once, at most.
@@ -64,6 +66,8 @@ struct Op {
     none: Vec<i64>,
     /// What its values are, where they can be told by number.
     numbers: Option<Numbers>,
+    /// Not all of the batch before were digits alone.
+    odd: bool,
 }
 
 /// What the values of a column are.
@@ -156,42 +160,50 @@ impl Columns {
     #[inline]
     pub fn read(&mut self, decoder: &mut Decoder, bytes: &[u8], starts: &[u32]) -> u64 {
         let starts = &starts[..starts.len().min(LANES)];
-        let last = starts.iter().copied().max().unwrap_or(0) as usize;
-        assert!(starts.is_empty() || last + self.reach <= bytes.len(), "a record beyond the bytes");
-        let mut good = u64::MAX >> (LANES - starts.len().max(1));
-        if starts.is_empty() {
-            return 0;
-        }
-        let Self { kernel, kind, ops, values, none, scratch, reach, .. } = self;
+        let (Some(first), Some(last)) = (starts.first(), starts.iter().max()) else { return 0 };
+        let end = *last as usize + self.reach;
+        assert!(end <= bytes.len(), "a record beyond the bytes");
+        let ahead = Ahead { bytes, at: end, length: end - *first as usize };
+        self.read_rows(decoder, Listed { bytes, starts }, ahead)
+    }
+
+    /// The same for records at one distance; what stands in `behind` is read next.
+    ///
+    /// # Panics
+    /// When they are more than [`LANES`], or may not be looked at as far as [`Columns::reach`].
+    #[inline]
+    pub fn read_even(&mut self, decoder: &mut Decoder, rows: Even<'_>, behind: &[u8]) -> u64 {
+        assert!(rows.count() <= LANES && self.reach <= rows.reach(), "a record beyond the bytes");
+        let ahead = Ahead { bytes: behind, at: 0, length: rows.count() * rows.stride() };
+        self.read_rows(decoder, rows, ahead)
+    }
+
+    #[inline]
+    fn read_rows<'b>(&mut self, decoder: &mut Decoder, rows: impl Rows<'b>, ahead: Ahead<'_>) -> u64 {
+        let mut good = u64::MAX >> (LANES - rows.count());
+        let Self { kernel, kind, ops, values, none, scratch, .. } = self;
         // What stands behind is asked for a part at a time: all at once would have to be waited for.
-        let mut ahead = last + *reach;
-        let part = (ahead - starts[0] as usize) / ops.len().max(1) + 1;
-        for ((op, values), none) in ops.iter().zip(values).zip(none) {
-            prefetch(bytes, ahead, part);
-            ahead += part;
+        let (mut at, part) = (ahead.at, ahead.length / ops.len().max(1) + 1);
+        for ((op, values), none) in ops.iter_mut().zip(values).zip(none) {
+            prefetch(ahead.bytes, at, part);
+            at += part;
+            let odd = &mut op.odd;
             let mut found = match &op.what {
-                What::Number(number) => number.read(*kernel, bytes, starts, (values, scratch)),
+                What::Number(number) => number.read(*kernel, rows, (values, scratch), odd),
                 What::Clock(clock) => {
                     let day = Day::of(clock, decoder);
-                    clock.read(*kernel, bytes, starts, day, (values, scratch))
+                    clock.read(*kernel, rows, day, (values, scratch), odd)
                 }
-                What::Text { start, length, pad } => {
-                    let mut bad = 0;
-                    for (lane, at) in starts.iter().enumerate() {
-                        let at = *at as usize + start;
-                        // Nearly always its first byte says enough.
-                        if bytes[at] == *pad {
-                            bad |= u64::from(bytes[at..at + length].iter().all(|b| b == pad)) << lane;
-                        }
-                    }
-                    Found { bad, none: 0 }
-                }
-                What::Careful => one_by_one(decoder, *kind, op.column, bytes, starts, values),
+                What::Text { start, length, pad } => blank(rows, *start, *length, *pad),
+                What::Careful => one_by_one(decoder, *kind, op.column, rows, values),
             };
-            if let What::Number(number) = &op.what
-                && !op.none.is_empty()
-            {
-                found.none |= said_none(&op.none, number, bytes, starts, values);
+            if let What::Number(number) = &op.what {
+                for value in &op.none {
+                    let lanes = kernel.equal(values, *value);
+                    if lanes != 0 {
+                        found.none |= said_none(lanes, number, rows);
+                    }
+                }
             }
             *none = found.none;
             good &= !found.bad;
@@ -226,6 +238,13 @@ impl Columns {
     }
 }
 
+/// What is wanted soon.
+struct Ahead<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    length: usize,
+}
+
 impl Op {
     /// Bytes that a load may touch.
     fn reach(&self) -> usize {
@@ -243,27 +262,40 @@ impl Number {
         self.start + 16
     }
 
-    fn read(
+    #[inline]
+    fn read<'b>(
         &self,
         kernel: Kernel,
-        bytes: &[u8],
-        starts: &[u32],
+        rows: impl Rows<'b>,
         (values, scratch): (&mut Lanes, &mut Lanes),
+        odd: &mut bool,
     ) -> Found {
         if self.above == 0 {
-            return kernel.numbers(self, bytes, starts, values);
+            return kernel.numbers(self, rows, values, odd);
         }
+        self.read_long(kernel, rows, (values, scratch), odd)
+    }
+
+    /// A column of more than 16 digits.
+    fn read_long<'b>(
+        &self,
+        kernel: Kernel,
+        rows: impl Rows<'b>,
+        (values, scratch): (&mut Lanes, &mut Lanes),
+        odd: &mut bool,
+    ) -> Found {
         // The first digits, which may be blank, and the sixteen behind them, which are then digits or blank too.
         let above = Number { width: self.above, start: self.start, above: 0, ..*self };
         let below = Number { width: 16, start: self.start + self.above, above: 0, ..*self };
-        let high = kernel.numbers(&above, bytes, starts, scratch);
-        let low = kernel.numbers(&below, bytes, starts, values);
+        let mut odd_above = *odd;
+        let high = kernel.numbers(&above, rows, scratch, &mut odd_above);
+        let low = kernel.numbers(&below, rows, values, odd);
+        *odd |= odd_above;
         let mut found = Found { bad: high.bad | low.bad, none: high.none & low.none };
         if !self.leading {
             found.bad |= high.none & !low.none;
         }
-        for (lane, at) in starts.iter().enumerate() {
-            let first = bytes[*at as usize + self.start + self.above];
+        for (lane, [first]) in rows.column::<1>(self.start + self.above).enumerate() {
             let n =
                 scratch[lane].checked_mul(10_000_000_000_000_000).and_then(|h| h.checked_add(values[lane]));
             match n {
@@ -329,33 +361,35 @@ fn op(column: &Column, index: u16) -> Option<Option<Op>> {
         _ => (What::Careful, Vec::new()),
     };
     let required = column.required && column.speaks();
-    Some(Some(Op { column: index, what, required, none, numbers }))
+    Some(Some(Op { column: index, what, required, none, numbers, odd: false }))
 }
 
-/// Lanes whose number is one that means none.
-fn said_none(none: &[i64], number: &Number, bytes: &[u8], starts: &[u32], values: &Lanes) -> u64 {
-    let mut found = 0;
-    let values = &values[..starts.len()];
-    // Whether there is one at all is quicker to see for all at once.
-    if !none.iter().any(|none| values.iter().fold(false, |any, n| any | (n == none))) {
-        return 0;
-    }
-    for (lane, at) in starts.iter().enumerate() {
-        // Such a text fills its column: with a digit in front a number of its value is written as it is.
-        if none.contains(&values[lane]) && bytes[*at as usize + number.start].is_ascii_digit() {
-            found |= 1 << lane;
+/// Lanes of blank text.
+#[inline]
+fn blank<'b>(rows: impl Rows<'b>, start: usize, length: usize, pad: u8) -> Found {
+    let mut bad = 0;
+    // Nearly always the first bytes say enough.
+    if rows.column::<1>(start).fold(false, |any, [first]| any | (*first == pad)) {
+        for (lane, text) in rows.texts(start, length).enumerate() {
+            bad |= u64::from(text.iter().all(|b| *b == pad)) << lane;
         }
     }
-    found
+    Found { bad, none: 0 }
+}
+
+/// Of the lanes whose number has the value of one that means none, those where it does.
+fn said_none<'b>(lanes: u64, number: &Number, rows: impl Rows<'b>) -> u64 {
+    // Such a text fills its column: with a digit in front a number of its value is written as it is.
+    let first = rows.column::<1>(number.start).enumerate();
+    lanes & first.fold(0, |all, (lane, [first])| all | u64::from(first.is_ascii_digit()) << lane)
 }
 
 /// A column by its description, lane by lane.
-fn one_by_one(
+fn one_by_one<'b>(
     decoder: &mut Decoder,
     kind: u16,
     column: u16,
-    bytes: &[u8],
-    starts: &[u32],
+    rows: impl Rows<'b>,
     values: &mut Lanes,
 ) -> Found {
     let mut found = Found::default();
@@ -363,8 +397,7 @@ fn one_by_one(
     let record = &layout.records()[usize::from(kind)];
     let column = &record.columns()[usize::from(column)];
     let mut around = Around { header, zones };
-    for (lane, at) in starts.iter().enumerate() {
-        let text = &bytes[*at as usize..*at as usize + record.bytes()];
+    for (lane, text) in rows.texts(0, record.bytes()).enumerate() {
         match careful(column, text, &[], &mut around) {
             Ok(Value::None) => found.none |= 1 << lane,
             Ok(Value::Int(n) | Value::Instant(n) | Value::Decimal { mantissa: n, .. }) => values[lane] = n,

@@ -1,25 +1,34 @@
 //! The kernel for every processor: eight digits in a word, record by record.
 
 use super::clock::Clock;
+use super::rows::Rows;
 use super::{Found, Lanes, Number};
 use crate::fixed::digits::number;
 
-pub(super) fn numbers(op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes) -> Found {
+pub(super) fn numbers<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes, odd: &mut bool) -> Found {
     let mut found = Found::default();
-    for (lane, at) in starts.iter().enumerate() {
-        let at = *at as usize;
-        let (start, end) = (at + op.start, at + op.start + op.width);
-        values[lane] = match number(bytes, start, end) {
+    *odd = false;
+    for (lane, text) in rows.column::<16>(op.start).enumerate() {
+        values[lane] = match number(text, 0, op.width) {
             Some(n) => n as i64,
-            None => one(op, &bytes[start..end], lane, &mut found),
+            None => {
+                *odd = true;
+                one(op, &text[..op.width], lane, &mut found)
+            }
         };
     }
     found
 }
 
+/// A number that is all digits, in the first bytes of `text`; false if it is not.
+#[inline]
+pub(super) fn plain(op: &Number, text: &[u8], value: &mut i64) -> bool {
+    number(text, 0, op.width).map(|n| *value = n as i64).is_some()
+}
+
 /// A number that is not all digits.
 #[cold]
-pub(super) fn one(op: &Number, text: &[u8], lane: usize, found: &mut Found) -> i64 {
+fn one(op: &Number, text: &[u8], lane: usize, found: &mut Found) -> i64 {
     let blanks = text.iter().take_while(|b| **b == op.pad).count();
     let digits = &text[blanks..];
     if digits.is_empty() {
@@ -34,27 +43,39 @@ pub(super) fn one(op: &Number, text: &[u8], lane: usize, found: &mut Found) -> i
 }
 
 /// Nanoseconds since midnight.
-pub(super) fn clocks(op: &Clock, bytes: &[u8], starts: &[u32], values: &mut Lanes) -> Found {
+pub(super) fn clocks<'b>(op: &Clock, rows: impl Rows<'b>, values: &mut Lanes, odd: &mut bool) -> Found {
     let mut found = Found::default();
-    for (lane, at) in starts.iter().enumerate() {
-        values[lane] = one_clock(op, bytes, *at as usize, lane, &mut found);
+    *odd = false;
+    for (lane, text) in rows.column::<16>(op.start).enumerate() {
+        if plain_clock(op, text, &mut values[lane]) {
+            continue;
+        }
+        *odd = true;
+        values[lane] = 0;
+        if op.blank && text[..6 + op.digits].iter().all(|b| *b == op.pad && !b.is_ascii_digit()) {
+            found.none |= 1 << lane;
+        } else {
+            found.bad |= 1 << lane;
+        }
     }
     found
 }
 
-pub(super) fn one_clock(op: &Clock, bytes: &[u8], at: usize, lane: usize, found: &mut Found) -> i64 {
-    let (start, end) = (at + op.start, at + op.start + 6 + op.digits);
-    let fraction = if op.digits == 0 { Some(0) } else { number(bytes, start + 6, end) };
-    if let (Some(clock), Some(fraction)) = (number(bytes, start, start + 6), fraction) {
-        let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
-        if hour < 24 && minute < 60 && second < 60 {
-            let fraction = fraction * 10u64.pow(9 - op.digits as u32);
-            return (((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction) as i64;
-        }
-    } else if op.blank && bytes[start..end].iter().all(|b| *b == op.pad) {
-        found.none |= 1 << lane;
-        return 0;
+/// A time of day in digits alone, likewise; false if it is not.
+#[inline]
+pub(super) fn plain_clock(op: &Clock, text: &[u8], value: &mut i64) -> bool {
+    let fraction = if op.digits == 0 { Some(0) } else { number(text, 6, 6 + op.digits) };
+    let (Some(clock), Some(fraction)) = (number(text, 0, 6), fraction) else { return false };
+    let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
+    if hour >= 24 || minute >= 60 || second >= 60 {
+        return false;
     }
-    found.bad |= 1 << lane;
-    0
+    let fraction = fraction * 10u64.pow(9 - op.digits as u32);
+    *value = (((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction) as i64;
+    true
+}
+
+/// The lanes that have this value.
+pub(super) fn equal(values: &Lanes, value: i64) -> u64 {
+    values.iter().enumerate().fold(0, |lanes, (lane, n)| lanes | u64::from(*n == value) << lane)
 }

@@ -1,9 +1,8 @@
-//! The one place with instruction-set specific code: up to 16 digits of two records, or up to eight of four, in one
-//! register (AVX2).
+//! The one place with instruction-set specific code: up to 16 digits of four records at once (AVX2), two in a register.
 //!
 //! ```text
 //!  16 bytes from the column's start      0 0 0 0 2 4 1 7 6 2 2 0 0 0 0 0
-//!  less '0', checked, moved to the right . . . . . 0 0 0 0 0 2 4 1 7 6 2
+//!  less '0', moved to the right          . . . . . 0 0 0 0 0 2 4 1 7 6 2    the greatest of all is kept: 9, or bad
 //!  × 10 + neighbour                          pairs of digits, 8 × 16 bits
 //!  × 100 + neighbour                         fours, 4 × 32 bits
 //!  × 10 000 + neighbour                      eights, 2 × 32 bits
@@ -11,9 +10,13 @@
 //!
 //! A clock goes the same way with other factors: `HHMM` becomes minutes, `SSffffff` microseconds, and the pairs
 //! are compared with 23, 59 and 59 on the way.
+//!
+//! Only at the end of a column is it looked at whether all were digits. If not, the column is read again, record by
+//! record; where that was so, the next batch is read record by record at once, until one is all digits again.
 
 use super::clock::Clock;
-use super::{Found, Lanes, Number, portable};
+use super::rows::Rows;
+use super::{Found, LANES, Lanes, Number, portable};
 
 /// A kernel that this processor can run.
 ///
@@ -42,25 +45,60 @@ impl Kernel {
         Kernel(Set::Portable)
     }
 
-    /// Reads a column of at most 16 digits. All records reach 16 bytes behind the column's start.
+    /// Reads a column of at most 16 digits. All records reach 16 bytes behind the column's start. `odd` says how it was
+    /// with the batch before, and then with this one.
     #[inline]
-    pub(super) fn numbers(self, op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes) -> Found {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::numbers(op, bytes, starts, values) },
-            Set::Portable => portable::numbers(op, bytes, starts, values),
+    pub(super) fn numbers<'b>(
+        self,
+        op: &Number,
+        rows: impl Rows<'b>,
+        values: &mut Lanes,
+        odd: &mut bool,
+    ) -> Found {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a Kernel of this kind exists only where detection found the instructions.
+        if self.0 == Set::Avx2 && !*odd && unsafe { avx2::numbers(op, rows, values) } {
+            return Found::default();
         }
+        portable::numbers(op, rows, values, odd)
     }
 
     /// Reads a column of clock times. All records reach 16 bytes behind the column's start.
     #[inline]
-    pub(super) fn clocks(self, op: &Clock, bytes: &[u8], starts: &[u32], values: &mut Lanes) -> Found {
+    pub(super) fn clocks<'b>(
+        self,
+        op: &Clock,
+        rows: impl Rows<'b>,
+        values: &mut Lanes,
+        odd: &mut bool,
+    ) -> Found {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a Kernel of this kind exists only where detection found the instructions.
+        if self.0 == Set::Avx2 && !*odd && unsafe { avx2::clocks(op, rows, values) } {
+            return Found::default();
+        }
+        portable::clocks(op, rows, values, odd)
+    }
+
+    /// The lanes that have this value.
+    #[inline]
+    pub(super) fn equal(self, values: &Lanes, value: i64) -> u64 {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::clocks(op, bytes, starts, values) },
-            Set::Portable => portable::clocks(op, bytes, starts, values),
+            Set::Avx2 => unsafe { avx2::equal(values, value) },
+            Set::Portable => portable::equal(values, value),
+        }
+    }
+
+    /// How often this byte is there.
+    #[inline]
+    pub(super) fn count(self, bytes: &[u8], byte: u8) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a Kernel of this kind exists only where detection found the instructions.
+            Set::Avx2 => unsafe { avx2::count(bytes, byte) },
+            Set::Portable => memchr::memchr_iter(byte, bytes).count(),
         }
     }
 }
@@ -81,142 +119,167 @@ pub(super) fn prefetch(bytes: &[u8], at: usize, length: usize) {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Clock, Found, Lanes, Number, portable};
+    use super::super::rows::Column;
+    use super::{Clock, LANES, Lanes, Number, Rows, portable};
     use std::arch::x86_64::*;
 
+    /// Reads a column of digits alone; false, and nothing is known of it, where there is something else in it.
+    ///
     /// # Safety
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn numbers(op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes) -> Found {
-        let mut found = Found::default();
-        if op.width <= 8 {
-            short(op, bytes, starts, values, &mut found)
-        } else {
-            long(op, bytes, starts, values, &mut found)
-        }
-        found
+    pub(super) unsafe fn numbers<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
+        if op.width <= 8 { short(op, rows, values) } else { long(op, rows, values) }
     }
 
-    /// Up to 16 digits: two records in a register.
+    /// Up to 16 digits.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn long(op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes, found: &mut Found) {
+    fn long<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
         let mut right = [-128i8; 16];
         for i in 0..op.width {
             right[16 - op.width + i] = i as i8;
         }
         let right = twice(right);
-        let width = (1u32 << op.width) - 1;
-        let all = width | width << 16;
         let hundreds = _mm256_set1_epi32(100 | 1 << 16);
         let first_eight = _mm256_set1_epi64x(100_000_000);
-        for (pair, (at, values)) in starts.chunks(2).zip(values.as_chunks_mut::<2>().0).enumerate() {
-            let (a, b) = (at[0] as usize + op.start, at[at.len() - 1] as usize + op.start);
-            let (x, digits) = digits(sixteen(bytes, a), sixteen(bytes, b));
-            let pairs = _mm256_maddubs_epi16(_mm256_shuffle_epi8(x, right), tens());
-            let n = eights(_mm256_madd_epi16(pairs, hundreds));
+        let mut most = _mm256_setzero_si256();
+        let mut column = rows.column::<16>(op.start);
+        let (fours, rest) = values[..rows.count().min(LANES)].as_chunks_mut::<4>();
+        for values in fours {
+            let Some([a, b, c, d]) = column.four() else { return false };
+            // Packing leaves the halves of a register alone, so that with these pairs the four come out in their order.
+            let (x, y) = (digits(a, c, right), digits(b, d, right));
+            most = _mm256_max_epu8(most, _mm256_max_epu8(x, y));
+            let x = _mm256_madd_epi16(_mm256_maddubs_epi16(x, tens()), hundreds);
+            let y = _mm256_madd_epi16(_mm256_maddubs_epi16(y, tens()), hundreds);
+            let n = eights(x, y);
             let n = _mm256_add_epi64(_mm256_mul_epu32(n, first_eight), _mm256_srli_epi64(n, 32));
-            store_two(n, values);
-            if digits & all != all {
-                for (i, (at, digits)) in at.iter().zip([digits, digits >> 16]).enumerate() {
-                    if digits & width != width {
-                        let start = *at as usize + op.start;
-                        values[i] = portable::one(op, &bytes[start..start + op.width], 2 * pair + i, found);
-                    }
-                }
-            }
+            store(n, values);
         }
+        let rest = rest.iter_mut().zip(column).all(|(value, text)| portable::plain(op, text, value));
+        rest && all_digits(most)
     }
 
-    /// Up to eight digits: four records in a register.
+    /// Up to eight digits.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn short(op: &Number, bytes: &[u8], starts: &[u32], values: &mut Lanes, found: &mut Found) {
+    fn short<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
         let mut right = [-128i8; 16];
         for i in 0..op.width {
             right[8 - op.width + i] = i as i8;
             right[16 - op.width + i] = 8 + i as i8;
         }
         let right = twice(right);
-        let width = (1u32 << op.width) - 1;
-        let all = width * 0x0101_0101;
         let hundreds = _mm256_set1_epi32(100 | 1 << 16);
-        for (four, (at, values)) in starts.chunks(4).zip(values.as_chunks_mut::<4>().0).enumerate() {
-            // The last record stands for those that are missing.
-            let load = |i: usize| eight(bytes, at[i.min(at.len() - 1)] as usize + op.start);
-            let (a, b) = (_mm_set_epi64x(load(1), load(0)), _mm_set_epi64x(load(3), load(2)));
-            let (x, digits) = digits(a, b);
-            let pairs = _mm256_maddubs_epi16(_mm256_shuffle_epi8(x, right), tens());
-            let n = eights(_mm256_madd_epi16(pairs, hundreds));
-            let n = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(_mm256_permute4x64_epi64(n, 0b1000)));
-            // SAFETY: `values` is four times 8 bytes; the store needs no alignment.
-            unsafe { _mm256_storeu_si256(values.as_mut_ptr().cast(), n) };
-            if digits & all != all {
-                for (i, at) in at.iter().enumerate() {
-                    if digits >> (8 * i) & width != width {
-                        let start = *at as usize + op.start;
-                        values[i] = portable::one(op, &bytes[start..start + op.width], 4 * four + i, found);
-                    }
-                }
-            }
+        let mut most = _mm256_setzero_si256();
+        let mut column = rows.column::<8>(op.start);
+        let (fours, rest) = values[..rows.count().min(LANES)].as_chunks_mut::<4>();
+        for values in fours {
+            let Some(four) = column.four() else { return false };
+            let [a, b, c, d] = four.map(|text| i64::from_le_bytes(*text));
+            let x = _mm256_set_m128i(_mm_set_epi64x(d, c), _mm_set_epi64x(b, a));
+            let x = _mm256_shuffle_epi8(_mm256_sub_epi8(x, _mm256_set1_epi8(b'0' as i8)), right);
+            most = _mm256_max_epu8(most, x);
+            let fours = _mm256_madd_epi16(_mm256_maddubs_epi16(x, tens()), hundreds);
+            store(_mm256_unpacklo_epi32(eights(fours, fours), _mm256_setzero_si256()), values);
         }
+        let rest = rest.iter_mut().zip(column).all(|(value, text)| portable::plain(op, text, value));
+        rest && all_digits(most)
     }
 
+    /// Reads a column of times of day alone; false, and nothing is known of it, where there is something else in it.
+    ///
     /// # Safety
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn clocks(op: &Clock, bytes: &[u8], starts: &[u32], values: &mut Lanes) -> Found {
-        let mut found = Found::default();
+    pub(super) unsafe fn clocks<'b>(op: &Clock, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
         let near = op.digits.min(6);
         let mut places = [-128i8; 16];
         for i in 0..6 + near {
             places[4 + i] = i as i8;
         }
         let places = twice(places);
-        let width = (1u32 << (6 + near)) - 1;
-        let all = width | width << 16;
-        let most = _mm256_broadcastsi128_si256(_mm_setr_epi16(0, 0, 23, 59, 59, 99, 99, 99));
+        let bounds = _mm256_broadcastsi128_si256(_mm_setr_epi16(0, 0, 23, 59, 59, 99, 99, 99));
         let factors = _mm256_broadcastsi128_si256(_mm_setr_epi16(0, 0, 60, 1, 100, 1, 100, 1));
         let minute_micros = _mm256_set1_epi64x(60_000_000);
-        let unit = 10i64.pow(9 - op.digits as u32);
-        for (pair, (at, values)) in starts.chunks(2).zip(values.as_chunks_mut::<2>().0).enumerate() {
-            let (a, b) = (at[0] as usize + op.start, at[at.len() - 1] as usize + op.start);
-            let (x, digits) = digits(sixteen(bytes, a), sixteen(bytes, b));
-            let pairs = _mm256_maddubs_epi16(_mm256_shuffle_epi8(x, places), tens());
-            let beyond = _mm256_movemask_epi8(_mm256_cmpgt_epi16(pairs, most)) as u32;
-            let n = eights(_mm256_madd_epi16(pairs, factors));
+        let mut most = _mm256_setzero_si256();
+        let mut beyond = _mm256_setzero_si256();
+        let mut column = rows.column::<16>(op.start);
+        let (fours, rest) = values[..rows.count().min(LANES)].as_chunks_mut::<4>();
+        let left = fours.len() * 4;
+        for values in fours {
+            let Some([a, b, c, d]) = column.four() else { return false };
+            let (x, y) = (digits(a, c, places), digits(b, d, places));
+            most = _mm256_max_epu8(most, _mm256_max_epu8(x, y));
+            let (x, y) = (_mm256_maddubs_epi16(x, tens()), _mm256_maddubs_epi16(y, tens()));
+            beyond = _mm256_or_si256(beyond, _mm256_cmpgt_epi16(_mm256_max_epi16(x, y), bounds));
+            let n = eights(_mm256_madd_epi16(x, factors), _mm256_madd_epi16(y, factors));
             let micros = _mm256_add_epi64(_mm256_mul_epu32(n, minute_micros), _mm256_srli_epi64(n, 32));
             // Times 1000, which is 1024 less 16 less 8.
             let less = _mm256_add_epi64(_mm256_slli_epi64(micros, 4), _mm256_slli_epi64(micros, 3));
-            store_two(_mm256_sub_epi64(_mm256_slli_epi64(micros, 10), less), values);
-            if digits & all == all && beyond == 0 && op.digits <= 6 {
-                continue;
-            }
-            let each = [(digits, beyond & 0xffff), (digits >> 16, beyond >> 16)];
-            for (i, (at, (digits, beyond))) in at.iter().zip(each).enumerate() {
-                let (lane, start) = (2 * pair + i, *at as usize);
-                if digits & width != width || beyond != 0 {
-                    values[i] = portable::one_clock(op, bytes, start, lane, &mut found);
-                } else if op.digits > 6 {
-                    // The last three digits of nanoseconds stand alone.
-                    let start = start + op.start + 12;
-                    let rest = &bytes[start..start + op.digits - 6];
-                    if rest.iter().all(u8::is_ascii_digit) {
-                        values[i] += rest.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')) * unit;
-                    } else {
-                        found.bad |= 1 << lane;
-                    }
+            store(_mm256_sub_epi64(_mm256_slli_epi64(micros, 10), less), values);
+        }
+        if !all_digits(most) || _mm256_testz_si256(beyond, beyond) == 0 {
+            return false;
+        }
+        if !rest.iter_mut().zip(column).all(|(value, text)| portable::plain_clock(op, text, value)) {
+            return false;
+        }
+        if op.digits > 6 {
+            // The last three digits of nanoseconds stand alone.
+            let unit = 10i64.pow(9 - op.digits as u32);
+            for (value, text) in values[..left].iter_mut().zip(rows.texts(op.start + 12, op.digits - 6)) {
+                if !text.iter().all(u8::is_ascii_digit) {
+                    return false;
                 }
+                *value += text.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')) * unit;
             }
         }
-        found
+        true
+    }
+
+    /// # Safety
+    /// - The processor has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn equal(values: &Lanes, value: i64) -> u64 {
+        let value = _mm256_set1_epi64x(value);
+        let mut lanes = 0;
+        for (i, four) in values.as_chunks::<4>().0.iter().enumerate() {
+            // SAFETY: `four` is four times 8 bytes; the load needs no alignment.
+            let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+            let are = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(four, value)));
+            lanes |= (are as u64) << (4 * i);
+        }
+        lanes
+    }
+
+    /// # Safety
+    /// - The processor has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn count(bytes: &[u8], byte: u8) -> usize {
+        let (words, rest) = bytes.as_chunks::<32>();
+        let wanted = _mm256_set1_epi8(byte as i8);
+        let mut counts = _mm256_setzero_si256();
+        // A byte counts to 255.
+        for words in words.chunks(255) {
+            let mut count = _mm256_setzero_si256();
+            for word in words {
+                // SAFETY: `word` is 32 bytes; the load needs no alignment.
+                let word = unsafe { _mm256_loadu_si256(word.as_ptr().cast()) };
+                count = _mm256_sub_epi8(count, _mm256_cmpeq_epi8(word, wanted));
+            }
+            counts = _mm256_add_epi64(counts, _mm256_sad_epu8(count, _mm256_setzero_si256()));
+        }
+        let mut four = [0; 4];
+        store(counts, &mut four);
+        four.iter().sum::<i64>() as usize + rest.iter().filter(|b| **b == byte).count()
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     fn twice(bytes: [i8; 16]) -> __m256i {
-        // SAFETY: `bytes` is 16 bytes; the load needs no alignment.
-        _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
+        _mm256_broadcastsi128_si256(sixteen(&bytes.map(|b| b as u8)))
     }
 
     #[inline]
@@ -227,42 +290,38 @@ mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn sixteen(bytes: &[u8], at: usize) -> __m128i {
-        let bytes = &bytes[at..at + 16];
+    fn sixteen(bytes: &[u8; 16]) -> __m128i {
         // SAFETY: `bytes` is 16 bytes; the load needs no alignment.
         unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
     }
 
-    /// The values of the digits of two records, and which bytes are digits; other bytes are 0.
+    /// The values of the digits of two records, moved to their places; what is no digit is greater than 9.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn digits(a: __m128i, b: __m128i) -> (__m256i, u32) {
-        let x = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
-        let x = _mm256_sub_epi8(x, _mm256_set1_epi8(b'0' as i8));
-        let are = _mm256_cmpeq_epi8(_mm256_min_epu8(x, _mm256_set1_epi8(9)), x);
-        (_mm256_and_si256(x, are), _mm256_movemask_epi8(are) as u32)
+    fn digits(a: &[u8; 16], b: &[u8; 16], places: __m256i) -> __m256i {
+        let x = _mm256_set_m128i(sixteen(b), sixteen(a));
+        _mm256_shuffle_epi8(_mm256_sub_epi8(x, _mm256_set1_epi8(b'0' as i8)), places)
+    }
+
+    /// Whether the greatest values are those of digits.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn all_digits(most: __m256i) -> bool {
+        let nine = _mm256_set1_epi8(9);
+        _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(most, nine), nine)) == -1
+    }
+
+    /// Of fours: numbers of eight digits, two in each half, those of `x` before those of `y`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn eights(x: __m256i, y: __m256i) -> __m256i {
+        _mm256_madd_epi16(_mm256_packus_epi32(x, y), _mm256_set1_epi32(10_000 | 1 << 16))
     }
 
     #[inline]
-    fn eight(bytes: &[u8], at: usize) -> i64 {
-        let bytes: [u8; 8] = bytes[at..at + 8].try_into().expect("eight bytes");
-        i64::from_le_bytes(bytes)
-    }
-
-    /// Of fours: two numbers of eight digits in the low half of each half, the first in the low bits.
-    #[inline]
     #[target_feature(enable = "avx2")]
-    fn eights(fours: __m256i) -> __m256i {
-        let packed = _mm256_packus_epi32(fours, fours);
-        _mm256_madd_epi16(packed, _mm256_set1_epi32(10_000 | 1 << 16))
-    }
-
-    /// The low words of both halves.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn store_two(n: __m256i, values: &mut [i64; 2]) {
-        let two = _mm256_castsi256_si128(_mm256_permute4x64_epi64(n, 0b1000));
-        // SAFETY: `values` is twice 8 bytes; the store needs no alignment.
-        unsafe { _mm_storeu_si128(values.as_mut_ptr().cast(), two) };
+    fn store(n: __m256i, values: &mut [i64; 4]) {
+        // SAFETY: `values` is four times 8 bytes; the store needs no alignment.
+        unsafe { _mm256_storeu_si256(values.as_mut_ptr().cast(), n) };
     }
 }

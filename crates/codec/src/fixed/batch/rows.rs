@@ -1,0 +1,280 @@
+//! Where the records of a batch stand: anywhere, or all at one distance, as a file of one sort of record has them.
+//! The second needs no look at each record's place, and all of it is held against the bytes once.
+
+use std::marker::PhantomData;
+
+/// The records of a batch.
+pub trait Rows<'b>: Copy {
+    /// How many.
+    fn count(self) -> usize;
+
+    /// The `N` bytes of each record that begin `at` bytes behind its start.
+    ///
+    /// # Panics
+    /// When they are not all there.
+    fn column<const N: usize>(self, at: usize) -> impl Column<'b, N>;
+
+    /// The same with a number of bytes that is known later.
+    ///
+    /// # Panics
+    /// When they are not all there.
+    fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]>;
+}
+
+/// A column of some bytes, record by record.
+pub trait Column<'b, const N: usize>: ExactSizeIterator<Item = &'b [u8; N]> {
+    /// Of the next four records; `None` when there are fewer.
+    fn four(&mut self) -> Option<[&'b [u8; N]; 4]>;
+}
+
+/// Records that start anywhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'b> {
+    /// All of them.
+    pub bytes: &'b [u8],
+    /// Where each starts.
+    pub starts: &'b [u32],
+}
+
+/// Records one behind the other, all of one length.
+///
+/// Invariant: there is at least one, `stride` is not 0, and `bytes` holds `reach` bytes from the start of each.
+#[derive(Clone, Copy, Debug)]
+pub struct Even<'b> {
+    /// From the first record on.
+    bytes: &'b [u8],
+    stride: usize,
+    count: usize,
+    reach: usize,
+}
+
+impl<'b> Even<'b> {
+    /// `count` records from `at` on, `stride` bytes apart, with `reach` bytes to be looked at from the start of each;
+    /// those at the end for which there are not so many are left out. `None` where none is left.
+    #[must_use]
+    pub fn new(bytes: &'b [u8], at: usize, stride: usize, count: usize, reach: usize) -> Option<Self> {
+        let bytes = bytes.get(at..)?;
+        let room = bytes.len().checked_sub(reach)?.checked_div(stride)? + 1;
+        let count = count.min(room);
+        (count > 0).then_some(Self { bytes, stride, count, reach })
+    }
+
+    /// From the start of one record to the next.
+    #[must_use]
+    pub fn stride(self) -> usize {
+        self.stride
+    }
+
+    /// Bytes that may be looked at from the start of each.
+    #[must_use]
+    pub fn reach(self) -> usize {
+        self.reach
+    }
+
+    #[inline(always)]
+    fn steps(self, at: usize, length: usize) -> Steps<'b> {
+        assert!(at.checked_add(length).is_some_and(|end| end <= self.reach), "a column beyond its record");
+        Steps { next: self.bytes[at..].as_ptr(), stride: self.stride, left: self.count, bytes: PhantomData }
+    }
+}
+
+/// Goes over a column of even records.
+///
+/// Invariant: as many bytes as its maker asked for are there at `next` and at each of the `left - 1` places behind it,
+/// `stride` bytes apart. [`Even::steps`], its only maker, sees to it, and `next` never passes the last of them.
+struct Steps<'b> {
+    next: *const u8,
+    stride: usize,
+    left: usize,
+    bytes: PhantomData<&'b [u8]>,
+}
+
+impl Steps<'_> {
+    #[inline(always)]
+    fn step(&mut self, records: usize) -> *const u8 {
+        let here = self.next;
+        self.left -= records;
+        // Behind the last it points nowhere, and is not read.
+        self.next = here.wrapping_add(records * self.stride);
+        here
+    }
+}
+
+/// A column of so many bytes of even records.
+struct Strided<'b, const N: usize>(Steps<'b>);
+
+impl<'b, const N: usize> Iterator for Strided<'b, N> {
+    type Item = &'b [u8; N];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.left == 0 {
+            return None;
+        }
+        // SAFETY: one is left, so by the invariant of `Steps`, which was made for N bytes, they are there for as long as
+        // the bytes are lent.
+        Some(unsafe { &*self.0.step(1).cast() })
+    }
+
+    #[inline(always)]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0.left, Some(self.0.left))
+    }
+}
+
+impl<const N: usize> ExactSizeIterator for Strided<'_, N> {}
+
+impl<'b, const N: usize> Column<'b, N> for Strided<'b, N> {
+    #[inline(always)]
+    fn four(&mut self) -> Option<[&'b [u8; N]; 4]> {
+        if self.0.left < 4 {
+            return None;
+        }
+        let (first, stride) = (self.0.next, self.0.stride);
+        self.0.step(4);
+        // SAFETY: four are left, so by the invariant of `Steps`, which was made for N bytes, they are there at each of
+        // these places for as long as the bytes are lent.
+        Some([0, 1, 2, 3].map(|i| unsafe { &*first.add(i * stride).cast() }))
+    }
+}
+
+/// A column of even records.
+struct Texts<'b> {
+    steps: Steps<'b>,
+    length: usize,
+}
+
+impl<'b> Iterator for Texts<'b> {
+    type Item = &'b [u8];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.steps.left == 0 {
+            return None;
+        }
+        // SAFETY: one is left, so by the invariant of `Steps`, which was made for `length` bytes, they are there for as
+        // long as the bytes are lent.
+        Some(unsafe { std::slice::from_raw_parts(self.steps.step(1), self.length) })
+    }
+
+    #[inline(always)]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.steps.left, Some(self.steps.left))
+    }
+}
+
+impl ExactSizeIterator for Texts<'_> {}
+
+impl<'b> Rows<'b> for Even<'b> {
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn column<const N: usize>(self, at: usize) -> impl Column<'b, N> {
+        Strided(self.steps(at, N))
+    }
+
+    #[inline(always)]
+    fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
+        Texts { steps: self.steps(at, length), length }
+    }
+}
+
+/// A column of records that start anywhere.
+struct Places<'b, const N: usize> {
+    bytes: &'b [u8],
+    starts: std::slice::Iter<'b, u32>,
+    at: usize,
+}
+
+impl<'b, const N: usize> Iterator for Places<'b, N> {
+    type Item = &'b [u8; N];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = *self.starts.next()? as usize + self.at;
+        Some(self.bytes[start..].first_chunk().expect("the whole record"))
+    }
+
+    #[inline(always)]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.starts.size_hint()
+    }
+}
+
+impl<const N: usize> ExactSizeIterator for Places<'_, N> {}
+
+impl<'b, const N: usize> Column<'b, N> for Places<'b, N> {
+    #[inline(always)]
+    fn four(&mut self) -> Option<[&'b [u8; N]; 4]> {
+        if self.starts.len() < 4 {
+            return None;
+        }
+        Some([self.next()?, self.next()?, self.next()?, self.next()?])
+    }
+}
+
+impl<'b> Rows<'b> for Listed<'b> {
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.starts.len()
+    }
+
+    #[inline(always)]
+    fn column<const N: usize>(self, at: usize) -> impl Column<'b, N> {
+        Places { bytes: self.bytes, starts: self.starts.iter(), at }
+    }
+
+    #[inline(always)]
+    fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
+        let bytes = self.bytes;
+        self.starts.iter().map(move |start| &bytes[*start as usize + at..][..length])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A step too far reads what is not there; the places of even records are told twice.
+        #[test]
+        fn even_records_are_where_they_are_listed(
+            (bytes, at, stride, count) in (0usize..300, 0usize..40, 0usize..50, 0usize..70),
+            (column, reach) in (0usize..30, 0usize..60),
+        ) {
+            let bytes: Vec<u8> = (0..bytes).map(|n| n as u8).collect();
+            let Some(even) = Even::new(&bytes, at, stride, count, reach) else {
+                prop_assert!(stride == 0 || count == 0 || at + reach > bytes.len());
+                return Ok(());
+            };
+            let fits = |i: &usize| at + i * stride + reach <= bytes.len();
+            let starts: Vec<u32> = (0..count).take_while(fits).map(|i| (at + i * stride) as u32).collect();
+            let listed = Listed { bytes: &bytes, starts: &starts };
+            prop_assert_eq!(even.count(), starts.len());
+            if column + 8 <= reach {
+                prop_assert!(even.column::<8>(column).eq(listed.column::<8>(column)));
+                prop_assert!(even.texts(column, 5).eq(listed.texts(column, 5)));
+                let (mut fours, mut same) = (even.column::<8>(column), listed.column::<8>(column));
+                loop {
+                    let (four, other) = (fours.four(), same.four());
+                    prop_assert_eq!(four, other);
+                    if four.is_none() {
+                        break;
+                    }
+                }
+                prop_assert!(fours.len() < 4 && fours.eq(same));
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a column beyond its record")]
+    fn a_column_stays_within_its_reach() {
+        let even = Even::new(&[0; 100], 0, 10, 5, 12).unwrap();
+        _ = even.column::<8>(5);
+    }
+}
