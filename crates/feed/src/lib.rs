@@ -76,6 +76,7 @@ mod swift;
 mod tally;
 mod text;
 mod walk;
+mod zeros;
 
 pub use account::{Account, FeedSummary, Summary};
 pub use capture::Select;

@@ -1,6 +1,6 @@
 //! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
 
-use super::{Columns, Decoder, Framed, Frames, LANES, Layout, Next, Numbers, Value, naive};
+use super::{Columns, Decoder, Even, Framed, Frames, LANES, Layout, Next, Numbers, Rows, Value, naive};
 use std::sync::Arc;
 
 /// Every sort of column, every sign, dates and times of three origins, a header and a trailer.
@@ -129,6 +129,15 @@ pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
                 let end = (at + (i + 1) * whole) as u32;
                 assert_eq!(*framed, Framed { end, ..first });
             }
+            if let Some(columns) = &columns[usize::from(first.kind)]
+                && let Some(rows) = Even::new(input, at, whole, even, columns.reach())
+            {
+                let starts: Vec<u32> = (0..rows.count()).map(|i| (at + i * whole) as u32).collect();
+                for mut columns in [columns.clone(), columns.clone().portable()] {
+                    let good = columns.read_even(&mut decoder, rows, &input[at + even * whole..]);
+                    same_values(good, &columns, &mut decoder, input, &starts);
+                }
+            }
         }
         let mut starts = vec![Vec::new(); columns.len()];
         for framed in &framed[..count] {
@@ -154,7 +163,8 @@ pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
             let Some(columns) = columns else { continue };
             starts.retain(|start| *start as usize + columns.reach() <= input.len());
             for mut columns in [columns.clone(), columns.clone().portable()] {
-                same_values(&mut columns, &mut decoder, input, starts);
+                let good = columns.read(&mut decoder, input, starts);
+                same_values(good, &columns, &mut decoder, input, starts);
             }
         }
         if count == 0 {
@@ -166,8 +176,7 @@ pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
     }
 }
 
-fn same_values(columns: &mut Columns, decoder: &mut Decoder, input: &[u8], starts: &[u32]) {
-    let good = columns.read(decoder, input, starts);
+fn same_values(good: u64, columns: &Columns, decoder: &mut Decoder, input: &[u8], starts: &[u32]) {
     for (lane, start) in starts.iter().enumerate().filter(|(lane, _)| good >> lane & 1 == 1) {
         let next = decoder.next(input, *start as usize, 1, true);
         assert!(matches!(next, Next::Record { .. }), "{next:?} at {start}, said to be good");

@@ -10,6 +10,7 @@ use super::config::Config;
 use super::fields::PRICE_UNIT;
 use super::orders::Order;
 use super::{NO_DAY, Place};
+use crate::zeros::canonical;
 use unitape_codec::itch::DAY_NANOS;
 use unitape_model::event::Value;
 use unitape_model::schema::{TAG_UNMAPPED, at};
@@ -184,32 +185,6 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// A whole number without its trailing zeros, and how many there were. Most are hundreds, and which are not cannot be
-/// guessed, so nothing depends on it but two selections.
-#[inline(always)]
-fn canonical(n: u32) -> (u32, u8) {
-    // The inverse of 5 and of 25 modulo 2^32: turned, a quotient stays small if there is no remainder.
-    let tenth = n.wrapping_mul(0xcccc_cccd).rotate_right(1);
-    let hundredth = n.wrapping_mul(0xc28f_5c29).rotate_right(2);
-    let (ten, hundred) = (tenth <= u32::MAX / 10, hundredth <= u32::MAX / 100);
-    let (n, exponent) = if ten { (tenth, 1) } else { (n, 0) };
-    let (n, exponent) = if hundred { (hundredth, 2) } else { (n, exponent) };
-    if hundred && n.is_multiple_of(10) { zeros(n) } else { (n, exponent) }
-}
-
-/// The rest of a number that had two zeros and has more.
-#[cold]
-fn zeros(mut n: u32) -> (u32, u8) {
-    if n == 0 {
-        return (0, 0);
-    }
-    let mut exponent = 2;
-    while n.is_multiple_of(10) {
-        (n, exponent) = (n / 10, exponent + 1);
-    }
-    (n, exponent)
-}
-
 impl Frame<'_, 64> {
     #[inline(always)]
     pub fn print(&mut self, id: u32, px: u32, shares: u32, match_number: u64) {
@@ -253,7 +228,7 @@ pub(super) const LIQ_ADDED: u8 = 1 << 6;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{Decimal, Schema, Slot};
+    use unitape_model::{Schema, Slot};
 
     /// These places are written down twice; should the table's move, these must.
     #[test]
@@ -278,15 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lose_their_zeros() {
-        let one = |n: u32| {
-            let d = Decimal::from_int(n.into());
-            assert_eq!(canonical(n), (d.mantissa() as u32, d.exponent() as u8), "{n}");
-        };
-        (0..20_000).for_each(one);
-        for n in [u32::MAX, 4_000_000_000, 1_000_000_000, 123_000_000, 4_294_967_290] {
-            one(n);
-        }
+    fn numbers_are_kept_as_text() {
         for n in [0, 7, 10, 99, 100, 4_294_967_295, u64::MAX] {
             let mut line = [0; 64];
             keep_number(&mut line, b"left", n);

@@ -1,7 +1,7 @@
 //! Columns of many records at once against the decoder, record by record: what is said to be good is, with the
 //! same values, on every kernel; and plain records are good.
 
-use crate::fixed::{Columns, Decoder, Framed, Frames, LANES, Layout, Next, Numbers, Value};
+use crate::fixed::{Columns, Decoder, Even, Framed, Frames, LANES, Layout, Next, Numbers, Value};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -69,6 +69,21 @@ fn data() -> impl Strategy<Value = String> {
     })
 }
 
+/// Records in which all numbers are digits alone and all else is as it should be.
+fn plain() -> impl Strategy<Value = String> {
+    let digits = |n: usize| format!("[0-9]{{{n}}}");
+    let stamp = (2000..2030u32, 1..13u8, 1..28u8, 0..24u8, 0..60u8, 0..60u8);
+    let stamp = stamp.prop_map(|(y, m, d, h, i, s)| format!("{y:04}{m:02}{d:02}{h:02}{i:02}{s:02}07"));
+    let clock = |more: usize| {
+        (0..24u8, 0..60u8, 0..60u8, digits(more).as_str())
+            .prop_map(|(h, m, s, f): (u8, u8, u8, String)| format!("{h:02}{m:02}{s:02}{f}"))
+    };
+    let long = any::<u64>().prop_map(|n| format!("{:019}", n % 10u64.pow(18)));
+    let numbers = digits(1 + 8 + 5 + 5 + 5 + 3 + 16);
+    (clock(3), clock(9), stamp, numbers, long)
+        .prop_map(|(a, b, c, numbers, long)| format!("{a}{b}{c}{numbers}{long}123+AAAYok"))
+}
+
 fn check(head: &str, records: &[String]) {
     let layout = Arc::new(Layout::parse(LAYOUT, "x").unwrap());
     let mut input = format!("{head}\n");
@@ -85,34 +100,56 @@ fn check(head: &str, records: &[String]) {
     let ends = framed[..count].iter().map(|f| f.end);
     let starts: Vec<u32> = std::iter::once(at as u32).chain(ends).take(count).collect();
     let fast = Columns::new(&layout, 1).unwrap();
+    let stride = records[0].len() + 1;
+    let even = Even::new(bytes, at, stride, count, fast.reach()).unwrap();
     for mut columns in [fast.clone(), fast.portable()] {
-        let good = columns.read(&mut decoder, bytes, &starts);
-        for (lane, start) in starts.iter().enumerate() {
-            let next = decoder.next(bytes, *start as usize, 0, false);
-            let is_good = good >> lane & 1 == 1;
-            if !is_good {
-                // Only what is odd is left to the decoder; days with a change of the clock are odd.
-                let plain = records[lane].bytes().all(|b| b != b' ' && b != b'*');
-                assert!(
-                    !plain || !matches!(next, Next::Record { .. }) || head.contains("0309"),
-                    "{}",
-                    records[lane]
-                );
-                continue;
-            }
-            assert!(matches!(next, Next::Record { .. }), "{next:?} {}", records[lane]);
-            for (i, value) in decoder.values().iter().enumerate() {
-                let Some((place, numbers)) = columns.find(i as u16) else { continue };
-                let found = match (columns.none(place) >> lane & 1, numbers) {
-                    (1, _) => Value::None,
-                    (_, Numbers::Int) => Value::Int(columns.values(place)[lane]),
-                    (_, Numbers::Instant) => Value::Instant(columns.values(place)[lane]),
-                    (_, Numbers::Decimal(exponent)) => {
-                        Value::Decimal { mantissa: columns.values(place)[lane], exponent }
-                    }
-                };
-                assert_eq!(found, *value, "column {i} of {}", records[lane]);
-            }
+        // The second time it is known which columns are odd; the third goes by their distance, and the last begins anew.
+        let mut anew = columns.clone();
+        for _ in 0..2 {
+            let good = columns.read(&mut decoder, bytes, &starts);
+            hold(good, &columns, &mut decoder, head, records, (bytes, &starts));
+        }
+        let good = columns.read_even(&mut decoder, even, &[]);
+        hold(good, &columns, &mut decoder, head, records, (bytes, &starts));
+        let good = anew.read_even(&mut decoder, even, &[]);
+        hold(good, &anew, &mut decoder, head, records, (bytes, &starts));
+    }
+}
+
+/// What was read is what the decoder reads.
+fn hold(
+    good: u64,
+    columns: &Columns,
+    decoder: &mut Decoder,
+    head: &str,
+    records: &[String],
+    (bytes, starts): (&[u8], &[u32]),
+) {
+    for (lane, start) in starts.iter().enumerate() {
+        let next = decoder.next(bytes, *start as usize, 0, false);
+        let is_good = good >> lane & 1 == 1;
+        if !is_good {
+            // Only what is odd is left to the decoder; days with a change of the clock are odd.
+            let plain = records[lane].bytes().all(|b| b != b' ' && b != b'*');
+            assert!(
+                !plain || !matches!(next, Next::Record { .. }) || head.contains("0309"),
+                "{}",
+                records[lane]
+            );
+            continue;
+        }
+        assert!(matches!(next, Next::Record { .. }), "{next:?} {}", records[lane]);
+        for (i, value) in decoder.values().iter().enumerate() {
+            let Some((place, numbers)) = columns.find(i as u16) else { continue };
+            let found = match (columns.none(place) >> lane & 1, numbers) {
+                (1, _) => Value::None,
+                (_, Numbers::Int) => Value::Int(columns.values(place)[lane]),
+                (_, Numbers::Instant) => Value::Instant(columns.values(place)[lane]),
+                (_, Numbers::Decimal(exponent)) => {
+                    Value::Decimal { mantissa: columns.values(place)[lane], exponent }
+                }
+            };
+            assert_eq!(found, *value, "column {i} of {}", records[lane]);
         }
     }
 }
@@ -125,6 +162,22 @@ proptest! {
         head in prop_oneof![4 => Just("20140206"), 1 => Just("20140309"), 1 => Just("2014 206")],
     ) {
         check(head, &records);
+    }
+
+    /// What is read four at a time is never odd; nor is the rest of it.
+    #[test]
+    fn digits_alone_are_read_so(
+        records in prop::collection::vec(plain(), 1..=LANES),
+        odd in prop::option::of((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>())),
+    ) {
+        let mut records = records;
+        if let Some((record, at, byte)) = odd {
+            let record = record.get_mut(&mut records);
+            let at = at.index(record.len());
+            let byte = if matches!(byte, b'\n' | b'\r' | 0x80..) { ';' } else { char::from(byte) };
+            record.replace_range(at..=at, &byte.to_string());
+        }
+        check("20140206", &records);
     }
 
     /// A line end inside a record, or one that is not where it should be, makes another record of it.

@@ -1,99 +1,137 @@
-//! A batch of which every record is good, of one sort, and has names that are known: no record needs a look of
-//! its own, so all is done column by column.
+//! A batch of which every record is good, of one sort, as long as the others, and has names that are known: no record
+//! needs a look of its own, so all is done column by column.
 
-use super::emit::{Lists, NAMES_MAX};
+use super::emit::NAMES_MAX;
+use super::frames::{Alike, Apart, Frames, put};
 use super::kept::Span;
 use super::names::short_id;
 use super::program::{KindProgram, Program, Variant};
-use super::{Lane, SLOW};
 use crate::block::{Block, Ended, PROGRESS_BYTES};
-use unitape_codec::fixed::LANES;
-use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE};
+use unitape_codec::fixed::{Even, LANES, Lanes, Rows};
+use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Dictionary, Header, LINE, flags};
 
-/// Takes the whole batch and gives its end, or leaves all of it to be looked at record by record.
-pub(super) fn all(
-    kinds: &mut [Option<KindProgram>],
-    lists: &Lists,
-    block: &mut Block,
-    bytes: &[u8],
-    lanes: &[Lane],
-    (source, known): (u32, &Dictionary),
-    found: &mut Found,
-) -> Option<usize> {
-    let (first, last) = (lanes.first()?, lanes.last()?);
-    let (start, end) = (block.base + u64::from(first.start), block.base + u64::from(last.end));
-    // A mark of progress would stand within.
-    if first.kind == SLOW || start / PROGRESS_BYTES != end / PROGRESS_BYTES {
-        return None;
+/// Records at one distance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch<'b> {
+    pub rows: Even<'b>,
+    /// Where the first of them starts in its source.
+    pub start: u64,
+    /// Bytes of each without its terminator.
+    pub length: u32,
+    /// The source.
+    pub source: u32,
+}
+
+impl Batch<'_> {
+    /// Where each starts in its source.
+    #[inline(always)]
+    fn offsets(&self) -> impl Iterator<Item = u64> {
+        let (start, stride) = (self.start, self.rows.stride() as u64);
+        (0..self.rows.count() as u64).map(move |i| start + i * stride)
     }
-    let kind = kinds.get_mut(usize::from(first.kind))?.as_mut()?;
-    let starts = &lists.starts[usize::from(first.kind)][..];
-    let whole = u64::MAX >> (LANES - lanes.len());
-    if starts.len() != lanes.len() || kind.by_byte.is_some() || kind.good != whole {
-        return None;
+}
+
+/// Takes the whole batch, of which the columns were read, or leaves all of it to be looked at record by record.
+pub(super) fn all(
+    kind: &mut KindProgram,
+    block: &mut Block,
+    batch: Batch<'_>,
+    known: &Dictionary,
+    found: &mut Found,
+) -> bool {
+    let count = batch.rows.count();
+    let end = batch.start + (count * batch.rows.stride()) as u64;
+    let whole = u64::MAX >> (LANES - count);
+    // A mark of progress would stand within.
+    if kind.good != whole || batch.start / PROGRESS_BYTES != end / PROGRESS_BYTES {
+        return false;
     }
     let KindProgram { columns, ts, sequence, variants, .. } = kind;
-    let Some(Variant::Event(program)) = variants.first_mut() else { return None };
-    let mut sequences = [SEQ_NONE; LANES];
-    if let Some(place) = *sequence {
-        let (values, none) = (columns.values(place), columns.none(place));
-        let beyond =
-            values[..lanes.len()].iter().fold(false, |any, n| any | (*n as u64 >= u64::from(SEQ_EXT)));
-        if beyond || none & whole != 0 {
-            return None;
+    let Some(Variant::Event(program)) = variants.first_mut() else { return false };
+    let sequences = match *sequence {
+        None => &NO_SEQUENCES,
+        Some(place) => {
+            let values = columns.values(place);
+            let beyond = |any: bool, n: &i64| any | (*n as u64 >= u64::from(SEQ_EXT));
+            if columns.none(place) != 0 || values[..count].iter().fold(false, beyond) {
+                return false;
+            }
+            values
         }
-        for (sequence, value) in sequences.iter_mut().zip(values) {
-            *sequence = *value as u32;
-        }
+    };
+    if !program.puts.iter_mut().all(|put| put.prepare_all(columns, batch.rows)) {
+        return false;
     }
     for (name, ids) in program.names.iter_mut().zip(&mut found.ids) {
-        if name.find_all(bytes, starts, known, ids) != 0 {
-            return None;
+        if !name.find_all(batch.rows, known, ids) {
+            return false;
         }
     }
     if let Some(kept) = &program.kept
-        && kept.find_all(bytes, starts, &mut found.extensions) != 0
+        && !kept.find_all(batch.rows, &mut found.extensions)
     {
-        return None;
+        return false;
     }
     let times = columns.values(*ts);
     let first = block.arena.len();
+    let fixed = program.template.len();
     if program.kept.is_none() {
-        program.even_frames(&mut block.arena, lanes, (source, block.base), (times, &sequences), found);
-        let fixed = program.template.len();
-        let frames = (0..lanes.len()).map(|lane| (lane, first + lane * fixed));
+        block.arena.extend_from_slice(&program.templates[..count * fixed]);
+        let mut frames = Alike { frames: &mut block.arena[first..], fixed };
+        fill(program, &mut frames, batch, (times, sequences), found);
         for put in &program.puts {
-            put.store(&mut block.arena, frames.clone(), bytes, starts);
+            put.store_all(columns, &mut frames, batch.rows);
         }
-        let end_of = |i: usize| (first + (i + 1) * fixed) as u32;
-        end_messages(block, lanes, times, end_of);
-        return Some(last.end as usize);
+        end_messages(block, batch, times, |i| (first + (i + 1) * fixed) as u32);
+        return true;
     }
-    program.frames_of(&mut block.arena, lanes, (source, block.base), (times, &sequences), found);
-    let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
+    program.extend(&mut block.arena, count, found);
+    let mut frames = Apart { arena: &mut block.arena, starts: &found.starts[..count], fixed };
+    fill(program, &mut frames, batch, (times, sequences), found);
     for put in &program.puts {
-        put.store(&mut block.arena, frames.clone(), bytes, starts);
+        put.store_all(columns, &mut frames, batch.rows);
     }
-    let arena_end = block.arena.len() as u32;
-    let ends = program.frames.iter().skip(1).map(|(_, frame)| *frame).chain([arena_end]);
-    // An array's length is known, a chain's is not.
-    let mut frame_ends = [0; LANES];
-    frame_ends.iter_mut().zip(ends).for_each(|(to, end)| *to = end);
-    end_messages(block, lanes, times, |i| frame_ends[i % LANES]);
-    program.frames.clear();
-    Some(last.end as usize)
+    end_messages(block, batch, times, |i| found.starts[(i + 1) % (LANES + 1)]);
+    true
+}
+
+/// Sequences of records that have none.
+static NO_SEQUENCES: Lanes = [SEQ_NONE as i64; LANES];
+
+/// What stands in every frame behind its header, and the names.
+#[inline]
+fn fill(
+    program: &Program,
+    frames: &mut impl Frames,
+    batch: Batch<'_>,
+    (times, sequences): (&Lanes, &Lanes),
+    found: &Found,
+) {
+    let heads = times.iter().zip(sequences).zip(batch.offsets());
+    frames.each(heads, |frame, ((ts, sequence), offset)| {
+        put(frame, at::TS_EVENT, ts.to_le_bytes());
+        put(frame, at::SOURCE, (u64::from(batch.source) | offset << 32).to_le_bytes());
+        put(frame, at::RECV_DELTA, (u64::from(RECV_NONE as u32) | (*sequence as u64) << 32).to_le_bytes());
+    });
+    for (name, ids) in program.names.iter().zip(&found.ids) {
+        match name.short {
+            true => frames.each(ids, |frame, id| put(frame, name.at, short_id(*id).to_le_bytes())),
+            false => frames.each(ids, |frame, id| put(frame, name.at, id.to_le_bytes())),
+        }
+    }
 }
 
 /// Notes the messages of all lanes; `end_of` tells where their frames end.
 #[inline]
-fn end_messages(block: &mut Block, lanes: &[Lane], times: &[i64; LANES], end_of: impl Fn(usize) -> u32) {
-    let base = block.base;
-    block.end_messages(lanes.iter().zip(times).enumerate().map(|(i, (lane, ts))| Ended {
-        offset: base + u64::from(lane.start),
+fn end_messages(block: &mut Block, batch: Batch<'_>, times: &Lanes, end_of: impl Fn(usize) -> u32) {
+    let (start, stride, length) = (batch.start, batch.rows.stride() as u64, batch.length);
+    let times = &times[..batch.rows.count()];
+    block.end_messages(times.iter().enumerate().map(|(i, ts)| Ended {
+        offset: start + i as u64 * stride,
         ts: *ts,
         end: end_of(i),
-        length: lane.length,
+        length,
     }));
 }
 
@@ -102,106 +140,39 @@ fn end_messages(block: &mut Block, lanes: &[Lane], times: &[i64; LANES], end_of:
 pub(super) struct Found {
     ids: [[u32; LANES]; NAMES_MAX],
     extensions: [Span; LANES],
+    /// Where the frames start that have extensions, and where the last ends.
+    starts: [u32; LANES + 1],
 }
 
 impl Default for Found {
     fn default() -> Self {
-        Self { ids: [[0; LANES]; NAMES_MAX], extensions: [(0, 0); LANES] }
+        Self { ids: [[0; LANES]; NAMES_MAX], extensions: [(0, 0); LANES], starts: [0; LANES + 1] }
     }
-}
-
-/// What stands in a frame before the ids, in the order of `unitape_model::schema`.
-#[inline]
-fn head(header: Header, ts: i64, (source, offset): (u32, u64), sequence: u32) -> [u64; 4] {
-    [
-        header.0,
-        ts as u64,
-        u64::from(source) | u64::from(offset as u32) << 32,
-        u64::from(RECV_NONE as u32) | u64::from(sequence) << 32,
-    ]
 }
 
 impl Program {
-    /// Frames of all lanes without extensions, but for what is put into them.
+    /// Frames of all lanes with their extensions, as they are before anything is put into them.
     #[inline]
-    fn even_frames(
-        &mut self,
-        arena: &mut Vec<u8>,
-        lanes: &[Lane],
-        (source, base): (u32, u64),
-        (times, sequences): (&[i64; LANES], &[u32; LANES]),
-        found: &Found,
-    ) {
-        let header = Header::read(&self.template);
-        let (fixed, start) = (self.template.len(), arena.len());
-        arena.extend_from_slice(&self.templates[..lanes.len() * fixed]);
-        let frames = &mut arena[start..];
-        let lanes = lanes.iter().zip(times.iter().zip(sequences));
-        for (frame, (lane, (ts, sequence))) in frames.chunks_exact_mut(fixed).zip(lanes) {
-            let head = head(header, *ts, (source, base + u64::from(lane.start)), *sequence);
-            for (to, word) in frame.as_chunks_mut::<8>().0.iter_mut().zip(head) {
-                *to = word.to_le_bytes();
-            }
-        }
-        for (name, ids) in self.names.iter().zip(&found.ids) {
-            for (frame, id) in frames.chunks_exact_mut(fixed).zip(ids) {
-                if name.short {
-                    frame[name.at..name.at + 2].copy_from_slice(&short_id(*id).to_le_bytes());
-                } else {
-                    frame[name.at..name.at + 4].copy_from_slice(&id.to_le_bytes());
-                }
-            }
-        }
-    }
-
-    /// Frames of all lanes with their extensions, but for what is put into them.
-    #[inline]
-    fn frames_of(
-        &mut self,
-        arena: &mut Vec<u8>,
-        lanes: &[Lane],
-        (source, base): (u32, u64),
-        (times, sequences): (&[i64; LANES], &[u32; LANES]),
-        found: &Found,
-    ) {
+    fn extend(&self, arena: &mut Vec<u8>, count: usize, found: &mut Found) {
+        let Some(kept) = &self.kept else { return };
         let header = Header::read(&self.template);
         let fixed = self.template.len();
-        let extended: usize = found.extensions.iter().map(|(_, length)| *length as usize).sum();
-        arena.reserve(lanes.len() * fixed + extended);
-        for (i, lane) in lanes.iter().enumerate() {
-            let i = i % LANES;
+        let extended: usize = found.extensions[..count].iter().map(|(_, length)| *length as usize).sum();
+        arena.reserve(count * fixed + extended);
+        for (start, extension) in found.starts.iter_mut().zip(&found.extensions[..count]) {
             let frame = arena.len();
+            *start = frame as u32;
             for line in self.template.as_chunks::<LINE>().0 {
                 arena.extend_from_slice(line);
             }
-            let extension = found.extensions[i];
-            let header = match extension.1 {
-                0 => header,
-                length => {
-                    let lines = ((fixed + length as usize) / LINE) as u16;
-                    Header::unstamped(header.kind(), header.flags() | flags::EXT, lines)
-                }
-            };
-            let head = head(header, times[i], (source, base + u64::from(lane.start)), sequences[i]);
-            for (to, word) in arena[frame..frame + 32].as_chunks_mut::<8>().0.iter_mut().zip(head) {
-                *to = word.to_le_bytes();
-            }
-            if let Some(kept) = &self.kept {
-                for line in kept.text(extension).as_chunks::<LINE>().0 {
+            if extension.1 > 0 {
+                let lines = ((fixed + extension.1 as usize) / LINE) as u16;
+                Header::unstamped(header.kind(), header.flags() | flags::EXT, lines).write(&mut arena[frame..]);
+                for line in kept.text(*extension).as_chunks::<LINE>().0 {
                     arena.extend_from_slice(line);
                 }
             }
-            self.frames.push((i as u8, frame as u32));
         }
-        for (name, ids) in self.names.iter().zip(&found.ids) {
-            for (&(_, frame), id) in self.frames.iter().zip(ids) {
-                let at = frame as usize + name.at;
-                if name.short {
-                    arena[at..at + 2].copy_from_slice(&short_id(*id).to_le_bytes());
-                } else {
-                    arena[at..at + 4].copy_from_slice(&id.to_le_bytes());
-                }
-            }
-        }
+        found.starts[count] = arena.len() as u32;
     }
 }

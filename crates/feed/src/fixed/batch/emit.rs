@@ -3,10 +3,10 @@
 use super::super::{Fields, FixedDecoder};
 use super::names::short_id;
 use super::program::{KindProgram, NO_VARIANT, Program, Variant};
-use super::{Fast, Lane, SLOW, bulk};
+use super::{Fast, Lane, SLOW};
 use crate::block::Block;
 use crate::mapping::Plan;
-use unitape_codec::fixed::{Decoder, LANES, Next, Value};
+use unitape_codec::fixed::{Decoder, Even, LANES, Listed, Next, Value};
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Dictionary, Header, LINE, flags};
 
@@ -36,24 +36,24 @@ impl Lists {
 }
 
 impl FixedDecoder {
-    /// Decodes the records of a batch; gives where it stopped, the end of a record.
+    /// Decodes the records of a batch; gives where it stopped, the end of a record. `read` says that all that take the
+    /// fast way are of one sort, whose program has read them already.
     pub(super) fn batch(
         &mut self,
         fast: &mut Fast,
         block: &mut Block,
         bytes: &[u8],
-        lanes: &[Lane],
+        (lanes, read): (&[Lane], bool),
         (source, known, before): (u32, &Dictionary, Option<u64>),
     ) -> usize {
-        let Fast { kinds, lists, taken, looked_up, .. } = fast;
+        let Fast { kinds, lists, taken, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
-                program.read(&mut self.decoder, bytes, starts);
+                if !read {
+                    program.good = program.columns.read(&mut self.decoder, bytes, starts);
+                }
+                program.prepare(Listed { bytes, starts });
             }
-        }
-        if let Some(end) = bulk::all(kinds, lists, block, bytes, lanes, (source, known), looked_up) {
-            *taken += lanes.len() as u64;
-            return end;
         }
         let mut segment = block.arena.len();
         for lane in lanes {
@@ -235,17 +235,22 @@ pub(super) const VARIANTS_MAX: usize = 32;
 pub(super) const NAMES_MAX: usize = 12;
 
 impl KindProgram {
-    /// Reads the columns of these records and makes the fields of their events ready.
-    fn read(&mut self, decoder: &mut Decoder, bytes: &[u8], starts: &[u32]) {
-        let mut good = self.columns.read(decoder, bytes, starts);
-        good &= !self.columns.none(self.ts);
+    /// Reads the columns of records at one distance; what stands in `behind` is read next.
+    pub(super) fn read_even(&mut self, decoder: &mut Decoder, rows: Even<'_>, behind: &[u8]) {
+        self.good = self.columns.read_even(decoder, rows, behind);
+        self.good &= !self.columns.none(self.ts);
+    }
+
+    /// Makes the fields of these records' events ready, whose columns have been read.
+    fn prepare(&mut self, records: Listed<'_>) {
+        let Listed { bytes, starts } = records;
+        let mut good = self.good & !self.columns.none(self.ts);
         let Self { columns, by_byte, variants, variant_of, .. } = self;
         if by_byte.is_none() {
             // All are of one variant.
             if let Some(Variant::Event(program)) = variants.first_mut() {
                 program.frames.clear();
-                good =
-                    program.puts.iter_mut().fold(good, |good, p| good & !p.prepare(columns, bytes, starts));
+                good = program.puts.iter_mut().fold(good, |good, p| good & !p.prepare(columns, records));
             }
             for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
                 *variant = if good >> index & 1 == 1 { 0 } else { NO_VARIANT };
@@ -268,7 +273,7 @@ impl KindProgram {
             let Variant::Event(program) = variant else { continue };
             program.frames.clear();
             for put in &mut program.puts {
-                good &= !(put.prepare(columns, bytes, starts) & are);
+                good &= !(put.prepare(columns, records) & are);
             }
         }
         for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
@@ -290,7 +295,7 @@ fn store(kinds: &mut [Option<KindProgram>], lists: &Lists, block: &mut Block, by
             if let Variant::Event(program) = variant {
                 for put in &program.puts {
                     let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
-                    put.store(&mut block.arena, frames, bytes, starts);
+                    put.store(&mut block.arena, frames, Listed { bytes, starts });
                 }
                 program.frames.clear();
             }

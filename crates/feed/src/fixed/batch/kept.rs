@@ -3,7 +3,7 @@
 
 use super::program::Slow;
 use crate::mapping::{Message, json_string};
-use unitape_codec::fixed::{LANES, Record};
+use unitape_codec::fixed::{Even, LANES, Record, Rows};
 use unitape_model::{EventBuilder, Kind, LINE, UnixNanos};
 
 /// The columns, and the extensions that were made.
@@ -14,7 +14,7 @@ pub(super) struct Kept {
     kind: Kind,
     /// Words of the record that hold all of these columns, and nothing else once masked.
     words: [(usize, u64); WORDS_MAX],
-    found: Box<[Extension]>,
+    found: Box<[Extension; EXTENSIONS]>,
     /// Whole lines, those of one extension behind those of another.
     text: Vec<u8>,
 }
@@ -65,7 +65,7 @@ impl Kept {
         // A word that is not needed says nothing.
         words.resize(WORDS_MAX, (0, 0));
         let words = words.try_into().ok()?;
-        Some(Self { columns, kind, words, found: vec![NO_EXTENSION; EXTENSIONS].into(), text: Vec::new() })
+        Some(Self { columns, kind, words, found: Box::new([NO_EXTENSION; EXTENSIONS]), text: Vec::new() })
     }
 
     /// A look-up takes whole words.
@@ -81,17 +81,21 @@ impl Kept {
         (found.key == key && found.there).then_some((found.start, found.length))
     }
 
-    /// The same of many records; gives the lanes whose extension was not made before.
+    /// The same of many records; false where one of them was not made before.
     #[inline]
-    pub(super) fn find_all(&self, bytes: &[u8], starts: &[u32], spans: &mut [Span; LANES]) -> u64 {
-        let mut open = 0;
-        for (lane, (start, span)) in starts.iter().zip(spans).enumerate() {
-            let key = self.key(&bytes[*start as usize..]);
+    pub(super) fn find_all(&self, rows: Even<'_>, spans: &mut [Span; LANES]) -> bool {
+        let [a, b, c, d] = self.words.map(|(start, mask)| (rows.column::<8>(start), mask));
+        let words = a.0.zip(b.0).zip(c.0.zip(d.0));
+        let masked = |bytes: &[u8; 8], mask: u64| u64::from_le_bytes(*bytes) & mask;
+        let mut other = 0;
+        for (((w, x), (y, z)), span) in words.zip(spans) {
+            let key = [masked(w, a.1), masked(x, b.1), masked(y, c.1), masked(z, d.1)];
             let found = &self.found[slot(&key)];
             *span = (found.start, found.length);
-            open |= u64::from(found.key != key || !found.there) << lane;
+            other |= u64::from(!found.there);
+            other = key.iter().zip(&found.key).fold(other, |other, (a, b)| other | (a ^ b));
         }
-        open
+        other == 0
     }
 
     /// The extension that was found there.

@@ -15,6 +15,7 @@
 
 mod bulk;
 mod emit;
+mod frames;
 mod kept;
 mod names;
 mod program;
@@ -24,7 +25,7 @@ use super::FixedDecoder;
 use crate::block::Block;
 use emit::Lists;
 pub(super) use program::KindProgram;
-use unitape_codec::fixed::{Framed, Frames, LANES, Layout};
+use unitape_codec::fixed::{Even, Framed, Frames, LANES, Layout, Rows};
 use unitape_model::Dictionary;
 
 /// What the fast way keeps; one per worker and feed.
@@ -90,9 +91,6 @@ impl Fast {
     /// Finds the records of a batch from `at` on; gives how many.
     fn gather(&mut self, layout: &Layout, bytes: &[u8], at: usize, lanes: &mut [Lane; LANES]) -> usize {
         self.lists.clear();
-        if let Some((first, count)) = self.frames.even(layout, bytes, at) {
-            return self.even(bytes, at, (first, count), lanes);
-        }
         let found = &mut self.found;
         let count = self.frames.fill(layout, bytes, at, found);
         let mut next = at;
@@ -107,30 +105,22 @@ impl Fast {
         count
     }
 
-    /// The same for records that are all like the first; those that come too near the end of the block are left.
-    #[inline]
-    fn even(
-        &mut self,
-        bytes: &[u8],
-        at: usize,
-        (first, count): (Framed, usize),
-        lanes: &mut [Lane; LANES],
-    ) -> usize {
-        let whole = first.end as usize - at;
-        let reach = self.kinds[usize::from(first.kind)].as_ref().map(|p| p.reach);
-        let room = |reach: usize| (bytes.len() - at).checked_sub(reach).map_or(0, |room| room / whole + 1);
-        let fast = reach.map_or(0, room).min(count);
-        let starts = (0..fast).map(|i| (at + i * whole) as u32);
-        self.lists.starts[usize::from(first.kind)].extend(starts);
-        for (i, lane) in lanes.iter_mut().enumerate().take(count) {
-            let start = (at + i * whole) as u32;
-            let kind = if i < fast { first.kind } else { SLOW };
-            let index = if i < fast { i as u8 } else { 0 };
-            *lane = Lane { start, length: first.length, end: start + whole as u32, kind, index };
+    /// The same for records that are all like the first and can take the fast way.
+    fn list(&mut self, rows: Even<'_>, at: usize, first: Framed, lanes: &mut [Lane; LANES]) -> usize {
+        self.lists.clear();
+        let Framed { length, kind, .. } = first;
+        let stride = rows.stride() as u32;
+        for (i, lane) in (0..rows.count() as u32).zip(&mut *lanes) {
+            let start = at as u32 + i * stride;
+            let index = self.lists.add(Some(kind), start as usize);
+            *lane = Lane { start, length, end: start + stride, kind, index };
         }
-        count
+        rows.count()
     }
 }
+
+/// Fewer records at one distance are as well looked at one by one.
+const EVEN_MIN: usize = 8;
 
 impl FixedDecoder {
     /// Decodes records from `at` on for as long as the fast way finds some; gives where it stopped.
@@ -152,18 +142,64 @@ impl FixedDecoder {
         block.settle_names(known);
         let mut lanes = [Lane::default(); LANES];
         loop {
-            let count = fast.gather(self.decoder.layout(), bytes, at, &mut lanes);
+            let (count, read) = match self.even(&mut fast, block, bytes, at, (source, known)) {
+                Batched::Done(end) => {
+                    at = end;
+                    continue;
+                }
+                Batched::Read(rows, first) => (fast.list(rows, at, first, &mut lanes), true),
+                Batched::Nothing => (fast.gather(self.decoder.layout(), bytes, at, &mut lanes), false),
+            };
             // A few records at the end, or before something odd, are as quickly done one by one.
             if count < 4 {
                 break;
             }
-            let done = self.batch(&mut fast, block, bytes, &lanes[..count], (source, known, before));
+            let lanes = (&lanes[..count], read);
+            let done = self.batch(&mut fast, block, bytes, lanes, (source, known, before));
             at = done;
-            if done != lanes[count - 1].end as usize {
+            if done != lanes.0[count - 1].end as usize {
                 break;
             }
         }
         self.fast = Some(fast);
         at
     }
+
+    /// The records from `at` on, as far as they are at one distance, all of them at once.
+    fn even<'b>(
+        &mut self,
+        fast: &mut Fast,
+        block: &mut Block,
+        bytes: &'b [u8],
+        at: usize,
+        (source, known): (u32, &Dictionary),
+    ) -> Batched<'b> {
+        let Fast { kinds, frames, looked_up, taken, .. } = fast;
+        let layout = self.decoder.layout();
+        let Some((first, count)) = frames.even(layout, bytes, at).filter(|(_, n)| *n >= EVEN_MIN) else {
+            return Batched::Nothing;
+        };
+        let Some(kind) = kinds[usize::from(first.kind)].as_mut() else { return Batched::Nothing };
+        let Some(rows) = Even::new(bytes, at, first.end as usize - at, count, kind.reach) else {
+            return Batched::Nothing;
+        };
+        let end = at + rows.count() * rows.stride();
+        kind.read_even(&mut self.decoder, rows, &bytes[end..]);
+        let batch = bulk::Batch { rows, start: block.base + at as u64, length: first.length, source };
+        if kind.by_byte.is_none() && bulk::all(kind, block, batch, known, looked_up) {
+            *taken += rows.count() as u64;
+            return Batched::Done(end);
+        }
+        Batched::Read(rows, first)
+    }
+}
+
+/// What became of records at one distance.
+enum Batched<'b> {
+    /// All of them are in the block, up to here.
+    Done(usize),
+    /// Their columns were read, and nothing else; what the first of them is.
+    Read(Even<'b>, Framed),
+    /// There are none.
+    Nothing,
 }

@@ -4,7 +4,7 @@
 use super::program::Slow;
 use crate::block::{Block, Fixup, Names};
 use crate::mapping::{FieldPlan, Message, Otherwise, Plan};
-use unitape_codec::fixed::{Column, LANES};
+use unitape_codec::fixed::{Column, Even, LANES, Rows};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dict, Dictionary};
 
@@ -21,7 +21,9 @@ pub(super) struct Name {
     /// Whether its id has 16 bits.
     pub short: bool,
     /// By hash.
-    known: Box<[Known]>,
+    known: Box<[Known; NAMES]>,
+    /// The names of these.
+    names: Box<[Text; NAMES]>,
     /// Which block is in hand; from 1.
     epoch: u32,
 }
@@ -33,14 +35,19 @@ struct Known {
     id: u32,
     /// The block in which it was last good, 0 for none.
     epoch: u32,
-    /// The name, for a later block to see that the id is still its; longer ones are looked up anew.
+}
+
+/// A name, for a later block to see that the id is still its; longer ones are looked up anew.
+#[derive(Clone, Copy, Debug)]
+struct Text {
     text: [u8; NAME_BYTES],
     length: u8,
 }
 
 const NAME_BYTES: usize = 16;
 const TOO_LONG: u8 = u8::MAX;
-const UNKNOWN: Known = Known { key: [0; 2], id: 0, epoch: 0, text: [0; NAME_BYTES], length: TOO_LONG };
+const UNKNOWN: Known = Known { key: [0; 2], id: 0, epoch: 0 };
+const NO_TEXT: Text = Text { text: [0; NAME_BYTES], length: TOO_LONG };
 
 const NAMES: usize = 1024;
 
@@ -60,7 +67,8 @@ impl Name {
             dict,
             at: at.into(),
             short: dict == Dict::Venue,
-            known: vec![UNKNOWN; NAMES].into(),
+            known: Box::new([UNKNOWN; NAMES]),
+            names: Box::new([NO_TEXT; NAMES]),
             epoch: 1,
         })
     }
@@ -93,27 +101,34 @@ impl Name {
         Some(self.known[slot].id)
     }
 
-    /// The ids of many records; gives the lanes whose id is not known for good.
+    /// The ids of many records; false where not all of them are known for good.
     #[inline]
-    pub(super) fn find_all(
-        &mut self,
-        bytes: &[u8],
-        starts: &[u32],
-        known: &Dictionary,
-        ids: &mut [u32; LANES],
-    ) -> u64 {
-        let mut open = 0;
-        for (lane, (start, id)) in starts.iter().zip(ids).enumerate() {
-            let key = self.key(&bytes[*start as usize..]);
+    pub(super) fn find_all(&mut self, rows: Even<'_>, known: &Dictionary, ids: &mut [u32; LANES]) -> bool {
+        let mut any = 0;
+        if self.masks == [0xff, 0] {
+            for (id, [byte]) in ids.iter_mut().zip(rows.column::<1>(self.start)) {
+                let slot = usize::from(*byte);
+                let found = &self.known[slot];
+                *id = found.id;
+                any |= *id;
+                if found.epoch != self.epoch && !self.renew(slot, known) {
+                    return false;
+                }
+            }
+            return any & PROVISIONAL == 0;
+        }
+        for (id, bytes) in ids.iter_mut().zip(rows.column::<16>(self.start)) {
+            let key = self.masked(bytes);
             let slot = self.slot(key);
             let found = &self.known[slot];
             *id = found.id;
-            let good = found.key == key
-                && *id & PROVISIONAL == 0
-                && (found.epoch == self.epoch || self.renew(slot, known));
-            open |= u64::from(!good) << lane;
+            any |= *id;
+            let other = (found.key[0] ^ key[0]) | (found.key[1] ^ key[1]);
+            if (other | u64::from(found.epoch ^ self.epoch)) != 0 && (other != 0 || !self.renew(slot, known)) {
+                return false;
+            }
         }
-        open
+        any & PROVISIONAL == 0
     }
 
     /// Whether a name found in an earlier block still has its id.
@@ -121,11 +136,12 @@ impl Name {
     fn renew(&mut self, slot: usize, known: &Dictionary) -> bool {
         let dict = self.dict;
         let found = &mut self.known[slot];
+        let name = &self.names[slot];
         // Ids that a block gave by itself are not of the dictionary; it has no name for them.
         let same = found.id == 0
-            || found
+            || name
                 .text
-                .get(..found.length.into())
+                .get(..name.length.into())
                 .is_some_and(|text| known.name(dict, found.id).is_some_and(|name| name.as_bytes() == text));
         let good = found.epoch != 0 && same;
         if good {
@@ -174,7 +190,8 @@ impl Name {
             }
         };
         let slot = self.slot(key);
-        self.known[slot] = Known { key, id, epoch: self.epoch, text: kept, length };
+        self.known[slot] = Known { key, id, epoch: self.epoch };
+        self.names[slot] = Text { text: kept, length };
         Some(id)
     }
 
@@ -199,7 +216,11 @@ impl Name {
 
     #[inline]
     fn key(&self, record: &[u8]) -> [u64; 2] {
-        let bytes: &[u8; 16] = record[self.start..self.start + 16].try_into().expect("sixteen bytes");
+        self.masked(record[self.start..].first_chunk().expect("sixteen bytes"))
+    }
+
+    #[inline]
+    fn masked(&self, bytes: &[u8; 16]) -> [u64; 2] {
         let (first, second) = bytes.split_at(8);
         let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
         [word(first) & self.masks[0], word(second) & self.masks[1]]

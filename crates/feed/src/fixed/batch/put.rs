@@ -1,8 +1,10 @@
 //! Fields that are told by number, word or identity: prepared by column, stored by column.
 
+use super::frames::{Frames, put};
 use super::program::optional;
 use crate::mapping::{FieldPlan, Plan, translate_const};
-use unitape_codec::fixed::{Column, Columns, LANES, Lanes, Numbers};
+use crate::zeros::canonical;
+use unitape_codec::fixed::{Column, Columns, Even, LANES, Lanes, Listed, Numbers, Rows};
 use unitape_model::id::pack_id;
 use unitape_model::schema::{EXP_NONE, EXT_ONLY, Slot};
 use unitape_model::{Decimal, Dictionary, EventBuilder, InlineId, Kind, Price, UnixNanos};
@@ -15,6 +17,21 @@ pub(super) struct Put {
     /// Ready to be stored, by lane.
     ready: Box<Lanes>,
     exponents: Box<[i8; LANES]>,
+    /// How the values of a whole batch are stored, where there is a shorter way than making them ready first.
+    straight: Straight,
+}
+
+/// What is known of all numbers of a column in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Straight {
+    /// Nothing: their values have been made ready.
+    No,
+    /// They are prices.
+    Prices,
+    /// They are quantities below 1024, or what is none.
+    Small,
+    /// They are whole quantities of 32 bits, or what is none.
+    Whole,
 }
 
 #[derive(Debug)]
@@ -43,6 +60,7 @@ impl Put {
             optional: optional(field),
             ready: Box::new([0; LANES]),
             exponents: Box::new([0; LANES]),
+            straight: Straight::No,
         })
     }
 
@@ -107,15 +125,40 @@ impl Put {
         Self::new(what, field)
     }
 
+    /// The same for a batch of which every record is wanted, which [`Put::store_all`] then stores; false if one of them
+    /// cannot be.
+    #[inline]
+    pub(super) fn prepare_all(&mut self, columns: &Columns, rows: Even<'_>) -> bool {
+        let count = rows.count().min(LANES);
+        let all = |place: usize| columns.values(place)[..count].iter().fold(0, |all, n| all | *n as u64);
+        self.straight = match &self.what {
+            What::Price { place, scale, .. } if all(*place) <= ((i64::MAX - 1) / scale) as u64 => Straight::Prices,
+            What::Decimal { place, exponent: 0, .. } => match all(*place) {
+                n if n < SMALL.len() as u64 => Straight::Small,
+                // What does not fit a narrow place is told with exponents.
+                n if u32::try_from(n).is_ok() => Straight::Whole,
+                _ => Straight::No,
+            },
+            _ => Straight::No,
+        };
+        match &self.what {
+            What::Price { place, .. } | What::Decimal { place, .. } if self.straight != Straight::No => {
+                self.optional || columns.none(*place) == 0
+            }
+            _ => self.prepare(columns, rows) == 0,
+        }
+    }
+
     /// Makes the values of a batch ready; gives the lanes whose value cannot be stored.
     #[inline]
-    pub(super) fn prepare(&mut self, columns: &Columns, bytes: &[u8], starts: &[u32]) -> u64 {
+    pub(super) fn prepare<'b>(&mut self, columns: &Columns, rows: impl Rows<'b>) -> u64 {
+        let count = rows.count().min(LANES);
         let mut bad = 0;
         let ready = &mut *self.ready;
         let mut missing = 0;
         match &self.what {
             What::Price { place, scale, .. } => {
-                let values = &columns.values(*place)[..starts.len()];
+                let values = &columns.values(*place)[..count];
                 missing = columns.none(*place);
                 let most = (i64::MAX - 1) / scale;
                 // Nearly always all fit, which is quicker to see for all at once.
@@ -134,7 +177,6 @@ impl Put {
             What::Decimal { place, exponent, narrow, .. } => {
                 let values = columns.values(*place);
                 missing = columns.none(*place);
-                let count = starts.len();
                 let all = values[..count].iter().fold(0, |all, n| all | *n as u64);
                 if *exponent == 0 && all < SMALL.len() as u64 {
                     let ready = ready.iter_mut().zip(&mut *self.exponents);
@@ -160,7 +202,7 @@ impl Put {
                 let values = columns.values(*place);
                 missing = columns.none(*place);
                 let most = u64::MAX >> (64 - 8 * width);
-                for lane in 0..starts.len() {
+                for lane in 0..count {
                     bad |= u64::from(values[lane] < 0 || values[lane] as u64 >= most - 1) << lane;
                     ready[lane] = values[lane];
                 }
@@ -169,16 +211,14 @@ impl Put {
             }
             What::Nothing { place } => return !columns.none(*place),
             What::Code { column, bits, .. } => {
-                for (lane, start) in starts.iter().enumerate() {
-                    let code = bits[usize::from(bytes[*start as usize + column])];
+                for (lane, [byte]) in rows.column::<1>(*column).enumerate() {
+                    let code = bits[usize::from(*byte)];
                     bad |= u64::from(code == NO_CODE) << lane;
                     ready[lane] = i64::from(code);
                 }
             }
             What::Text { column, length, pad, n, id, .. } => {
-                for (lane, start) in starts.iter().enumerate() {
-                    let start = *start as usize + column;
-                    let text = &bytes[start..start + length];
+                for (lane, text) in rows.texts(*column, *length).enumerate() {
                     let end = text.iter().rposition(|b| b != pad).map_or(0, |last| last + 1);
                     let plain = text[..end].iter().fold(true, |all, b| all & (1..0x80).contains(b));
                     let refused = !plain || end > *n || *id && end > 0 && text[0] < b' ';
@@ -191,58 +231,111 @@ impl Put {
         if self.optional { bad } else { bad | missing }
     }
 
-    /// Puts the values into their frames, of each the lane and where it stands in the arena.
+    /// Puts what was made ready into frames, of each its lane and where it stands in the arena.
     #[inline]
     pub(super) fn store(
         &self,
         arena: &mut [u8],
         frames: impl Iterator<Item = (usize, usize)>,
-        bytes: &[u8],
-        starts: &[u32],
+        records: Listed<'_>,
     ) {
-        let ready = &*self.ready;
+        for (lane, frame) in frames {
+            let lane = lane % LANES;
+            let text = match &self.what {
+                What::Text { column, length, .. } => {
+                    &records.bytes[records.starts[lane] as usize + column..][..*length]
+                }
+                _ => &[],
+            };
+            self.store_ready(&mut arena[frame..], lane, text);
+        }
+    }
+
+    /// Puts the values of a whole batch into its frames.
+    #[inline]
+    pub(super) fn store_all(&self, columns: &Columns, frames: &mut impl Frames, rows: Even<'_>) {
+        let small = |n: &i64| SMALL[*n as usize % SMALL.len()];
+        let whole = |n: &i64| canonical(*n as u32);
+        match (&self.what, self.straight) {
+            (What::Price { place, scale, at }, Straight::Prices) => {
+                frames.each(columns.values(*place), |frame, n| {
+                    put(frame, *at, n.wrapping_mul(*scale).to_le_bytes());
+                });
+                each(columns.none(*place), |lane| put(frames.frame(lane), *at, i64::MAX.to_le_bytes()));
+            }
+            (What::Decimal { place, at, exp_at, narrow, .. }, Straight::Small | Straight::Whole) => {
+                let (at, exp_at) = (*at, *exp_at);
+                let values = columns.values(*place);
+                match (self.straight, narrow) {
+                    (Straight::Small, true) => frames.each(values, |frame, n| {
+                        let (mantissa, places) = small(n);
+                        put(frame, at, u32::from(mantissa).to_le_bytes());
+                        put(frame, exp_at, places.to_le_bytes());
+                    }),
+                    (Straight::Small, false) => frames.each(values, |frame, n| {
+                        let (mantissa, places) = small(n);
+                        put(frame, at, u64::from(mantissa).to_le_bytes());
+                        put(frame, exp_at, places.to_le_bytes());
+                    }),
+                    (_, true) => frames.each(values, |frame, n| {
+                        let (mantissa, places) = whole(n);
+                        put(frame, at, mantissa.to_le_bytes());
+                        put(frame, exp_at, [places]);
+                    }),
+                    (_, false) => frames.each(values, |frame, n| {
+                        let (mantissa, places) = whole(n);
+                        put(frame, at, u64::from(mantissa).to_le_bytes());
+                        put(frame, exp_at, [places]);
+                    }),
+                }
+                each(columns.none(*place), |lane| {
+                    let frame = frames.frame(lane);
+                    let mantissa = if *narrow { 4 } else { 8 };
+                    frame[at..at + mantissa].fill(0);
+                    put(frame, exp_at, EXP_NONE.to_le_bytes());
+                });
+            }
+            (What::Nothing { .. }, _) => {}
+            (What::Text { column, length, .. }, _) => {
+                for (lane, text) in rows.texts(*column, *length).enumerate().take(LANES) {
+                    self.store_ready(frames.frame(lane), lane, text);
+                }
+            }
+            (What::Code { at, .. }, _) => frames.each(self.ready.iter(), |frame, code| frame[*at] |= *code as u8),
+            _ => {
+                for lane in 0..rows.count().min(LANES) {
+                    self.store_ready(frames.frame(lane), lane, &[]);
+                }
+            }
+        }
+    }
+
+    /// Puts what was made ready into one frame; `text` is what its column has.
+    #[inline(always)]
+    fn store_ready(&self, frame: &mut [u8], lane: usize, text: &[u8]) {
+        let ready = self.ready[lane];
         match &self.what {
-            What::Price { at, .. } => {
-                for (lane, frame) in frames {
-                    put(arena, frame, *at, ready[lane % LANES].to_le_bytes());
+            What::Price { at, .. } => put(frame, *at, ready.to_le_bytes()),
+            What::Decimal { at, exp_at, narrow, .. } => {
+                match narrow {
+                    true => put(frame, *at, (ready as u32).to_le_bytes()),
+                    false => put(frame, *at, ready.to_le_bytes()),
                 }
-            }
-            What::Decimal { at, exp_at, narrow: true, .. } => {
-                for (lane, frame) in frames {
-                    put(arena, frame, *at, (ready[lane % LANES] as u32).to_le_bytes());
-                    put(arena, frame, *exp_at, self.exponents[lane % LANES].to_le_bytes());
-                }
-            }
-            What::Decimal { at, exp_at, .. } => {
-                for (lane, frame) in frames {
-                    put(arena, frame, *at, ready[lane % LANES].to_le_bytes());
-                    put(arena, frame, *exp_at, self.exponents[lane % LANES].to_le_bytes());
-                }
+                put(frame, *exp_at, self.exponents[lane].to_le_bytes());
             }
             What::UInt { at, width, .. } => {
-                for (lane, frame) in frames {
-                    let (value, start) = (ready[lane % LANES].to_le_bytes(), frame + at);
-                    arena[start..start + width].copy_from_slice(&value[..*width]);
-                }
+                frame[*at..*at + width].copy_from_slice(&ready.to_le_bytes()[..*width]);
             }
             What::Nothing { .. } => {}
-            What::Code { at, .. } => {
-                for (lane, frame) in frames {
-                    arena[frame + at] |= ready[lane % LANES] as u8;
-                }
-            }
-            What::Text { column, at, n, id, .. } => {
-                for (lane, frame) in frames {
-                    let start = starts[lane] as usize + column;
-                    let text = &bytes[start..start + ready[lane % LANES] as usize];
-                    let at = frame + at;
-                    let slot = &mut arena[at..at + n];
-                    if *id && !text.is_empty() {
-                        // It was looked at whether it fits.
-                        _ = pack_id(InlineId::Text(text), slot);
-                    } else {
-                        slot[..text.len()].copy_from_slice(text);
-                    }
+            What::Code { at, .. } => frame[*at] |= ready as u8,
+            What::Text { at, n, id, .. } => {
+                let text = &text[..ready as usize];
+                let slot = &mut frame[*at..*at + n];
+                if *id && !text.is_empty() {
+                    // It was looked at whether it fits.
+                    _ = pack_id(InlineId::Text(text), slot);
+                } else {
+                    slot[..text.len()].copy_from_slice(text);
                 }
             }
         }
@@ -251,12 +344,6 @@ impl Put {
 
 /// Text is looked at byte by byte; longer columns are seldom.
 const TEXT_BYTES_MAX: usize = 64;
-
-#[inline]
-fn put<const N: usize>(arena: &mut [u8], frame: usize, at: usize, value: [u8; N]) {
-    let at = frame + at;
-    arena[at..at + N].copy_from_slice(&value);
-}
 
 /// Calls `visit` with each lane of a mask.
 #[inline]

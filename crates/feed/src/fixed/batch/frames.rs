@@ -1,0 +1,58 @@
+//! The frames of a batch, side by side where none has an extension and otherwise wherever they begin.
+
+/// The frames of a batch, by lane.
+pub(super) trait Frames {
+    /// The fixed part of one of them.
+    fn frame(&mut self, lane: usize) -> &mut [u8];
+
+    /// Calls `put` with the fixed part of each of them and its value.
+    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, put: impl FnMut(&mut [u8], T));
+}
+
+/// Frames of one size, one behind the other.
+pub(super) struct Alike<'a> {
+    pub frames: &'a mut [u8],
+    pub fixed: usize,
+}
+
+impl Frames for Alike<'_> {
+    #[inline(always)]
+    fn frame(&mut self, lane: usize) -> &mut [u8] {
+        &mut self.frames[lane * self.fixed..][..self.fixed]
+    }
+
+    #[inline(always)]
+    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut put: impl FnMut(&mut [u8], T)) {
+        for (frame, value) in self.frames.chunks_exact_mut(self.fixed).zip(values) {
+            put(frame, value);
+        }
+    }
+}
+
+/// Frames with extensions between them.
+pub(super) struct Apart<'a> {
+    pub arena: &'a mut [u8],
+    /// Where each begins.
+    pub starts: &'a [u32],
+    pub fixed: usize,
+}
+
+impl Frames for Apart<'_> {
+    #[inline(always)]
+    fn frame(&mut self, lane: usize) -> &mut [u8] {
+        &mut self.arena[self.starts[lane] as usize..][..self.fixed]
+    }
+
+    #[inline(always)]
+    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut put: impl FnMut(&mut [u8], T)) {
+        for (start, value) in self.starts.iter().zip(values) {
+            put(&mut self.arena[*start as usize..][..self.fixed], value);
+        }
+    }
+}
+
+/// Puts bytes into a frame.
+#[inline(always)]
+pub(super) fn put<const N: usize>(frame: &mut [u8], at: usize, value: [u8; N]) {
+    frame[at..at + N].copy_from_slice(&value);
+}
