@@ -129,7 +129,7 @@ impl FixedDecoder {
         self.decoder.read_header(if block.base == 0 { &[] } else { &head });
         block.head = head;
         if let Some(fast) = &mut self.fast {
-            fast.begin_block();
+            fast.begin_block(known);
         }
         let mut at = 0;
         loop {

@@ -107,11 +107,10 @@ impl Kernel {
 #[inline]
 pub(super) fn prefetch(bytes: &[u8], at: usize, length: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in (at..bytes.len().min(at + length)).step_by(64) {
+    for line in bytes.get(at..bytes.len().min(at + length)).unwrap_or_default().chunks(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let line = &bytes[line];
         // SAFETY: asking for a line touches no memory, and this one is the slice's.
-        unsafe { _mm_prefetch(std::ptr::from_ref(line).cast(), _MM_HINT_T0) };
+        unsafe { _mm_prefetch(line.as_ptr().cast(), _MM_HINT_T0) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, at, length);

@@ -9,7 +9,7 @@ use super::program::{KindProgram, Program, Variant};
 use crate::block::{Block, Ended, PROGRESS_BYTES};
 use unitape_codec::fixed::{Even, LANES, Lanes, Rows};
 use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE, at};
-use unitape_model::{Dictionary, Header, LINE, flags};
+use unitape_model::{Header, LINE, flags};
 
 /// Records at one distance.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,6 @@ pub(super) fn all(
     kind: &mut KindProgram,
     block: &mut Block,
     batch: Batch<'_>,
-    known: &Dictionary,
     found: &mut Found,
 ) -> bool {
     let count = batch.rows.count();
@@ -63,8 +62,8 @@ pub(super) fn all(
     if !program.puts.iter_mut().all(|put| put.prepare_all(columns, batch.rows)) {
         return false;
     }
-    for (name, ids) in program.names.iter_mut().zip(&mut found.ids) {
-        if !name.find_all(batch.rows, known, ids) {
+    for (name, ids) in program.names.iter().zip(&mut found.ids) {
+        if !name.find_all(batch.rows, ids) {
             return false;
         }
     }

@@ -174,7 +174,7 @@ impl Program {
         let frame = block.arena.len();
         let mut ids = [0; NAMES_MAX];
         for (name, id) in self.names.iter_mut().zip(&mut ids) {
-            *id = match name.find(record, known) {
+            *id = match name.find(record) {
                 Some(id) => {
                     name.note(block, id, frame);
                     id

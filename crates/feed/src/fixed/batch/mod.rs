@@ -84,8 +84,8 @@ impl Fast {
     }
 
     /// Names may have other ids than in the block before.
-    pub(super) fn begin_block(&mut self) {
-        self.kinds.iter_mut().flatten().for_each(KindProgram::begin_block);
+    pub(super) fn begin_block(&mut self, known: &Dictionary) {
+        self.kinds.iter_mut().flatten().for_each(|kind| kind.begin_block(known));
     }
 
     /// Finds the records of a batch from `at` on; gives how many.
@@ -142,7 +142,7 @@ impl FixedDecoder {
         block.settle_names(known);
         let mut lanes = [Lane::default(); LANES];
         loop {
-            let (count, read) = match self.even(&mut fast, block, bytes, at, (source, known)) {
+            let (count, read) = match self.even(&mut fast, block, bytes, at, source) {
                 Batched::Done(end) => {
                     at = end;
                     continue;
@@ -172,7 +172,7 @@ impl FixedDecoder {
         block: &mut Block,
         bytes: &'b [u8],
         at: usize,
-        (source, known): (u32, &Dictionary),
+        source: u32,
     ) -> Batched<'b> {
         let Fast { kinds, frames, looked_up, taken, .. } = fast;
         let layout = self.decoder.layout();
@@ -186,7 +186,7 @@ impl FixedDecoder {
         let end = at + rows.count() * rows.stride();
         kind.read_even(&mut self.decoder, rows, &bytes[end..]);
         let batch = bulk::Batch { rows, start: block.base + at as u64, length: first.length, source };
-        if kind.by_byte.is_none() && bulk::all(kind, block, batch, known, looked_up) {
+        if kind.by_byte.is_none() && bulk::all(kind, block, batch, looked_up) {
             *taken += rows.count() as u64;
             return Batched::Done(end);
         }

@@ -1,5 +1,6 @@
 //! Names by the bytes of their column: an id that was looked up once is found again by what stands in the record.
-//! What is not found is looked up by the general way, once in a block.
+//! What is not found is looked up by the general way. Ids of the dictionary stay good with its later states; those that
+//! a block gave by itself are forgotten when the next one begins.
 
 use super::program::Slow;
 use crate::block::{Block, Fixup, Names};
@@ -20,12 +21,13 @@ pub(super) struct Name {
     pub at: usize,
     /// Whether its id has 16 bits.
     pub short: bool,
-    /// By hash.
-    known: Box<[Known; NAMES]>,
-    /// The names of these.
-    names: Box<[Text; NAMES]>,
-    /// Which block is in hand; from 1.
-    epoch: u32,
+    /// By hash, the latest name of a place first; of one byte, by that byte.
+    known: Box<[[Known; 2]]>,
+    /// Places that hold ids which are good for the block in hand only.
+    provisional: Vec<u32>,
+    /// How many names the dictionary had when it was last looked at, and the last of them: it is the same one as long as
+    /// it has that name in its place.
+    names: (u32, Vec<u8>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,23 +35,22 @@ struct Known {
     key: [u64; 2],
     /// 0 where there is no name.
     id: u32,
-    /// The block in which it was last good, 0 for none.
-    epoch: u32,
+    /// 1 if there is something at this place.
+    there: u32,
 }
 
-/// A name, for a later block to see that the id is still its; longer ones are looked up anew.
-#[derive(Clone, Copy, Debug)]
-struct Text {
-    text: [u8; NAME_BYTES],
-    length: u8,
+impl Known {
+    const NONE: Known = Known { key: [0; 2], id: 0, there: 0 };
+
+    /// 0 if it is known and of this key.
+    #[inline(always)]
+    fn differs(&self, key: [u64; 2]) -> u64 {
+        (self.key[0] ^ key[0]) | (self.key[1] ^ key[1]) | u64::from(self.there ^ 1)
+    }
 }
 
-const NAME_BYTES: usize = 16;
-const TOO_LONG: u8 = u8::MAX;
-const UNKNOWN: Known = Known { key: [0; 2], id: 0, epoch: 0 };
-const NO_TEXT: Text = Text { text: [0; NAME_BYTES], length: TOO_LONG };
-
-const NAMES: usize = 1024;
+/// So many places there are by hash; two names find room at each.
+const PLACES: usize = 4096;
 
 impl Name {
     pub(super) fn new(field: &FieldPlan, column: u16, of: &Column, dict: Dict, at: u16) -> Option<Self> {
@@ -67,9 +68,9 @@ impl Name {
             dict,
             at: at.into(),
             short: dict == Dict::Venue,
-            known: Box::new([UNKNOWN; NAMES]),
-            names: Box::new([NO_TEXT; NAMES]),
-            epoch: 1,
+            known: vec![[Known::NONE; 2]; if length == 1 { 256 } else { PLACES }].into(),
+            provisional: Vec::new(),
+            names: (0, Vec::new()),
         })
     }
 
@@ -78,76 +79,54 @@ impl Name {
         self.start + 16
     }
 
-    /// A block begins: provisional ids are no more, others are looked at once more.
-    pub(super) fn begin_block(&mut self) {
-        self.epoch = match self.epoch.checked_add(1) {
-            Some(epoch) => epoch,
-            None => {
-                self.known.fill(UNKNOWN);
-                1
-            }
-        };
+    /// A block begins: provisional ids are no more, and all others go with another dictionary.
+    pub(super) fn begin_block(&mut self, known: &Dictionary) {
+        for place in self.provisional.drain(..) {
+            self.known[place as usize] = [Known::NONE; 2];
+        }
+        let name = |n: u32| known.name(self.dict, n).unwrap_or_default().as_bytes();
+        let (before, last) = &self.names;
+        if known.len(self.dict) < *before || name(*before) != last {
+            self.known.fill([Known::NONE; 2]);
+        }
+        let now = known.len(self.dict);
+        if now != self.names.0 {
+            self.names = (now, name(now).to_vec());
+        }
     }
 
     /// The id of the name in `record`, if it is known in this block; 0 where there is none.
     #[inline]
-    pub(super) fn find(&mut self, record: &[u8], known: &Dictionary) -> Option<u32> {
+    pub(super) fn find(&self, record: &[u8]) -> Option<u32> {
         let key = self.key(record);
-        let slot = self.slot(key);
-        let found = &self.known[slot];
-        if found.key != key || found.epoch != self.epoch && !self.renew(slot, known) {
-            return None;
-        }
-        Some(self.known[slot].id)
+        self.known[self.place(key)].iter().find(|known| known.differs(key) == 0).map(|known| known.id)
     }
 
     /// The ids of many records; false where not all of them are known for good.
     #[inline]
-    pub(super) fn find_all(&mut self, rows: Even<'_>, known: &Dictionary, ids: &mut [u32; LANES]) -> bool {
+    pub(super) fn find_all(&self, rows: Even<'_>, ids: &mut [u32; LANES]) -> bool {
         let mut any = 0;
         if self.masks == [0xff, 0] {
+            let mut all = 1;
             for (id, [byte]) in ids.iter_mut().zip(rows.column::<1>(self.start)) {
-                let slot = usize::from(*byte);
-                let found = &self.known[slot];
-                *id = found.id;
-                any |= *id;
-                if found.epoch != self.epoch && !self.renew(slot, known) {
-                    return false;
-                }
+                let [known, _] = self.known[usize::from(*byte)];
+                *id = known.id;
+                any |= known.id;
+                all &= known.there;
             }
-            return any & PROVISIONAL == 0;
+            return any & PROVISIONAL == 0 && all == 1;
         }
         for (id, bytes) in ids.iter_mut().zip(rows.column::<16>(self.start)) {
             let key = self.masked(bytes);
-            let slot = self.slot(key);
-            let found = &self.known[slot];
-            *id = found.id;
-            any |= *id;
-            let other = (found.key[0] ^ key[0]) | (found.key[1] ^ key[1]);
-            if (other | u64::from(found.epoch ^ self.epoch)) != 0 && (other != 0 || !self.renew(slot, known)) {
+            let [first, second] = &self.known[self.place(key)];
+            let known = if first.differs(key) == 0 { first } else { second };
+            if known.differs(key) != 0 {
                 return false;
             }
+            *id = known.id;
+            any |= known.id;
         }
         any & PROVISIONAL == 0
-    }
-
-    /// Whether a name found in an earlier block still has its id.
-    #[cold]
-    fn renew(&mut self, slot: usize, known: &Dictionary) -> bool {
-        let dict = self.dict;
-        let found = &mut self.known[slot];
-        let name = &self.names[slot];
-        // Ids that a block gave by itself are not of the dictionary; it has no name for them.
-        let same = found.id == 0
-            || name
-                .text
-                .get(..name.length.into())
-                .is_some_and(|text| known.name(dict, found.id).is_some_and(|name| name.as_bytes() == text));
-        let good = found.epoch != 0 && same;
-        if good {
-            found.epoch = self.epoch;
-        }
-        good
     }
 
     /// Looks it up by the general way; `None` where that refuses it. Notes its place if the id is provisional.
@@ -161,7 +140,6 @@ impl Name {
         frame: usize,
     ) -> Option<u32> {
         let key = self.key(record);
-        let (mut kept, mut length) = ([0; NAME_BYTES], TOO_LONG);
         let id = match fields.column(self.column) {
             None if self.required => return None,
             None => 0,
@@ -179,19 +157,16 @@ impl Name {
                 };
                 match text {
                     None => 0,
-                    Some(text) => {
-                        if let Some(room) = kept.get_mut(..text.len()) {
-                            room.copy_from_slice(text);
-                            length = text.len() as u8;
-                        }
-                        names.resolve_now(self.dict, text, frame + self.at).ok()?
-                    }
+                    Some(text) => names.resolve_now(self.dict, text, frame + self.at).ok()?,
                 }
             }
         };
-        let slot = self.slot(key);
-        self.known[slot] = Known { key, id, epoch: self.epoch };
-        self.names[slot] = Text { text: kept, length };
+        let place = self.place(key);
+        if id & PROVISIONAL != 0 {
+            self.provisional.push(place as u32);
+        }
+        let [first, _] = self.known[place];
+        self.known[place] = [Known { key, id, there: 1 }, first];
         Some(id)
     }
 
@@ -206,12 +181,12 @@ impl Name {
 
     /// Where a name is looked for: one of a byte has a place of its own.
     #[inline]
-    fn slot(&self, key: [u64; 2]) -> usize {
-        if self.masks[0] == 0xff {
-            return key[0] as usize % NAMES;
-        }
-        let mixed = (key[0] ^ key[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 54) as usize % NAMES
+    fn place(&self, key: [u64; 2]) -> usize {
+        let hash = match self.masks[0] {
+            0xff => key[0],
+            _ => (key[0] ^ key[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52,
+        };
+        hash as usize & (self.known.len() - 1)
     }
 
     #[inline]

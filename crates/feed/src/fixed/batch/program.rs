@@ -13,7 +13,7 @@ use super::put::Put;
 use crate::mapping::{Cond, EventPlan, FieldPlan, From, Plan, Rule, Way, translate_const};
 use unitape_codec::fixed::{Columns, LANES, Layout, Numbers};
 use unitape_model::schema::Slot;
-use unitape_model::{EventBuilder, Header, UnixNanos, flags};
+use unitape_model::{Dictionary, EventBuilder, Header, UnixNanos, flags};
 
 /// A sort of record.
 #[derive(Debug)]
@@ -138,10 +138,10 @@ impl KindProgram {
         Some(Self { reach, columns, ts, sequence, by_byte, variants, variant_of, good: 0 })
     }
 
-    pub(super) fn begin_block(&mut self) {
+    pub(super) fn begin_block(&mut self, known: &Dictionary) {
         for variant in &mut self.variants {
             if let Variant::Event(program) = variant {
-                program.names.iter_mut().for_each(Name::begin_block);
+                program.names.iter_mut().for_each(|name| name.begin_block(known));
             }
         }
     }
@@ -193,7 +193,7 @@ impl Program {
                     if field.spec.slot.dict().is_some() {
                         return None;
                     }
-                    builder.set_text(field.spec, value, &mut unitape_model::Dictionary::default()).ok()?;
+                    builder.set_text(field.spec, value, &mut Dictionary::default()).ok()?;
                     continue;
                 }
                 From::Message(slot) => match kind.slots[usize::from(*slot)] {
