@@ -4,8 +4,8 @@
 //! every second one. Here the types are only counted in the order of the stream, and the work is done type by type:
 //!
 //! ```text
-//!  messages   A D A U D A …  ─▶ a unit for each, a place in the arena for its frames, by table; a list for each type
-//!  lists      A: 0 2 5 …  D: 1 4 …  U: 3 …  ─▶ frames of all A, of all D, of all U … each at its place
+//!  messages   A D A U D A …  ─▶ a place in the arena for the frames of each, by table; a list for each type
+//!  lists      A: 0 2 5 …  D: 1 4 …  U: 3 …  ─▶ frames and units of all A, of all D, of all U … each at its place
 //!  arena      A D A U U D A …
 //! ```
 //!
@@ -14,7 +14,7 @@
 
 use super::fields::side;
 use super::image::{Frame, Images, LIQ_ADDED, MATCH_ID, OID, extended, keep_number, narrow, without_last};
-use super::prefetch::prefetch;
+use super::prefetch::prefetch_behind;
 use super::{ItchDecoder, Place};
 use crate::block::{Block, PROGRESS_BYTES, Unit, What};
 use std::mem::MaybeUninit;
@@ -39,20 +39,21 @@ struct Spot {
     /// Its length, in the block.
     at: u32,
     /// Its frames, from the end of the arena.
-    out: u32,
+    out: u16,
+    /// Which message of the batch it is.
+    n: u16,
 }
 
 /// What is known of a message by its letter.
 #[derive(Clone, Copy, Debug)]
 struct Sorted {
-    /// Bytes behind the length; 0 for what is not frequent.
-    bytes: u16,
+    /// Bytes behind the length; more than there can be for what is not frequent.
+    bytes: u32,
     /// Bytes of its frames.
     out: u16,
     /// All bits if it names its stock, which is then looked up.
     stock: u16,
     sort: u8,
-    events: u8,
 }
 
 /// Messages of a batch, at most.
@@ -73,8 +74,11 @@ const KEPT: usize = 64;
 /// Frames of a message, at most: a replace.
 const OUT_MAX: usize = CANCELLED + NEW + KEPT;
 
-/// So much of the arena is fetched for each message ahead; most frames are shorter.
-const AHEAD_BYTES: usize = 192;
+/// So many lines of the arena are fetched for each message ahead; most frames are shorter.
+const AHEAD_LINES: usize = 3;
+
+/// So far ahead the messages themselves are fetched: what the processor fetches by itself ends with each page.
+const INPUT_AHEAD_BYTES: usize = 2048;
 
 const SORTS: usize = 7;
 const ADD: usize = 0;
@@ -85,27 +89,65 @@ const CANCEL: usize = 4;
 const REPLACE: usize = 5;
 const TRADE: usize = 6;
 
-const SORTED: [Sorted; 256] = {
-    let mut table = [Sorted { bytes: 0, out: 0, stock: 0, sort: 0, events: 0 }; 256];
-    let rows = [
-        (AddOrder::LETTER, AddOrder::BYTES, ADD, NEW, 1),
-        (AddOrderMpid::LETTER, AddOrderMpid::BYTES, ADD_MPID, NEW, 1),
-        (OrderDelete::LETTER, OrderDelete::BYTES, DELETE, CANCELLED, 1),
-        (OrderExecuted::LETTER, OrderExecuted::BYTES, EXECUTED, DONE, 1),
-        (OrderCancel::LETTER, OrderCancel::BYTES, CANCEL, AMENDED + KEPT, 1),
-        (OrderReplace::LETTER, OrderReplace::BYTES, REPLACE, OUT_MAX, 2),
-        (Trade::LETTER, Trade::BYTES, TRADE, PRINT, 1),
-    ];
-    let mut n = 0;
-    while n < rows.len() {
-        let (letter, bytes, sort, out, events) = rows[n];
+/// What is known of a message by its sort: letter, bytes behind the length, bytes of its frames, events.
+const ROWS: [(u8, usize, usize, u32); SORTS] = [
+    (AddOrder::LETTER, AddOrder::BYTES, NEW, 1),
+    (AddOrderMpid::LETTER, AddOrderMpid::BYTES, NEW, 1),
+    (OrderDelete::LETTER, OrderDelete::BYTES, CANCELLED, 1),
+    (OrderExecuted::LETTER, OrderExecuted::BYTES, DONE, 1),
+    (OrderCancel::LETTER, OrderCancel::BYTES, AMENDED + KEPT, 1),
+    (OrderReplace::LETTER, OrderReplace::BYTES, OUT_MAX, 2),
+    (Trade::LETTER, Trade::BYTES, PRINT, 1),
+];
+
+static SORTED: [Sorted; 256] = {
+    let mut table = [Sorted { bytes: u32::MAX, out: 0, stock: 0, sort: 0 }; 256];
+    let mut sort = 0;
+    while sort < SORTS {
+        let (letter, bytes, out, _) = ROWS[sort];
         let stock = if matches!(sort, ADD | ADD_MPID | TRADE) { u16::MAX } else { 0 };
-        let (bytes, out, sort) = (bytes as u16, out as u16, sort as u8);
-        table[letter as usize] = Sorted { bytes, out, stock, sort, events };
-        n += 1;
+        table[letter as usize] = Sorted { bytes: bytes as u32, out: out as u16, stock, sort: sort as u8 };
+        sort += 1;
     }
     table
 };
+
+const _: () = assert!(MESSAGES_MAX * OUT_MAX <= u16::MAX as usize, "a place among the frames of a batch");
+
+/// What the units of a batch have in common.
+struct Ends<'u> {
+    units: &'u mut [MaybeUninit<Unit>; MESSAGES_MAX],
+    /// Of the block's bytes in their source.
+    base: u64,
+    /// Where the frames of the batch start.
+    start: u32,
+    fixups_end: u32,
+    raw_end: u32,
+    midnight: i64,
+    /// All times were those of a day.
+    good: bool,
+}
+
+impl Ends<'_> {
+    /// Writes the unit of a message; gives its time and its place in the source.
+    #[inline(always)]
+    fn end(&mut self, spot: &Spot, nanos: u64, sort: usize) -> (i64, u64) {
+        let (_, bytes, out, events) = ROWS[sort];
+        self.good &= nanos < DAY_NANOS;
+        let (offset, ts) = (self.base + u64::from(spot.at), self.midnight + nanos as i64);
+        self.units[usize::from(spot.n)].write(Unit {
+            offset,
+            ts,
+            end: self.start + u32::from(spot.out) + out as u32,
+            fixups_end: self.fixups_end,
+            raw_end: self.raw_end,
+            events,
+            length: 2 + bytes as u32,
+            what: What::Events,
+        });
+        (ts, offset)
+    }
+}
 
 impl Default for Batch {
     fn default() -> Self {
@@ -132,56 +174,51 @@ impl ItchDecoder {
         let mark = PROGRESS_BYTES - (base + at as u64) % PROGRESS_BYTES;
         let upto = bytes.len().min(at + mark as usize - 1);
         let Self { batch: Batch { lists, singly }, images, stocks, firms, .. } = self;
-        let (start, fixups_end, raw_end) =
-            (block.arena.len() as u32, block.fixups.len() as u32, block.raw.len() as u32);
+        let start = block.arena.len();
         block.arena.reserve(MESSAGES_MAX * OUT_MAX);
         block.units.reserve(MESSAGES_MAX);
         let coming = block.arena.spare_capacity_mut();
-        let units = &mut block.units.spare_capacity_mut()[..MESSAGES_MAX];
-        let ts = |nanos: u64| place.midnight + nanos as i64;
-        let (mut n, mut end, mut out, mut counts, mut good) = (0, at, 0u32, [0usize; SORTS], true);
-        for unit in units {
+        let (mut n, mut end, mut out, mut counts) = (0, at, 0, [0usize; SORTS]);
+        while n < MESSAGES_MAX {
             let Some(head) = bytes.get(end..).and_then(<[u8]>::first_chunk::<HEAD_BYTES>) else { break };
-            let what = SORTED[usize::from(head[2])];
+            let what = &SORTED[usize::from(head[2])];
             let stated = u16::from_be_bytes([head[0], head[1]]);
             let next = end + 2 + usize::from(stated);
-            if stated != what.bytes || stated == 0 || next > upto {
+            if u32::from(stated) != what.bytes || next > upto {
                 break;
             }
-            let spot = Spot { at: end as u32, out };
             let list = usize::from(what.sort);
-            lists[list][counts[list]] = spot;
+            lists[list][counts[list]] = Spot { at: end as u32, out, n: n as u16 };
             counts[list] += 1;
             stocks.prefetch(u16::from_be_bytes([head[3], head[4]]) & what.stock);
-            for line in coming[out as usize..][..AHEAD_BYTES].as_chunks::<64>().0 {
-                prefetch(line);
+            prefetch_behind(bytes, end + INPUT_AHEAD_BYTES);
+            for line in 0..AHEAD_LINES {
+                prefetch_behind(coming, usize::from(out) + 64 * line);
             }
-            out += u32::from(what.out);
-            let nanos = nanos(head);
-            good &= nanos < DAY_NANOS;
-            unit.write(Unit {
-                offset: base + end as u64,
-                ts: ts(nanos),
-                end: start + out,
-                fixups_end,
-                raw_end,
-                events: what.events.into(),
-                length: 2 + u32::from(stated),
-                what: What::Events,
-            });
+            out += what.out;
             (n, end) = (n + 1, next);
         }
         if n < MESSAGES_MIN {
             *singly = n;
             return at;
         }
+        let mut ends = Ends {
+            units: block.units.spare_capacity_mut().first_chunk_mut().expect("as reserved"),
+            base,
+            start: start as u32,
+            fixups_end: block.fixups.len() as u32,
+            raw_end: block.raw.len() as u32,
+            midnight: place.midnight,
+            good: true,
+        };
+        let mut good = true;
         let listed = |sort: usize| &lists[sort][..counts[sort]];
-        let offset = |spot: &Spot| base + u64::from(spot.at);
         for spot in listed(ADD) {
             let m = AddOrder::new(body(bytes, spot));
+            let (ts, offset) = ends.end(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             good &= (id != 0) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts(m.timestamp()), offset(spot));
+            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -190,10 +227,11 @@ impl ItchDecoder {
         }
         for spot in listed(ADD_MPID) {
             let m = AddOrderMpid::new(body(bytes, spot));
+            let (ts, offset) = ends.end(spot, m.timestamp(), ADD_MPID);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             let firm = firms.id(&m.attribution()).unwrap_or(0);
             good &= (id != 0) & (side != 0) & (firm != 0) & narrow(m.order()) & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts(m.timestamp()), offset(spot));
+            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -203,14 +241,15 @@ impl ItchDecoder {
         }
         for spot in listed(DELETE) {
             let m = OrderDelete::new(body(bytes, spot));
+            let (ts, offset) = ends.end(spot, m.timestamp(), DELETE);
             good &= narrow(m.order());
-            Frame::of(put(coming, spot.out, &images.order_cancel), ts(m.timestamp()), offset(spot))
-                .id(OID, m.order());
+            Frame::of(put(coming, spot.out, &images.order_cancel), ts, offset).id(OID, m.order());
         }
         for spot in listed(EXECUTED) {
             let m = OrderExecuted::new(body(bytes, spot));
+            let (ts, offset) = ends.end(spot, m.timestamp(), EXECUTED);
             good &= narrow(m.order()) & narrow(m.match_number()) & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.exec), ts(m.timestamp()), offset(spot));
+            let mut f = Frame::of(put(coming, spot.out, &images.exec), ts, offset);
             f.shares(m.shares());
             f.0[at::KIND_A] = LIQ_ADDED;
             f.id(OID, m.order());
@@ -218,35 +257,39 @@ impl ItchDecoder {
         }
         for spot in listed(CANCEL) {
             let m = OrderCancel::new(body(bytes, spot));
+            let (ts, offset) = ends.end(spot, m.timestamp(), CANCEL);
             good &= narrow(m.order()) & (m.shares() != 0);
-            let mut f =
-                Frame::of(put(coming, spot.out, &images.order_amend), ts(m.timestamp()), offset(spot));
+            let mut f = Frame::of(put(coming, spot.out, &images.order_amend), ts, offset);
             f.id(OID, m.order());
             f.header(|h| extended(h, flags::LAST));
-            keep_number(put(coming, spot.out + AMENDED as u32, &[0; KEPT]), b"cancelled", m.shares().into());
+            let line = put(coming, spot.out + AMENDED as u16, &[0; KEPT]);
+            keep_number(line, b"cancelled", m.shares().into());
         }
         for spot in listed(REPLACE) {
             let m = OrderReplace::new(body(bytes, spot));
+            let (ts, offset) = ends.end(spot, m.timestamp(), REPLACE);
             good &= narrow(m.order()) & narrow(m.new_order()) & (m.shares() != 0);
-            let (ts, offset) = (ts(m.timestamp()), offset(spot));
             let mut f = Frame::of(put(coming, spot.out, &images.order_cancel), ts, offset);
             f.id(OID, m.order());
             f.header(without_last);
-            let mut f = Frame::of(put(coming, spot.out + CANCELLED as u32, &images.order_new), ts, offset);
+            let mut f = Frame::of(put(coming, spot.out + CANCELLED as u16, &images.order_new), ts, offset);
             f.price(m.price());
             f.shares(m.shares());
             f.id(OID, m.new_order());
             f.header(|h| extended(h, flags::LAST));
-            keep_number(put(coming, spot.out + (CANCELLED + NEW) as u32, &[0; KEPT]), b"replaces", m.order());
+            let line = put(coming, spot.out + (CANCELLED + NEW) as u16, &[0; KEPT]);
+            keep_number(line, b"replaces", m.order());
         }
         for spot in listed(TRADE) {
             let m = Trade::new(body(bytes, spot));
+            let (ts, offset) = ends.end(spot, m.timestamp(), TRADE);
             let id = stocks.id(m.stock_locate(), &m.stock());
             let plain = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
             good &= (id != 0) & plain & narrow(m.match_number());
-            let mut f = Frame::of(put(coming, spot.out, &images.trade), ts(m.timestamp()), offset(spot));
+            let mut f = Frame::of(put(coming, spot.out, &images.trade), ts, offset);
             f.print(id, m.price(), m.shares(), m.match_number());
         }
+        good &= ends.good;
         if !good {
             *singly = n;
             return at;
@@ -255,10 +298,10 @@ impl ItchDecoder {
         // SAFETY: there is room, as reserved above, and `coming` begins where the arena ended. Every byte of it up to `out`
         // was written: each of the `n` messages stands in the one list of its type, all of which were gone through, and
         // `put` wrote images over as many bytes as `SORTED` left between its place and the next one's, the sizes of
-        // which are those of the images. The first `n` units were written in the first loop. A panic before this leaves
-        // both lengths as they were.
+        // which are those of the images; and in the same loops the unit of each of them, which are the first `n`. A panic
+        // before this leaves both lengths as they were.
         unsafe {
-            block.arena.set_len(start as usize + out as usize);
+            block.arena.set_len(start + usize::from(out));
             block.units.set_len(block.units.len() + n);
         }
         end
@@ -274,13 +317,6 @@ fn body<'b, const N: usize>(bytes: &'b [u8], spot: &Spot) -> &'b [u8; N] {
     bytes[spot.at as usize + 2..].first_chunk().expect("as long as its type")
 }
 
-/// Nanoseconds since midnight, of any message.
-#[inline(always)]
-fn nanos(head: &[u8; HEAD_BYTES]) -> u64 {
-    let [.., a, b, c, d, e, f, g, h, _, _, _] = *head;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h]) & 0xffff_ffff_ffff
-}
-
 /// The bytes of an image.
 const fn bytes_of<const N: usize>(_: fn(&Images) -> &[u8; N]) -> usize {
     N
@@ -288,7 +324,7 @@ const fn bytes_of<const N: usize>(_: fn(&Images) -> &[u8; N]) -> usize {
 
 /// A copy of `image` so far behind the end of the arena.
 #[inline(always)]
-fn put<'f, const N: usize>(coming: &'f mut [MaybeUninit<u8>], out: u32, image: &[u8; N]) -> &'f mut [u8; N] {
-    let place = &mut coming[out as usize..][..N];
+fn put<'f, const N: usize>(coming: &'f mut [MaybeUninit<u8>], out: u16, image: &[u8; N]) -> &'f mut [u8; N] {
+    let place = &mut coming[usize::from(out)..][..N];
     place.write_copy_of_slice(image).first_chunk_mut().expect("as long as the image")
 }

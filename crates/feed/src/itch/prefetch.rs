@@ -13,3 +13,17 @@ pub(super) fn prefetch<T>(value: &T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
 }
+
+/// The same for what stands so many values behind the start of `values`, or behind its end.
+#[inline(always)]
+pub(super) fn prefetch_behind<T>(values: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches no memory that the program can see; any address will do.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+            values.as_ptr().wrapping_add(at).cast(),
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (values, at);
+}

@@ -16,17 +16,21 @@ struct Stock {
     id: u32,
 }
 
+/// There are so many codes.
+const CODES: usize = 1 << 16;
+
 /// All codes.
 #[derive(Debug)]
 pub struct Stocks {
-    by_locate: Vec<Stock>,
+    by_locate: Box<[Stock; CODES]>,
     /// Names the dictionary had when it was last looked at; ids are those of one tape.
     names: u32,
 }
 
 impl Default for Stocks {
     fn default() -> Self {
-        Self { by_locate: vec![Stock::default(); 1 << 16], names: 0 }
+        let by_locate = vec![Stock::default(); CODES].into_boxed_slice();
+        Self { by_locate: by_locate.try_into().expect("as many"), names: 0 }
     }
 }
 

@@ -33,12 +33,7 @@ impl Batch<'_> {
 }
 
 /// Takes the whole batch, of which the columns were read, or leaves all of it to be looked at record by record.
-pub(super) fn all(
-    kind: &mut KindProgram,
-    block: &mut Block,
-    batch: Batch<'_>,
-    found: &mut Found,
-) -> bool {
+pub(super) fn all(kind: &mut KindProgram, block: &mut Block, batch: Batch<'_>, found: &mut Found) -> bool {
     let count = batch.rows.count();
     let end = batch.start + (count * batch.rows.stride()) as u64;
     let whole = u64::MAX >> (LANES - count);
@@ -166,7 +161,8 @@ impl Program {
             }
             if extension.1 > 0 {
                 let lines = ((fixed + extension.1 as usize) / LINE) as u16;
-                Header::unstamped(header.kind(), header.flags() | flags::EXT, lines).write(&mut arena[frame..]);
+                Header::unstamped(header.kind(), header.flags() | flags::EXT, lines)
+                    .write(&mut arena[frame..]);
                 for line in kept.text(*extension).as_chunks::<LINE>().0 {
                     arena.extend_from_slice(line);
                 }

@@ -132,7 +132,9 @@ impl Put {
         let count = rows.count().min(LANES);
         let all = |place: usize| columns.values(place)[..count].iter().fold(0, |all, n| all | *n as u64);
         self.straight = match &self.what {
-            What::Price { place, scale, .. } if all(*place) <= ((i64::MAX - 1) / scale) as u64 => Straight::Prices,
+            What::Price { place, scale, .. } if all(*place) <= ((i64::MAX - 1) / scale) as u64 => {
+                Straight::Prices
+            }
             What::Decimal { place, exponent: 0, .. } => match all(*place) {
                 n if n < SMALL.len() as u64 => Straight::Small,
                 // What does not fit a narrow place is told with exponents.
@@ -301,7 +303,9 @@ impl Put {
                     self.store_ready(frames.frame(lane), lane, text);
                 }
             }
-            (What::Code { at, .. }, _) => frames.each(self.ready.iter(), |frame, code| frame[*at] |= *code as u8),
+            (What::Code { at, .. }, _) => {
+                frames.each(self.ready.iter(), |frame, code| frame[*at] |= *code as u8)
+            }
             _ => {
                 for lane in 0..rows.count().min(LANES) {
                     self.store_ready(frames.frame(lane), lane, &[]);
