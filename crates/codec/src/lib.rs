@@ -38,6 +38,7 @@
 pub mod capture;
 pub mod csv;
 pub mod events;
+pub mod fast;
 pub mod fix;
 pub mod fixed;
 pub mod iso20022;

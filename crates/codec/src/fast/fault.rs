@@ -1,0 +1,116 @@
+//! What can be wrong with a message.
+
+use std::fmt;
+
+/// The code a fault is reported under. Those of the specification have their names there (FAST 1.1, appendix 4); it has
+/// none for input that ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// An integer that is none of its type.
+    D2,
+    /// A previous value of another type.
+    D4,
+    /// A mandatory value is not told, and nothing was before.
+    D5,
+    /// A mandatory value is not told, and what was before is empty.
+    D6,
+    /// More is taken away from a string than it has.
+    D7,
+    /// A reference to a template that is not there.
+    D8,
+    /// An id of no template.
+    D9,
+    /// A decimal whose exponent is not between −63 and 63, or whose mantissa does not fit into 64 bits.
+    R1,
+    /// What was put together is not UTF-8.
+    R2,
+    /// An integer that is longer than it has to be.
+    R6,
+    /// A presence map that is longer than it has to be.
+    R7,
+    /// A presence map with bits that stand for nothing.
+    R8,
+    /// A string that is longer than it has to be.
+    R9,
+    /// The input ends inside a message.
+    Truncated,
+    /// More elements without a byte than bytes are left, or templates in each other without end.
+    TooLarge,
+    /// Text that is not of the framing.
+    Garbage,
+}
+
+impl Code {
+    /// The word for this code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::D2 => "D2",
+            Code::D4 => "D4",
+            Code::D5 => "D5",
+            Code::D6 => "D6",
+            Code::D7 => "D7",
+            Code::D8 => "D8",
+            Code::D9 => "D9",
+            Code::R1 => "R1",
+            Code::R2 => "R2",
+            Code::R6 => "R6",
+            Code::R7 => "R7",
+            Code::R8 => "R8",
+            Code::R9 => "R9",
+            Code::Truncated => "truncated",
+            Code::TooLarge => "too_large",
+            Code::Garbage => "garbage",
+        }
+    }
+
+    /// What it says.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Code::D2 => "an integer out of the bounds of its type",
+            Code::D4 => "the previous value is of another type",
+            Code::D5 => "a mandatory value is left out, there is none before it and no initial one",
+            Code::D6 => "a mandatory value is left out, and the one before it is empty",
+            Code::D7 => "more is taken away from a string than it has",
+            Code::D8 => "a reference to a template that no file has",
+            Code::D9 => "no template has this id",
+            Code::R1 => "a decimal with an exponent beyond 63, or a mantissa beyond 64 bits",
+            Code::R2 => "a string that was put together is not UTF-8",
+            Code::R6 => "an integer that is longer than it has to be",
+            Code::R7 => "a presence map that is longer than it has to be",
+            Code::R8 => "a presence map with bits that stand for nothing",
+            Code::R9 => "a string that is longer than it has to be",
+            Code::Truncated => "the input ends inside the message",
+            Code::TooLarge => "more elements than bytes, or too many templates in each other",
+            Code::Garbage => "bytes that are not of the framing",
+        }
+    }
+}
+
+/// Why a message is none: code, place and whose value it was. It prints as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What is wrong.
+    pub code: Code,
+    /// The template, empty where it is not known.
+    pub template: String,
+    /// The field, empty where it is none.
+    pub field: String,
+    /// The byte of the message at which the value begins.
+    pub at: usize,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code.text())?;
+        if !self.template.is_empty() {
+            write!(f, ", in template {}", self.template)?;
+        }
+        if !self.field.is_empty() {
+            write!(f, ", field {}", self.field)?;
+        }
+        write!(f, ", at byte {} of the message", self.at)
+    }
+}

@@ -1,0 +1,577 @@
+//! The slow twin: the specification, sentence by sentence, over the templates as they were written. Nothing is shared with
+//! the engine but the templates.
+
+use super::fault::{Code, Fault};
+use super::template::{
+    Dictionary, Field, Instruction, Key, Kind, Name, Operation, Operator, Part, Sequence, Template,
+    Templates, Type, Value,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Templates that messages name, in each other.
+const DYNAMIC_MAX: usize = 16;
+
+/// What is in a message, in order; what is absent is not there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Node {
+    /// A value.
+    Value(Arc<Field>, Value),
+    /// A group.
+    Group(Name, Vec<Node>),
+    /// A sequence, element by element.
+    Sequence(Name, Vec<Vec<Node>>),
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// Its template, by its place in the list.
+    pub template: usize,
+    /// What is in it.
+    pub nodes: Vec<Node>,
+    /// Bytes it has.
+    pub bytes: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Previous {
+    Empty,
+    Assigned(Type, Value),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Where {
+    Global,
+    Template(usize),
+    Type(Option<Name>),
+    Named(Name),
+}
+
+type Slot = (Where, Name, Part);
+
+/// A decoder that carries state from message to message.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    templates: Arc<Templates>,
+    strict: bool,
+    previous: HashMap<Slot, Previous>,
+    template_id: Option<u32>,
+}
+
+impl Decoder {
+    /// One with empty dictionaries; `strict` raises R6, R7 and R9.
+    #[must_use]
+    pub fn new(templates: Arc<Templates>, strict: bool) -> Self {
+        Self { templates, strict, previous: HashMap::new(), template_id: None }
+    }
+
+    /// Empties all dictionaries, that of the template's id as well.
+    pub fn reset(&mut self) {
+        self.previous.clear();
+        self.template_id = None;
+    }
+
+    /// Decodes the message at the start of `bytes`.
+    ///
+    /// # Errors
+    /// The first fault; the dictionaries are then as they were before.
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<Decoded, Fault> {
+        let before = (self.previous.clone(), self.template_id);
+        let templates = self.templates.clone();
+        let mut pass = Pass { decoder: self, templates: &templates, bytes, at: 0, dynamic: 0, place: None };
+        let mut nodes = Vec::new();
+        match pass.segment(&mut nodes, None) {
+            Ok(template) => Ok(Decoded { template, nodes, bytes: pass.at }),
+            Err((code, at)) => {
+                let (template, field) = pass.place.take().unwrap_or_default();
+                (self.previous, self.template_id) = before;
+                Err(Fault { code, template, field, at })
+            }
+        }
+    }
+}
+
+type Wrong = (Code, usize);
+
+struct Bits {
+    bits: Vec<bool>,
+    next: usize,
+    at: usize,
+}
+
+impl Bits {
+    fn take(&mut self) -> bool {
+        self.next += 1;
+        self.bits.get(self.next - 1).copied().unwrap_or(false)
+    }
+}
+
+#[derive(Clone)]
+struct Context {
+    template: usize,
+    kind: Option<Name>,
+}
+
+struct Pass<'p> {
+    decoder: &'p mut Decoder,
+    templates: &'p Templates,
+    bytes: &'p [u8],
+    at: usize,
+    dynamic: usize,
+    /// Template and field of the fault.
+    place: Option<(String, String)>,
+}
+
+impl Pass<'_> {
+    /// Presence map, template id and what the template has; the template.
+    fn segment(&mut self, out: &mut Vec<Node>, kind: Option<&Name>) -> Result<usize, Wrong> {
+        let mut bits = self.presence_map()?;
+        let start = self.at;
+        let id = if bits.take() {
+            let id = self.int(Type::UInt32, false)?.expect("mandatory");
+            let id = u32::try_from(id).expect("in bounds");
+            self.decoder.template_id = Some(id);
+            id
+        } else {
+            self.decoder.template_id.ok_or((Code::D5, start))?
+        };
+        let index = *self.templates.by_id.get(&id).ok_or((Code::D9, start))?;
+        let template = &self.templates.list[index];
+        if template.reset {
+            self.decoder.previous.clear();
+        }
+        let context =
+            Context { template: index, kind: template.type_ref.clone().or_else(|| kind.cloned()) };
+        self.body(&template.body, &context, &mut bits, out)?;
+        self.end(&bits, template)?;
+        Ok(index)
+    }
+
+    fn end(&mut self, bits: &Bits, template: &Template) -> Result<(), Wrong> {
+        if bits.bits.iter().skip(bits.next).any(|bit| *bit) {
+            self.place.get_or_insert_with(|| (template.name.local.clone(), String::new()));
+            return Err((Code::R8, bits.at));
+        }
+        Ok(())
+    }
+
+    fn body(
+        &mut self,
+        body: &[Instruction],
+        context: &Context,
+        bits: &mut Bits,
+        out: &mut Vec<Node>,
+    ) -> Result<(), Wrong> {
+        for instruction in body {
+            match instruction {
+                Instruction::Field(field) => {
+                    if let Some(value) = self.named(field, context, bits)? {
+                        out.push(Node::Value(field.clone(), value));
+                    }
+                }
+                Instruction::Group(group) => {
+                    if group.optional && !bits.take() {
+                        continue;
+                    }
+                    let context = inside(context, group.type_ref.as_ref());
+                    let nodes = self.parts(&group.body, &context)?;
+                    out.push(Node::Group(group.name.clone(), nodes));
+                }
+                Instruction::Sequence(sequence) => self.sequence(sequence, context, bits, out)?,
+                Instruction::Static(name, None) => {
+                    let template = &self.templates.list[context.template];
+                    self.place.get_or_insert_with(|| (template.name.local.clone(), name.local.clone()));
+                    return Err((Code::D8, self.at));
+                }
+                Instruction::Static(_, Some(index)) => {
+                    let template = &self.templates.list[*index];
+                    let mut context = inside(context, template.type_ref.as_ref());
+                    context.template = *index;
+                    self.body(&template.body, &context, bits, out)?;
+                }
+                Instruction::Dynamic => {
+                    if self.dynamic == DYNAMIC_MAX {
+                        return Err((Code::TooLarge, self.at));
+                    }
+                    self.dynamic += 1;
+                    self.segment(out, context.kind.as_ref())?;
+                    self.dynamic -= 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a group or an element has, with a presence map of its own if it needs one.
+    fn parts(&mut self, body: &[Instruction], context: &Context) -> Result<Vec<Node>, Wrong> {
+        let mut nodes = Vec::new();
+        let mut bits = Bits { bits: Vec::new(), next: 0, at: self.at };
+        if needs_bits(self.templates, body) {
+            bits = self.presence_map()?;
+        }
+        self.body(body, context, &mut bits, &mut nodes)?;
+        let template = &self.templates.list[context.template];
+        self.end(&bits, template)?;
+        Ok(nodes)
+    }
+
+    fn sequence(
+        &mut self,
+        sequence: &Sequence,
+        context: &Context,
+        bits: &mut Bits,
+        out: &mut Vec<Node>,
+    ) -> Result<(), Wrong> {
+        let context = inside(context, sequence.type_ref.as_ref());
+        let start = self.at;
+        let Some(length) = self.named(&sequence.length, &context, bits)? else { return Ok(()) };
+        let Value::Int(length) = length else { unreachable!("a length is an integer") };
+        let mut elements = Vec::new();
+        for _ in 0..length {
+            let before = self.at;
+            // Elements without a byte: no more than there are bytes.
+            if elements.len() > self.bytes.len() {
+                return Err((Code::TooLarge, start));
+            }
+            elements.push(self.parts(&sequence.body, &context)?);
+            if before == self.at && length > self.bytes.len() as i128 {
+                return Err((Code::TooLarge, start));
+            }
+        }
+        out.push(Node::Sequence(sequence.name.clone(), elements));
+        Ok(())
+    }
+
+    fn named(
+        &mut self,
+        field: &Field,
+        context: &Context,
+        bits: &mut Bits,
+    ) -> Result<Option<Value>, Wrong> {
+        let result = self.field(field, context, bits);
+        if result.is_err() {
+            let template = &self.templates.list[context.template].name.local;
+            self.place.get_or_insert_with(|| (template.clone(), field.name.local.clone()));
+        }
+        result
+    }
+
+    fn field(
+        &mut self,
+        field: &Field,
+        context: &Context,
+        bits: &mut Bits,
+    ) -> Result<Option<Value>, Wrong> {
+        let start = self.at;
+        match &field.kind {
+            Kind::Plain(kind, operation) => self.operation(*kind, operation, field.optional, context, bits),
+            Kind::Split(exponent, mantissa) => {
+                let exponent = self.operation(Type::Int32, exponent, field.optional, context, bits)?;
+                let Some(Value::Int(exponent)) = exponent else { return Ok(None) };
+                let exponent = bounded_exponent(exponent).ok_or((Code::R1, start))?;
+                let mantissa = self.operation(Type::Int64, mantissa, false, context, bits)?;
+                let Some(Value::Int(mantissa)) = mantissa else { unreachable!("mandatory") };
+                let mantissa = i64::try_from(mantissa).expect("in bounds");
+                Ok(Some(Value::Decimal { mantissa, exponent }))
+            }
+        }
+    }
+
+    fn operation(
+        &mut self,
+        kind: Type,
+        operation: &Operation,
+        optional: bool,
+        context: &Context,
+        bits: &mut Bits,
+    ) -> Result<Option<Value>, Wrong> {
+        let start = self.at;
+        let slot = slot(&operation.key, context);
+        let initial = &operation.initial;
+        match operation.operator {
+            Operator::None => self.read(kind, optional),
+            Operator::Constant if optional && !bits.take() => Ok(None),
+            Operator::Constant => Ok(initial.clone()),
+            Operator::Default if bits.take() => self.read(kind, optional),
+            Operator::Default => Ok(initial.clone()),
+            Operator::Copy | Operator::Increment | Operator::Tail if !bits.take() => {
+                let value = match self.previous(&slot, kind, start)? {
+                    Some(Previous::Assigned(_, Value::Int(value)))
+                        if operation.operator == Operator::Increment =>
+                    {
+                        let (_, most) = kind.bounds().expect("an integer");
+                        if value == most {
+                            return Err((Code::D2, start));
+                        }
+                        Some(Value::Int(value + 1))
+                    }
+                    Some(Previous::Assigned(_, value)) => Some(value),
+                    Some(Previous::Empty) if optional => None,
+                    Some(Previous::Empty) => return Err((Code::D6, start)),
+                    None if initial.is_none() && !optional => return Err((Code::D5, start)),
+                    None => initial.clone(),
+                };
+                self.assign(slot, kind, value.clone());
+                Ok(value)
+            }
+            Operator::Copy | Operator::Increment => {
+                let value = self.read(kind, optional)?;
+                self.assign(slot, kind, value.clone());
+                Ok(value)
+            }
+            Operator::Tail => {
+                let Some(tail) = self.read(kind, optional)? else {
+                    self.assign(slot, kind, None);
+                    return Ok(None);
+                };
+                let base = match self.previous(&slot, kind, start)? {
+                    Some(Previous::Assigned(_, value)) => value,
+                    Some(Previous::Empty) | None => initial.clone().unwrap_or(Value::Bytes(Vec::new())),
+                };
+                let (Value::Bytes(tail), Value::Bytes(base)) = (tail, base) else {
+                    unreachable!("strings")
+                };
+                let kept = base.len().saturating_sub(tail.len());
+                let value = [&base[..kept], &tail].concat();
+                self.combined(slot, kind, value, start)
+            }
+            Operator::Delta => self.delta(kind, operation, optional, slot, start),
+        }
+    }
+
+    fn delta(
+        &mut self,
+        kind: Type,
+        operation: &Operation,
+        optional: bool,
+        slot: Slot,
+        start: usize,
+    ) -> Result<Option<Value>, Wrong> {
+        if let Some((least, most)) = kind.bounds() {
+            let Some(delta) = self.integer(true, optional)? else { return Ok(None) };
+            let Value::Int(base) = self.base(kind, operation, &slot, start, Value::Int(0))? else {
+                unreachable!("an integer")
+            };
+            let value = base + delta;
+            if !(least..=most).contains(&value) {
+                return Err((Code::D2, start));
+            }
+            self.assign(slot, kind, Some(Value::Int(value)));
+            return Ok(Some(Value::Int(value)));
+        }
+        if kind == Type::Decimal {
+            let Some(exponent_delta) = self.integer(true, optional)? else { return Ok(None) };
+            let mantissa_delta = self.integer(true, false)?.expect("mandatory");
+            let nought = Value::Decimal { mantissa: 0, exponent: 0 };
+            let Value::Decimal { mantissa, exponent } =
+                self.base(kind, operation, &slot, start, nought)?
+            else {
+                unreachable!("a decimal")
+            };
+            let exponent =
+                bounded_exponent(i128::from(exponent) + exponent_delta).ok_or((Code::R1, start))?;
+            let mantissa =
+                i64::try_from(i128::from(mantissa) + mantissa_delta).map_err(|_| (Code::R1, start))?;
+            let value = Value::Decimal { mantissa, exponent };
+            self.assign(slot, kind, Some(value.clone()));
+            return Ok(Some(value));
+        }
+        let cut = self.integer(true, optional)?;
+        let Some(cut) = cut else { return Ok(None) };
+        if i32::try_from(cut).is_err() {
+            return Err((Code::D7, start));
+        }
+        let piece = match self.read(kind, false)? {
+            Some(Value::Bytes(piece)) => piece,
+            _ => unreachable!("a mandatory string"),
+        };
+        let Value::Bytes(base) = self.base(kind, operation, &slot, start, Value::Bytes(Vec::new()))? else {
+            unreachable!("a string")
+        };
+        let value = if cut >= 0 {
+            let kept = base.len().checked_sub(cut as usize).ok_or((Code::D7, start))?;
+            [&base[..kept], &piece].concat()
+        } else {
+            let rest = base.get((-cut - 1) as usize..).ok_or((Code::D7, start))?;
+            [&piece, rest].concat()
+        };
+        self.combined(slot, kind, value, start)
+    }
+
+    fn base(
+        &mut self,
+        kind: Type,
+        operation: &Operation,
+        slot: &Slot,
+        start: usize,
+        nought: Value,
+    ) -> Result<Value, Wrong> {
+        match self.previous(slot, kind, start)? {
+            Some(Previous::Assigned(_, value)) => Ok(value),
+            Some(Previous::Empty) => Err((Code::D6, start)),
+            None => Ok(operation.initial.clone().unwrap_or(nought)),
+        }
+    }
+
+    /// Takes a string that was put together for the value.
+    fn combined(&mut self, slot: Slot, kind: Type, value: Vec<u8>, start: usize) -> Result<Option<Value>, Wrong> {
+        if kind == Type::Unicode && std::str::from_utf8(&value).is_err() {
+            return Err((Code::R2, start));
+        }
+        let value = Value::Bytes(value);
+        self.assign(slot, kind, Some(value.clone()));
+        Ok(Some(value))
+    }
+
+    fn previous(&self, slot: &Slot, kind: Type, at: usize) -> Result<Option<Previous>, Wrong> {
+        match self.decoder.previous.get(slot) {
+            Some(Previous::Assigned(other, _)) if *other != kind => Err((Code::D4, at)),
+            found => Ok(found.cloned()),
+        }
+    }
+
+    fn assign(&mut self, slot: Slot, kind: Type, value: Option<Value>) {
+        let previous = value.map_or(Previous::Empty, |value| Previous::Assigned(kind, value));
+        self.decoder.previous.insert(slot, previous);
+    }
+
+    // What is on the wire.
+
+    /// The bytes up to the one with the stop bit.
+    fn entity(&mut self) -> Result<Vec<u8>, Wrong> {
+        let start = self.at;
+        let rest = &self.bytes[start..];
+        let stop = rest.iter().position(|b| b & 0x80 != 0).ok_or((Code::Truncated, start))?;
+        self.at += stop + 1;
+        Ok(rest[..=stop].iter().map(|b| b & 0x7f).collect())
+    }
+
+    fn presence_map(&mut self) -> Result<Bits, Wrong> {
+        let at = self.at;
+        let groups = self.entity()?;
+        if self.decoder.strict && groups.len() > 1 && groups.last() == Some(&0) {
+            return Err((Code::R7, at));
+        }
+        let bits = groups.iter().flat_map(|group| (0..7).map(move |n| group >> (6 - n) & 1 == 1)).collect();
+        Ok(Bits { bits, next: 0, at })
+    }
+
+    /// An integer of any size that fits into ten bytes.
+    fn integer(&mut self, signed: bool, nullable: bool) -> Result<Option<i128>, Wrong> {
+        let start = self.at;
+        let groups = self.entity()?;
+        let overlong = |groups: &[u8]| match groups {
+            [0, next, ..] => !signed || next & 0x40 == 0,
+            [0x7f, next, ..] => signed && next & 0x40 != 0,
+            _ => false,
+        };
+        if self.decoder.strict && overlong(&groups) {
+            return Err((Code::R6, start));
+        }
+        let mut groups = &groups[..];
+        while overlong(groups) {
+            groups = &groups[1..];
+        }
+        if groups.len() > 10 {
+            return Err((Code::D2, start));
+        }
+        let negative = signed && groups[0] & 0x40 != 0;
+        let value = groups.iter().fold(if negative { -1 } else { 0 }, |value: i128, group| value << 7 | i128::from(*group));
+        Ok(match (nullable, value) {
+            (true, 0) => None,
+            (true, 1..) => Some(value - 1),
+            _ => Some(value),
+        })
+    }
+
+    /// An integer of this type.
+    fn int(&mut self, kind: Type, nullable: bool) -> Result<Option<i128>, Wrong> {
+        let start = self.at;
+        let (least, most) = kind.bounds().expect("an integer");
+        let value = self.integer(least < 0, nullable)?;
+        match value {
+            Some(value) if !(least..=most).contains(&value) => Err((Code::D2, start)),
+            value => Ok(value),
+        }
+    }
+
+    fn read(&mut self, kind: Type, nullable: bool) -> Result<Option<Value>, Wrong> {
+        let start = self.at;
+        match kind {
+            Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64 => {
+                Ok(self.int(kind, nullable)?.map(Value::Int))
+            }
+            Type::Decimal => {
+                let Some(exponent) = self.int(Type::Int32, nullable)? else { return Ok(None) };
+                let exponent = bounded_exponent(exponent).ok_or((Code::R1, start))?;
+                let mantissa = self.int(Type::Int64, false)?.expect("mandatory");
+                Ok(Some(Value::Decimal { mantissa: i64::try_from(mantissa).expect("in bounds"), exponent }))
+            }
+            Type::Ascii => self.ascii(nullable),
+            Type::Unicode | Type::Bytes => {
+                let Some(length) = self.int(Type::UInt32, nullable)? else { return Ok(None) };
+                let from = self.at;
+                let end = from + usize::try_from(length).expect("in bounds");
+                let bytes = self.bytes.get(from..end).ok_or((Code::Truncated, start))?;
+                self.at = end;
+                Ok(Some(Value::Bytes(bytes.to_vec())))
+            }
+        }
+    }
+
+    /// Noughts in front tell what cannot be told otherwise: one that the string is empty (it is absent where it may be),
+    /// one more that it begins with a nought, and where it may be absent yet one more.
+    fn ascii(&mut self, nullable: bool) -> Result<Option<Value>, Wrong> {
+        let start = self.at;
+        let characters = self.entity()?;
+        let value = match (nullable, &characters[..]) {
+            (true, [0]) => return Ok(None),
+            (true, [0, 0, rest @ ..]) | (_, [0, rest @ ..]) => {
+                if self.decoder.strict && rest.first().is_some_and(|first| *first != 0) {
+                    return Err((Code::R9, start));
+                }
+                rest
+            }
+            (_, all) => all,
+        };
+        Ok(Some(Value::Bytes(value.to_vec())))
+    }
+}
+
+fn inside(context: &Context, kind: Option<&Name>) -> Context {
+    Context { template: context.template, kind: kind.or(context.kind.as_ref()).cloned() }
+}
+
+fn slot(key: &Key, context: &Context) -> Slot {
+    let place = match &key.dictionary {
+        Dictionary::Global => Where::Global,
+        Dictionary::Template(index) => Where::Template(*index),
+        Dictionary::Type => Where::Type(context.kind.clone()),
+        Dictionary::Named(name) => Where::Named(name.clone()),
+    };
+    (place, key.name.clone(), key.part)
+}
+
+fn bounded_exponent(exponent: i128) -> Option<i32> {
+    (-63..=63).contains(&exponent).then_some(exponent as i32)
+}
+
+/// Whether a body has a presence map of its own.
+fn needs_bits(templates: &Templates, body: &[Instruction]) -> bool {
+    body.iter().any(|instruction| match instruction {
+        Instruction::Field(field) => match &field.kind {
+            Kind::Plain(_, operation) => operation.has_bit(field.optional),
+            Kind::Split(exponent, mantissa) => exponent.has_bit(field.optional) || mantissa.has_bit(false),
+        },
+        Instruction::Group(group) => group.optional,
+        Instruction::Sequence(sequence) => {
+            let Kind::Plain(_, operation) = &sequence.length.kind else { return false };
+            operation.has_bit(sequence.optional)
+        }
+        Instruction::Static(_, place) => {
+            place.is_some_and(|place| needs_bits(templates, &templates.list[place].body))
+        }
+        Instruction::Dynamic => false,
+    })
+}

@@ -1,0 +1,30 @@
+//! What can be wrong with a template file.
+
+/// The static errors of FAST 1.1, appendix 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StaticCode {
+    /// Not well-formed, or not as the language has it.
+    S1,
+    /// An operator that the type of its field does not have.
+    S2,
+    /// An initial value that is none of the field's type.
+    S3,
+    /// A constant without a value.
+    S4,
+    /// A default without a value on a mandatory field.
+    S5,
+}
+
+/// A template file that cannot be used: which, where and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {code:?}: {what}")]
+pub struct StaticError {
+    /// The specification's code.
+    pub code: StaticCode,
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what there should be.
+    pub what: String,
+}

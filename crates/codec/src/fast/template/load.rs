@@ -1,0 +1,696 @@
+//! From elements to templates.
+
+use super::error::{StaticCode, StaticError};
+use super::initial::initial;
+use super::xml::{At, Element, parse};
+use super::{
+    Dictionary, Field, Group, Instruction, Key, Kind, Meaning, Name, Operation, Operator, Part, Sequence,
+    Template, Templates, Type,
+};
+use StaticCode::{S1, S2, S3, S4, S5};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A template file.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'s> {
+    /// What it is called in errors.
+    pub name: &'s str,
+    /// Its bytes.
+    pub content: &'s [u8],
+}
+
+/// Types defined by types defined by types …, at most.
+const NESTED_MAX: usize = 32;
+
+/// Parts of all files together, and of one template with all that it refers to, at most.
+const PARTS_MAX: usize = 1 << 18;
+
+/// Parts in each other, with those of all templates referred to, at most.
+pub(crate) const DEPTH_MAX: usize = 64;
+
+/// The namespace in which every field has to have a name.
+const STRICT: &str = "http://www.fixprotocol.org/ns/fast/td/1.1";
+
+const OPERATORS: [(&str, Operator); 6] = [
+    ("constant", Operator::Constant),
+    ("default", Operator::Default),
+    ("copy", Operator::Copy),
+    ("increment", Operator::Increment),
+    ("delta", Operator::Delta),
+    ("tail", Operator::Tail),
+];
+
+pub(super) fn load(files: &[Source<'_>]) -> Result<Templates, StaticError> {
+    let mut trees = Vec::new();
+    for source in files {
+        trees.push((source.name, parse(source.name, source.content)?));
+    }
+    // Types of 1.2 are known in all files.
+    let mut defines = HashMap::new();
+    for (file, (root, _)) in &trees {
+        for element in root.children.iter().filter(|child| child.name == "define") {
+            let name = element.get("name").unwrap_or_default();
+            defines.entry(name).or_insert((*file, element));
+        }
+    }
+    let mut templates = Templates::default();
+    let mut counts = Counts::default();
+    for (file, (root, language)) in &trees {
+        let strict = language == STRICT;
+        let mut loader =
+            Loader { file, strict, defines: &defines, templates: &mut templates, counts: &mut counts };
+        loader.file(root)?;
+    }
+    resolve(&mut templates, &counts.origins)?;
+    Ok(templates)
+}
+
+/// What an element has from those around it.
+#[derive(Clone)]
+struct Scope {
+    ns: String,
+    template_ns: String,
+    dictionary: Dictionary,
+    /// The template in which it is written, by its place in the list.
+    template: usize,
+    depth: usize,
+}
+
+impl Scope {
+    fn inside(&self, element: &Element) -> Self {
+        let mut scope = self.clone();
+        if let Some(ns) = element.get("ns") {
+            scope.ns = ns.to_owned();
+        }
+        if let Some(ns) = element.get("templateNs") {
+            scope.template_ns = ns.to_owned();
+        }
+        if let Some(word) = element.get("dictionary") {
+            scope.dictionary = scope.dictionary_named(word);
+        }
+        scope.depth += 1;
+        scope
+    }
+
+    fn dictionary_named(&self, word: &str) -> Dictionary {
+        match word {
+            "global" => Dictionary::Global,
+            "template" => Dictionary::Template(self.template),
+            "type" => Dictionary::Type,
+            name => Dictionary::Named(Name { ns: self.ns.clone(), local: name.to_owned() }),
+        }
+    }
+}
+
+struct Loader<'l> {
+    file: &'l str,
+    strict: bool,
+    defines: &'l HashMap<&'l str, (&'l str, &'l Element)>,
+    templates: &'l mut Templates,
+    counts: &'l mut Counts,
+}
+
+/// What was met so far.
+#[derive(Default)]
+struct Counts {
+    /// Lengths without a name.
+    lengths: usize,
+    parts: usize,
+    /// Where each template is written.
+    origins: Vec<(String, usize)>,
+}
+
+/// A field, group or sequence as it was put together: the element that says of what type it is, and those around it, from
+/// the outermost on, of which each says more.
+struct Parts<'e> {
+    around: Vec<&'e Element>,
+    of: &'e Element,
+}
+
+impl<'e> Parts<'e> {
+    fn elements(&self) -> impl Iterator<Item = &'e Element> {
+        self.around.iter().copied().chain([self.of])
+    }
+
+    /// The attribute as the outermost element that has it says.
+    fn get(&self, name: &str) -> Option<&'e str> {
+        self.elements().find_map(|element| element.get(name))
+    }
+
+    /// The operator as the outermost element that has one says.
+    fn operator(&self) -> Option<&'e Element> {
+        self.elements().find_map(|element| operators(element).next())
+    }
+}
+
+fn operators(element: &Element) -> impl Iterator<Item = &Element> {
+    element.children.iter().filter(|child| OPERATORS.iter().any(|(word, _)| *word == child.name))
+}
+
+impl Loader<'_> {
+    fn at(&self, element: &Element) -> At<'_> {
+        At { file: self.file, line: element.line }
+    }
+
+    fn file(&mut self, root: &Element) -> Result<(), StaticError> {
+        let outside = Scope {
+            ns: String::new(),
+            template_ns: String::new(),
+            dictionary: Dictionary::Global,
+            template: 0,
+            depth: 0,
+        };
+        match root.name.as_str() {
+            "template" => self.template(root, &outside),
+            "templates" => {
+                let scope = outside.inside(root);
+                for child in &root.children {
+                    match child.name.as_str() {
+                        "template" => self.template(child, &scope)?,
+                        "define" => self.define(child, &scope)?,
+                        // Of the library that has them, for its own programs.
+                        "view" => {
+                            let line = child.line;
+                            self.templates
+                                .notes
+                                .push(format!("{}:{line}: <view> is no template: left out", self.file));
+                        }
+                        other => {
+                            return Err(self.at(child).error(
+                                S1,
+                                format!("<{other}> does not belong in <templates>; <template> does"),
+                            ));
+                        }
+                    }
+                }
+                Ok(())
+            }
+            other => Err(self
+                .at(root)
+                .error(S1, format!("the root element is <{other}>; a template file has <templates>"))),
+        }
+    }
+
+    fn template(&mut self, element: &Element, outside: &Scope) -> Result<(), StaticError> {
+        let index = self.templates.list.len();
+        let mut scope = outside.inside(element);
+        scope.template = index;
+        if let Some(word) = element.get("dictionary") {
+            scope.dictionary = scope.dictionary_named(word);
+        } else if let Dictionary::Template(_) = scope.dictionary {
+            scope.dictionary = Dictionary::Template(index);
+        }
+        let local = self.name(element)?;
+        let id = match element.get("id") {
+            None => None,
+            Some(text) => Some(text.trim().parse::<u32>().map_err(|_| {
+                self.at(element).error(S1, format!("id=\"{text}\" is no id of a template, a number up to 2³²−1"))
+            })?),
+        };
+        let reset = element
+            .get_local("reset")
+            .is_some_and(|word| ["yes", "y", "true"].iter().any(|yes| word.eq_ignore_ascii_case(yes)));
+        let name = Name { ns: scope.template_ns.clone(), local };
+        if let Some(id) = id
+            && let Some(other) = self.templates.by_id.insert(id, index)
+        {
+            let other = &self.templates.list[other].name.local;
+            return Err(self.at(element).error(S1, format!("template id {id} is that of {other}, too")));
+        }
+        if self.templates.list.iter().any(|other| other.name == name) {
+            let line = element.line;
+            self.templates.notes.push(format!(
+                "{}:{line}: another template {}; references go to the first",
+                self.file, name.local
+            ));
+        }
+        // It has its place before its body is read.
+        self.templates.list.push(Template { name, id, reset, type_ref: None, body: Vec::new() });
+        self.counts.origins.push((self.file.to_owned(), element.line));
+        let type_ref = self.type_ref(element, &scope)?;
+        let body = self.body(element, &scope)?;
+        let template = &mut self.templates.list[index];
+        (template.type_ref, template.body) = (type_ref, body);
+        Ok(())
+    }
+
+    /// Looks at a type that is defined, so that a mistake in it is told whether or not it is used.
+    fn define(&mut self, element: &Element, scope: &Scope) -> Result<(), StaticError> {
+        self.name(element)?;
+        let Some(of) = element.children.first() else {
+            return Err(self.at(element).error(S1, "<define> without a type in it"));
+        };
+        let mut scope = scope.inside(element);
+        // Defined outside of any template.
+        scope.template = usize::MAX;
+        let parts = Parts { around: Vec::new(), of };
+        self.strict(false, |loader| loader.part(parts, &scope)).map(drop)
+    }
+
+    fn strict<T>(&mut self, strict: bool, then: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.strict, strict);
+        let result = then(self);
+        self.strict = before;
+        result
+    }
+
+    fn name(&self, element: &Element) -> Result<String, StaticError> {
+        match element.get("name").filter(|name| !name.is_empty()) {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(self.at(element).error(S1, format!("<{}> without a name", element.name))),
+        }
+    }
+
+    fn type_ref(&self, element: &Element, scope: &Scope) -> Result<Option<Name>, StaticError> {
+        let Some(reference) = element.child("typeRef") else { return Ok(None) };
+        let ns = reference.get("ns").unwrap_or(&scope.ns).to_owned();
+        Ok(Some(Name { ns, local: self.name(reference)? }))
+    }
+
+    fn body(&mut self, element: &Element, scope: &Scope) -> Result<Vec<Instruction>, StaticError> {
+        let mut body = Vec::new();
+        for child in &element.children {
+            match child.name.as_str() {
+                "typeRef" | "length" => {}
+                word if OPERATORS.iter().any(|(operator, _)| *operator == word) => {
+                    return Err(self.at(child).error(S1, format!("<{word}> does not belong here: it stands in a field")));
+                }
+                "templateRef" => body.push(self.reference(child, scope)?),
+                _ => body.push(self.part(Parts { around: Vec::new(), of: child }, scope)?),
+            }
+        }
+        Ok(body)
+    }
+
+    fn reference(&self, element: &Element, scope: &Scope) -> Result<Instruction, StaticError> {
+        let Some(local) = element.get("name") else { return Ok(Instruction::Dynamic) };
+        if local.is_empty() {
+            return Err(self.at(element).error(S1, "<templateRef> with an empty name"));
+        }
+        let ns = element.get("templateNs").unwrap_or(&scope.template_ns).to_owned();
+        Ok(Instruction::Static(Name { ns, local: local.to_owned() }, None))
+    }
+
+    /// A field, group or sequence.
+    fn part(&mut self, mut parts: Parts<'_>, scope: &Scope) -> Result<Instruction, StaticError> {
+        if scope.depth + parts.around.len() > NESTED_MAX {
+            let what = format!("more than {NESTED_MAX} parts in each other, or a type that is made of itself");
+            return Err(self.at(parts.of).error(S1, what));
+        }
+        let of = parts.of;
+        self.counts.parts += 1;
+        if self.counts.parts > PARTS_MAX {
+            return Err(self.at(of).error(S1, format!("more than {PARTS_MAX} parts")));
+        }
+        match of.name.as_str() {
+            "field" => {
+                let is_type = |child: &&Element| !OPERATORS.iter().any(|(word, _)| *word == child.name);
+                let Some(inner) = of.children.iter().find(is_type) else {
+                    return Err(self.at(of).error(S1, "<field> without a type in it"));
+                };
+                parts.around.push(of);
+                self.part(Parts { of: inner, ..parts }, scope)
+            }
+            "type" => {
+                let name = self.name(of)?;
+                let Some((file, define)) = self.defines.get(name.as_str()).copied() else {
+                    return Err(self.at(of).error(S1, format!("no type is defined as {name}")));
+                };
+                let Some(inner) = define.children.first() else {
+                    return Err(At { file, line: define.line }.error(S1, "<define> without a type in it"));
+                };
+                // What it is called is not what the field is called, nor how it is told where the field says so.
+                if parts.around.is_empty() {
+                    return Err(self.at(of).error(S1, "<type> stands in a <field>"));
+                }
+                parts.around.push(of);
+                let parts = Parts { of: inner, ..parts };
+                self.strict(false, |loader| loader.part(parts, scope))
+            }
+            "group" => {
+                let head = self.head(&parts, scope)?;
+                let scope = scope.inside(of);
+                let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
+                Ok(Instruction::Group(Group { name: head.name, optional: head.optional, type_ref, body }))
+            }
+            "sequence" => {
+                let head = self.head(&parts, scope)?;
+                let scope = scope.inside(of);
+                let length = self.length(of, head.optional, &scope)?;
+                let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
+                Ok(sequence(head, type_ref, length, body))
+            }
+            word => match vector(word) {
+                Some(kind) => {
+                    let head = self.head(&parts, scope)?;
+                    let length = self.length(of, head.optional, scope)?;
+                    let kind = Kind::Plain(kind, none(key(scope, &Name::default(), Part::Whole)));
+                    let element = Field {
+                        name: Name::default(),
+                        id: None,
+                        optional: false,
+                        kind,
+                        meaning: Meaning::Number,
+                    };
+                    Ok(sequence(head, None, length, vec![Instruction::Field(Arc::new(element))]))
+                }
+                None => Ok(Instruction::Field(Arc::new(self.field(&parts, scope)?))),
+            },
+        }
+    }
+
+    fn head(&self, parts: &Parts<'_>, scope: &Scope) -> Result<Head, StaticError> {
+        // The name of a type is its own, where <type> is not the outermost.
+        let named = parts.elements().filter(|element| element.name != "type" && element.name != "define");
+        let mut named = named.filter_map(|element| element.get("name"));
+        let local = named.next().unwrap_or_default();
+        if local.is_empty() && self.strict {
+            return Err(self.at(parts.of).error(S1, format!("<{}> without a name", parts.of.name)));
+        }
+        let optional = match parts.get("presence") {
+            None | Some("mandatory") => false,
+            Some("optional") => true,
+            Some(other) => {
+                let what = format!("presence=\"{other}\"; there are mandatory and optional");
+                return Err(self.at(parts.of).error(S1, what));
+            }
+        };
+        let ns = parts.get("ns").unwrap_or(&scope.ns).to_owned();
+        let id = parts.get("id").map(str::to_owned);
+        Ok(Head { name: Name { ns, local: local.to_owned() }, id, optional })
+    }
+
+    fn field(&mut self, parts: &Parts<'_>, scope: &Scope) -> Result<Field, StaticError> {
+        let (kind, meaning) = self.kind(parts.of)?;
+        let head = self.head(parts, scope)?;
+        let Head { name, id, optional } = head;
+        for element in parts.elements() {
+            let mut found = operators(element);
+            if let (Some(_), Some(second)) = (found.next(), found.next()) {
+                return Err(self.at(second).error(S1, "a second operator in one field"));
+            }
+            self.only_known(element, kind)?;
+        }
+        let halves = ["exponent", "mantissa"].map(|half| parts.of.child(half));
+        let kind = if kind == Type::Decimal && halves.iter().any(Option::is_some) {
+            if let Some(whole) = parts.operator() {
+                let what = "an operator for the decimal beside one for its parts";
+                return Err(self.at(whole).error(S1, what));
+            }
+            let half = |element: Option<&Element>, part, kind, optional| match element {
+                Some(element) => {
+                    let operator = operators(element).next();
+                    self.operation(operator, (kind, &Meaning::Number), optional, key(scope, &name, part), scope)
+                }
+                None => Ok(none(key(scope, &name, part))),
+            };
+            let exponent = half(halves[0], Part::Exponent, Type::Int32, optional)?;
+            // Where there is an exponent, there is a mantissa.
+            let mantissa = half(halves[1], Part::Mantissa, Type::Int64, false)?;
+            Kind::Split(exponent, mantissa)
+        } else {
+            let place = key(scope, &name, Part::Whole);
+            Kind::Plain(kind, self.operation(parts.operator(), (kind, &meaning), optional, place, scope)?)
+        };
+        Ok(Field { name, id, optional, kind, meaning })
+    }
+
+    /// What stands in a field beside its operator.
+    fn only_known(&self, element: &Element, kind: Type) -> Result<(), StaticError> {
+        for child in &element.children {
+            let known = match child.name.as_str() {
+                "exponent" | "mantissa" => kind == Type::Decimal,
+                // The length of a vector or of a string in Unicode may have a name; it is told the same way.
+                "length" => matches!(kind, Type::Bytes | Type::Unicode | Type::Ascii),
+                "element" => matches!(element.name.as_str(), "enum" | "set"),
+                word => {
+                    element.name == "field"
+                        || element.name == "type"
+                        || OPERATORS.iter().any(|(operator, _)| *operator == word)
+                }
+            };
+            if !known {
+                let what = format!("<{}> does not belong in <{}>", child.name, element.name);
+                return Err(self.at(child).error(S1, what));
+            }
+        }
+        Ok(())
+    }
+
+    fn kind(&self, of: &Element) -> Result<(Type, Meaning), StaticError> {
+        let plain = |kind| Ok((kind, Meaning::Number));
+        match of.name.as_str() {
+            "int32" => plain(Type::Int32),
+            "uInt32" => plain(Type::UInt32),
+            "int64" => plain(Type::Int64),
+            "uInt64" => plain(Type::UInt64),
+            "decimal" => plain(Type::Decimal),
+            "byteVector" => plain(Type::Bytes),
+            "string" => match of.get("charset") {
+                None | Some("ascii") => plain(Type::Ascii),
+                Some("unicode") => plain(Type::Unicode),
+                Some(other) => {
+                    Err(self.at(of).error(S1, format!("charset=\"{other}\"; there are ascii and unicode")))
+                }
+            },
+            "boolean" => Ok((Type::UInt32, Meaning::Boolean)),
+            "enum" => {
+                let elements = self.elements(of)?;
+                let numbered = elements.iter().enumerate().map(|(index, element)| {
+                    let number = match element.get("value") {
+                        Some(text) => text.trim().parse().map_err(|_| {
+                            self.at(element).error(S1, format!("value=\"{text}\" is no number of an enumeration"))
+                        })?,
+                        None => index as u64,
+                    };
+                    Ok((number, self.name(element)?))
+                });
+                Ok((Type::UInt32, Meaning::Enum(numbered.collect::<Result<Arc<[_]>, _>>()?)))
+            }
+            "set" => {
+                let names: Result<Arc<[String]>, _> =
+                    self.elements(of)?.iter().map(|element| self.name(element)).collect();
+                let names = names?;
+                if names.len() > 64 {
+                    return Err(self.at(of).error(S1, "a set of more than 64 elements"));
+                }
+                Ok((Type::UInt64, Meaning::Set(names)))
+            }
+            "timestamp" => {
+                let unit_ns = match of.get("unit").unwrap_or("second") {
+                    "day" => 86_400_000_000_000,
+                    "second" => 1_000_000_000,
+                    "millisecond" => 1_000_000,
+                    "microsecond" => 1_000,
+                    "nanosecond" => 1,
+                    other => {
+                        let what = format!(
+                            "unit=\"{other}\"; there are day, second, millisecond, microsecond, nanosecond"
+                        );
+                        return Err(self.at(of).error(S1, what));
+                    }
+                };
+                Ok((Type::UInt64, Meaning::Timestamp { unit_ns }))
+            }
+            other => Err(self.at(of).error(S1, format!("<{other}> is nothing that a template has"))),
+        }
+    }
+
+    fn elements<'e>(&self, of: &'e Element) -> Result<Vec<&'e Element>, StaticError> {
+        let elements: Vec<&Element> = of.children.iter().filter(|child| child.name == "element").collect();
+        if elements.is_empty() {
+            return Err(self.at(of).error(S1, format!("<{}> without elements", of.name)));
+        }
+        Ok(elements)
+    }
+
+    fn length(&mut self, of: &Element, optional: bool, scope: &Scope) -> Result<Arc<Field>, StaticError> {
+        let element = of.child("length");
+        let local = element.and_then(|e| e.get("name")).unwrap_or_default().to_owned();
+        let ns = element.and_then(|e| e.get("ns")).unwrap_or(&scope.ns).to_owned();
+        let name = Name { ns, local };
+        let part = if name.local.is_empty() {
+            self.counts.lengths += 1;
+            Part::Length(self.counts.lengths)
+        } else {
+            Part::Whole
+        };
+        let place = key(scope, &name, part);
+        let operator = element.and_then(|e| operators(e).next());
+        let operation = self.operation(operator, (Type::UInt32, &Meaning::Number), optional, place, scope)?;
+        let id = element.and_then(|e| e.get("id")).map(str::to_owned);
+        let kind = Kind::Plain(Type::UInt32, operation);
+        Ok(Arc::new(Field { name, id, optional, kind, meaning: Meaning::Number }))
+    }
+
+    fn operation(
+        &self,
+        element: Option<&Element>,
+        (kind, meaning): (Type, &Meaning),
+        optional: bool,
+        mut place: Key,
+        scope: &Scope,
+    ) -> Result<Operation, StaticError> {
+        let Some(element) = element else { return Ok(none(place)) };
+        let at = self.at(element);
+        let word = &element.name;
+        let operator = OPERATORS.iter().find(|(known, _)| known == word).map_or(Operator::None, |(_, o)| *o);
+        let fits = match operator {
+            Operator::Increment => kind.bounds().is_some(),
+            Operator::Tail => matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes),
+            _ => true,
+        };
+        if !fits {
+            return Err(at.error(S2, format!("a {} has no operator {word}", kind.word())));
+        }
+        let value = match element.get("value") {
+            None => None,
+            Some(text) => Some(initial(&of_name(text, meaning), kind, self.strict).map_err(|what| at.error(S3, what))?),
+        };
+        match (operator, &value) {
+            (Operator::Constant, None) => return Err(at.error(S4, "a constant without a value")),
+            (Operator::Default, None) if !optional => {
+                return Err(at.error(S5, "a default without a value on a mandatory field"));
+            }
+            _ => {}
+        }
+        if let Some(word) = element.get("dictionary") {
+            place.dictionary = scope.dictionary_named(word);
+        }
+        if let Some(local) = element.get("key") {
+            let ns = element.get("ns").unwrap_or(&place.name.ns).to_owned();
+            (place.name, place.part) = (Name { ns, local: local.to_owned() }, Part::Whole);
+        }
+        Ok(Operation { operator, initial: value, key: place })
+    }
+}
+
+struct Head {
+    name: Name,
+    id: Option<String>,
+    optional: bool,
+}
+
+fn sequence(head: Head, type_ref: Option<Name>, length: Arc<Field>, body: Vec<Instruction>) -> Instruction {
+    Instruction::Sequence(Sequence { name: head.name, optional: head.optional, type_ref, length, body })
+}
+
+fn vector(word: &str) -> Option<Type> {
+    match word {
+        "int32Vector" => Some(Type::Int32),
+        "uInt32Vector" => Some(Type::UInt32),
+        "int64Vector" => Some(Type::Int64),
+        "uInt64Vector" => Some(Type::UInt64),
+        _ => None,
+    }
+}
+
+fn key(scope: &Scope, name: &Name, part: Part) -> Key {
+    Key { dictionary: scope.dictionary.clone(), name: name.clone(), part }
+}
+
+fn none(key: Key) -> Operation {
+    Operation { operator: Operator::None, initial: None, key }
+}
+
+/// An initial value by the name of what it stands for, as a number; a number stays.
+fn of_name(text: &str, meaning: &Meaning) -> String {
+    let number = match meaning {
+        Meaning::Enum(elements) => {
+            elements.iter().find(|(_, name)| name == text).map(|(number, _)| *number)
+        }
+        Meaning::Boolean => ["false", "true"].iter().position(|word| *word == text).map(|n| n as u64),
+        Meaning::Set(names) => text.split_whitespace().try_fold(0u64, |bits, word| {
+            Some(bits | 1 << names.iter().position(|name| name == word)?)
+        }),
+        Meaning::Number | Meaning::Timestamp { .. } => None,
+    };
+    match number {
+        Some(number) if text.trim().parse::<u64>().is_err() => number.to_string(),
+        _ => text.to_owned(),
+    }
+}
+
+/// Finds what static references refer to. None may come back to where it began, nor lead to more than can be held.
+fn resolve(templates: &mut Templates, origins: &[(String, usize)]) -> Result<(), StaticError> {
+    let mut places = HashMap::new();
+    for (index, template) in templates.list.iter().enumerate() {
+        places.entry(template.name.clone()).or_insert(index);
+    }
+    for template in &mut templates.list {
+        refer(&mut template.body, &places);
+    }
+    let mut sizes = vec![Size::Unknown; templates.list.len()];
+    for index in 0..templates.list.len() {
+        size_of(templates, index, &mut sizes, origins)?;
+    }
+    Ok(())
+}
+
+fn refer(body: &mut [Instruction], places: &HashMap<Name, usize>) {
+    for instruction in body {
+        match instruction {
+            Instruction::Static(name, place) => *place = places.get(name).copied(),
+            Instruction::Group(group) => refer(&mut group.body, places),
+            Instruction::Sequence(sequence) => refer(&mut sequence.body, places),
+            Instruction::Field(_) | Instruction::Dynamic => {}
+        }
+    }
+}
+
+/// How many parts a template has with all that it refers to, and how many of them are in each other.
+#[derive(Clone, Copy)]
+enum Size {
+    Unknown,
+    UnderWay,
+    Known { parts: usize, depth: usize },
+}
+
+fn size_of(
+    templates: &Templates,
+    index: usize,
+    sizes: &mut [Size],
+    origins: &[(String, usize)],
+) -> Result<(usize, usize), StaticError> {
+    let template = &templates.list[index];
+    let error = |what: String| {
+        let (file, line) = &origins[index];
+        Err(At { file, line: *line }.error(S1, format!("template {} {what}", template.name.local)))
+    };
+    match sizes[index] {
+        Size::Known { parts, depth } => return Ok((parts, depth)),
+        Size::UnderWay => return error("refers to itself".to_owned()),
+        Size::Unknown => {}
+    }
+    let under_way = sizes.iter().filter(|size| matches!(size, Size::UnderWay)).count();
+    if under_way >= DEPTH_MAX {
+        return error(format!("is reached through more than {DEPTH_MAX} others"));
+    }
+    sizes[index] = Size::UnderWay;
+    let (mut parts, mut depth) = (0usize, 0);
+    let mut bodies = vec![(&template.body, 1)];
+    while let Some((body, level)) = bodies.pop() {
+        depth = depth.max(level);
+        for instruction in body {
+            parts += 1;
+            match instruction {
+                Instruction::Static(_, Some(other)) => {
+                    let (more, deeper) = size_of(templates, *other, sizes, origins)?;
+                    (parts, depth) = (parts + more, depth.max(level + deeper));
+                }
+                Instruction::Group(group) => bodies.push((&group.body, level + 1)),
+                Instruction::Sequence(sequence) => bodies.push((&sequence.body, level + 1)),
+                _ => {}
+            }
+        }
+    }
+    if parts > PARTS_MAX || depth > DEPTH_MAX {
+        let what = format!(
+            "has, with those it refers to, {parts} parts, {depth} in each other; {PARTS_MAX} and {DEPTH_MAX} at most"
+        );
+        return error(what);
+    }
+    sizes[index] = Size::Known { parts, depth };
+    Ok((parts, depth))
+}

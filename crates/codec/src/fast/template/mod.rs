@@ -1,0 +1,313 @@
+//! Template files: what a venue's messages are made of, loaded at run time.
+//!
+//! ```text
+//! <templates xmlns="…/td/1.1">                                        Templates
+//!   <template name="Quote" id="7">                                     └ Template 7, found by its id
+//!     <uInt32 name="SeqNum" id="34"><increment/></uInt32>                ├ Field: UInt32, Increment, key (global, SeqNum)
+//!     <decimal name="Px"><exponent><default value="-2"/></exponent>      ├ Field: Split, two operations with a key each
+//!                        <mantissa><delta/></mantissa></decimal>         │
+//!     <sequence name="Levels"><length name="NoLevels"/>…</sequence>      ├ Sequence: a length and a body
+//!     <templateRef name="Trailer"/>                                      └ Static: what Trailer has, as if it stood here
+//!   </template>
+//! ```
+//!
+//! The language is that of FAST 1.1 (2006), with what is in use of 1.2: `define`, `field` and `type`, `enum`, `set`,
+//! `timestamp`, `boolean`, vectors of integers. Root elements are `templates` or a single `template`. Elements and
+//! attributes of other namespaces are extensions and passed over. A name of a template that no file has is no error of
+//! the file: it is [`super::Code::D8`] where a message comes to it.
+
+mod error;
+mod initial;
+mod load;
+#[cfg(test)]
+mod tests;
+mod xml;
+
+pub use error::{StaticCode, StaticError};
+pub use load::Source;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A name in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Name {
+    /// The namespace, empty where none was told.
+    pub ns: String,
+    /// The name in it.
+    pub local: String,
+}
+
+/// All templates of some files.
+#[derive(Debug, Clone, Default)]
+pub struct Templates {
+    pub(crate) list: Vec<Template>,
+    pub(crate) by_id: HashMap<u32, usize>,
+    notes: Vec<String>,
+}
+
+/// A template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    /// Its name.
+    pub name: Name,
+    /// What messages name it by. One without is there to be referred to.
+    pub id: Option<u32>,
+    /// Dictionaries are emptied where it begins (session control protocol).
+    pub reset: bool,
+    /// The application type of what it has.
+    pub type_ref: Option<Name>,
+    /// What stands in it, in order.
+    pub body: Vec<Instruction>,
+}
+
+/// A part of a template.
+#[derive(Debug, Clone)]
+pub enum Instruction {
+    /// A value.
+    Field(Arc<Field>),
+    /// Parts that are there together, or not at all.
+    Group(Group),
+    /// Parts that are there any number of times.
+    Sequence(Sequence),
+    /// What another template has; its place in the list, none where no file has it.
+    Static(Name, Option<usize>),
+    /// What the template has that the message names here.
+    Dynamic,
+}
+
+/// A value with a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Its name; empty for the elements of a vector.
+    pub name: Name,
+    /// What it is called elsewhere, as a tag of FIX.
+    pub id: Option<String>,
+    /// It may be absent.
+    pub optional: bool,
+    /// Its type and how it is told.
+    pub kind: Kind,
+    /// What its number stands for.
+    pub meaning: Meaning,
+}
+
+/// A type, and one operation for all of it or one for each part.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// One operation.
+    Plain(Type, Operation),
+    /// A decimal with an operation for exponent and mantissa each.
+    Split(Operation, Operation),
+}
+
+/// The types on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Type {
+    Int32,
+    UInt32,
+    Int64,
+    UInt64,
+    /// Exponent and mantissa.
+    Decimal,
+    /// Characters of seven bits.
+    Ascii,
+    /// UTF-8 with its length before it.
+    Unicode,
+    /// Bytes with their length before them.
+    Bytes,
+}
+
+impl Type {
+    /// The bounds of an integer type.
+    #[must_use]
+    pub const fn bounds(self) -> Option<(i128, i128)> {
+        match self {
+            Type::Int32 => Some((i32::MIN as i128, i32::MAX as i128)),
+            Type::UInt32 => Some((0, u32::MAX as i128)),
+            Type::Int64 => Some((i64::MIN as i128, i64::MAX as i128)),
+            Type::UInt64 => Some((0, u64::MAX as i128)),
+            _ => None,
+        }
+    }
+
+    /// The word of the template language.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Type::Int32 => "int32",
+            Type::UInt32 => "uInt32",
+            Type::Int64 => "int64",
+            Type::UInt64 => "uInt64",
+            Type::Decimal => "decimal",
+            Type::Ascii => "string",
+            Type::Unicode => "string charset=\"unicode\"",
+            Type::Bytes => "byteVector",
+        }
+    }
+}
+
+/// What an integer stands for, in FAST 1.2.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Meaning {
+    /// Itself.
+    #[default]
+    Number,
+    /// One of these names; the number on the wire of each, and the name.
+    Enum(Arc<[(u64, String)]>),
+    /// Some of these names, a bit each.
+    Set(Arc<[String]>),
+    /// 0 for no, 1 for yes.
+    Boolean,
+    /// A time in the unit of this many nanoseconds.
+    Timestamp {
+        /// Nanoseconds of a unit.
+        unit_ns: u64,
+    },
+}
+
+/// How a value is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// The operator.
+    pub operator: Operator,
+    /// The initial value.
+    pub initial: Option<Value>,
+    /// Where its previous value is kept.
+    pub key: Key,
+}
+
+impl Operation {
+    /// Whether it has a bit in the presence map.
+    #[must_use]
+    pub const fn has_bit(&self, optional: bool) -> bool {
+        match self.operator {
+            Operator::None | Operator::Delta => false,
+            Operator::Constant => optional,
+            Operator::Default | Operator::Copy | Operator::Increment | Operator::Tail => true,
+        }
+    }
+}
+
+/// The operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Operator {
+    None,
+    Constant,
+    Default,
+    Copy,
+    Increment,
+    Delta,
+    Tail,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// Of any integer type.
+    Int(i128),
+    /// Mantissa times ten to the exponent.
+    Decimal {
+        /// The mantissa.
+        mantissa: i64,
+        /// The exponent.
+        exponent: i32,
+    },
+    /// Strings and byte vectors.
+    Bytes(Vec<u8>),
+}
+
+/// The entry of a dictionary.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The dictionary.
+    pub dictionary: Dictionary,
+    /// The name in it.
+    pub name: Name,
+    /// Of what: parts of a decimal have entries of their own, also under the decimal's name, and a length without a
+    /// name has one that nothing else has.
+    pub part: Part,
+}
+
+/// What of a field a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of it, or a key was told.
+    Whole,
+    /// The exponent.
+    Exponent,
+    /// The mantissa.
+    Mantissa,
+    /// The length without a name of the sequence of this number.
+    Length(usize),
+}
+
+/// A dictionary.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Dictionary {
+    /// One for all.
+    Global,
+    /// That of the template in which the operator is written, by its place in the list.
+    Template(usize),
+    /// That of the application type.
+    Type,
+    /// One with a name.
+    Named(Name),
+}
+
+/// Parts that are there together.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Its name.
+    pub name: Name,
+    /// It may be absent.
+    pub optional: bool,
+    /// The application type of what it has.
+    pub type_ref: Option<Name>,
+    /// What stands in it.
+    pub body: Vec<Instruction>,
+}
+
+/// Parts that are there any number of times.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    /// Its name.
+    pub name: Name,
+    /// It may be absent.
+    pub optional: bool,
+    /// The application type of what it has.
+    pub type_ref: Option<Name>,
+    /// How many there are.
+    pub length: Arc<Field>,
+    /// What stands in each.
+    pub body: Vec<Instruction>,
+}
+
+impl Templates {
+    /// Reads files: each its name, for errors, and its content. References go from any file to any other.
+    ///
+    /// # Errors
+    /// The first static error, with file and line.
+    pub fn load(files: &[Source<'_>]) -> Result<Self, StaticError> {
+        load::load(files)
+    }
+
+    /// All templates, in the order of the files.
+    #[must_use]
+    pub fn list(&self) -> &[Template] {
+        &self.list
+    }
+
+    /// The template that messages name by `id`.
+    #[must_use]
+    pub fn by_id(&self, id: u32) -> Option<&Template> {
+        self.by_id.get(&id).map(|at| &self.list[*at])
+    }
+
+    /// What was passed over in the files, each with file and line.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}

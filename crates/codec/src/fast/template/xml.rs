@@ -1,0 +1,174 @@
+//! A template file as a tree of elements, each with its line.
+
+use super::error::{StaticCode, StaticError};
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+/// Elements in each other, at most.
+const DEPTH_MAX: usize = 64;
+
+/// An element of the template language. Elements of other languages are left out, attributes of theirs are kept under
+/// their name with its prefix.
+#[derive(Debug, Default)]
+pub(super) struct Element {
+    pub name: String,
+    pub line: usize,
+    pub attributes: Vec<(String, String)>,
+    pub children: Vec<Element>,
+}
+
+impl Element {
+    /// The attribute without a prefix.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The attribute with any prefix, or none.
+    pub fn get_local(&self, name: &str) -> Option<&str> {
+        let is = |key: &str| key.rsplit(':').next() == Some(name);
+        self.attributes.iter().find(|(key, _)| is(key)).map(|(_, value)| value.as_str())
+    }
+
+    /// The first child of this name.
+    pub fn child(&self, name: &str) -> Option<&Element> {
+        self.children.iter().find(|child| child.name == name)
+    }
+}
+
+/// Where in a file an error is.
+pub(super) struct At<'f> {
+    pub file: &'f str,
+    pub line: usize,
+}
+
+impl At<'_> {
+    pub fn error(&self, code: StaticCode, what: impl Into<String>) -> StaticError {
+        StaticError { code, file: self.file.to_owned(), line: self.line, what: what.into() }
+    }
+}
+
+/// Reads the file's root element, and the namespace of its language.
+///
+/// # Errors
+/// S1 where it is not well-formed, or its elements go deeper than 64.
+pub(super) fn parse(file: &str, content: &[u8]) -> Result<(Element, String), StaticError> {
+    let mut tree = Tree { file, content, counted: 0, line: 1 };
+    let mut reader = Reader::from_reader(content);
+    // The elements that are open, each with the namespaces that it binds.
+    let mut open: Vec<(Element, bool)> = Vec::new();
+    let mut bound: Vec<(usize, String, String)> = Vec::new();
+    let mut language: Option<String> = None;
+    let mut root = None;
+    loop {
+        let event = match reader.read_event() {
+            Ok(event) => event,
+            Err(error) => {
+                tree.count_to(reader.error_position() as usize);
+                return Err(tree.error(format!("not well-formed XML: {error}")));
+            }
+        };
+        let end = reader.buffer_position() as usize;
+        let (start, empty) = match event {
+            Event::Start(start) => (start, false),
+            Event::Empty(start) => (start, true),
+            Event::End(_) => {
+                tree.count_to(end);
+                let depth = open.len();
+                bound.retain(|(at, ..)| *at < depth);
+                close(&mut open, &mut root);
+                continue;
+            }
+            Event::Eof if !open.is_empty() => {
+                tree.count_to(content.len());
+                return Err(tree.error("the file ends inside an element"));
+            }
+            Event::Eof => break,
+            Event::Text(text) if open.is_empty() && !text.as_bytes().iter().all(u8::is_ascii_whitespace) => {
+                tree.count_to(end);
+                return Err(tree.error("text outside of the root element"));
+            }
+            _ => continue,
+        };
+        let tag = start.len() + if empty { 3 } else { 2 };
+        tree.count_to(end.saturating_sub(tag));
+        if root.is_some() && open.is_empty() {
+            return Err(tree.error("an element behind the root element"));
+        }
+        if open.len() == DEPTH_MAX {
+            return Err(tree.error(format!("more than {DEPTH_MAX} elements in each other")));
+        }
+        let depth = open.len() + 1;
+        let (element, prefix) = tree.element(&start, depth, &mut bound)?;
+        let uri = bound.iter().rev().find(|(_, name, _)| *name == prefix).map(|(.., uri)| uri.clone());
+        // The language is that of the root; a prefix that is bound to something else is somebody's extension.
+        let language = language.get_or_insert_with(|| uri.clone().unwrap_or_default());
+        let foreign = !prefix.is_empty() && uri.is_some_and(|uri| uri != *language);
+        open.push((element, foreign));
+        if empty {
+            bound.retain(|(at, ..)| *at < depth);
+            close(&mut open, &mut root);
+        }
+    }
+    let root = root.ok_or_else(|| tree.error("no XML element"))?;
+    Ok((root, language.unwrap_or_default()))
+}
+
+fn close(open: &mut Vec<(Element, bool)>, root: &mut Option<Element>) {
+    let Some((element, foreign)) = open.pop() else { return };
+    match open.last_mut() {
+        Some((parent, _)) if !foreign => parent.children.push(element),
+        Some(_) => {}
+        None => *root = Some(element),
+    }
+}
+
+struct Tree<'c> {
+    file: &'c str,
+    content: &'c [u8],
+    /// Lines are counted from here on.
+    counted: usize,
+    line: usize,
+}
+
+impl Tree<'_> {
+    fn count_to(&mut self, end: usize) {
+        let end = end.clamp(self.counted, self.content.len());
+        self.line += memchr::memchr_iter(b'\n', &self.content[self.counted..end]).count();
+        self.counted = end;
+    }
+
+    fn error(&self, what: impl Into<String>) -> StaticError {
+        At { file: self.file, line: self.line }.error(StaticCode::S1, what)
+    }
+
+    /// The element of a tag, and the prefix of its name.
+    fn element(
+        &self,
+        start: &BytesStart<'_>,
+        depth: usize,
+        bound: &mut Vec<(usize, String, String)>,
+    ) -> Result<(Element, String), StaticError> {
+        let mut element = Element {
+            name: start.local_name().as_ref().to_owned(),
+            line: self.line,
+            ..Element::default()
+        };
+        for attribute in start.attributes() {
+            let attribute = attribute.map_err(|e| self.error(format!("not well-formed XML: {e}")))?;
+            let value = attribute
+                .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+                .map_err(|e| self.error(format!("not well-formed XML: {e}")))?
+                .into_owned();
+            let key: &str = attribute.key.as_ref();
+            match key.strip_prefix("xmlns") {
+                Some("") => bound.push((depth, String::new(), value)),
+                Some(prefix) if prefix.starts_with(':') => bound.push((depth, prefix[1..].to_owned(), value)),
+                _ => element.attributes.push((key.to_owned(), value)),
+            }
+        }
+        let name = start.name();
+        let name: &str = name.as_ref();
+        let prefix = name.split_once(':').map(|(prefix, _)| prefix.to_owned()).unwrap_or_default();
+        Ok((element, prefix))
+    }
+}
