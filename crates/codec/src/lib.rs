@@ -9,6 +9,7 @@
 //! | module | format |
 //! |---|---|
 //! | [`fix`] | FIX tag=value: framing, fields, values, dictionaries, groups, JSON |
+//! | [`fast`] | FAST 1.1 by templates: fields, dictionaries, framings, JSON |
 //! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
 //! | [`csv`] | rows of separated values by a layout: framing, quotes, values, JSON |
 //! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |

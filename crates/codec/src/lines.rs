@@ -79,15 +79,18 @@ pub(crate) fn value(out: &mut Vec<u8>, bytes: &[u8]) {
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => string(out, text),
-        Err(_) => {
-            out.extend_from_slice(b"{\"hex\":\"");
-            for byte in bytes {
-                out.push(HEX[usize::from(byte >> 4)]);
-                out.push(HEX[usize::from(byte & 15)]);
-            }
-            out.extend_from_slice(b"\"}");
-        }
+        Err(_) => hex(out, bytes),
     }
+}
+
+/// `{"hex":"…"}`.
+pub(crate) fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(b"{\"hex\":\"");
+    for byte in bytes {
+        out.push(HEX[usize::from(byte >> 4)]);
+        out.push(HEX[usize::from(byte & 15)]);
+    }
+    out.extend_from_slice(b"\"}");
 }
 
 /// Whether all is ASCII that JSON takes as it is.

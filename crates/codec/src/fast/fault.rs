@@ -21,6 +21,8 @@ pub enum Code {
     D8,
     /// An id of no template.
     D9,
+    /// A block without a byte.
+    D12,
     /// A decimal whose exponent is not between −63 and 63, or whose mantissa does not fit into 64 bits.
     R1,
     /// What was put together is not UTF-8.
@@ -35,7 +37,8 @@ pub enum Code {
     R9,
     /// The input ends inside a message.
     Truncated,
-    /// More elements without a byte than bytes are left, or templates in each other without end.
+    /// More than 4,096 elements without a byte, more than 16 templates named in each other, texts of more than 16 MiB, or
+    /// more than some four million values.
     TooLarge,
     /// Text that is not of the framing.
     Garbage,
@@ -53,6 +56,7 @@ impl Code {
             Code::D7 => "D7",
             Code::D8 => "D8",
             Code::D9 => "D9",
+            Code::D12 => "D12",
             Code::R1 => "R1",
             Code::R2 => "R2",
             Code::R6 => "R6",
@@ -76,6 +80,7 @@ impl Code {
             Code::D7 => "more is taken away from a string than it has",
             Code::D8 => "a reference to a template that no file has",
             Code::D9 => "no template has this id",
+            Code::D12 => "a block of no bytes",
             Code::R1 => "a decimal with an exponent beyond 63, or a mantissa beyond 64 bits",
             Code::R2 => "a string that was put together is not UTF-8",
             Code::R6 => "an integer that is longer than it has to be",
@@ -83,7 +88,7 @@ impl Code {
             Code::R8 => "a presence map with bits that stand for nothing",
             Code::R9 => "a string that is longer than it has to be",
             Code::Truncated => "the input ends inside the message",
-            Code::TooLarge => "more elements than bytes, or too many templates in each other",
+            Code::TooLarge => "more values, text, elements without a byte or templates in each other than are taken",
             Code::Garbage => "bytes that are not of the framing",
         }
     }

@@ -1,8 +1,50 @@
 //! FAST, "FIX adapted for streaming": messages by templates that are loaded at run time.
+//!
+//! ```text
+//!  template files ─▶ Templates ─▶ program: blocks of ops        once
+//!                                    │
+//!  bytes of a message ─────────▶ Decoder ─▶ Message: items      no allocation a message, once warm
+//!                                    └ dictionaries, carried to the next message, as before where one is bad
+//! ```
+//!
+//! The specification is FAST 1.1 of 2006-12-20; what is taken of 1.2, and where it leaves room, is told in
+//! `docs/formats-fast.md`. Values are of the types of the template, decimals exact.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use unitape_codec::fast::{Decoder, Source, Templates, Value};
+//!
+//! let xml = br#"<templates><template name="Quote" id="1"><uInt32 name="Qty"><copy/></uInt32></template></templates>"#;
+//! let templates = Templates::load(&[Source { name: "quote.xml", content: xml }])?;
+//! let mut decoder = Decoder::new(Arc::new(templates));
+//! assert_eq!(decoder.decode(b"\xe0\x81\x85").unwrap().get("Qty"), Some(Value::UInt(5)));
+//! // The id and the quantity are those of the message before.
+//! assert_eq!(decoder.decode(b"\x80").unwrap().get("Qty"), Some(Value::UInt(5)));
+//! # Ok::<(), unitape_codec::fast::StaticError>(())
+//! ```
+//!
+//! It does not encode, and gives fields no meaning.
 
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+mod decode;
 mod fault;
+mod frames;
+mod json;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
 pub mod naive;
+mod program;
+mod record;
 pub mod template;
+#[cfg(test)]
+mod tests;
+mod wire;
 
+pub use decode::Decoder;
 pub use fault::{Code, Fault};
+pub use frames::{Framing, MESSAGE_BYTES_MAX};
+pub use json::{DecodeOptions, Summary, decode_json};
+pub use record::{Item, Message, Value};
 pub use template::{Source, StaticCode, StaticError, Templates};

@@ -12,6 +12,15 @@ use std::sync::Arc;
 /// Templates that messages name, in each other.
 const DYNAMIC_MAX: usize = 16;
 
+/// Elements of a sequence that have no byte, at most.
+const EMPTY_ELEMENTS_MAX: i128 = 4096;
+
+/// Bytes of all texts of a message, at most.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Values, and twice groups, sequences and elements, at which nothing more is begun.
+const ITEMS_MAX: usize = 1 << 22;
+
 /// What is in a message, in order; what is absent is not there.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
@@ -79,9 +88,18 @@ impl Decoder {
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Decoded, Fault> {
         let before = (self.previous.clone(), self.template_id);
         let templates = self.templates.clone();
-        let mut pass = Pass { decoder: self, templates: &templates, bytes, at: 0, dynamic: 0, place: None };
+        let mut pass = Pass {
+            decoder: self,
+            templates: &templates,
+            bytes,
+            at: 0,
+            dynamic: 0,
+            place: None,
+            items: 0,
+            text_bytes: 0,
+        };
         let mut nodes = Vec::new();
-        match pass.segment(&mut nodes, None) {
+        match pass.segment(&mut nodes) {
             Ok(template) => Ok(Decoded { template, nodes, bytes: pass.at }),
             Err((code, at)) => {
                 let (template, field) = pass.place.take().unwrap_or_default();
@@ -121,11 +139,13 @@ struct Pass<'p> {
     dynamic: usize,
     /// Template and field of the fault.
     place: Option<(String, String)>,
+    items: usize,
+    text_bytes: usize,
 }
 
 impl Pass<'_> {
     /// Presence map, template id and what the template has; the template.
-    fn segment(&mut self, out: &mut Vec<Node>, kind: Option<&Name>) -> Result<usize, Wrong> {
+    fn segment(&mut self, out: &mut Vec<Node>) -> Result<usize, Wrong> {
         let mut bits = self.presence_map()?;
         let start = self.at;
         let id = if bits.take() {
@@ -141,11 +161,15 @@ impl Pass<'_> {
         if template.reset {
             self.decoder.previous.clear();
         }
-        let context =
-            Context { template: index, kind: template.type_ref.clone().or_else(|| kind.cloned()) };
+        let context = Context { template: index, kind: template.type_ref.clone() };
+        self.room()?;
         self.body(&template.body, &context, &mut bits, out)?;
         self.end(&bits, template)?;
         Ok(index)
+    }
+
+    fn room(&self) -> Result<(), Wrong> {
+        if self.items > ITEMS_MAX { Err((Code::TooLarge, self.at)) } else { Ok(()) }
     }
 
     fn end(&mut self, bits: &Bits, template: &Template) -> Result<(), Wrong> {
@@ -167,6 +191,7 @@ impl Pass<'_> {
             match instruction {
                 Instruction::Field(field) => {
                     if let Some(value) = self.named(field, context, bits)? {
+                        self.items += 1;
                         out.push(Node::Value(field.clone(), value));
                     }
                 }
@@ -175,7 +200,9 @@ impl Pass<'_> {
                         continue;
                     }
                     let context = inside(context, group.type_ref.as_ref());
+                    self.items += 1;
                     let nodes = self.parts(&group.body, &context)?;
+                    self.items += 1;
                     out.push(Node::Group(group.name.clone(), nodes));
                 }
                 Instruction::Sequence(sequence) => self.sequence(sequence, context, bits, out)?,
@@ -195,7 +222,7 @@ impl Pass<'_> {
                         return Err((Code::TooLarge, self.at));
                     }
                     self.dynamic += 1;
-                    self.segment(out, context.kind.as_ref())?;
+                    self.segment(out)?;
                     self.dynamic -= 1;
                 }
             }
@@ -210,6 +237,7 @@ impl Pass<'_> {
         if needs_bits(self.templates, body) {
             bits = self.presence_map()?;
         }
+        self.room()?;
         self.body(body, context, &mut bits, &mut nodes)?;
         let template = &self.templates.list[context.template];
         self.end(&bits, template)?;
@@ -224,21 +252,20 @@ impl Pass<'_> {
         out: &mut Vec<Node>,
     ) -> Result<(), Wrong> {
         let context = inside(context, sequence.type_ref.as_ref());
-        let start = self.at;
         let Some(length) = self.named(&sequence.length, &context, bits)? else { return Ok(()) };
         let Value::Int(length) = length else { unreachable!("a length is an integer") };
-        let mut elements = Vec::new();
+        let (start, mut elements) = (self.at, Vec::new());
+        self.items += 1;
         for _ in 0..length {
             let before = self.at;
-            // Elements without a byte: no more than there are bytes.
-            if elements.len() > self.bytes.len() {
-                return Err((Code::TooLarge, start));
-            }
+            self.items += 1;
             elements.push(self.parts(&sequence.body, &context)?);
-            if before == self.at && length > self.bytes.len() as i128 {
+            self.items += 1;
+            if before == self.at && length > EMPTY_ELEMENTS_MAX {
                 return Err((Code::TooLarge, start));
             }
         }
+        self.items += 1;
         out.push(Node::Sequence(sequence.name.clone(), elements));
         Ok(())
     }
@@ -249,7 +276,14 @@ impl Pass<'_> {
         context: &Context,
         bits: &mut Bits,
     ) -> Result<Option<Value>, Wrong> {
-        let result = self.field(field, context, bits);
+        let start = self.at;
+        let mut result = self.field(field, context, bits);
+        if let Ok(Some(Value::Bytes(text))) = &result {
+            self.text_bytes += text.len();
+            if self.text_bytes > TEXT_BYTES_MAX {
+                result = Err((Code::TooLarge, start));
+            }
+        }
         if result.is_err() {
             let template = &self.templates.list[context.template].name.local;
             self.place.get_or_insert_with(|| (template.clone(), field.name.local.clone()));

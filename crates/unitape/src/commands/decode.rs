@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_codec::csv;
+use unitape_codec::{csv, fast};
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
 use unitape_codec::text::{self, jsonl, mail, xml};
@@ -20,6 +20,17 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum FormatArgs {
+    /// FAST, by the templates of its venue
+    #[command(after_help = "Examples:
+  unitape decode fast --templates templates.xml day.frames --json | head -n 3
+  unitape decode fast --templates EMDI.xml --templates EMDS.xml --framing emdi eurex.pcap --json
+  unitape decode fast --templates cme.xml --framing cme --reset-per-message packets.pcap --json
+  echo 'c0 81 85' | unitape decode fast --templates T.xml --framing hexlines - --json
+
+One decoder reads all files, and dictionaries are carried from message to message; after a bad one they are as before
+it. Exit code 3 when messages were bad; they are printed with the error of the specification (D2, R6, …), and exit code
+1 when a template file is wrong: the error (S1 to S5) names file and line. docs/formats-fast.md tells the rest.")]
+    Fast(FastArgs),
     /// FIX tag=value
     #[command(after_help = "Examples:
   unitape decode fix market.fix --json | head -n 3
@@ -100,6 +111,47 @@ are printed with their error and their neighbours are kept. docs/formats-text.md
 }
 
 #[derive(Debug, clap::Args)]
+struct FastArgs {
+    /// Files; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A file of templates, FAST 1.1 or 1.2 (repeatable; references go from any to any other)
+    #[arg(long, required = true, value_name = "T.xml")]
+    templates: Vec<PathBuf>,
+    /// How messages are told apart
+    #[arg(long, value_enum, default_value = "frames")]
+    framing: FastFraming,
+    /// Empty the dictionaries before each message
+    #[arg(long)]
+    reset_per_message: bool,
+    /// Refuse what is longer than it has to be, too (R6, R7, R9)
+    #[arg(long)]
+    strict: bool,
+    /// Print as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum FastFraming {
+    /// Four bytes of length (lowest first) before each message, or one in each datagram of a pcap
+    Frames,
+    /// The same, with CME's number and channel before each message; or a log with packets in hexadecimal
+    Cme,
+    /// Four bytes of number before each message, back to back
+    Moex,
+    /// Packets as with `frames`, each with its header and any number of messages
+    Emdi,
+    /// Blocks of messages, each with its length before it as FAST tells integers
+    LengthPrefix,
+    /// Messages back to back
+    Raw,
+    /// A message in hexadecimal a line; the offset is that of the line
+    #[value(name = "hexlines")]
+    HexLines,
+}
+
+#[derive(Debug, clap::Args)]
 struct ItchArgs {
     /// Files; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
@@ -168,6 +220,7 @@ struct FixedArgs {
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
     match args.format {
+        FormatArgs::Fast(args) => fast(&args),
         FormatArgs::Fix(args) => fix(&args),
         FormatArgs::Fixed(args) => fixed(&args),
         FormatArgs::Csv(args) => csv(&args),
@@ -178,6 +231,38 @@ pub fn run(args: Args) -> output::Result {
         FormatArgs::Mail(args) => text(&args, mail::Decoder::default),
         FormatArgs::Newsxml(args) => text(&args, xml::Decoder::default),
     }
+}
+
+fn fast(args: &FastArgs) -> output::Result {
+    let framing = match args.framing {
+        FastFraming::Frames => fast::Framing::Frames,
+        FastFraming::Cme => fast::Framing::Cme,
+        FastFraming::Moex => fast::Framing::Moex,
+        FastFraming::Emdi => fast::Framing::Emdi,
+        FastFraming::LengthPrefix => fast::Framing::LengthPrefix,
+        FastFraming::Raw => fast::Framing::Raw,
+        FastFraming::HexLines => fast::Framing::HexLines,
+    };
+    let files = contents(&args.templates)?;
+    let sources: Vec<fast::Source<'_>> =
+        files.iter().map(|(name, content)| fast::Source { name, content }).collect();
+    let templates = fast::Templates::load(&sources).map_err(|e| Failure::Error(e.to_string()))?;
+    for note in templates.notes() {
+        eprintln!("{note}");
+    }
+    let mut decoder = fast::Decoder::new(Arc::new(templates)).with_strict(args.strict);
+    let options = fast::DecodeOptions { framing, reset_per_message: args.reset_per_message };
+    let (mut messages, mut errors) = (0, 0);
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = fast::decode_json(input, label, &mut decoder, options, out)?;
+        messages += summary.messages;
+        errors += summary.errors;
+        Ok(())
+    })?;
+    if !args.json {
+        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
+    }
+    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
 }
 
 fn fixed(args: &FixedArgs) -> output::Result {
@@ -333,11 +418,7 @@ fn text<D: text::Decode>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::R
 }
 
 fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
-    let mut files = Vec::new();
-    for path in paths {
-        let bytes = std::fs::read(path).map_err(|e| Failure::Error(format!("{}: {e}", path.display())))?;
-        files.push((path.display().to_string(), bytes));
-    }
+    let files = contents(paths)?;
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
     let dictionary = Dictionary::parse(&files)?;
     for file in dictionary.files() {
@@ -347,6 +428,16 @@ fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
         eprintln!("{note}");
     }
     Ok(dictionary)
+}
+
+/// Names and contents of files.
+fn contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let bytes = std::fs::read(path).map_err(|e| Failure::Error(format!("{}: {e}", path.display())))?;
+        files.push((path.display().to_string(), bytes));
+    }
+    Ok(files)
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
@@ -383,7 +474,9 @@ impl<'w, W: Write> Readable<'w, W> {
                 writeln!(self.out, "{n} @{offset} # {}", text.as_str().unwrap_or(&text.to_string()))?;
             }
             None => {
-                write!(self.out, "{n} @{offset} {}", value["type"].as_str().unwrap_or(""))?;
+                // The name of a template stands in its type.
+                let kind = value["type"].as_str().or(value["type"]["name"].as_str());
+                write!(self.out, "{n} @{offset} {}", kind.unwrap_or(""))?;
                 for (tag, v) in value["fields"].as_object().into_iter().flatten() {
                     match v {
                         serde_json::Value::String(s) => write!(self.out, " {tag}={s}")?,

@@ -8,7 +8,7 @@ use super::{
     Template, Templates, Type,
 };
 use StaticCode::{S1, S2, S3, S4, S5};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A template file.
@@ -119,6 +119,7 @@ struct Counts {
     parts: usize,
     /// Where each template is written.
     origins: Vec<(String, usize)>,
+    names: HashSet<Name>,
 }
 
 /// A field, group or sequence as it was put together: the element that says of what type it is, and those around it, from
@@ -218,7 +219,7 @@ impl Loader<'_> {
             let other = &self.templates.list[other].name.local;
             return Err(self.at(element).error(S1, format!("template id {id} is that of {other}, too")));
         }
-        if self.templates.list.iter().any(|other| other.name == name) {
+        if !self.counts.names.insert(name.clone()) {
             let line = element.line;
             self.templates.notes.push(format!(
                 "{}:{line}: another template {}; references go to the first",
@@ -623,7 +624,7 @@ fn resolve(templates: &mut Templates, origins: &[(String, usize)]) -> Result<(),
     }
     let mut sizes = vec![Size::Unknown; templates.list.len()];
     for index in 0..templates.list.len() {
-        size_of(templates, index, &mut sizes, origins)?;
+        size_of(templates, (index, 0), &mut sizes, origins)?;
     }
     Ok(())
 }
@@ -649,7 +650,7 @@ enum Size {
 
 fn size_of(
     templates: &Templates,
-    index: usize,
+    (index, through): (usize, usize),
     sizes: &mut [Size],
     origins: &[(String, usize)],
 ) -> Result<(usize, usize), StaticError> {
@@ -663,8 +664,7 @@ fn size_of(
         Size::UnderWay => return error("refers to itself".to_owned()),
         Size::Unknown => {}
     }
-    let under_way = sizes.iter().filter(|size| matches!(size, Size::UnderWay)).count();
-    if under_way >= DEPTH_MAX {
+    if through >= DEPTH_MAX {
         return error(format!("is reached through more than {DEPTH_MAX} others"));
     }
     sizes[index] = Size::UnderWay;
@@ -676,7 +676,7 @@ fn size_of(
             parts += 1;
             match instruction {
                 Instruction::Static(_, Some(other)) => {
-                    let (more, deeper) = size_of(templates, *other, sizes, origins)?;
+                    let (more, deeper) = size_of(templates, (*other, through + 1), sizes, origins)?;
                     (parts, depth) = (parts + more, depth.max(level + deeper));
                 }
                 Instruction::Group(group) => bodies.push((&group.body, level + 1)),

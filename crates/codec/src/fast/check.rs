@@ -1,0 +1,290 @@
+//! The engine held against the slow twin, on templates and messages made from any bytes; for tests and the fuzzer.
+
+use super::naive::{self, Node};
+use super::template::{self, Source, Templates};
+use super::{DecodeOptions, Decoder, Framing, Item, Message, Value, decode_json};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Decodes the message at the start of each of `messages` by both, and tells where they differ. Those whose number `resets`
+/// picks are preceded by a reset. Gives how many were good.
+///
+/// # Panics
+/// Where the two differ.
+pub fn compare<'m>(
+    templates: &Arc<Templates>,
+    messages: impl Iterator<Item = &'m [u8]>,
+    strict: bool,
+    resets: impl Fn(usize) -> bool,
+) -> usize {
+    let mut good = 0;
+    let mut slow = naive::Decoder::new(templates.clone(), strict);
+    let mut fast = Decoder::new(templates.clone()).with_strict(strict);
+    for (n, message) in messages.enumerate() {
+        if resets(n) {
+            slow.reset();
+            fast.reset();
+        }
+        match (slow.decode(message), fast.decode(message)) {
+            (Ok(slow), Ok(fast)) => {
+                assert_eq!((slow.template, slow.bytes), (fast.template, fast.bytes), "message {n}");
+                assert_eq!(slow.nodes, nodes(&fast), "message {n}");
+                good += usize::from(!slow.nodes.is_empty());
+            }
+            (Err(slow), Err(fast)) => assert_eq!(slow, fast, "message {n}"),
+            (slow, fast) => panic!("message {n}: slow {slow:?}, fast {fast:?}"),
+        }
+    }
+    good
+}
+
+/// A message as the slow twin has it.
+pub fn nodes(message: &Message<'_>) -> Vec<Node> {
+    enum Open {
+        Group(template::Name, Vec<Node>),
+        Sequence(template::Name, Vec<Vec<Node>>),
+        Element(Vec<Node>),
+    }
+    let mut open = vec![Open::Element(Vec::new())];
+    fn put(open: &mut [Open], node: Node) {
+        match open.last_mut() {
+            Some(Open::Group(_, nodes) | Open::Element(nodes)) => nodes.push(node),
+            _ => panic!("a value between elements"),
+        }
+    }
+    for item in message.items() {
+        match item {
+            Item::Value(field, value) => {
+                let value = match value {
+                    Value::Int(value) => template::Value::Int(value.into()),
+                    Value::UInt(value) => template::Value::Int(value.into()),
+                    Value::Decimal { mantissa, exponent } => {
+                        template::Value::Decimal { mantissa, exponent: exponent.into() }
+                    }
+                    Value::Text(text) | Value::Bytes(text) => template::Value::Bytes(text.to_vec()),
+                };
+                put(&mut open, Node::Value(field.clone(), value));
+            }
+            Item::Group(name) => open.push(Open::Group(name.clone(), Vec::new())),
+            Item::Sequence(name, _) => open.push(Open::Sequence(name.clone(), Vec::new())),
+            Item::Element => open.push(Open::Element(Vec::new())),
+            Item::End => match open.pop() {
+                Some(Open::Group(name, nodes)) => put(&mut open, Node::Group(name, nodes)),
+                Some(Open::Sequence(name, elements)) => put(&mut open, Node::Sequence(name, elements)),
+                Some(Open::Element(nodes)) => match open.last_mut() {
+                    Some(Open::Sequence(_, elements)) => elements.push(nodes),
+                    _ => panic!("an element outside of a sequence"),
+                },
+                None => panic!("an end without a beginning"),
+            },
+        }
+    }
+    match (open.pop(), open.is_empty()) {
+        (Some(Open::Element(nodes)), true) => nodes,
+        _ => panic!("something is not over"),
+    }
+}
+
+/// Choices made by bytes; noughts when there are no more.
+#[derive(Debug)]
+pub struct Choices<'c> {
+    bytes: &'c [u8],
+    /// Fields named so far.
+    named: u32,
+}
+
+impl<'c> Choices<'c> {
+    /// Choices by these bytes.
+    #[must_use]
+    pub fn new(bytes: &'c [u8]) -> Self {
+        Self { bytes, named: 0 }
+    }
+
+    fn of(&mut self, n: u8) -> u8 {
+        let Some((first, rest)) = self.bytes.split_first() else { return 0 };
+        self.bytes = rest;
+        first % n
+    }
+}
+
+/// A template file by choice: a few templates of anything the language has, most of them right.
+pub fn template_file(choices: &mut Choices<'_>) -> String {
+    let mut xml = String::from("<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n");
+    for id in 1..=3 {
+        let extra = ["", " dictionary=\"template\"", " dictionary=\"type\"", " reset=\"yes\""][usize::from(choices.of(4))];
+        let _ = writeln!(xml, "<template name=\"T{id}\" id=\"{id}\"{extra}>");
+        if choices.of(3) == 1 {
+            let _ = writeln!(xml, "<typeRef name=\"A{}\"/>", choices.of(2));
+        }
+        body(choices, &mut xml, 0, id);
+        xml.push_str("</template>\n");
+    }
+    xml.push_str("</templates>\n");
+    xml
+}
+
+fn body(choices: &mut Choices<'_>, xml: &mut String, depth: u32, template: u32) {
+    for _ in 0..1 + choices.of(5) {
+        let presence = ["", " presence=\"optional\""][usize::from(choices.of(2))];
+        choices.named += 1;
+        let name = choices.named;
+        match choices.of(if depth < 3 { 14 } else { 9 }) {
+            0..=8 => field(choices, xml, presence),
+            9 | 10 => {
+                let _ = writeln!(xml, "<group name=\"G{name}\"{presence}>");
+                if choices.of(4) == 1 {
+                    let _ = writeln!(xml, "<typeRef name=\"A{}\"/>", choices.of(2));
+                }
+                body(choices, xml, depth + 1, template);
+                xml.push_str("</group>\n");
+            }
+            11 | 12 => {
+                let _ = writeln!(xml, "<sequence name=\"S{name}\"{presence}>");
+                match choices.of(4) {
+                    0 => {}
+                    1 => xml.push_str("<length name=\"N\"/>"),
+                    2 => xml.push_str("<length><constant value=\"2\"/></length>"),
+                    _ => {
+                        let operator = operator(choices, "3", false, !presence.is_empty());
+                        let _ = write!(xml, "<length name=\"N{name}\">{operator}</length>");
+                    }
+                }
+                body(choices, xml, depth + 1, template);
+                xml.push_str("</sequence>\n");
+            }
+            // To a template before this one, to one that is not there, to whatever the message says.
+            _ => match choices.of(4) {
+                0 | 1 if template > 1 => {
+                    let _ = writeln!(xml, "<templateRef name=\"T{}\"/>", template - 1);
+                }
+                2 if choices.of(8) == 0 => xml.push_str("<templateRef name=\"Missing\"/>\n"),
+                _ => xml.push_str("<templateRef/>\n"),
+            },
+        }
+    }
+}
+
+fn field(choices: &mut Choices<'_>, xml: &mut String, presence: &str) {
+    let name = choices.named;
+    let (word, initial, text) = match choices.of(9) {
+        0 => ("int32", "-5", false),
+        1 => ("uInt32", "7", false),
+        2 => ("int64", "9223372036854775807", false),
+        3 => ("uInt64", "18446744073709551614", false),
+        4 => ("string", "abc", true),
+        5 => ("string charset=\"unicode\"", "ö, longer than eight", true),
+        6 => ("byteVector", "00ff41", true),
+        7 => ("decimal", "-12.50", false),
+        _ => {
+            let exponent = operator(choices, "-2", false, !presence.is_empty());
+            let mantissa = operator(choices, "77", false, false);
+            let _ = writeln!(
+                xml,
+                "<decimal name=\"F{name}\"{presence}><exponent>{exponent}</exponent><mantissa>{mantissa}</mantissa></decimal>"
+            );
+            return;
+        }
+    };
+    let mut operator = operator(choices, initial, text, !presence.is_empty());
+    if word == "decimal" {
+        operator = operator.replace("increment", "copy");
+    }
+    let end = word.split(' ').next().unwrap_or(word);
+    let _ = writeln!(xml, "<{word} name=\"F{name}\"{presence}>{operator}</{end}>");
+}
+
+fn operator(choices: &mut Choices<'_>, initial: &str, text: bool, optional: bool) -> String {
+    // Some share their previous value, in their type or in another.
+    let key = match choices.of(6) {
+        0 => " key=\"shared\"",
+        1 => " dictionary=\"own\" key=\"k\"",
+        2 => " dictionary=\"type\"",
+        3 => " dictionary=\"template\"",
+        _ => "",
+    };
+    let value = if choices.of(2) == 0 { format!(" value=\"{initial}\"") } else { String::new() };
+    match choices.of(7) {
+        0 => String::new(),
+        1 => format!("<constant value=\"{initial}\"/>"),
+        2 if optional => format!("<default{value}/>"),
+        2 => format!("<default value=\"{initial}\"/>"),
+        3 => format!("<copy{value}{key}/>"),
+        4 if text => format!("<tail{value}{key}/>"),
+        4 => format!("<increment{value}{key}/>"),
+        _ => format!("<delta{value}{key}/>"),
+    }
+}
+
+/// Templates and messages from any bytes, engine against twin both ways. Gives how many messages were good.
+///
+/// # Panics
+/// Where engine and twin differ, or the file of templates is not taken.
+pub fn from_bytes(bytes: &[u8]) -> usize {
+    let (choices, stream) = bytes.split_at(bytes.len() / 2);
+    let mut choices = Choices::new(choices);
+    let every = choices.of(5);
+    let xml = template_file(&mut choices);
+    let templates = match Templates::load(&[Source { name: "made", content: xml.as_bytes() }]) {
+        Ok(templates) => Arc::new(templates),
+        Err(error) => panic!("{error}\n{xml}"),
+    };
+    // Of four bytes three end an entity, or all would be long.
+    let stream: Vec<u8> = stream.iter().map(|b| if b & 3 == 0 { *b & 0x7f } else { *b | 0x80 }).collect();
+    // With a presence map of few bits and an id of ours; what is left out behind the last message is there no more.
+    let mut messages = Vec::new();
+    for (n, part) in stream.chunks(30).enumerate() {
+        let bits = part[0] & part.get(1).unwrap_or(&0) & 0x3f;
+        // In one byte, or in two.
+        let mut message = if part[0] & 0x40 == 0 { vec![0xc0 | bits] } else { vec![0x40 | bits, 0x80] };
+        message.push(0x81 + (n % 3) as u8);
+        message.extend_from_slice(part);
+        // Long enough for most.
+        message.extend((0..120).map(|i| 0x80 | part[i % part.len()].rotate_left(i as u32 / 30)));
+        messages.push(message);
+    }
+    let resets = |n: usize| every > 0 && n.is_multiple_of(usize::from(every));
+    compare(&templates, messages.iter().map(Vec::as_slice), true, resets)
+        + compare(&templates, messages.iter().map(Vec::as_slice), false, resets)
+}
+
+/// Any bytes as messages by templates of ours, and in any framing.
+///
+/// # Panics
+/// Where engine and twin differ.
+pub fn any_bytes(bytes: &[u8]) {
+    const TEMPLATES: &[u8] = include_bytes!("../../../../vectors/fast/mfast/example.xml");
+    let templates = Templates::load(&[Source { name: "example", content: TEMPLATES }]);
+    let templates = Arc::new(templates.expect("it was looked at"));
+    let messages: Vec<&[u8]> = bytes.split(|b| *b == 0xff).collect();
+    compare(&templates, messages.iter().copied(), false, |n| n % 5 == 4);
+    for framing in [
+        Framing::Frames,
+        Framing::Cme,
+        Framing::Moex,
+        Framing::Emdi,
+        Framing::LengthPrefix,
+        Framing::Raw,
+        Framing::HexLines,
+    ] {
+        let mut decoder = Decoder::new(templates.clone());
+        let (options, mut out) = (DecodeOptions { framing, ..DecodeOptions::default() }, Vec::new());
+        let summary = decode_json(&mut &bytes[..], "any", &mut decoder, options, &mut out);
+        let summary = summary.expect("it is in memory");
+        let lines: Vec<&[u8]> = out.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
+        assert_eq!(summary.messages + summary.errors, lines.len() as u64);
+        for line in lines {
+            serde_json::from_slice::<serde_json::Value>(line).expect("a line of JSON");
+        }
+    }
+}
+
+/// Any bytes as a file of templates; those that load are run.
+///
+/// # Panics
+/// Where engine and twin differ.
+pub fn any_templates(bytes: &[u8]) {
+    let (file, message) = bytes.split_at(bytes.len() - bytes.len() / 4);
+    if let Ok(templates) = Templates::load(&[Source { name: "any", content: file }]) {
+        compare(&Arc::new(templates), [message, message].into_iter(), false, |_| false);
+    }
+}

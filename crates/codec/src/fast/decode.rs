@@ -1,0 +1,616 @@
+//! The engine: runs the program of a message's template over its bytes.
+
+use super::fault::{Code, Fault};
+use super::program::{Block, Found, NONE, Op, OpCode, Program, Role};
+use super::record::{Entry, Message, Tag, span};
+use super::template::{Templates, Type};
+use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
+use std::sync::Arc;
+
+/// Templates that messages name, in each other.
+const DYNAMIC_MAX: usize = 16;
+
+/// Elements of a sequence that have no byte, at most.
+const EMPTY_ELEMENTS_MAX: u64 = 4096;
+
+/// Bytes of all texts of a message, at most.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Entries at which nothing more is begun.
+const ENTRIES_MAX: usize = 1 << 22;
+
+/// Texts of earlier messages are thrown out of the arena when it has this much more than what is referred to.
+const ARENA_BYTES: usize = 64 << 10;
+
+/// A previous value. Sixteen bytes.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// As in an [`Entry`].
+    bits: u64,
+    /// It is undefined unless this is the decoder's.
+    epoch: u32,
+    state: State,
+    kind: Type,
+    exponent: i8,
+    len: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Empty,
+    Assigned,
+    /// A text that lies in the arena.
+    Long,
+}
+
+/// Decodes messages; dictionaries are carried from one to the next.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    templates: Arc<Templates>,
+    program: Arc<Program>,
+    strict: bool,
+    slots: Vec<Slot>,
+    epoch: u32,
+    template_id: Option<u32>,
+    entries: Vec<Entry>,
+    arena: Vec<u8>,
+    /// Bytes of the arena at which it is looked through.
+    sweep_at: usize,
+    /// Bytes of the message's texts so far.
+    text_bytes: usize,
+    /// What the slots had before this message, the first written first.
+    undo: Vec<(u32, Slot)>,
+}
+
+impl Decoder {
+    /// One with empty dictionaries.
+    #[must_use]
+    pub fn new(templates: Arc<Templates>) -> Self {
+        let program = Arc::new(Program::new(&templates));
+        let nothing =
+            Slot { bits: 0, epoch: 0, state: State::Empty, kind: Type::UInt32, exponent: 0, len: 0 };
+        Self {
+            slots: vec![nothing; program.slots],
+            arena: program.texts.clone(),
+            sweep_at: program.texts.len() + ARENA_BYTES,
+            text_bytes: 0,
+            templates,
+            program,
+            strict: false,
+            epoch: 1,
+            template_id: None,
+            entries: Vec::new(),
+            undo: Vec::new(),
+        }
+    }
+
+    /// The same, raising the reportable errors R6, R7 and R9 as well.
+    #[must_use]
+    pub fn with_strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    /// The templates.
+    #[must_use]
+    pub fn templates(&self) -> &Arc<Templates> {
+        &self.templates
+    }
+
+    /// Empties all dictionaries, that of the template's id as well.
+    pub fn reset(&mut self) {
+        self.empty();
+        self.template_id = None;
+    }
+
+    fn empty(&mut self) {
+        // Numbered anew between messages, long before they run out.
+        self.epoch += 1;
+    }
+
+    /// Decodes the message at the start of `bytes`; what is behind it is not looked at.
+    ///
+    /// # Errors
+    /// The first fault; the dictionaries are then as they were before.
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+        self.tidy();
+        let before = (self.epoch, self.template_id);
+        let program = self.program.clone();
+        let mut pass = Pass {
+            program: &program,
+            decoder: self,
+            cursor: Cursor { bytes, at: 0 },
+            dynamic: 0,
+            place: (NONE, NONE),
+        };
+        let result = if pass.decoder.strict { pass.segment::<true>() } else { pass.segment::<false>() };
+        let (used, place) = (pass.cursor.at, pass.place);
+        match result {
+            Ok(template) => Ok(Message {
+                program: &self.program,
+                entries: &self.entries,
+                arena: &self.arena,
+                template: template as usize,
+                bytes: used,
+            }),
+            Err((code, at)) => {
+                self.undo(before);
+                Err(self.fault(code, at, place))
+            }
+        }
+    }
+
+    /// Bytes of texts kept, of this message and of dictionaries.
+    #[cfg(test)]
+    pub(super) fn arena_bytes(&self) -> usize {
+        self.arena.capacity()
+    }
+
+    #[cold]
+    fn fault(&self, code: Code, at: usize, (template, info): (u32, u32)) -> Fault {
+        let name = |index: u32| self.templates.list[index as usize].name.local.clone();
+        let info = self.program.infos.get(info as usize);
+        Fault {
+            code,
+            template: if template == NONE { String::new() } else { name(template) },
+            field: info.map(|info| info.name().local.clone()).unwrap_or_default(),
+            at,
+        }
+    }
+
+    #[cold]
+    fn undo(&mut self, before: (u32, Option<u32>)) {
+        while let Some((index, slot)) = self.undo.pop() {
+            self.slots[index as usize] = slot;
+        }
+        // A slot of before is of its epoch again.
+        (self.epoch, self.template_id) = before;
+        self.entries.clear();
+    }
+
+    fn tidy(&mut self) {
+        self.entries.clear();
+        self.undo.clear();
+        self.text_bytes = 0;
+        if self.arena.len() > self.sweep_at || self.epoch > u32::MAX / 2 {
+            self.sweep();
+        }
+    }
+
+    /// Keeps of the arena what slots refer to, and of the slots what is defined.
+    #[cold]
+    fn sweep(&mut self) {
+        let before = std::mem::replace(&mut self.arena, self.program.texts.clone());
+        for slot in &mut self.slots {
+            let live = slot.epoch == self.epoch;
+            slot.epoch = u32::from(live);
+            if live && slot.state == State::Long {
+                let text = &before[span(slot.bits)];
+                slot.bits = Found::long(self.arena.len(), text.len()).bits;
+                self.arena.extend_from_slice(text);
+            }
+        }
+        self.epoch = 1;
+        self.sweep_at = 2 * self.arena.len() + ARENA_BYTES;
+    }
+}
+
+struct Pass<'p, 'b> {
+    program: &'p Program,
+    decoder: &'p mut Decoder,
+    cursor: Cursor<'b>,
+    dynamic: usize,
+    /// Template and field of the fault.
+    place: (u32, u32),
+}
+
+impl<'b> Pass<'_, 'b> {
+    /// Presence map, template id and what the template has; the template.
+    fn segment<const STRICT: bool>(&mut self) -> Result<u32, Wrong> {
+        let map = self.cursor.at;
+        let mut bits = Bits::read::<STRICT>(&mut self.cursor)?;
+        let start = self.cursor.at;
+        let id = if bits.take() {
+            let id = self.cursor.int::<STRICT>(Type::UInt32, false)?.unwrap_or_default() as u32;
+            self.decoder.template_id = Some(id);
+            id
+        } else {
+            self.decoder.template_id.ok_or((Code::D5, start))?
+        };
+        let template = *self.program.by_id.get(&id).ok_or((Code::D9, start))?;
+        let (block, reset) = self.program.templates[template as usize];
+        if reset {
+            self.decoder.empty();
+        }
+        let block = self.program.blocks[block as usize];
+        self.run::<STRICT>(block, bits, map)?;
+        Ok(template)
+    }
+
+    /// A group or an element.
+    fn block<const STRICT: bool>(&mut self, block: Block) -> Result<(), Wrong> {
+        let start = self.cursor.at;
+        let bits = if block.has_map { Bits::read::<STRICT>(&mut self.cursor)? } else { Bits::EMPTY };
+        self.run::<STRICT>(block, bits, start)
+    }
+
+    fn run<const STRICT: bool>(&mut self, block: Block, mut bits: Bits<'b>, map: usize) -> Result<(), Wrong> {
+        if self.decoder.entries.len() > ENTRIES_MAX {
+            return Err((Code::TooLarge, self.cursor.at));
+        }
+        let mut exponent = 0i8;
+        let mut length = 0;
+        let program = self.program;
+        let ops = &program.ops[block.from as usize..block.to as usize];
+        let mut next = 0;
+        while let Some(op) = ops.get(next) {
+            next += 1;
+            match op.code {
+                OpCode::Group => {
+                    if !op.optional || bits.take() {
+                        self.push(Tag::Group, Found::int(0), op.info);
+                        self.block::<STRICT>(program.blocks[op.block as usize])?;
+                        self.push(Tag::End, Found::int(0), NONE);
+                    }
+                }
+                OpCode::Sequence => self.sequence::<STRICT>(op, length)?,
+                OpCode::Dynamic => {
+                    if self.dynamic == DYNAMIC_MAX {
+                        return Err((Code::TooLarge, self.cursor.at));
+                    }
+                    self.dynamic += 1;
+                    self.segment::<STRICT>()?;
+                    self.dynamic -= 1;
+                }
+                OpCode::Missing => {
+                    self.note(op.info);
+                    return Err((Code::D8, self.cursor.at));
+                }
+                _ => {
+                    let start = self.cursor.at;
+                    let found = self.value::<STRICT>(op, &mut bits).inspect_err(|_| self.note(op.info))?;
+                    match (op.role, found) {
+                        (Role::Value, None) => {}
+                        (Role::Value, Some(found)) => {
+                            if is_text(op.kind) {
+                                self.decoder.text_bytes += found.text_len();
+                                if self.decoder.text_bytes > TEXT_BYTES_MAX {
+                                    self.note(op.info);
+                                    return Err((Code::TooLarge, start));
+                                }
+                            }
+                            self.push(tag(op.kind, found), found, op.info);
+                        }
+                        // What follows is left out with it.
+                        (Role::Exponent | Role::Length, None) => next += 1,
+                        (Role::Exponent, Some(found)) => {
+                            let value = found.bits as i64;
+                            if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&value) {
+                                self.note(op.info);
+                                return Err((Code::R1, start));
+                            }
+                            exponent = value as i8;
+                        }
+                        (Role::Mantissa, Some(found)) => {
+                            self.push(Tag::Decimal, Found { exponent, ..found }, op.info);
+                        }
+                        (Role::Length, Some(found)) => length = found.bits,
+                        (Role::Mantissa, None) => unreachable!("a mantissa is mandatory"),
+                    }
+                }
+            }
+        }
+        if bits.any_left() {
+            if self.place == (NONE, NONE) {
+                self.place = (block.template, NONE);
+            }
+            return Err((Code::R8, map));
+        }
+        Ok(())
+    }
+
+    fn sequence<const STRICT: bool>(&mut self, op: &Op, length: u64) -> Result<(), Wrong> {
+        let start = self.cursor.at;
+        let block = self.program.blocks[op.block as usize];
+        self.push(Tag::Sequence, Found::int(length), op.info);
+        for _ in 0..length {
+            let before = self.cursor.at;
+            self.push(Tag::Element, Found::int(0), NONE);
+            self.block::<STRICT>(block)?;
+            self.push(Tag::End, Found::int(0), NONE);
+            if self.cursor.at == before && length > EMPTY_ELEMENTS_MAX {
+                return Err((Code::TooLarge, start));
+            }
+        }
+        self.push(Tag::End, Found::int(0), NONE);
+        Ok(())
+    }
+
+    #[cold]
+    fn note(&mut self, info: u32) {
+        if self.place == (NONE, NONE) {
+            self.place = (self.program.infos[info as usize].template, info);
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, tag: Tag, found: Found, info: u32) {
+        let Found { bits, exponent, len, .. } = found;
+        self.decoder.entries.push(Entry { bits, info, tag, exponent, len });
+    }
+
+    /// The value of an op, none where it is absent.
+    #[inline(always)]
+    fn value<const STRICT: bool>(&mut self, op: &Op, bits: &mut Bits<'b>) -> Result<Option<Found>, Wrong> {
+        match op.code {
+            OpCode::Plain => self.read::<STRICT>(op.kind, op.optional),
+            OpCode::Constant if op.optional && !bits.take() => Ok(None),
+            OpCode::Constant => Ok(self.initial(op)),
+            OpCode::Default if bits.take() => self.read::<STRICT>(op.kind, op.optional),
+            OpCode::Default => Ok(self.initial(op)),
+            OpCode::Copy | OpCode::Increment if bits.take() => {
+                let found = self.read::<STRICT>(op.kind, op.optional)?;
+                self.assign(op, found);
+                Ok(found)
+            }
+            OpCode::Copy | OpCode::Increment => self.previous(op),
+            OpCode::Tail if bits.take() => self.tail::<STRICT>(op),
+            OpCode::Tail => self.previous(op),
+            _ => self.delta::<STRICT>(op),
+        }
+    }
+
+    #[inline(always)]
+    fn initial(&self, op: &Op) -> Option<Found> {
+        self.program.initials.get(op.initial as usize).copied()
+    }
+
+    /// A value that is left out: the one before, or the one after it.
+    #[inline(always)]
+    fn previous(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
+        let slot = self.decoder.slots[op.slot as usize];
+        let start = self.cursor.at;
+        if slot.epoch != self.decoder.epoch {
+            let initial = self.initial(op);
+            if initial.is_none() && !op.optional {
+                return Err((Code::D5, start));
+            }
+            self.assign(op, initial);
+            return Ok(initial);
+        }
+        if slot.state == State::Empty {
+            return if op.optional { Ok(None) } else { Err((Code::D6, start)) };
+        }
+        if slot.kind != op.kind {
+            return Err((Code::D4, start));
+        }
+        let mut found = slot.found();
+        if op.code == OpCode::Increment {
+            let most = match op.kind {
+                Type::Int32 => i32::MAX as u64,
+                Type::UInt32 => u64::from(u32::MAX),
+                Type::Int64 => i64::MAX as u64,
+                _ => u64::MAX,
+            };
+            if found.bits == most {
+                return Err((Code::D2, start));
+            }
+            found.bits = found.bits.wrapping_add(1);
+            self.assign(op, Some(found));
+        }
+        Ok(Some(found))
+    }
+
+    #[inline(always)]
+    fn assign(&mut self, op: &Op, found: Option<Found>) {
+        let decoder = &mut *self.decoder;
+        let slot = &mut decoder.slots[op.slot as usize];
+        decoder.undo.push((op.slot, *slot));
+        let epoch = decoder.epoch;
+        *slot = match found {
+            Some(Found { bits, exponent, len, long }) => {
+                let state = if long { State::Long } else { State::Assigned };
+                Slot { bits, epoch, state, kind: op.kind, exponent, len }
+            }
+            None => Slot { bits: 0, epoch, state: State::Empty, kind: op.kind, exponent: 0, len: 0 },
+        };
+    }
+
+    /// A value that stands in the message.
+    #[inline(always)]
+    fn read<const STRICT: bool>(&mut self, kind: Type, nullable: bool) -> Result<Option<Found>, Wrong> {
+        match kind {
+            Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64 => {
+                Ok(self.cursor.int::<STRICT>(kind, nullable)?.map(Found::int))
+            }
+            Type::Decimal => {
+                let start = self.cursor.at;
+                let Some(exponent) = self.cursor.int::<STRICT>(Type::Int32, nullable)? else {
+                    return Ok(None);
+                };
+                let exponent = exponent as i64;
+                if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
+                    return Err((Code::R1, start));
+                }
+                let mantissa = self.cursor.int::<STRICT>(Type::Int64, false)?;
+                Ok(mantissa.map(|bits| Found { exponent: exponent as i8, ..Found::int(bits) }))
+            }
+            Type::Ascii => {
+                let Some(characters) = self.cursor.ascii::<STRICT>(nullable)? else { return Ok(None) };
+                Ok(Some(self.ascii(characters)))
+            }
+            Type::Unicode | Type::Bytes => {
+                let Some(bytes) = self.cursor.vector::<STRICT>(nullable)? else { return Ok(None) };
+                Ok(Some(self.text(bytes)))
+            }
+        }
+    }
+
+    /// Characters of which the last has its stop bit still.
+    #[inline(always)]
+    fn ascii(&mut self, characters: &[u8]) -> Found {
+        let mut found = self.text(characters);
+        if let Some(end) = characters.len().checked_sub(1) {
+            if found.long {
+                let last = self.decoder.arena.len() - 1;
+                self.decoder.arena[last] &= 0x7f;
+            } else {
+                found.bits &= !(0x80 << (8 * end));
+            }
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn text(&mut self, bytes: &[u8]) -> Found {
+        if bytes.len() <= 8 {
+            return Found::short(bytes);
+        }
+        let arena = &mut self.decoder.arena;
+        arena.extend_from_slice(bytes);
+        Found::long(arena.len() - bytes.len(), bytes.len())
+    }
+
+    /// The value that a difference or a tail goes with.
+    fn base(&mut self, op: &Op, start: usize) -> Result<Found, Wrong> {
+        let slot = self.decoder.slots[op.slot as usize];
+        if slot.epoch != self.decoder.epoch {
+            return Ok(self.initial(op).unwrap_or(Found::int(0)));
+        }
+        match slot.state {
+            State::Empty if op.code == OpCode::Tail => Ok(self.initial(op).unwrap_or(Found::int(0))),
+            State::Empty => Err((Code::D6, start)),
+            _ if slot.kind != op.kind => Err((Code::D4, start)),
+            _ => Ok(slot.found()),
+        }
+    }
+
+    #[inline(always)]
+    fn delta<const STRICT: bool>(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
+        let start = self.cursor.at;
+        let Some(difference) = self.cursor.difference::<STRICT>(op.optional)? else { return Ok(None) };
+        if is_text(op.kind) {
+            return self.piece::<STRICT>(op, difference, start).map(Some);
+        }
+        let found = if op.kind == Type::Decimal {
+            let mantissa = self.cursor.difference::<STRICT>(false)?.unwrap_or_default();
+            let base = self.base(op, start)?;
+            let exponent = i128::from(base.exponent) + difference;
+            let mantissa = i64::try_from(i128::from(base.bits as i64) + mantissa);
+            let max = i128::from(EXPONENT_MAX);
+            let (Ok(mantissa), true) = (mantissa, (-max..=max).contains(&exponent)) else {
+                return Err((Code::R1, start));
+            };
+            Found { exponent: exponent as i8, ..Found::int(mantissa as u64) }
+        } else {
+            let base = self.base(op, start)?.bits;
+            let base = if op.kind == Type::UInt64 { i128::from(base) } else { i128::from(base as i64) };
+            let value = base + difference;
+            let fits = match op.kind {
+                Type::Int32 => i32::try_from(value).is_ok(),
+                Type::UInt32 => u32::try_from(value).is_ok(),
+                Type::Int64 => i64::try_from(value).is_ok(),
+                _ => u64::try_from(value).is_ok(),
+            };
+            if !fits {
+                return Err((Code::D2, start));
+            }
+            Found::int(value as u64)
+        };
+        self.assign(op, Some(found));
+        Ok(Some(found))
+    }
+
+    /// A text with something taken away at one of its ends, and something put there.
+    fn piece<const STRICT: bool>(&mut self, op: &Op, cut: i128, start: usize) -> Result<Found, Wrong> {
+        let Ok(cut) = i32::try_from(cut) else { return Err((Code::D7, start)) };
+        let piece = self.piece_of::<STRICT>(op.kind)?;
+        let base = self.base(op, start)?;
+        let (at_end, cut) = if cut >= 0 { (true, cut as usize) } else { (false, !cut as usize) };
+        let kept = base.text_len().checked_sub(cut).ok_or((Code::D7, start))?;
+        self.put_together(op, base, if at_end { 0..kept } else { cut..cut + kept }, (piece, at_end), start)
+    }
+
+    fn tail<const STRICT: bool>(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
+        let start = self.cursor.at;
+        let Some(tail) = self.read::<STRICT>(op.kind, op.optional)? else {
+            self.assign(op, None);
+            return Ok(None);
+        };
+        let base = self.base(op, start)?;
+        let kept = base.text_len().saturating_sub(tail.text_len());
+        self.put_together(op, base, 0..kept, (tail, true), start).map(Some)
+    }
+
+    fn piece_of<const STRICT: bool>(&mut self, kind: Type) -> Result<Found, Wrong> {
+        Ok(self.read::<STRICT>(kind, false)?.unwrap_or(Found::int(0)))
+    }
+
+    fn put_together(
+        &mut self,
+        op: &Op,
+        base: Found,
+        kept: std::ops::Range<usize>,
+        (piece, at_end): (Found, bool),
+        start: usize,
+    ) -> Result<Found, Wrong> {
+        let arena = &mut self.decoder.arena;
+        let from = arena.len();
+        if at_end {
+            base.copy(kept, arena);
+            piece.copy(0..piece.text_len(), arena);
+        } else {
+            piece.copy(0..piece.text_len(), arena);
+            base.copy(kept, arena);
+        }
+        let text = &arena[from..];
+        if op.kind == Type::Unicode && std::str::from_utf8(text).is_err() {
+            return Err((Code::R2, start));
+        }
+        let found = if text.len() <= 8 { Found::short(text) } else { Found::long(from, text.len()) };
+        if !found.long {
+            arena.truncate(from);
+        }
+        self.assign(op, Some(found));
+        Ok(found)
+    }
+}
+
+impl Found {
+    fn text_len(&self) -> usize {
+        if self.long { span(self.bits).len() } else { usize::from(self.len) }
+    }
+
+    /// Appends this part of the text to the arena in which it may lie.
+    fn copy(&self, part: std::ops::Range<usize>, arena: &mut Vec<u8>) {
+        if self.long {
+            let from = span(self.bits).start;
+            arena.extend_from_within(from + part.start..from + part.end);
+        } else {
+            arena.extend_from_slice(&self.bits.to_le_bytes()[part]);
+        }
+    }
+}
+
+impl Slot {
+    #[inline(always)]
+    fn found(&self) -> Found {
+        let Slot { bits, exponent, len, state, .. } = *self;
+        Found { bits, exponent, len, long: state == State::Long }
+    }
+}
+
+#[inline(always)]
+fn is_text(kind: Type) -> bool {
+    matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes)
+}
+
+#[inline(always)]
+fn tag(kind: Type, found: Found) -> Tag {
+    match kind {
+        Type::Int32 | Type::Int64 => Tag::Int,
+        Type::UInt32 | Type::UInt64 => Tag::UInt,
+        Type::Decimal => Tag::Decimal,
+        _ if found.long => Tag::Long,
+        _ => Tag::Short,
+    }
+}

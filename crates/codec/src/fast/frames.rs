@@ -1,0 +1,260 @@
+//! Where messages begin and end: what is around them in files, captures and logs.
+
+use super::fault::Code;
+use crate::capture::{self, Next, Udp, Walker, is_capture};
+use crate::fix::Error;
+use crate::lines::{READ_BYTES, Source};
+
+/// The largest packet or message, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// How messages are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// A message with its length before it, four bytes, the lowest first; or one in each datagram of a capture.
+    #[default]
+    Frames,
+    /// The same with a number of four bytes and a channel of one before each message, as CME has it; or the lines of a
+    /// log with the bytes in hexadecimal behind the last bracket.
+    Cme,
+    /// A number of four bytes before each message, and nothing to tell where it ends.
+    Moex,
+    /// Packets as in `Frames`, each of any number of messages; the first is its header.
+    Emdi,
+    /// Blocks of messages, each with its length before it as FAST tells integers.
+    LengthPrefix,
+    /// Messages back to back.
+    Raw,
+    /// A message in hexadecimal in each line.
+    HexLines,
+}
+
+impl Framing {
+    /// Bytes before a message that are none of its own.
+    pub(super) const fn head_bytes(self) -> usize {
+        match self {
+            Framing::Cme => 5,
+            Framing::Moex => 4,
+            _ => 0,
+        }
+    }
+
+    /// Whether a packet may have several messages.
+    pub(super) const fn many(self) -> bool {
+        matches!(self, Framing::Emdi | Framing::LengthPrefix)
+    }
+}
+
+/// What comes next in the input.
+#[derive(Debug)]
+pub(super) enum Unit {
+    /// So many bytes from here on are a packet.
+    Packet { offset: u64, from: usize, to: usize },
+    /// A packet that was written out as text.
+    Text { offset: u64, bytes: Vec<u8> },
+    /// A message begins here; where it ends, it tells.
+    Open { offset: u64, from: usize },
+    /// No packet.
+    Bad { offset: u64, code: Code, what: &'static str },
+    End,
+}
+
+/// Goes through an input.
+pub(super) struct Units<'s> {
+    pub source: Source<'s>,
+    framing: Framing,
+    pub at: usize,
+    walker: Option<Walker>,
+    text: bool,
+    lines: u64,
+    begun: bool,
+}
+
+impl<'s> Units<'s> {
+    pub fn new(source: Source<'s>, framing: Framing) -> Self {
+        Self { source, framing, at: 0, walker: None, text: false, lines: 0, begun: false }
+    }
+
+    /// Makes `wanted` bytes of what comes next be there, if there are.
+    pub fn have(&mut self, wanted: usize) -> Result<bool, Error> {
+        if self.left() < wanted && !self.source.eof {
+            self.source.read(self.at, wanted.max(READ_BYTES))?;
+            self.at = 0;
+        }
+        Ok(self.left() >= wanted)
+    }
+
+    /// Bytes there of what comes next.
+    pub fn left(&self) -> usize {
+        self.source.bytes().len() - self.at
+    }
+
+    fn offset(&self) -> u64 {
+        self.source.base + self.at as u64
+    }
+
+    /// The next packet or message.
+    pub fn next(&mut self) -> Result<Unit, Error> {
+        if !self.begun {
+            self.begun = true;
+            self.have(4)?;
+            let head = self.source.bytes();
+            let packets = matches!(self.framing, Framing::Frames | Framing::Cme | Framing::Emdi);
+            self.walker = (packets && is_capture(head)).then(Walker::default);
+            // `hh:mm:ss`; a length would be a million of millions.
+            self.text = self.framing == Framing::HexLines
+                || self.framing == Framing::Cme && matches!(head, [b'0'..=b'9', b'0'..=b'9', b':', b'0'..=b'9', ..]);
+        }
+        if self.walker.is_some() {
+            return self.captured();
+        }
+        if self.text {
+            return self.line();
+        }
+        if !self.have(1)? {
+            return Ok(Unit::End);
+        }
+        match self.framing {
+            Framing::Moex | Framing::Raw => {
+                let (offset, from) = (self.offset(), self.at);
+                Ok(Unit::Open { offset, from })
+            }
+            Framing::LengthPrefix => self.block(),
+            _ => self.frame(),
+        }
+    }
+
+    /// Nothing behind this place can be told.
+    fn lost(&mut self, code: Code, what: &'static str) -> Result<Unit, Error> {
+        let offset = self.offset();
+        self.rest()?;
+        Ok(Unit::Bad { offset, code, what })
+    }
+
+    /// Passes over all there is; how much that was.
+    pub fn rest(&mut self) -> Result<u64, Error> {
+        let from = self.offset();
+        loop {
+            self.at = self.source.bytes().len();
+            if !self.have(1)? {
+                return Ok(self.offset() - from);
+            }
+        }
+    }
+
+    fn packet(&mut self, head: usize, length: usize) -> Result<Unit, Error> {
+        if length > MESSAGE_BYTES_MAX {
+            return self.lost(Code::TooLarge, "a length of more than 16 MiB");
+        }
+        if !self.have(head + length)? {
+            return self.lost(Code::Truncated, "the input ends inside the packet");
+        }
+        let offset = self.offset();
+        let from = self.at + head;
+        self.at = from + length;
+        Ok(Unit::Packet { offset, from, to: self.at })
+    }
+
+    fn frame(&mut self) -> Result<Unit, Error> {
+        if !self.have(4)? {
+            return self.lost(Code::Truncated, "the input ends inside a length");
+        }
+        let length = self.source.bytes()[self.at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+        self.packet(4, length as usize)
+    }
+
+    fn block(&mut self) -> Result<Unit, Error> {
+        self.have(5)?;
+        let bytes = &self.source.bytes()[self.at..];
+        let Some(stop) = bytes.iter().take(5).position(|b| *b >= 0x80) else {
+            return self.lost(Code::D2, "a length of a block that does not end");
+        };
+        let length = bytes[..=stop].iter().fold(0u64, |length, b| length << 7 | u64::from(b & 0x7f));
+        if length == 0 {
+            let offset = self.offset();
+            self.at += stop + 1;
+            return Ok(Unit::Bad { offset, code: Code::D12, what: Code::D12.text() });
+        }
+        self.packet(stop + 1, length as usize)
+    }
+
+    fn captured(&mut self) -> Result<Unit, Error> {
+        loop {
+            if !self.have(1)? {
+                return Ok(Unit::End);
+            }
+            let walker = self.walker.get_or_insert_default();
+            let (offset, found) = (self.source.base + self.at as u64, walker.next(self.source.bytes(), self.at));
+            match found {
+                Next::More if self.source.eof => {
+                    return self.lost(Code::Truncated, "the capture ends inside a record");
+                }
+                Next::More => drop(self.have(2 * self.left().max(READ_BYTES))?),
+                Next::Lost { what } => return self.lost(Code::Garbage, what),
+                Next::Skip { end } | Next::Dropped { end, .. } => self.at = end,
+                Next::Packet(packet) => {
+                    self.at = packet.end;
+                    let bytes = &self.source.bytes()[packet.bytes.clone()];
+                    let bad = |what| Ok(Unit::Bad { offset, code: Code::Garbage, what });
+                    match capture::udp(packet.link, bytes, packet.is_cut()) {
+                        Udp::Datagram(datagram) => {
+                            let from = packet.bytes.start + datagram.payload.start;
+                            let to = packet.bytes.start + datagram.payload.end;
+                            return Ok(Unit::Packet { offset: self.source.base + from as u64, from, to });
+                        }
+                        Udp::Other => {}
+                        Udp::Cut(_) => return bad("a datagram of which the capture has only a part"),
+                        Udp::Fragment(_) => return bad("a fragment of a datagram"),
+                        Udp::Bad(what) => return bad(what),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A line of hexadecimal digits; empty ones are passed over.
+    fn line(&mut self) -> Result<Unit, Error> {
+        loop {
+            let (mut seen, end) = (0, loop {
+                let bytes = &self.source.bytes()[self.at..];
+                match memchr::memchr(b'\n', bytes) {
+                    Some(end) => break Some(end),
+                    None if self.source.eof => break None,
+                    None if bytes.len() > 2 * MESSAGE_BYTES_MAX => {
+                        return self.lost(Code::TooLarge, "a line of more than 32 MiB");
+                    }
+                    None => drop(self.have(2 * bytes.len().max(READ_BYTES))?),
+                }
+            });
+            let bytes = &self.source.bytes()[self.at..];
+            let line = &bytes[..end.unwrap_or(bytes.len())];
+            if end.is_none() && line.is_empty() {
+                return Ok(Unit::End);
+            }
+            let offset = self.lines;
+            self.lines += 1;
+            seen += end.map_or(line.len(), |end| end + 1);
+            let text = match self.framing {
+                Framing::Cme => line.rsplit(|b| *b == b']').next().unwrap_or(line),
+                _ => line,
+            };
+            let found = hex(text);
+            let empty = text.trim_ascii().is_empty();
+            self.at += seen;
+            match found {
+                Some(_) if empty => {}
+                Some(bytes) => return Ok(Unit::Text { offset, bytes }),
+                None => return Ok(Unit::Bad { offset, code: Code::Garbage, what: "a line that is not hexadecimal" }),
+            }
+        }
+    }
+}
+
+/// Pairs of digits, with white space between them or without.
+fn hex(text: &[u8]) -> Option<Vec<u8>> {
+    let digits = text.iter().filter(|b| !b.is_ascii_whitespace());
+    let digits: Option<Vec<u8>> = digits.map(|b| char::from(*b).to_digit(16).map(|d| d as u8)).collect();
+    let digits = digits?;
+    let pairs = digits.chunks_exact(2);
+    pairs.remainder().is_empty().then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
+}

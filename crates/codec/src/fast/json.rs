@@ -1,0 +1,278 @@
+//! Messages as JSON Lines: what `unitape decode fast --json` prints.
+//!
+//! ```text
+//! {"file":"a","n":4,"offset":130,"type":{"id":7,"name":"Quote"},"fields":{"SeqNum":3,"Px":{"mantissa":942755,"exponent":-2},"Levels":[{"Qty":5}]}}
+//! {"file":"a","n":5,"offset":168,"error":{"code":"D9","message":"…"}}
+//! ```
+//!
+//! One object for each message, good or bad, in order. Integers are numbers, a byte vector and text that is not UTF-8
+//! `{"hex":"…"}`, a group is an object and a sequence an array; what is absent is left out, and so are lengths. What a
+//! template has by reference, static or dynamic, stands where the reference does. Elements of one value without a name
+//! are that value. Bytes of a frame behind its message are counted (`rest_bytes`). The schema is
+//! `docs/schema/decode-fast.schema.json`.
+
+use super::fault::{Code, Fault};
+use super::frames::{Framing, MESSAGE_BYTES_MAX, Unit, Units};
+use super::record::{Item, Message, Value};
+use super::{Decoder, Templates};
+use crate::fix::Error;
+use crate::lines::{Source, head, hex, number, string, value};
+use std::fmt::Display;
+use std::io::{Read, Write};
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DecodeOptions {
+    /// Where messages begin and end.
+    pub framing: Framing,
+    /// Dictionaries are emptied before each message.
+    pub reset_per_message: bool,
+}
+
+/// What was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Good messages.
+    pub messages: u64,
+    /// Bad ones, and what is no message.
+    pub errors: u64,
+}
+
+/// Output is written when so much has gathered, and before waiting for input.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// Decodes all of `input` to JSON Lines on `out`. The decoder goes on where it was.
+///
+/// # Errors
+/// If the input cannot be read or the output not be written; what was decoded before is written.
+pub fn decode_json(
+    input: &mut dyn Read,
+    file_label: &str,
+    decoder: &mut Decoder,
+    options: DecodeOptions,
+    out: &mut dyn Write,
+) -> Result<Summary, Error> {
+    let mut lines = Lines { head: head(file_label), text: Vec::new(), summary: Summary::default() };
+    let mut units = Units::new(Source::new(input, file_label), options.framing);
+    let result = loop {
+        let unit = match units.next() {
+            Ok(unit) => unit,
+            Err(error) => break Err(error),
+        };
+        match unit {
+            Unit::End => break Ok(()),
+            Unit::Bad { offset, code, what } => lines.bad(offset, code.as_str(), &what),
+            Unit::Packet { offset, from, to } => {
+                lines.packet(offset, &units.source.bytes()[from..to], decoder, options);
+            }
+            Unit::Text { offset, bytes } => lines.packet(offset, &bytes, decoder, options),
+            Unit::Open { offset, from } => {
+                if let Err(error) = lines.open(offset, from, &mut units, decoder, options) {
+                    break Err(error);
+                }
+            }
+        }
+        if lines.text.len() >= FLUSH_BYTES || units.left() == 0 {
+            lines.flush(out)?;
+        }
+    };
+    lines.flush(out)?;
+    result.map(|()| lines.summary)
+}
+
+struct Lines {
+    head: Vec<u8>,
+    text: Vec<u8>,
+    summary: Summary,
+}
+
+impl Lines {
+    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        out.write_all(&self.text).map_err(|source| Error::Write { source })?;
+        self.text.clear();
+        Ok(())
+    }
+
+    /// The messages of a packet.
+    fn packet(&mut self, offset: u64, packet: &[u8], decoder: &mut Decoder, options: DecodeOptions) {
+        let head = options.framing.head_bytes();
+        let Some(mut rest) = packet.get(head..) else {
+            return self.bad(offset, Code::Truncated.as_str(), &"a packet that is shorter than its head");
+        };
+        loop {
+            if options.reset_per_message {
+                decoder.reset();
+            }
+            let begun = offset + (packet.len() - head - rest.len()) as u64;
+            let templates = decoder.templates().clone();
+            let used = match decoder.decode(rest) {
+                Ok(message) => {
+                    let left = if options.framing.many() { 0 } else { rest.len() - message.bytes };
+                    self.message(begun, &templates, &message, left);
+                    message.bytes
+                }
+                Err(fault) => return self.fault(begun, &fault),
+            };
+            rest = &rest[used..];
+            if !options.framing.many() || rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// A message that tells its end. Behind one that is bad nothing can be told.
+    fn open(
+        &mut self,
+        offset: u64,
+        mut from: usize,
+        units: &mut Units<'_>,
+        decoder: &mut Decoder,
+        options: DecodeOptions,
+    ) -> Result<(), Error> {
+        let head = options.framing.head_bytes();
+        if options.reset_per_message {
+            decoder.reset();
+        }
+        let templates = decoder.templates().clone();
+        loop {
+            let bytes = &units.source.bytes()[from..];
+            let whole = units.source.eof || bytes.len() > MESSAGE_BYTES_MAX;
+            let result = match bytes.get(head..) {
+                Some(bytes) => decoder.decode(bytes),
+                None => Err(Fault { code: Code::Truncated, template: String::new(), field: String::new(), at: 0 }),
+            };
+            match result {
+                Ok(message) => {
+                    self.message(offset, &templates, &message, 0);
+                    units.at = from + head + message.bytes;
+                    return Ok(());
+                }
+                Err(fault) if fault.code == Code::Truncated && !whole => {
+                    let wanted = 2 * units.left();
+                    units.have(wanted)?;
+                    from = units.at;
+                }
+                Err(fault) => {
+                    self.fault(offset, &fault);
+                    let rest = units.rest()?;
+                    // Into the object that was just written.
+                    self.text.truncate(self.text.len() - 2);
+                    self.text.extend_from_slice(b",\"rest_bytes\":");
+                    number(&mut self.text, rest);
+                    self.text.extend_from_slice(b"}\n");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, offset: u64) {
+        let n = self.summary.messages + self.summary.errors;
+        self.text.extend_from_slice(&self.head);
+        number(&mut self.text, n);
+        self.text.extend_from_slice(b",\"offset\":");
+        number(&mut self.text, offset);
+    }
+
+    fn fault(&mut self, offset: u64, fault: &Fault) {
+        self.bad(offset, fault.code.as_str(), fault);
+    }
+
+    fn bad(&mut self, offset: u64, code: &str, what: &dyn Display) {
+        self.start(offset);
+        self.text.extend_from_slice(b",\"error\":{\"code\":");
+        string(&mut self.text, code);
+        self.text.extend_from_slice(b",\"message\":");
+        string(&mut self.text, &what.to_string());
+        self.text.extend_from_slice(b"}}\n");
+        self.summary.errors += 1;
+    }
+
+    fn message(&mut self, offset: u64, templates: &Templates, message: &Message<'_>, left: usize) {
+        self.start(offset);
+        let template = &templates.list()[message.template];
+        self.text.extend_from_slice(b",\"type\":{\"id\":");
+        number(&mut self.text, template.id.unwrap_or_default().into());
+        self.text.extend_from_slice(b",\"name\":");
+        string(&mut self.text, &template.name.local);
+        self.text.extend_from_slice(b"},\"fields\":{");
+        fields(&mut self.text, message);
+        self.text.push(b'}');
+        if left > 0 {
+            self.text.extend_from_slice(b",\"rest_bytes\":");
+            number(&mut self.text, left as u64);
+        }
+        self.text.extend_from_slice(b"}\n");
+        self.summary.messages += 1;
+    }
+}
+
+/// Writes what a message has, without the braces around it.
+fn fields(out: &mut Vec<u8>, message: &Message<'_>) {
+    let mut closing = Vec::new();
+    let mut items = message.items();
+    while let Some(item) = items.next() {
+        if !matches!(item, Item::End) && !matches!(out.last(), Some(b'{' | b'[')) {
+            out.push(b',');
+        }
+        match item {
+            Item::Value(field, value) => {
+                if !field.name.local.is_empty() || closing.last() != Some(&None) {
+                    name(out, &field.name.local);
+                }
+                one(out, value);
+            }
+            Item::Group(of) => {
+                name(out, &of.local);
+                out.push(b'{');
+                closing.push(Some(b'}'));
+            }
+            Item::Sequence(of, _) => {
+                name(out, &of.local);
+                out.push(b'[');
+                closing.push(Some(b']'));
+            }
+            Item::Element => {
+                let mut ahead = items.clone();
+                match (ahead.next(), ahead.next()) {
+                    (Some(Item::Value(field, _)), Some(Item::End)) if field.name.local.is_empty() => {
+                        closing.push(None);
+                    }
+                    _ => {
+                        out.push(b'{');
+                        closing.push(Some(b'}'));
+                    }
+                }
+            }
+            Item::End => out.extend(closing.pop().flatten()),
+        }
+    }
+}
+
+fn name(out: &mut Vec<u8>, name: &str) {
+    string(out, name);
+    out.push(b':');
+}
+
+fn one(out: &mut Vec<u8>, of: Value<'_>) {
+    match of {
+        Value::Int(value) => signed(out, value),
+        Value::UInt(value) => number(out, value),
+        Value::Decimal { mantissa, exponent } => {
+            out.extend_from_slice(b"{\"mantissa\":");
+            signed(out, mantissa);
+            out.extend_from_slice(b",\"exponent\":");
+            signed(out, exponent.into());
+            out.push(b'}');
+        }
+        Value::Text(text) => value(out, text),
+        Value::Bytes(bytes) => hex(out, bytes),
+    }
+}
+
+fn signed(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    number(out, value.unsigned_abs());
+}
