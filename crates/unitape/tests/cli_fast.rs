@@ -11,7 +11,8 @@ fn wrong_templates_name_file_and_line() {
     let dir = tempfile::tempdir().unwrap();
     let text = "<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n<template name=\"T\" id=\"1\">\n<uInt32 name=\"A\"><constant/></uInt32>\n</template></templates>";
     let path = file(dir.path(), "wrong.xml", text);
-    let args = [OsStr::new("decode"), "fast".as_ref(), "--templates".as_ref(), path.as_os_str(), "-".as_ref()];
+    let args =
+        [OsStr::new("decode"), "fast".as_ref(), "--templates".as_ref(), path.as_os_str(), "-".as_ref()];
     let ran = run_with_stdin(args, b"");
     ran.code(1).says(&["wrong.xml:3: S4: a constant without a value"]);
     run(["decode", "fast", "-"]).code(2).says(&["--templates"]);
@@ -45,7 +46,8 @@ fn lines_of_hexadecimal_and_the_bad_one_among_them() {
 /// Real messages, and all of what `--reset-per-message` and `--strict` change: nothing, for these.
 #[test]
 fn real_messages_in_their_framing() {
-    let (templates, day) = (root().join("vectors/fast/moex/test.xml"), root().join("vectors/fast/moex/olr_500.dat"));
+    let (templates, day) =
+        (root().join("vectors/fast/moex/test.xml"), root().join("vectors/fast/moex/olr_500.dat"));
     let mut args = vec![OsStr::new("decode"), "fast".as_ref(), "--templates".as_ref(), templates.as_os_str()];
     args.extend(["--framing", "moex", "--json"].map(OsStr::new));
     args.push(day.as_os_str());

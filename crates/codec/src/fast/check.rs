@@ -111,7 +111,8 @@ impl<'c> Choices<'c> {
 pub fn template_file(choices: &mut Choices<'_>) -> String {
     let mut xml = String::from("<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n");
     for id in 1..=3 {
-        let extra = ["", " dictionary=\"template\"", " dictionary=\"type\"", " reset=\"yes\""][usize::from(choices.of(4))];
+        let extra = ["", " dictionary=\"template\"", " dictionary=\"type\"", " reset=\"yes\""]
+            [usize::from(choices.of(4))];
         let _ = writeln!(xml, "<template name=\"T{id}\" id=\"{id}\"{extra}>");
         if choices.of(3) == 1 {
             let _ = writeln!(xml, "<typeRef name=\"A{}\"/>", choices.of(2));
@@ -124,7 +125,7 @@ pub fn template_file(choices: &mut Choices<'_>) -> String {
 }
 
 fn body(choices: &mut Choices<'_>, xml: &mut String, depth: u32, template: u32) {
-    for _ in 0..1 + choices.of(5) {
+    for _ in 0..1 + choices.of(4) {
         let presence = ["", " presence=\"optional\""][usize::from(choices.of(2))];
         choices.named += 1;
         let name = choices.named;
@@ -195,14 +196,14 @@ fn field(choices: &mut Choices<'_>, xml: &mut String, presence: &str) {
 
 fn operator(choices: &mut Choices<'_>, initial: &str, text: bool, optional: bool) -> String {
     // Some share their previous value, in their type or in another.
-    let key = match choices.of(6) {
+    let key = match choices.of(16) {
         0 => " key=\"shared\"",
         1 => " dictionary=\"own\" key=\"k\"",
         2 => " dictionary=\"type\"",
         3 => " dictionary=\"template\"",
         _ => "",
     };
-    let value = if choices.of(2) == 0 { format!(" value=\"{initial}\"") } else { String::new() };
+    let value = if choices.of(8) > 0 { format!(" value=\"{initial}\"") } else { String::new() };
     match choices.of(7) {
         0 => String::new(),
         1 => format!("<constant value=\"{initial}\"/>"),
@@ -233,7 +234,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
     // With a presence map of few bits and an id of ours; what is left out behind the last message is there no more.
     let mut messages = Vec::new();
     for (n, part) in stream.chunks(30).enumerate() {
-        let bits = part[0] & part.get(1).unwrap_or(&0) & 0x3f;
+        let bits = part[0] & part.get(1).unwrap_or(&0) & 0x38;
         // In one byte, or in two.
         let mut message = if part[0] & 0x40 == 0 { vec![0xc0 | bits] } else { vec![0x40 | bits, 0x80] };
         message.push(0x81 + (n % 3) as u8);

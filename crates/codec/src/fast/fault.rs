@@ -88,7 +88,9 @@ impl Code {
             Code::R8 => "a presence map with bits that stand for nothing",
             Code::R9 => "a string that is longer than it has to be",
             Code::Truncated => "the input ends inside the message",
-            Code::TooLarge => "more values, text, elements without a byte or templates in each other than are taken",
+            Code::TooLarge => {
+                "more values, text, elements without a byte or templates in each other than are taken"
+            }
             Code::Garbage => "bytes that are not of the framing",
         }
     }

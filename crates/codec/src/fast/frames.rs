@@ -48,14 +48,28 @@ impl Framing {
 /// What comes next in the input.
 #[derive(Debug)]
 pub(super) enum Unit {
-    /// So many bytes from here on are a packet.
-    Packet { offset: u64, from: usize, to: usize },
-    /// A packet that was written out as text.
-    Text { offset: u64, bytes: Vec<u8> },
+    /// So many bytes from here on are a packet; where in the file.
+    Packet {
+        offset: u64,
+        from: usize,
+        to: usize,
+    },
+    /// A packet that was written out as text; in which line.
+    Text {
+        offset: u64,
+        bytes: Vec<u8>,
+    },
     /// A message begins here; where it ends, it tells.
-    Open { offset: u64, from: usize },
+    Open {
+        offset: u64,
+        from: usize,
+    },
     /// No packet.
-    Bad { offset: u64, code: Code, what: &'static str },
+    Bad {
+        offset: u64,
+        code: Code,
+        what: &'static str,
+    },
     End,
 }
 
@@ -103,7 +117,8 @@ impl<'s> Units<'s> {
             self.walker = (packets && is_capture(head)).then(Walker::default);
             // `hh:mm:ss`; a length would be a million of millions.
             self.text = self.framing == Framing::HexLines
-                || self.framing == Framing::Cme && matches!(head, [b'0'..=b'9', b'0'..=b'9', b':', b'0'..=b'9', ..]);
+                || self.framing == Framing::Cme
+                    && matches!(head, [b'0'..=b'9', b'0'..=b'9', b':', b'0'..=b'9', ..]);
         }
         if self.walker.is_some() {
             return self.captured();
@@ -149,10 +164,9 @@ impl<'s> Units<'s> {
         if !self.have(head + length)? {
             return self.lost(Code::Truncated, "the input ends inside the packet");
         }
-        let offset = self.offset();
         let from = self.at + head;
         self.at = from + length;
-        Ok(Unit::Packet { offset, from, to: self.at })
+        Ok(Unit::Packet { offset: self.source.base + from as u64, from, to: self.at })
     }
 
     fn frame(&mut self) -> Result<Unit, Error> {
@@ -184,7 +198,8 @@ impl<'s> Units<'s> {
                 return Ok(Unit::End);
             }
             let walker = self.walker.get_or_insert_default();
-            let (offset, found) = (self.source.base + self.at as u64, walker.next(self.source.bytes(), self.at));
+            let (offset, found) =
+                (self.source.base + self.at as u64, walker.next(self.source.bytes(), self.at));
             match found {
                 Next::More if self.source.eof => {
                     return self.lost(Code::Truncated, "the capture ends inside a record");
@@ -215,17 +230,20 @@ impl<'s> Units<'s> {
     /// A line of hexadecimal digits; empty ones are passed over.
     fn line(&mut self) -> Result<Unit, Error> {
         loop {
-            let (mut seen, end) = (0, loop {
-                let bytes = &self.source.bytes()[self.at..];
-                match memchr::memchr(b'\n', bytes) {
-                    Some(end) => break Some(end),
-                    None if self.source.eof => break None,
-                    None if bytes.len() > 2 * MESSAGE_BYTES_MAX => {
-                        return self.lost(Code::TooLarge, "a line of more than 32 MiB");
+            let (mut seen, end) = (
+                0,
+                loop {
+                    let bytes = &self.source.bytes()[self.at..];
+                    match memchr::memchr(b'\n', bytes) {
+                        Some(end) => break Some(end),
+                        None if self.source.eof => break None,
+                        None if bytes.len() > 2 * MESSAGE_BYTES_MAX => {
+                            return self.lost(Code::TooLarge, "a line of more than 32 MiB");
+                        }
+                        None => drop(self.have(2 * bytes.len().max(READ_BYTES))?),
                     }
-                    None => drop(self.have(2 * bytes.len().max(READ_BYTES))?),
-                }
-            });
+                },
+            );
             let bytes = &self.source.bytes()[self.at..];
             let line = &bytes[..end.unwrap_or(bytes.len())];
             if end.is_none() && line.is_empty() {
@@ -244,7 +262,13 @@ impl<'s> Units<'s> {
             match found {
                 Some(_) if empty => {}
                 Some(bytes) => return Ok(Unit::Text { offset, bytes }),
-                None => return Ok(Unit::Bad { offset, code: Code::Garbage, what: "a line that is not hexadecimal" }),
+                None => {
+                    return Ok(Unit::Bad {
+                        offset,
+                        code: Code::Garbage,
+                        what: "a line that is not hexadecimal",
+                    });
+                }
             }
         }
     }

@@ -63,9 +63,9 @@ pub fn decode_json(
             Unit::End => break Ok(()),
             Unit::Bad { offset, code, what } => lines.bad(offset, code.as_str(), &what),
             Unit::Packet { offset, from, to } => {
-                lines.packet(offset, &units.source.bytes()[from..to], decoder, options);
+                lines.packet((offset, true), &units.source.bytes()[from..to], decoder, options);
             }
-            Unit::Text { offset, bytes } => lines.packet(offset, &bytes, decoder, options),
+            Unit::Text { offset, bytes } => lines.packet((offset, false), &bytes, decoder, options),
             Unit::Open { offset, from } => {
                 if let Err(error) = lines.open(offset, from, &mut units, decoder, options) {
                     break Err(error);
@@ -93,8 +93,14 @@ impl Lines {
         Ok(())
     }
 
-    /// The messages of a packet.
-    fn packet(&mut self, offset: u64, packet: &[u8], decoder: &mut Decoder, options: DecodeOptions) {
+    /// The messages of a packet; where it is, and whether that is a place in bytes.
+    fn packet(
+        &mut self,
+        (offset, bytes): (u64, bool),
+        packet: &[u8],
+        decoder: &mut Decoder,
+        options: DecodeOptions,
+    ) {
         let head = options.framing.head_bytes();
         let Some(mut rest) = packet.get(head..) else {
             return self.bad(offset, Code::Truncated.as_str(), &"a packet that is shorter than its head");
@@ -103,7 +109,7 @@ impl Lines {
             if options.reset_per_message {
                 decoder.reset();
             }
-            let begun = offset + (packet.len() - head - rest.len()) as u64;
+            let begun = if bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
             let templates = decoder.templates().clone();
             let used = match decoder.decode(rest) {
                 Ok(message) => {
@@ -130,6 +136,7 @@ impl Lines {
         options: DecodeOptions,
     ) -> Result<(), Error> {
         let head = options.framing.head_bytes();
+        let offset = offset + head as u64;
         if options.reset_per_message {
             decoder.reset();
         }
@@ -139,7 +146,9 @@ impl Lines {
             let whole = units.source.eof || bytes.len() > MESSAGE_BYTES_MAX;
             let result = match bytes.get(head..) {
                 Some(bytes) => decoder.decode(bytes),
-                None => Err(Fault { code: Code::Truncated, template: String::new(), field: String::new(), at: 0 }),
+                None => {
+                    Err(Fault { code: Code::Truncated, template: String::new(), field: String::new(), at: 0 })
+                }
             };
             match result {
                 Ok(message) => {

@@ -270,12 +270,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn named(
-        &mut self,
-        field: &Field,
-        context: &Context,
-        bits: &mut Bits,
-    ) -> Result<Option<Value>, Wrong> {
+    fn named(&mut self, field: &Field, context: &Context, bits: &mut Bits) -> Result<Option<Value>, Wrong> {
         let start = self.at;
         let mut result = self.field(field, context, bits);
         if let Ok(Some(Value::Bytes(text))) = &result {
@@ -291,12 +286,7 @@ impl Pass<'_> {
         result
     }
 
-    fn field(
-        &mut self,
-        field: &Field,
-        context: &Context,
-        bits: &mut Bits,
-    ) -> Result<Option<Value>, Wrong> {
+    fn field(&mut self, field: &Field, context: &Context, bits: &mut Bits) -> Result<Option<Value>, Wrong> {
         let start = self.at;
         match &field.kind {
             Kind::Plain(kind, operation) => self.operation(*kind, operation, field.optional, context, bits),
@@ -363,9 +353,7 @@ impl Pass<'_> {
                     Some(Previous::Assigned(_, value)) => value,
                     Some(Previous::Empty) | None => initial.clone().unwrap_or(Value::Bytes(Vec::new())),
                 };
-                let (Value::Bytes(tail), Value::Bytes(base)) = (tail, base) else {
-                    unreachable!("strings")
-                };
+                let (Value::Bytes(tail), Value::Bytes(base)) = (tail, base) else { unreachable!("strings") };
                 let kept = base.len().saturating_sub(tail.len());
                 let value = [&base[..kept], &tail].concat();
                 self.combined(slot, kind, value, start)
@@ -398,8 +386,7 @@ impl Pass<'_> {
             let Some(exponent_delta) = self.integer(true, optional)? else { return Ok(None) };
             let mantissa_delta = self.integer(true, false)?.expect("mandatory");
             let nought = Value::Decimal { mantissa: 0, exponent: 0 };
-            let Value::Decimal { mantissa, exponent } =
-                self.base(kind, operation, &slot, start, nought)?
+            let Value::Decimal { mantissa, exponent } = self.base(kind, operation, &slot, start, nought)?
             else {
                 unreachable!("a decimal")
             };
@@ -449,7 +436,13 @@ impl Pass<'_> {
     }
 
     /// Takes a string that was put together for the value.
-    fn combined(&mut self, slot: Slot, kind: Type, value: Vec<u8>, start: usize) -> Result<Option<Value>, Wrong> {
+    fn combined(
+        &mut self,
+        slot: Slot,
+        kind: Type,
+        value: Vec<u8>,
+        start: usize,
+    ) -> Result<Option<Value>, Wrong> {
         if kind == Type::Unicode && std::str::from_utf8(&value).is_err() {
             return Err((Code::R2, start));
         }
@@ -511,7 +504,9 @@ impl Pass<'_> {
             return Err((Code::D2, start));
         }
         let negative = signed && groups[0] & 0x40 != 0;
-        let value = groups.iter().fold(if negative { -1 } else { 0 }, |value: i128, group| value << 7 | i128::from(*group));
+        let value = groups
+            .iter()
+            .fold(if negative { -1 } else { 0 }, |value: i128, group| value << 7 | i128::from(*group));
         Ok(match (nullable, value) {
             (true, 0) => None,
             (true, 1..) => Some(value - 1),

@@ -16,7 +16,8 @@ proptest! {
 /// Bits of a presence map go on behind the ninth byte, where a word is full.
 #[test]
 fn presence_maps_of_any_length() {
-    let fields: String = (0..150).map(|n| format!("<uInt32 name=\"F{n}\"><copy value=\"{n}\"/></uInt32>")).collect();
+    let fields: String =
+        (0..150).map(|n| format!("<uInt32 name=\"F{n}\"><copy value=\"{n}\"/></uInt32>")).collect();
     let xml = format!("<templates><template name=\"T\" id=\"1\">{fields}</template></templates>");
     let templates = Templates::load(&[Source { name: "t", content: xml.as_bytes() }]).unwrap();
     let templates = Arc::new(templates);
@@ -77,13 +78,21 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|n| u8::from_str_radix(&text[2 * n..2 * n + 2], 16).unwrap()).collect()
 }
 
-fn json(path: &str, templates: Arc<Templates>, options: DecodeOptions, strict: bool) -> Vec<serde_json::Value> {
+fn json(
+    path: &str,
+    templates: Arc<Templates>,
+    options: DecodeOptions,
+    strict: bool,
+) -> Vec<serde_json::Value> {
     let bytes = std::fs::read(root(path)).unwrap();
     let mut out = Vec::new();
     let mut decoder = Decoder::new(templates).with_strict(strict);
     let summary = decode_json(&mut &bytes[..], path, &mut decoder, options, &mut out).unwrap();
-    let lines: Vec<serde_json::Value> =
-        out.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect();
+    let lines: Vec<serde_json::Value> = out
+        .split(|b| *b == b'\n')
+        .filter(|l| !l.is_empty())
+        .map(|l| serde_json::from_slice(l).unwrap())
+        .collect();
     assert_eq!(summary.messages + summary.errors, lines.len() as u64);
     lines
 }
@@ -96,7 +105,10 @@ fn real_messages_back_to_back() {
     assert_eq!(lines.len(), 500);
     assert!(lines.iter().all(|line| line["type"]["id"] == 2521 && line["rest_bytes"].is_null()));
     let first = &lines[0]["fields"]["GroupMDEntries"][0];
-    assert_eq!((&first["Symbol"], &first["MDEntryPx"]), (&"AFLT".into(), &serde_json::json!({"mantissa": 7478, "exponent": -2})));
+    assert_eq!(
+        (&first["Symbol"], &first["MDEntryPx"]),
+        (&"AFLT".into(), &serde_json::json!({"mantissa": 7478, "exponent": -2}))
+    );
 }
 
 /// The messages of a benchmark, framed; each is what the twin says, alone and in what carries over from the others.
@@ -148,21 +160,26 @@ fn decoded(templates: &Arc<Templates>, framing: Framing, input: &[u8]) -> Vec<St
 fn framings() {
     let t = made("<uInt32 name=\"A\"/>");
     let good = |n: u64, offset: u64, value: u64| {
-        format!("\"n\":{n},\"offset\":{offset},\"type\":{{\"id\":1,\"name\":\"T\"}},\"fields\":{{\"A\":{value}}}}}")
+        format!(
+            "\"n\":{n},\"offset\":{offset},\"type\":{{\"id\":1,\"name\":\"T\"}},\"fields\":{{\"A\":{value}}}}}"
+        )
     };
     assert_eq!(decoded(&t, Framing::Raw, b"\xc0\x81\x85\x80\x86"), [good(0, 0, 5), good(1, 3, 6)]);
     assert_eq!(
         decoded(&t, Framing::Moex, b"\x01\0\0\0\xc0\x81\x85\x02\0\0\0\x80\x86"),
-        [good(0, 0, 5), good(1, 7, 6)]
+        [good(0, 4, 5), good(1, 11, 6)]
     );
-    assert_eq!(decoded(&t, Framing::LengthPrefix, b"\x85\xc0\x81\x85\x80\x86"), [good(0, 0, 5), good(1, 3, 6)]);
-    assert_eq!(decoded(&t, Framing::Emdi, b"\x05\0\0\0\xc0\x81\x85\x80\x86"), [good(0, 0, 5), good(1, 3, 6)]);
-    let rest = good(0, 0, 5).replace("}}", "},\"rest_bytes\":2}");
+    assert_eq!(
+        decoded(&t, Framing::LengthPrefix, b"\x85\xc0\x81\x85\x80\x86"),
+        [good(0, 1, 5), good(1, 4, 6)]
+    );
+    assert_eq!(decoded(&t, Framing::Emdi, b"\x05\0\0\0\xc0\x81\x85\x80\x86"), [good(0, 4, 5), good(1, 7, 6)]);
+    let rest = good(0, 4, 5).replace("}}", "},\"rest_bytes\":2}");
     assert_eq!(decoded(&t, Framing::Frames, b"\x05\0\0\0\xc0\x81\x85\x80\x86"), [rest]);
     let frame = b"\x08\0\0\0\0\0\0\x07\x01\xc0\x81\x85";
-    assert_eq!(decoded(&t, Framing::Cme, frame), [good(0, 5, 5)]);
+    assert_eq!(decoded(&t, Framing::Cme, frame), [good(0, 9, 5)]);
     let log = b"20:51:30.660 [info]  [s#1] [t#83]  00 00 00 07 01 C0 81 85\n\n20:51:31.000 [info] 00 00 00 08 01 c08186";
-    assert_eq!(decoded(&t, Framing::Cme, log), [good(0, 5, 5), good(1, 7, 6)]);
+    assert_eq!(decoded(&t, Framing::Cme, log), [good(0, 0, 5), good(1, 2, 6)]);
     let mut pcap = Vec::new();
     crate::capture::write::file_header(&mut pcap);
     let (from, to) = ("10.0.0.1:9".parse().unwrap(), "239.1.1.1:5000".parse().unwrap());
@@ -225,8 +242,10 @@ fn what_grows_without_end_is_refused() {
     };
     let nothing = "<sequence name=\"S\"><uInt32 name=\"A\"><constant value=\"1\"/></uInt32></sequence>";
     assert_eq!(code(nothing, b"\xc0\x81\x0f\x7f\x7f\x7f\xff"), Code::TooLarge);
-    let within = format!("<sequence name=\"S2\"><length><constant value=\"4000\"/></length>{}</sequence>",
-        "<sequence name=\"S\"><length><constant value=\"4000\"/></length><uInt32 name=\"A\"><constant value=\"1\"/></uInt32></sequence>");
+    let within = format!(
+        "<sequence name=\"S2\"><length><constant value=\"4000\"/></length>{}</sequence>",
+        "<sequence name=\"S\"><length><constant value=\"4000\"/></length><uInt32 name=\"A\"><constant value=\"1\"/></uInt32></sequence>"
+    );
     assert_eq!(code(&within, b"\xc0\x81"), Code::TooLarge);
     let growing = "<sequence name=\"S\"><string name=\"A\"><delta/></string></sequence>";
     let mut message = b"\xc0\x81\x01\x00\x80".to_vec();

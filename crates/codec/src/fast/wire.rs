@@ -40,8 +40,7 @@ impl<'b> Cursor<'b> {
         let rest = self.bytes.get(self.at + 1..)?;
         if STRICT {
             let next = rest.first()? & 0x40 != 0;
-            let overlong =
-                if SIGNED { first == 0 && !next || first == 0x7f && next } else { first == 0 };
+            let overlong = if SIGNED { first == 0 && !next || first == 0x7f && next } else { first == 0 };
             if overlong {
                 return None;
             }

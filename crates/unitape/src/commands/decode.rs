@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_codec::{csv, fast};
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
 use unitape_codec::text::{self, jsonl, mail, xml};
+use unitape_codec::{csv, fast};
 use unitape_codec::{iso20022, itch, swift_mt};
 
 /// Arguments.

@@ -206,7 +206,8 @@ impl Loader<'_> {
         let id = match element.get("id") {
             None => None,
             Some(text) => Some(text.trim().parse::<u32>().map_err(|_| {
-                self.at(element).error(S1, format!("id=\"{text}\" is no id of a template, a number up to 2³²−1"))
+                self.at(element)
+                    .error(S1, format!("id=\"{text}\" is no id of a template, a number up to 2³²−1"))
             })?),
         };
         let reset = element
@@ -275,7 +276,9 @@ impl Loader<'_> {
             match child.name.as_str() {
                 "typeRef" | "length" => {}
                 word if OPERATORS.iter().any(|(operator, _)| *operator == word) => {
-                    return Err(self.at(child).error(S1, format!("<{word}> does not belong here: it stands in a field")));
+                    return Err(self
+                        .at(child)
+                        .error(S1, format!("<{word}> does not belong here: it stands in a field")));
                 }
                 "templateRef" => body.push(self.reference(child, scope)?),
                 _ => body.push(self.part(Parts { around: Vec::new(), of: child }, scope)?),
@@ -296,7 +299,8 @@ impl Loader<'_> {
     /// A field, group or sequence.
     fn part(&mut self, mut parts: Parts<'_>, scope: &Scope) -> Result<Instruction, StaticError> {
         if scope.depth + parts.around.len() > NESTED_MAX {
-            let what = format!("more than {NESTED_MAX} parts in each other, or a type that is made of itself");
+            let what =
+                format!("more than {NESTED_MAX} parts in each other, or a type that is made of itself");
             return Err(self.at(parts.of).error(S1, what));
         }
         let of = parts.of;
@@ -402,7 +406,13 @@ impl Loader<'_> {
             let half = |element: Option<&Element>, part, kind, optional| match element {
                 Some(element) => {
                     let operator = operators(element).next();
-                    self.operation(operator, (kind, &Meaning::Number), optional, key(scope, &name, part), scope)
+                    self.operation(
+                        operator,
+                        (kind, &Meaning::Number),
+                        optional,
+                        key(scope, &name, part),
+                        scope,
+                    )
                 }
                 None => Ok(none(key(scope, &name, part))),
             };
@@ -461,7 +471,8 @@ impl Loader<'_> {
                 let numbered = elements.iter().enumerate().map(|(index, element)| {
                     let number = match element.get("value") {
                         Some(text) => text.trim().parse().map_err(|_| {
-                            self.at(element).error(S1, format!("value=\"{text}\" is no number of an enumeration"))
+                            self.at(element)
+                                .error(S1, format!("value=\"{text}\" is no number of an enumeration"))
                         })?,
                         None => index as u64,
                     };
@@ -547,7 +558,9 @@ impl Loader<'_> {
         }
         let value = match element.get("value") {
             None => None,
-            Some(text) => Some(initial(&of_name(text, meaning), kind, self.strict).map_err(|what| at.error(S3, what))?),
+            Some(text) => {
+                Some(initial(&of_name(text, meaning), kind, self.strict).map_err(|what| at.error(S3, what))?)
+            }
         };
         match (operator, &value) {
             (Operator::Constant, None) => return Err(at.error(S4, "a constant without a value")),
@@ -598,13 +611,11 @@ fn none(key: Key) -> Operation {
 /// An initial value by the name of what it stands for, as a number; a number stays.
 fn of_name(text: &str, meaning: &Meaning) -> String {
     let number = match meaning {
-        Meaning::Enum(elements) => {
-            elements.iter().find(|(_, name)| name == text).map(|(number, _)| *number)
-        }
+        Meaning::Enum(elements) => elements.iter().find(|(_, name)| name == text).map(|(number, _)| *number),
         Meaning::Boolean => ["false", "true"].iter().position(|word| *word == text).map(|n| n as u64),
-        Meaning::Set(names) => text.split_whitespace().try_fold(0u64, |bits, word| {
-            Some(bits | 1 << names.iter().position(|name| name == word)?)
-        }),
+        Meaning::Set(names) => text
+            .split_whitespace()
+            .try_fold(0u64, |bits, word| Some(bits | 1 << names.iter().position(|name| name == word)?)),
         Meaning::Number | Meaning::Timestamp { .. } => None,
     };
     match number {

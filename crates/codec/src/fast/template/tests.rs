@@ -6,7 +6,9 @@ fn load(text: &str) -> Result<Templates, StaticError> {
 }
 
 fn in_template(body: &str) -> String {
-    format!("<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n<template name=\"T\" id=\"1\">\n{body}\n</template></templates>")
+    format!(
+        "<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n<template name=\"T\" id=\"1\">\n{body}\n</template></templates>"
+    )
 }
 
 /// A template that is wrong must name its place, or nobody finds it among ten thousand lines.
@@ -37,7 +39,12 @@ fn static_errors_have_their_code_and_line() {
         ("<byteVector name=\"A\"><copy value=\"xy\"/></byteVector>", S3, 3, "byteVector"),
         ("<uInt32 name=\"A\"><constant/></uInt32>", S4, 3, "constant"),
         ("<uInt32 name=\"A\"><default/></uInt32>", S5, 3, "default"),
-        ("<decimal name=\"A\" presence=\"optional\"><mantissa><default/></mantissa></decimal>", S5, 3, "default"),
+        (
+            "<decimal name=\"A\" presence=\"optional\"><mantissa><default/></mantissa></decimal>",
+            S5,
+            3,
+            "default",
+        ),
         ("<sequence name=\"A\"><length><default/></length><uInt32 name=\"B\"/></sequence>", S5, 3, "default"),
         ("<group name=\"A\">\n<templateRef name=\"T\"/></group>", S1, 2, "refers to itself"),
         ("<field name=\"A\"><type name=\"B\"/></field>", S1, 3, "defined"),
@@ -82,7 +89,8 @@ fn templates_that_grow_are_refused() {
     }
     let error = load(&format!("{text}</templates>")).unwrap_err();
     assert!(error.what.contains("parts"), "{error}");
-    let mut text = String::from("<templates><define name=\"D0\"><group><uInt32 name=\"A\"/></group></define>");
+    let mut text =
+        String::from("<templates><define name=\"D0\"><group><uInt32 name=\"A\"/></group></define>");
     for n in 1..40 {
         let field = |name: &str| format!("<field name=\"{name}\"><type name=\"D{}\"/></field>", n - 1);
         text.push_str(&format!("<define name=\"D{n}\"><group>{}{}</group></define>", field("A"), field("B")));
@@ -120,8 +128,14 @@ fn what_is_around_a_field_is_its_own() {
     assert!(template.reset);
     assert_eq!((template.name.ns.as_str(), template.name.local.as_str()), ("urn:t", "One"));
     assert_eq!(template.type_ref.as_ref().unwrap().local, "App");
-    let [Instruction::Field(side), Instruction::Field(px), Instruction::Field(a), Instruction::Field(at), Instruction::Sequence(v), Instruction::Sequence(s)] =
-        &template.body[..]
+    let [
+        Instruction::Field(side),
+        Instruction::Field(px),
+        Instruction::Field(a),
+        Instruction::Field(at),
+        Instruction::Sequence(v),
+        Instruction::Sequence(s),
+    ] = &template.body[..]
     else {
         panic!("{:?}", template.body)
     };
@@ -130,7 +144,10 @@ fn what_is_around_a_field_is_its_own() {
     assert_eq!((operation.operator, &operation.initial), (Operator::Default, &Some(Value::Int(1))));
     assert!(matches!(&side.meaning, Meaning::Enum(elements) if elements[1] == (1, "Sell".to_owned())));
     let Kind::Split(exponent, mantissa) = &px.kind else { panic!("{px:?}") };
-    assert_eq!((px.name.local.as_str(), exponent.operator, mantissa.operator), ("Px", Operator::Constant, Operator::None));
+    assert_eq!(
+        (px.name.local.as_str(), exponent.operator, mantissa.operator),
+        ("Px", Operator::Constant, Operator::None)
+    );
     let Kind::Plain(_, operation) = &a.kind else { panic!("{a:?}") };
     assert_eq!((&operation.key.dictionary, operation.key.name.ns.as_str()), (&Dictionary::Global, "urn:b"));
     let Kind::Plain(Type::UInt64, operation) = &at.kind else { panic!("{at:?}") };

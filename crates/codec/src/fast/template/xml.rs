@@ -148,11 +148,8 @@ impl Tree<'_> {
         depth: usize,
         bound: &mut Vec<(usize, String, String)>,
     ) -> Result<(Element, String), StaticError> {
-        let mut element = Element {
-            name: start.local_name().as_ref().to_owned(),
-            line: self.line,
-            ..Element::default()
-        };
+        let mut element =
+            Element { name: start.local_name().as_ref().to_owned(), line: self.line, ..Element::default() };
         for attribute in start.attributes() {
             let attribute = attribute.map_err(|e| self.error(format!("not well-formed XML: {e}")))?;
             let value = attribute
