@@ -3,6 +3,7 @@
 use super::fault::{Code, Fault};
 use super::program::{Block, Found, NONE, Op, OpCode, Program, Role};
 use super::record::{Entry, Message, Tag, span};
+use super::slot::{Slot, State};
 use super::template::{Templates, Type};
 use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
 use std::sync::Arc;
@@ -21,27 +22,6 @@ const ENTRIES_MAX: usize = 1 << 22;
 
 /// Texts of earlier messages are thrown out of the arena when it has this much more than what is referred to.
 const ARENA_BYTES: usize = 64 << 10;
-
-/// A previous value. Sixteen bytes.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    /// As in an [`Entry`].
-    bits: u64,
-    /// It is undefined unless this is the decoder's.
-    epoch: u32,
-    state: State,
-    kind: Type,
-    exponent: i8,
-    len: u8,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Empty,
-    Assigned,
-    /// A text that lies in the arena.
-    Long,
-}
 
 /// Decodes messages; dictionaries are carried from one to the next.
 #[derive(Debug, Clone)]
@@ -572,30 +552,6 @@ impl<'b> Pass<'_, 'b> {
         }
         self.assign(op, Some(found));
         Ok(found)
-    }
-}
-
-impl Found {
-    fn text_len(&self) -> usize {
-        if self.long { span(self.bits).len() } else { usize::from(self.len) }
-    }
-
-    /// Appends this part of the text to the arena in which it may lie.
-    fn copy(&self, part: std::ops::Range<usize>, arena: &mut Vec<u8>) {
-        if self.long {
-            let from = span(self.bits).start;
-            arena.extend_from_within(from + part.start..from + part.end);
-        } else {
-            arena.extend_from_slice(&self.bits.to_le_bytes()[part]);
-        }
-    }
-}
-
-impl Slot {
-    #[inline(always)]
-    fn found(&self) -> Found {
-        let Slot { bits, exponent, len, state, .. } = *self;
-        Found { bits, exponent, len, long: state == State::Long }
     }
 }
 

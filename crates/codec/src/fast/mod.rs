@@ -37,6 +37,7 @@ mod json;
 pub mod naive;
 mod program;
 mod record;
+mod slot;
 pub mod template;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use super::{
     Dictionary, Field, Group, Instruction, Key, Kind, Meaning, Name, Operation, Operator, Part, Sequence,
     Template, Templates, Type,
 };
+use super::{kinds, refer};
 use StaticCode::{S1, S2, S3, S4, S5};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,10 +25,7 @@ pub struct Source<'s> {
 const NESTED_MAX: usize = 32;
 
 /// Parts of all files together, and of one template with all that it refers to, at most.
-const PARTS_MAX: usize = 1 << 18;
-
-/// Parts in each other, with those of all templates referred to, at most.
-pub(crate) const DEPTH_MAX: usize = 64;
+pub(super) const PARTS_MAX: usize = 1 << 18;
 
 /// The namespace in which every field has to have a name.
 const STRICT: &str = "http://www.fixprotocol.org/ns/fast/td/1.1";
@@ -62,7 +60,7 @@ pub(super) fn load(files: &[Source<'_>]) -> Result<Templates, StaticError> {
             Loader { file, strict, defines: &defines, templates: &mut templates, counts: &mut counts };
         loader.file(root)?;
     }
-    resolve(&mut templates, &counts.origins)?;
+    refer::resolve(&mut templates, &counts.origins)?;
     Ok(templates)
 }
 
@@ -346,7 +344,7 @@ impl Loader<'_> {
                 let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
                 Ok(sequence(head, type_ref, length, body))
             }
-            word => match vector(word) {
+            word => match kinds::vector(word) {
                 Some(kind) => {
                     let head = self.head(&parts, scope)?;
                     let length = self.length(of, head.optional, scope)?;
@@ -387,7 +385,7 @@ impl Loader<'_> {
     }
 
     fn field(&mut self, parts: &Parts<'_>, scope: &Scope) -> Result<Field, StaticError> {
-        let (kind, meaning) = self.kind(parts.of)?;
+        let (kind, meaning) = kinds::kind(&self.at(parts.of), parts.of)?;
         let head = self.head(parts, scope)?;
         let Head { name, id, optional } = head;
         for element in parts.elements() {
@@ -449,74 +447,6 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn kind(&self, of: &Element) -> Result<(Type, Meaning), StaticError> {
-        let plain = |kind| Ok((kind, Meaning::Number));
-        match of.name.as_str() {
-            "int32" => plain(Type::Int32),
-            "uInt32" => plain(Type::UInt32),
-            "int64" => plain(Type::Int64),
-            "uInt64" => plain(Type::UInt64),
-            "decimal" => plain(Type::Decimal),
-            "byteVector" => plain(Type::Bytes),
-            "string" => match of.get("charset") {
-                None | Some("ascii") => plain(Type::Ascii),
-                Some("unicode") => plain(Type::Unicode),
-                Some(other) => {
-                    Err(self.at(of).error(S1, format!("charset=\"{other}\"; there are ascii and unicode")))
-                }
-            },
-            "boolean" => Ok((Type::UInt32, Meaning::Boolean)),
-            "enum" => {
-                let elements = self.elements(of)?;
-                let numbered = elements.iter().enumerate().map(|(index, element)| {
-                    let number = match element.get("value") {
-                        Some(text) => text.trim().parse().map_err(|_| {
-                            self.at(element)
-                                .error(S1, format!("value=\"{text}\" is no number of an enumeration"))
-                        })?,
-                        None => index as u64,
-                    };
-                    Ok((number, self.name(element)?))
-                });
-                Ok((Type::UInt32, Meaning::Enum(numbered.collect::<Result<Arc<[_]>, _>>()?)))
-            }
-            "set" => {
-                let names: Result<Arc<[String]>, _> =
-                    self.elements(of)?.iter().map(|element| self.name(element)).collect();
-                let names = names?;
-                if names.len() > 64 {
-                    return Err(self.at(of).error(S1, "a set of more than 64 elements"));
-                }
-                Ok((Type::UInt64, Meaning::Set(names)))
-            }
-            "timestamp" => {
-                let unit_ns = match of.get("unit").unwrap_or("second") {
-                    "day" => 86_400_000_000_000,
-                    "second" => 1_000_000_000,
-                    "millisecond" => 1_000_000,
-                    "microsecond" => 1_000,
-                    "nanosecond" => 1,
-                    other => {
-                        let what = format!(
-                            "unit=\"{other}\"; there are day, second, millisecond, microsecond, nanosecond"
-                        );
-                        return Err(self.at(of).error(S1, what));
-                    }
-                };
-                Ok((Type::UInt64, Meaning::Timestamp { unit_ns }))
-            }
-            other => Err(self.at(of).error(S1, format!("<{other}> is nothing that a template has"))),
-        }
-    }
-
-    fn elements<'e>(&self, of: &'e Element) -> Result<Vec<&'e Element>, StaticError> {
-        let elements: Vec<&Element> = of.children.iter().filter(|child| child.name == "element").collect();
-        if elements.is_empty() {
-            return Err(self.at(of).error(S1, format!("<{}> without elements", of.name)));
-        }
-        Ok(elements)
-    }
-
     fn length(&mut self, of: &Element, optional: bool, scope: &Scope) -> Result<Arc<Field>, StaticError> {
         let element = of.child("length");
         let local = element.and_then(|e| e.get("name")).unwrap_or_default().to_owned();
@@ -558,9 +488,10 @@ impl Loader<'_> {
         }
         let value = match element.get("value") {
             None => None,
-            Some(text) => {
-                Some(initial(&of_name(text, meaning), kind, self.strict).map_err(|what| at.error(S3, what))?)
-            }
+            Some(text) => Some(
+                initial(&kinds::of_name(text, meaning), kind, self.strict)
+                    .map_err(|what| at.error(S3, what))?,
+            ),
         };
         match (operator, &value) {
             (Operator::Constant, None) => return Err(at.error(S4, "a constant without a value")),
@@ -590,118 +521,10 @@ fn sequence(head: Head, type_ref: Option<Name>, length: Arc<Field>, body: Vec<In
     Instruction::Sequence(Sequence { name: head.name, optional: head.optional, type_ref, length, body })
 }
 
-fn vector(word: &str) -> Option<Type> {
-    match word {
-        "int32Vector" => Some(Type::Int32),
-        "uInt32Vector" => Some(Type::UInt32),
-        "int64Vector" => Some(Type::Int64),
-        "uInt64Vector" => Some(Type::UInt64),
-        _ => None,
-    }
-}
-
 fn key(scope: &Scope, name: &Name, part: Part) -> Key {
     Key { dictionary: scope.dictionary.clone(), name: name.clone(), part }
 }
 
 fn none(key: Key) -> Operation {
     Operation { operator: Operator::None, initial: None, key }
-}
-
-/// An initial value by the name of what it stands for, as a number; a number stays.
-fn of_name(text: &str, meaning: &Meaning) -> String {
-    let number = match meaning {
-        Meaning::Enum(elements) => elements.iter().find(|(_, name)| name == text).map(|(number, _)| *number),
-        Meaning::Boolean => ["false", "true"].iter().position(|word| *word == text).map(|n| n as u64),
-        Meaning::Set(names) => text
-            .split_whitespace()
-            .try_fold(0u64, |bits, word| Some(bits | 1 << names.iter().position(|name| name == word)?)),
-        Meaning::Number | Meaning::Timestamp { .. } => None,
-    };
-    match number {
-        Some(number) if text.trim().parse::<u64>().is_err() => number.to_string(),
-        _ => text.to_owned(),
-    }
-}
-
-/// Finds what static references refer to. None may come back to where it began, nor lead to more than can be held.
-fn resolve(templates: &mut Templates, origins: &[(String, usize)]) -> Result<(), StaticError> {
-    let mut places = HashMap::new();
-    for (index, template) in templates.list.iter().enumerate() {
-        places.entry(template.name.clone()).or_insert(index);
-    }
-    for template in &mut templates.list {
-        refer(&mut template.body, &places);
-    }
-    let mut sizes = vec![Size::Unknown; templates.list.len()];
-    for index in 0..templates.list.len() {
-        size_of(templates, (index, 0), &mut sizes, origins)?;
-    }
-    Ok(())
-}
-
-fn refer(body: &mut [Instruction], places: &HashMap<Name, usize>) {
-    for instruction in body {
-        match instruction {
-            Instruction::Static(name, place) => *place = places.get(name).copied(),
-            Instruction::Group(group) => refer(&mut group.body, places),
-            Instruction::Sequence(sequence) => refer(&mut sequence.body, places),
-            Instruction::Field(_) | Instruction::Dynamic => {}
-        }
-    }
-}
-
-/// How many parts a template has with all that it refers to, and how many of them are in each other.
-#[derive(Clone, Copy)]
-enum Size {
-    Unknown,
-    UnderWay,
-    Known { parts: usize, depth: usize },
-}
-
-fn size_of(
-    templates: &Templates,
-    (index, through): (usize, usize),
-    sizes: &mut [Size],
-    origins: &[(String, usize)],
-) -> Result<(usize, usize), StaticError> {
-    let template = &templates.list[index];
-    let error = |what: String| {
-        let (file, line) = &origins[index];
-        Err(At { file, line: *line }.error(S1, format!("template {} {what}", template.name.local)))
-    };
-    match sizes[index] {
-        Size::Known { parts, depth } => return Ok((parts, depth)),
-        Size::UnderWay => return error("refers to itself".to_owned()),
-        Size::Unknown => {}
-    }
-    if through >= DEPTH_MAX {
-        return error(format!("is reached through more than {DEPTH_MAX} others"));
-    }
-    sizes[index] = Size::UnderWay;
-    let (mut parts, mut depth) = (0usize, 0);
-    let mut bodies = vec![(&template.body, 1)];
-    while let Some((body, level)) = bodies.pop() {
-        depth = depth.max(level);
-        for instruction in body {
-            parts += 1;
-            match instruction {
-                Instruction::Static(_, Some(other)) => {
-                    let (more, deeper) = size_of(templates, (*other, through + 1), sizes, origins)?;
-                    (parts, depth) = (parts + more, depth.max(level + deeper));
-                }
-                Instruction::Group(group) => bodies.push((&group.body, level + 1)),
-                Instruction::Sequence(sequence) => bodies.push((&sequence.body, level + 1)),
-                _ => {}
-            }
-        }
-    }
-    if parts > PARTS_MAX || depth > DEPTH_MAX {
-        let what = format!(
-            "has, with those it refers to, {parts} parts, {depth} in each other; {PARTS_MAX} and {DEPTH_MAX} at most"
-        );
-        return error(what);
-    }
-    sizes[index] = Size::Known { parts, depth };
-    Ok((parts, depth))
 }

@@ -18,7 +18,9 @@
 
 mod error;
 mod initial;
+mod kinds;
 mod load;
+mod refer;
 #[cfg(test)]
 mod tests;
 mod xml;

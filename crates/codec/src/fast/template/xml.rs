@@ -42,6 +42,11 @@ pub(super) struct At<'f> {
 }
 
 impl At<'_> {
+    /// Another line of the file.
+    pub fn line(&self, line: usize) -> Self {
+        Self { file: self.file, line }
+    }
+
     pub fn error(&self, code: StaticCode, what: impl Into<String>) -> StaticError {
         StaticError { code, file: self.file.to_owned(), line: self.line, what: what.into() }
     }

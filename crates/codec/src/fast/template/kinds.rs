@@ -1,0 +1,108 @@
+//! Types: what an element of a template stands for.
+
+use super::error::{StaticCode, StaticError};
+use super::xml::{At, Element};
+use super::{Meaning, Type};
+use StaticCode::S1;
+use std::sync::Arc;
+
+/// The type that an element says, and what its numbers stand for.
+pub(super) fn kind(at: &At<'_>, of: &Element) -> Result<(Type, Meaning), StaticError> {
+    let plain = |kind| Ok((kind, Meaning::Number));
+    match of.name.as_str() {
+        "int32" => plain(Type::Int32),
+        "uInt32" => plain(Type::UInt32),
+        "int64" => plain(Type::Int64),
+        "uInt64" => plain(Type::UInt64),
+        "decimal" => plain(Type::Decimal),
+        "byteVector" => plain(Type::Bytes),
+        "string" => match of.get("charset") {
+            None | Some("ascii") => plain(Type::Ascii),
+            Some("unicode") => plain(Type::Unicode),
+            Some(other) => Err(at.error(S1, format!("charset=\"{other}\"; there are ascii and unicode"))),
+        },
+        "boolean" => Ok((Type::UInt32, Meaning::Boolean)),
+        "enum" => {
+            let elements = elements(at, of)?;
+            let numbered = elements.iter().enumerate().map(|(index, element)| {
+                let number = match element.get("value") {
+                    Some(text) => text.trim().parse().map_err(|_| {
+                        at.line(element.line)
+                            .error(S1, format!("value=\"{text}\" is no number of an enumeration"))
+                    })?,
+                    None => index as u64,
+                };
+                Ok((number, name(at, element)?))
+            });
+            Ok((Type::UInt32, Meaning::Enum(numbered.collect::<Result<Arc<[_]>, _>>()?)))
+        }
+        "set" => {
+            let names: Result<Arc<[String]>, _> =
+                elements(at, of)?.iter().map(|element| name(at, element)).collect();
+            let names = names?;
+            if names.len() > 64 {
+                return Err(at.error(S1, "a set of more than 64 elements"));
+            }
+            Ok((Type::UInt64, Meaning::Set(names)))
+        }
+        "timestamp" => {
+            let unit_ns = match of.get("unit").unwrap_or("second") {
+                "day" => 86_400_000_000_000,
+                "second" => 1_000_000_000,
+                "millisecond" => 1_000_000,
+                "microsecond" => 1_000,
+                "nanosecond" => 1,
+                other => {
+                    let what = format!(
+                        "unit=\"{other}\"; there are day, second, millisecond, microsecond, nanosecond"
+                    );
+                    return Err(at.error(S1, what));
+                }
+            };
+            Ok((Type::UInt64, Meaning::Timestamp { unit_ns }))
+        }
+        other => Err(at.error(S1, format!("<{other}> is nothing that a template has"))),
+    }
+}
+
+fn elements<'e>(at: &At<'_>, of: &'e Element) -> Result<Vec<&'e Element>, StaticError> {
+    let elements: Vec<&Element> = of.children.iter().filter(|child| child.name == "element").collect();
+    if elements.is_empty() {
+        return Err(at.error(S1, format!("<{}> without elements", of.name)));
+    }
+    Ok(elements)
+}
+
+fn name(at: &At<'_>, element: &Element) -> Result<String, StaticError> {
+    match element.get("name").filter(|name| !name.is_empty()) {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(at.line(element.line).error(S1, "<element> without a name")),
+    }
+}
+
+/// The type of the elements of a vector.
+pub(super) fn vector(word: &str) -> Option<Type> {
+    match word {
+        "int32Vector" => Some(Type::Int32),
+        "uInt32Vector" => Some(Type::UInt32),
+        "int64Vector" => Some(Type::Int64),
+        "uInt64Vector" => Some(Type::UInt64),
+        _ => None,
+    }
+}
+
+/// An initial value by the name of what it stands for, as a number; a number stays.
+pub(super) fn of_name(text: &str, meaning: &Meaning) -> String {
+    let number = match meaning {
+        Meaning::Enum(elements) => elements.iter().find(|(_, name)| name == text).map(|(number, _)| *number),
+        Meaning::Boolean => ["false", "true"].iter().position(|word| *word == text).map(|n| n as u64),
+        Meaning::Set(names) => text
+            .split_whitespace()
+            .try_fold(0u64, |bits, word| Some(bits | 1 << names.iter().position(|name| name == word)?)),
+        Meaning::Number | Meaning::Timestamp { .. } => None,
+    };
+    match number {
+        Some(number) if text.trim().parse::<u64>().is_err() => number.to_string(),
+        _ => text.to_owned(),
+    }
+}
