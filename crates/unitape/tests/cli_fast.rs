@@ -30,7 +30,7 @@ fn lines_of_hexadecimal_and_the_bad_one_among_them() {
         args.extend(json.then_some(OsStr::new("--json")));
         args
     };
-    let input = b"c0 81\na0 08 00 00 00 80\n80\n80 80\n";
+    let input = b"c0 81\na0 10 00 00 00 80\n80\n80 80\n";
     let lines = run_with_stdin(args(true), input).code(3).lines();
     let seen: Vec<_> = lines.iter().map(|l| (&l["fields"]["A"], &l["error"]["code"], &l["offset"])).collect();
     let null = &serde_json::Value::Null;
