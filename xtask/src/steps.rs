@@ -160,6 +160,12 @@ fn deny(context: &Context, count: &mut Count) -> Outcome {
         Ok(binary) => binary,
         Err(why) => return Outcome::Skipped(why),
     };
+    // Packages of other systems as well, which nothing else here has fetched and the check looks at.
+    let mut fetch = cargo();
+    fetch.args(["fetch", context.locked]);
+    if let Err(why) = report::run(&mut fetch, count) {
+        return Outcome::Failed(why.to_string());
+    }
     let mut command = std::process::Command::new(binary);
     command
         .args(["--offline", context.locked, "check", "--hide-inclusion-graph", "licenses", "bans", "sources"])

@@ -65,7 +65,7 @@ pub struct Options {
     pub removal: Removal,
     /// Readers that the writer must not leave behind; none by default.
     pub gates: Vec<Gate>,
-    /// How long a writer waits for a recorder that is behind before it gives [`Error::RecorderBehind`].
+    /// How long a writer waits for a recorder that is behind before it gives [`crate::Error::RecorderBehind`].
     pub recorder_wait: Duration,
     /// Where keeper and recorder run, and how urgently.
     pub helpers: Helpers,
