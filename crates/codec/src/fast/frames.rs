@@ -3,7 +3,7 @@
 use super::fault::Code;
 use crate::capture::{self, Next, Udp, Walker, is_capture};
 use crate::fix::Error;
-use crate::lines::{READ_BYTES, Source};
+use crate::lines::Source;
 
 /// The largest packet or message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -64,6 +64,8 @@ pub(super) enum Unit {
         offset: u64,
         from: usize,
     },
+    /// More bytes decide; so many in all, or nobody knows how many (0).
+    More(usize),
     /// No packet.
     Bad {
         offset: u64,
@@ -89,13 +91,18 @@ impl<'s> Units<'s> {
         Self { source, framing, at: 0, walker: None, text: false, lines: 0, begun: false }
     }
 
-    /// Makes `wanted` bytes of what comes next be there, if there are.
+    /// Makes `wanted` bytes of what comes next be there, if there are; waits no longer for any more.
     pub fn have(&mut self, wanted: usize) -> Result<bool, Error> {
         if self.left() < wanted && !self.source.eof {
-            self.source.read(self.at, wanted.max(READ_BYTES))?;
+            self.source.read(self.at, wanted)?;
             self.at = 0;
         }
         Ok(self.left() >= wanted)
+    }
+
+    /// Whether so many bytes are not there yet.
+    fn lacks(&self, wanted: usize) -> bool {
+        self.left() < wanted && !self.source.eof
     }
 
     /// Bytes there of what comes next.
@@ -110,8 +117,10 @@ impl<'s> Units<'s> {
     /// The next packet or message.
     pub fn next(&mut self) -> Result<Unit, Error> {
         if !self.begun {
+            if self.lacks(4) {
+                return Ok(Unit::More(4));
+            }
             self.begun = true;
-            self.have(4)?;
             let head = self.source.bytes();
             let packets = matches!(self.framing, Framing::Frames | Framing::Cme | Framing::Emdi);
             self.walker = (packets && is_capture(head)).then(Walker::default);
@@ -126,7 +135,10 @@ impl<'s> Units<'s> {
         if self.text {
             return self.line();
         }
-        if !self.have(1)? {
+        if self.lacks(1) {
+            return Ok(Unit::More(1));
+        }
+        if self.left() == 0 {
             return Ok(Unit::End);
         }
         match self.framing {
@@ -161,7 +173,10 @@ impl<'s> Units<'s> {
         if length > MESSAGE_BYTES_MAX {
             return self.lost(Code::TooLarge, "a length of more than 16 MiB");
         }
-        if !self.have(head + length)? {
+        if self.lacks(head + length) {
+            return Ok(Unit::More(head + length));
+        }
+        if self.left() < head + length {
             return self.lost(Code::Truncated, "the input ends inside the packet");
         }
         let from = self.at + head;
@@ -170,7 +185,10 @@ impl<'s> Units<'s> {
     }
 
     fn frame(&mut self) -> Result<Unit, Error> {
-        if !self.have(4)? {
+        if self.lacks(4) {
+            return Ok(Unit::More(4));
+        }
+        if self.left() < 4 {
             return self.lost(Code::Truncated, "the input ends inside a length");
         }
         let length = self.source.bytes()[self.at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
@@ -178,8 +196,10 @@ impl<'s> Units<'s> {
     }
 
     fn block(&mut self) -> Result<Unit, Error> {
-        self.have(5)?;
         let bytes = &self.source.bytes()[self.at..];
+        if bytes.len() < 5 && !bytes.iter().any(|b| *b >= 0x80) && !self.source.eof {
+            return Ok(Unit::More(0));
+        }
         let Some(stop) = bytes.iter().take(5).position(|b| *b >= 0x80) else {
             return self.lost(Code::D2, "a length of a block that does not end");
         };
@@ -194,7 +214,10 @@ impl<'s> Units<'s> {
 
     fn captured(&mut self) -> Result<Unit, Error> {
         loop {
-            if !self.have(1)? {
+            if self.lacks(1) {
+                return Ok(Unit::More(1));
+            }
+            if self.left() == 0 {
                 return Ok(Unit::End);
             }
             let walker = self.walker.get_or_insert_default();
@@ -204,7 +227,7 @@ impl<'s> Units<'s> {
                 Next::More if self.source.eof => {
                     return self.lost(Code::Truncated, "the capture ends inside a record");
                 }
-                Next::More => drop(self.have(2 * self.left().max(READ_BYTES))?),
+                Next::More => return Ok(Unit::More(0)),
                 Next::Lost { what } => return self.lost(Code::Garbage, what),
                 Next::Skip { end } | Next::Dropped { end, .. } => self.at = end,
                 Next::Packet(packet) => {
@@ -230,28 +253,21 @@ impl<'s> Units<'s> {
     /// A line of hexadecimal digits; empty ones are passed over.
     fn line(&mut self) -> Result<Unit, Error> {
         loop {
-            let (mut seen, end) = (
-                0,
-                loop {
-                    let bytes = &self.source.bytes()[self.at..];
-                    match memchr::memchr(b'\n', bytes) {
-                        Some(end) => break Some(end),
-                        None if self.source.eof => break None,
-                        None if bytes.len() > 2 * MESSAGE_BYTES_MAX => {
-                            return self.lost(Code::TooLarge, "a line of more than 32 MiB");
-                        }
-                        None => drop(self.have(2 * bytes.len().max(READ_BYTES))?),
-                    }
-                },
-            );
             let bytes = &self.source.bytes()[self.at..];
+            let end = memchr::memchr(b'\n', bytes);
+            if end.is_none() && !self.source.eof {
+                if bytes.len() > 2 * MESSAGE_BYTES_MAX {
+                    return self.lost(Code::TooLarge, "a line of more than 32 MiB");
+                }
+                return Ok(Unit::More(0));
+            }
             let line = &bytes[..end.unwrap_or(bytes.len())];
             if end.is_none() && line.is_empty() {
                 return Ok(Unit::End);
             }
             let offset = self.lines;
             self.lines += 1;
-            seen += end.map_or(line.len(), |end| end + 1);
+            let seen = end.map_or(line.len(), |end| end + 1);
             let text = match self.framing {
                 Framing::Cme => line.rsplit(|b| *b == b']').next().unwrap_or(line),
                 _ => line,

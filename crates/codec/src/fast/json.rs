@@ -16,7 +16,7 @@ use super::frames::{Framing, MESSAGE_BYTES_MAX, Unit, Units};
 use super::record::{Item, Message, Value};
 use super::{Decoder, Templates};
 use crate::fix::Error;
-use crate::lines::{Source, head, hex, number, string, value};
+use crate::lines::{READ_BYTES, Source, head, hex, number, string, value};
 use std::fmt::Display;
 use std::io::{Read, Write};
 
@@ -54,25 +54,41 @@ pub fn decode_json(
 ) -> Result<Summary, Error> {
     let mut lines = Lines { head: head(file_label), text: Vec::new(), summary: Summary::default() };
     let mut units = Units::new(Source::new(input, file_label), options.framing);
+    let mut patience = 1;
     let result = loop {
         let unit = match units.next() {
             Ok(unit) => unit,
             Err(error) => break Err(error),
         };
+        let mut wanted = None;
         match unit {
+            Unit::More(more) => wanted = Some(more),
             Unit::End => break Ok(()),
             Unit::Bad { offset, code, what } => lines.bad(offset, code.as_str(), &what),
             Unit::Packet { offset, from, to } => {
                 lines.packet((offset, true), &units.source.bytes()[from..to], decoder, options);
             }
             Unit::Text { offset, bytes } => lines.packet((offset, false), &bytes, decoder, options),
-            Unit::Open { offset, from } => {
-                if let Err(error) = lines.open(offset, from, &mut units, decoder, options) {
-                    break Err(error);
-                }
-            }
+            Unit::Open { offset, from } => match lines.open(offset, from, &mut units, decoder, options) {
+                Ok(true) => {}
+                Ok(false) => wanted = Some(0),
+                Err(error) => break Err(error),
+            },
         }
-        if lines.text.len() >= FLUSH_BYTES || units.left() == 0 {
+        if let Some(wanted) = wanted {
+            // Shown before anything is waited for; who sends little at a time is not asked about each byte.
+            lines.flush(out)?;
+            let known = wanted > 0;
+            if let Err(error) = units.have(if known { wanted } else { units.left() + patience }) {
+                break Err(error);
+            }
+            if !known {
+                patience = (2 * patience).min(READ_BYTES);
+            }
+            continue;
+        }
+        patience = 1;
+        if lines.text.len() >= FLUSH_BYTES {
             lines.flush(out)?;
         }
     };
@@ -88,7 +104,10 @@ struct Lines {
 
 impl Lines {
     fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        out.write_all(&self.text).map_err(|source| Error::Write { source })?;
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        out.write_all(&self.text).and_then(|()| out.flush()).map_err(|source| Error::Write { source })?;
         self.text.clear();
         Ok(())
     }
@@ -126,53 +145,46 @@ impl Lines {
         }
     }
 
-    /// A message that tells its end. Behind one that is bad nothing can be told.
+    /// A message that tells its end; false where more bytes decide. Behind one that is bad nothing can be told.
     fn open(
         &mut self,
         offset: u64,
-        mut from: usize,
+        from: usize,
         units: &mut Units<'_>,
         decoder: &mut Decoder,
         options: DecodeOptions,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let head = options.framing.head_bytes();
         let offset = offset + head as u64;
         if options.reset_per_message {
             decoder.reset();
         }
         let templates = decoder.templates().clone();
-        loop {
-            let bytes = &units.source.bytes()[from..];
-            let whole = units.source.eof || bytes.len() > MESSAGE_BYTES_MAX;
-            let result = match bytes.get(head..) {
-                Some(bytes) => decoder.decode(bytes),
-                None => {
-                    Err(Fault { code: Code::Truncated, template: String::new(), field: String::new(), at: 0 })
-                }
-            };
-            match result {
-                Ok(message) => {
-                    self.message(offset, &templates, &message, 0);
-                    units.at = from + head + message.bytes;
-                    return Ok(());
-                }
-                Err(fault) if fault.code == Code::Truncated && !whole => {
-                    let wanted = 2 * units.left();
-                    units.have(wanted)?;
-                    from = units.at;
-                }
-                Err(fault) => {
-                    self.fault(offset, &fault);
-                    let rest = units.rest()?;
-                    // Into the object that was just written.
-                    self.text.truncate(self.text.len() - 2);
-                    self.text.extend_from_slice(b",\"rest_bytes\":");
-                    number(&mut self.text, rest);
-                    self.text.extend_from_slice(b"}\n");
-                    return Ok(());
-                }
+        let bytes = &units.source.bytes()[from..];
+        let whole = units.source.eof || bytes.len() > MESSAGE_BYTES_MAX;
+        let result = match bytes.get(head..) {
+            Some(bytes) => decoder.decode(bytes),
+            None => {
+                Err(Fault { code: Code::Truncated, template: String::new(), field: String::new(), at: 0 })
+            }
+        };
+        match result {
+            Ok(message) => {
+                self.message(offset, &templates, &message, 0);
+                units.at = from + head + message.bytes;
+            }
+            Err(fault) if fault.code == Code::Truncated && !whole => return Ok(false),
+            Err(fault) => {
+                self.fault(offset, &fault);
+                let rest = units.rest()?;
+                // Into the object that was just written.
+                self.text.truncate(self.text.len() - 2);
+                self.text.extend_from_slice(b",\"rest_bytes\":");
+                number(&mut self.text, rest);
+                self.text.extend_from_slice(b"}\n");
             }
         }
+        Ok(true)
     }
 
     fn start(&mut self, offset: u64) {

@@ -232,6 +232,46 @@ fn a_message_may_come_in_pieces() {
     assert_eq!(decode(&mut Drops(&bytes[..20_000])), decode(&mut &bytes[..20_000]));
 }
 
+/// Who pipes a live feed in saw nothing until a quarter of a mebibyte had come.
+#[test]
+fn what_has_come_is_shown_before_more_is_waited_for() {
+    struct Live<'l>(std::vec::IntoIter<&'l [u8]>, &'l std::cell::RefCell<Vec<u8>>, usize);
+    impl std::io::Read for Live<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            let shown = self.1.borrow().iter().filter(|b| **b == b'\n').count();
+            assert_eq!(shown, self.2, "lines shown before the next bytes are waited for");
+            let Some(part) = self.0.next() else { return Ok(0) };
+            self.2 += 1;
+            buf[..part.len()].copy_from_slice(part);
+            Ok(part.len())
+        }
+    }
+    struct Shown<'s>(&'s std::cell::RefCell<Vec<u8>>);
+    impl std::io::Write for Shown<'_> {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.borrow_mut().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let templates = made("<uInt32 name=\"A\"/><uInt32 name=\"B\"/>");
+    for (framing, parts) in [
+        (Framing::Raw, [&b"\xc0\x81\x85\x86"[..], b"\x80\x86\x81"]),
+        (Framing::Frames, [b"\x04\0\0\0\xc0\x81\x85\x86", b"\x03\0\0\0\x80\x86\x81"]),
+        (Framing::HexLines, [b"c0818586\n", b"808681\n"]),
+        (Framing::LengthPrefix, [b"\x84\xc0\x81\x85\x86", b"\x83\x80\x86\x81"]),
+    ] {
+        let shown = std::cell::RefCell::new(Vec::new());
+        let mut input = Live(parts.to_vec().into_iter(), &shown, 0);
+        let options = DecodeOptions { framing, ..DecodeOptions::default() };
+        let mut decoder = Decoder::new(templates.clone());
+        let summary = decode_json(&mut input, "f", &mut decoder, options, &mut Shown(&shown)).unwrap();
+        assert_eq!((summary.messages, summary.errors), (2, 0), "{framing:?}");
+    }
+}
+
 /// Small messages that would become large ones were made to fill memory.
 #[test]
 fn what_grows_without_end_is_refused() {
