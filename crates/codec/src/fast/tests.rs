@@ -235,7 +235,7 @@ fn a_message_may_come_in_pieces() {
 /// Who pipes a live feed in saw nothing until a quarter of a mebibyte had come.
 #[test]
 fn what_has_come_is_shown_before_more_is_waited_for() {
-    struct Live<'l>(std::vec::IntoIter<&'l [u8]>, &'l std::cell::RefCell<Vec<u8>>, usize);
+    struct Live<'l>(std::array::IntoIter<&'l [u8], 2>, &'l std::cell::RefCell<Vec<u8>>, usize);
     impl std::io::Read for Live<'_> {
         fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
             let shown = self.1.borrow().iter().filter(|b| **b == b'\n').count();
@@ -264,7 +264,7 @@ fn what_has_come_is_shown_before_more_is_waited_for() {
         (Framing::LengthPrefix, [b"\x84\xc0\x81\x85\x86", b"\x83\x80\x86\x81"]),
     ] {
         let shown = std::cell::RefCell::new(Vec::new());
-        let mut input = Live(parts.to_vec().into_iter(), &shown, 0);
+        let mut input = Live(parts.into_iter(), &shown, 0);
         let options = DecodeOptions { framing, ..DecodeOptions::default() };
         let mut decoder = Decoder::new(templates.clone());
         let summary = decode_json(&mut input, "f", &mut decoder, options, &mut Shown(&shown)).unwrap();
