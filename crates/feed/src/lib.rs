@@ -48,6 +48,7 @@ mod detect;
 mod error;
 mod events;
 mod explain;
+pub mod fast;
 mod feed_state;
 mod fix;
 mod fixed;

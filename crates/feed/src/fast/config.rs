@@ -1,0 +1,279 @@
+//! What a mapping file says of a FAST handler: the table `[fast]`.
+//!
+//! ```toml
+//! name = "my-venue"
+//! format = "fast"
+//!
+//! [fast]
+//! like = "t7-emdi"                 # all that is not said here is as in this shipped mapping
+//! templates = ["incremental.xml", "snapshot.xml", "reference.xml"]     # beside this file
+//! venue = "XEUR"
+//! reset = "packet"                 # dictionaries are empty at the start of each packet, each message, or never
+//! key = "product"                  # messages are numbered by product, or by channel
+//!
+//! [fast.framing]                   # see below
+//! header = "EMDPacketHeader"
+//! sequence = "PacketSeqNum"
+//!
+//! [[fast.channel]]                 # where packets come from
+//! name = "futures"
+//! role = "incremental"             # or snapshot, reference
+//! a = ["224.0.50.1:59001"]         # addresses of line A
+//! b = ["224.0.50.129:59001"]       # and of line B
+//! templates = ["incremental.xml"]  # where channels use one id for different templates: its own
+//!
+//! [[fast.message]]                 # what messages mean; the first that names a template decides
+//! templates = ["DepthIncremental"] # `*` at the end stands for anything
+//! kind = "depth"
+//! entries = "MDIncGrp"             # the sequence whose elements are entries
+//! fields = { product = "MarketSegmentID", sequence = "MsgSeqNum", px = "MDIncGrp.MDEntryPx" }
+//!
+//! [fast.action]                    # codes: what becomes of a level
+//! 0 = "new"
+//! ```
+//!
+//! **Framing.** `header = "NAME"` is a message of this template at the start of each packet, with the fields `sequence`,
+//! `sender`, `partition`, `time`, `reset` (integers, or byte vectors with the highest byte first). Otherwise
+//! `number_bytes` bytes of sequence (`order = "big"` or `"little"`), then `skip` bytes that mean nothing, where
+//! `every = true` before each message, else once; `length = true` is a length as FAST tells integers before each message.
+//! A packet without a sequence is taken as it comes.
+//!
+//! **Kinds** of messages and their fields; those in bold must be there:
+//!
+//! | kind | fields |
+//! |---|---|
+//! | `depth` | `product`, `sequence`, `time`; of entries: **`instrument`**, `action`, `type`, `px`, `qty`, `orders`, `depth`, `entry_time`, `trade_id`, `aggressor` |
+//! | `snapshot` | `product`, **`last`** (the number of the last message it has in it), `time`, **`instrument`**, `product_state`, `instrument_state`; of entries as of `depth` |
+//! | `beacon` | `product`, **`last`** |
+//! | `product_state` | `product`, `sequence`, `time`, **`product_state`** |
+//! | `instrument_state` | `product`, `sequence`, `time`, **`instrument`**, **`instrument_state`** |
+//! | `mass_state` | `product`, `sequence`, `time`, **`product_state`** for all, of entries: **`instrument`**, **`instrument_state`** |
+//! | `sequenced` | `product`, **`sequence`**: it is passed over, but its number counts |
+//! | `reset` | `product`: all books of the product, or of the channel, are empty |
+//! | `product` | **`product`**, `name`, `group`, `market_depth`, `tick`, `currency` |
+//! | `instrument` | **`instrument`**, `product`, `symbol`, `group`, `market_depth`, `tick`, `multiplier`, `currency`, `deleted` |
+//! | `ignore` | nothing |
+
+use super::step::Role;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The table as its file tells it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)] // told at the head of the module
+pub struct FastText {
+    pub like: Option<String>,
+    pub templates: Vec<String>,
+    pub venue: Option<String>,
+    pub reset: Option<Reset>,
+    pub key: Option<Key>,
+    /// Unit of `time` and `entry_time`.
+    pub time: Option<Unit>,
+    /// The exponent of prices and quantities that are whole numbers.
+    pub px_exponent: Option<i8>,
+    pub qty_exponent: Option<i8>,
+    /// How many levels a side has at most, where no product says otherwise.
+    pub market_depth: Option<u16>,
+    pub framing: Option<FramingText>,
+    pub window: Option<Window>,
+    pub recovery: Option<Recovery>,
+    pub channel: Vec<ChannelText>,
+    pub message: Vec<MessageText>,
+    pub action: Option<BTreeMap<String, String>>,
+    pub r#type: Option<BTreeMap<String, String>>,
+    pub aggressor: Option<BTreeMap<String, String>>,
+    pub deleted: Option<BTreeMap<String, String>>,
+    pub product_state: Option<BTreeMap<String, String>>,
+    pub instrument_state: Option<BTreeMap<String, String>>,
+}
+
+/// Where dictionaries begin anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reset {
+    /// With each packet.
+    #[default]
+    Packet,
+    /// With each message.
+    Message,
+    /// Never.
+    Never,
+}
+
+/// What messages are numbered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Key {
+    /// Each product has numbers of its own.
+    #[default]
+    Product,
+    /// Channels of the same `pair` have one for all.
+    Channel,
+}
+
+/// What a time counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds since 1970.
+    #[default]
+    #[serde(rename = "ns")]
+    Nanos,
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Micros,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Millis,
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Digits of a date and a time in UTC, with milliseconds: 20120403143015123.
+    #[serde(rename = "YYYYMMDDhhmmssfff")]
+    Digits,
+}
+
+/// How packets are framed, as the file tells it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)] // told at the head of the module
+pub struct FramingText {
+    pub header: Option<String>,
+    pub sequence: Option<String>,
+    pub sender: Option<String>,
+    pub partition: Option<String>,
+    pub time: Option<String>,
+    pub reset: Option<String>,
+    pub number_bytes: u8,
+    pub order: Order,
+    pub skip: u8,
+    pub every: bool,
+    pub length: bool,
+}
+
+/// Which byte of a number is first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The highest.
+    #[default]
+    Big,
+    /// The lowest.
+    Little,
+}
+
+/// How long a missing packet is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Window {
+    /// So many packets wait at most.
+    pub packets: u16,
+    /// So long, by receive times.
+    pub ns: i64,
+    /// A line has gone past a packet when it has brought one whose number is so much greater.
+    pub past: u16,
+    /// A line that was silent so long is not waited for.
+    pub dead_ns: i64,
+    /// A number so far from the line's last is believed only with a second one beside it.
+    pub far: u32,
+    /// All bytes that wait, of all channels.
+    pub bytes: usize,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { packets: 64, ns: 10_000_000, past: 4, dead_ns: 1_000_000_000, far: 4096, bytes: 16 << 20 }
+    }
+}
+
+/// How a product comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recovery {
+    /// Levels of a product that wait for snapshots, at most.
+    pub levels: usize,
+    /// The same of all products.
+    pub levels_all: usize,
+    /// A product whose first message has this number begins with empty books and needs no snapshot.
+    pub first: Option<u64>,
+    /// Products, at most.
+    pub products: usize,
+    /// Instruments, at most.
+    pub instruments: usize,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { levels: 1 << 16, levels_all: 1 << 20, first: None, products: 1 << 14, instruments: 1 << 20 }
+    }
+}
+
+/// A channel as the file tells it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // told at the head of the module
+pub struct ChannelText {
+    pub name: String,
+    pub role: Role,
+    #[serde(default)]
+    pub a: Vec<String>,
+    #[serde(default)]
+    pub b: Vec<String>,
+    /// Channels with the same word belong together: these snapshots are for those incrementals.
+    #[serde(default)]
+    pub pair: String,
+    /// Its own files of templates, where two channels use one id for two templates.
+    #[serde(default)]
+    pub templates: Vec<String>,
+}
+
+/// A sort of message as the file tells it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // told at the head of the module
+pub struct MessageText {
+    pub templates: Vec<String>,
+    pub kind: Kind,
+    pub entries: Option<String>,
+    #[serde(default)]
+    pub fields: BTreeMap<String, String>,
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // told at the head of the module
+pub enum Kind {
+    Depth,
+    Snapshot,
+    Beacon,
+    ProductState,
+    InstrumentState,
+    MassState,
+    Sequenced,
+    Reset,
+    Product,
+    Instrument,
+    Ignore,
+}
+
+impl FastText {
+    /// The same with what is not told taken from `base`.
+    #[must_use]
+    pub fn over(mut self, base: &FastText) -> Self {
+        macro_rules! take {
+            ($($field:ident),*) => { $( if self.$field.is_none() { self.$field = base.$field.clone(); } )* };
+        }
+        take!(venue, reset, key, time, px_exponent, qty_exponent, market_depth, framing, window, recovery);
+        take!(action, r#type, aggressor, deleted, product_state, instrument_state);
+        if self.templates.is_empty() {
+            self.templates.clone_from(&base.templates);
+        }
+        if self.channel.is_empty() {
+            self.channel.clone_from(&base.channel);
+        }
+        // What is told here is looked at first.
+        self.message.extend(base.message.iter().cloned());
+        self
+    }
+}

@@ -1,0 +1,605 @@
+//! Messages of a packet, in order, to steps.
+
+use super::config::{Key, Kind};
+use super::levels;
+use super::plan::{Config, NOTHING, Table, Tag, Type};
+use super::products::{Products, Turn, Waiting, some};
+use super::step::{At, Code, Outcome, Phase, Refusal, Role, Side, State, Step, Steps, Tables, Trade};
+use super::view::{Bad, Batch, Definition, Entry, Id, Ids, NO_TIME, Told};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use unitape_model::Price;
+
+/// Where a packet comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Of {
+    pub channel: u16,
+    pub line: u8,
+    pub stream: u32,
+    pub ts_recv: i64,
+    pub place: u64,
+    /// The sender's clock.
+    pub sent: Option<i64>,
+}
+
+/// Products, instruments and their books' state.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    pub config: Arc<Config>,
+    pub tables: Tables,
+    pub products: Products,
+    pub ids: Ids,
+    by_id: FxHashMap<(u16, Id), u32>,
+    instruments: FxHashMap<Id, u32>,
+    /// The one that was looked up last.
+    latest: (Id, u32),
+    latest_product: ((u16, Id), u32),
+    behind: Vec<Waiting>,
+}
+
+/// A step's surroundings, but for the tables.
+#[derive(Clone, Copy)]
+struct Around {
+    of: Of,
+    snapshot: bool,
+    sequence: Option<u64>,
+    ts: i64,
+    at: u32,
+    length: u32,
+}
+
+impl Around {
+    #[inline]
+    fn at<'t>(&self, tables: &'t Tables, ts: i64) -> At<'t> {
+        At {
+            tables,
+            channel: self.of.channel,
+            line: self.of.line,
+            snapshot: self.snapshot,
+            sequence: self.sequence,
+            ts_event: if ts == NO_TIME { self.ts } else { ts },
+            ts_recv: self.of.ts_recv,
+            place: self.of.place + u64::from(self.at),
+            length: self.length,
+        }
+    }
+}
+
+impl Core {
+    pub fn new(config: Arc<Config>) -> Self {
+        let channels = config.channels.iter().map(|c| super::Channel { name: c.name.clone(), role: c.role });
+        Self {
+            tables: Tables { channels: channels.collect(), ..Tables::default() },
+            products: Products::new(config.recovery, config.pairs.clone()),
+            ids: Ids::default(),
+            by_id: FxHashMap::default(),
+            instruments: FxHashMap::default(),
+            latest: (Id::NONE, 0),
+            latest_product: ((0, Id::NONE), 0),
+            behind: Vec::new(),
+            config,
+        }
+    }
+
+    /// A step that is of no message.
+    pub fn tell(&self, of: Of, length: usize, step: Step<'_>, out: &mut impl Steps) {
+        let ts = of.sent.unwrap_or(of.ts_recv);
+        let around = Around { of, snapshot: false, sequence: None, ts, at: 0, length: length as u32 };
+        out.step(&around.at(&self.tables, NO_TIME), step);
+    }
+
+    /// All messages of a packet; `payload` is for the quarantine.
+    #[inline]
+    pub fn batch(&mut self, batch: &Batch, of: Of, payload: &[u8], out: &mut impl Steps) {
+        self.products.counters.unknown += batch.unknown;
+        for told in &batch.told {
+            let ts = match told.time {
+                NO_TIME => of.sent.unwrap_or(of.ts_recv),
+                time => time,
+            };
+            let around = Around {
+                of,
+                snapshot: false,
+                sequence: some(told.sequence),
+                ts,
+                at: told.at,
+                length: told.length,
+            };
+            let outcome = match self.message(told, batch, around, out) {
+                Ok(outcome) => outcome,
+                Err(bad) => {
+                    self.refuse(told, bad, around, payload, out);
+                    Outcome::Refused
+                }
+            };
+            out.step(&around.at(&self.tables, NO_TIME), Step::End(outcome));
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, told: &Told, bad: Bad, around: Around, payload: &[u8], out: &mut impl Steps) {
+        let set = &self.config.sets[usize::from(self.config.channels[usize::from(around.of.channel)].set)];
+        let template = &set.templates.list()[told.template as usize].name.local;
+        let detail = format!("{:?} of template {template}, message at byte {}", bad.tag, told.at);
+        let raw = &payload[told.at as usize..][..told.length as usize];
+        let refusal = Refusal { code: bad.code, detail: &detail, raw };
+        out.step(&around.at(&self.tables, NO_TIME), Step::Refused(refusal));
+    }
+
+    #[inline]
+    fn message(
+        &mut self,
+        told: &Told,
+        batch: &Batch,
+        mut around: Around,
+        out: &mut impl Steps,
+    ) -> Result<Outcome, Bad> {
+        let Some(kind) = told.kind.filter(|kind| *kind != Kind::Ignore) else { return Ok(Outcome::Ignored) };
+        let product = self.product(told, around.of.channel, out, &around)?;
+        match kind {
+            Kind::Snapshot => {
+                around.snapshot = true;
+                around.sequence = some(told.last);
+                return self.snapshot(product, told, batch, around, out);
+            }
+            Kind::Beacon => {
+                let turn = self.products.beacon(product, told.last);
+                if let Turn::Missing(from, to) = turn {
+                    self.gap(product, (from, to), &around, out);
+                }
+                self.products.list[product as usize].stream = around.of.stream;
+                return Ok(Outcome::Used);
+            }
+            _ => {}
+        }
+        let channel = &self.config.channels[usize::from(around.of.channel)];
+        if let Some(sequence) = around.sequence
+            && channel.role == Role::Incremental
+        {
+            match self.products.turn(product, sequence) {
+                Turn::Next => {}
+                Turn::Old => return Ok(Outcome::Duplicate),
+                Turn::Missing(from, to) => self.gap(product, (from, to), &around, out),
+                Turn::Begins => self.begins(product, &around, out),
+            }
+            self.products.list[product as usize].stream = around.of.stream;
+        }
+        if let Some(bad) = told.bad {
+            if let (Kind::Depth, Some(sequence)) = (kind, around.sequence) {
+                // What it would have done to the books is missing.
+                self.gap(product, (sequence, sequence), &around, out);
+            }
+            return Err(bad);
+        }
+        match kind {
+            Kind::Depth => self.entries(product, told, batch, &around, out),
+            Kind::ProductState => {
+                self.state(product, None, told.product_state, &around, out);
+                Ok(Outcome::Used)
+            }
+            Kind::InstrumentState => {
+                let instrument = self.instrument(told.instrument, product, &around, out)?;
+                self.state(product, Some(instrument), told.instrument_state, &around, out);
+                Ok(Outcome::Used)
+            }
+            Kind::MassState => {
+                if told.product_state != Id::NONE {
+                    self.mass_state(product, told.product_state, &around, out);
+                }
+                let (from, to) = told.entries;
+                for entry in &batch.entries[from as usize..to as usize] {
+                    let instrument = self.instrument(entry.instrument, product, &around, out)?;
+                    self.state(product, Some(instrument), entry.instrument_state, &around, out);
+                }
+                Ok(Outcome::Used)
+            }
+            Kind::Reset => {
+                self.empty(product, &around, out);
+                Ok(Outcome::Used)
+            }
+            Kind::Product => {
+                let told = definition(told, batch);
+                Ok(self.define_product(product, &told, batch, &around, out))
+            }
+            Kind::Instrument => {
+                let instrument = self.instrument(told.instrument, product, &around, out)?;
+                let told = definition(told, batch);
+                Ok(self.define_instrument((instrument, product), &told, batch, &around, out))
+            }
+            Kind::Sequenced | Kind::Ignore | Kind::Snapshot | Kind::Beacon => Ok(Outcome::Ignored),
+        }
+    }
+
+    /// The entries of an incremental message.
+    #[inline]
+    fn entries(
+        &mut self,
+        product: u32,
+        told: &Told,
+        batch: &Batch,
+        around: &Around,
+        out: &mut impl Steps,
+    ) -> Result<Outcome, Bad> {
+        let (from, to) = told.entries;
+        let mut waits = false;
+        for entry in &batch.entries[from as usize..to as usize] {
+            let index = match self.latest.0 == entry.instrument {
+                true => self.latest.1,
+                false => self.instrument(entry.instrument, product, around, out)?,
+            };
+            if entry.sort == Type::Trade {
+                let trade = Trade {
+                    instrument: index,
+                    px: entry.px,
+                    qty: entry.qty.unwrap_or_default(),
+                    id: some(entry.trade_id),
+                    aggressor: side(entry.aggressor),
+                };
+                out.step(&around.at(&self.tables, entry.time), Step::Trade(trade));
+                continue;
+            }
+            let instrument = &mut self.products.instruments[index as usize];
+            if instrument.live {
+                if told.sequence > instrument.has || around.sequence.is_none() {
+                    let (tables, counters) = (&self.tables, &mut self.products.counters);
+                    levels::apply(index, instrument, entry, counters, |step| {
+                        out.step(&around.at(tables, entry.time), step);
+                    });
+                }
+                continue;
+            }
+            waits = true;
+            let sequence = around.sequence.unwrap_or(0);
+            let time = if entry.time == NO_TIME { around.ts } else { entry.time };
+            if self.products.wait(index, *entry, sequence, time) {
+                let product = self.products.instruments[index as usize].product;
+                out.step(&around.at(&self.tables, entry.time), Step::NoRoom { product });
+            }
+        }
+        Ok(if waits { Outcome::Waits } else { Outcome::Used })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn snapshot(
+        &mut self,
+        product: u32,
+        told: &Told,
+        batch: &Batch,
+        around: Around,
+        out: &mut impl Steps,
+    ) -> Result<Outcome, Bad> {
+        if let Some(bad) = told.bad {
+            return Err(bad);
+        }
+        let index = self.instrument(told.instrument, product, &around, out)?;
+        // One without a number is from before the first message.
+        let last = some(told.last).unwrap_or(0);
+        if !self.products.takes(index, last) {
+            self.whole(product, &around, out);
+            return Ok(Outcome::Ignored);
+        }
+        let mut behind = std::mem::take(&mut self.behind);
+        self.products.taken(index, last, &mut behind);
+        let (tables, counters) = (&self.tables, &mut self.products.counters);
+        let instrument = &mut self.products.instruments[index as usize];
+        instrument.levels = [0; 2];
+        out.step(&around.at(tables, NO_TIME), Step::Clear { instrument: index });
+        let (from, to) = told.entries;
+        for entry in &batch.entries[from as usize..to as usize] {
+            let entry = Entry { action: None, ..*entry };
+            if entry.sort != Type::Empty {
+                levels::apply(index, instrument, &entry, counters, |step| {
+                    out.step(&around.at(tables, NO_TIME), step);
+                });
+            }
+        }
+        for waiting in &behind {
+            let around = Around { sequence: Some(waiting.sequence), ..around };
+            levels::apply(index, instrument, &waiting.entry, counters, |step| {
+                out.step(&around.at(tables, waiting.time), step);
+            });
+        }
+        self.behind = behind;
+        self.state(product, Some(index), told.instrument_state, &around, out);
+        out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index });
+        self.whole(product, &around, out);
+        Ok(Outcome::Used)
+    }
+
+    fn whole(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
+        if self.products.becomes_whole(product) {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Whole { product });
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn gap(&mut self, product: u32, (from, to): (u64, u64), around: &Around, out: &mut impl Steps) {
+        let tables = &self.tables;
+        out.step(&around.at(tables, NO_TIME), Step::Missing { product, from, to });
+        self.products.gap(product, from, to, |instrument| {
+            out.step(&around.at(tables, NO_TIME), Step::Stale { instrument });
+        });
+    }
+
+    /// A product's first message: its books are empty and whole.
+    #[cold]
+    fn begins(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
+        for instrument in &self.products.list[product as usize].instruments {
+            let instrument = *instrument;
+            out.step(&around.at(&self.tables, NO_TIME), Step::Clear { instrument });
+            out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument });
+        }
+        out.step(&around.at(&self.tables, NO_TIME), Step::Whole { product });
+    }
+
+    /// All books of a product are empty.
+    #[cold]
+    fn empty(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
+        let Products { list, instruments, .. } = &mut self.products;
+        for index in &list[product as usize].instruments {
+            let i = &mut instruments[*index as usize];
+            i.levels = [0; 2];
+            if i.live {
+                out.step(&around.at(&self.tables, NO_TIME), Step::Clear { instrument: *index });
+            }
+        }
+    }
+
+    /// The numbers of a stream begin again.
+    #[cold]
+    pub fn restart(&mut self, of: Of, out: &mut impl Steps) {
+        let around = Around {
+            of,
+            snapshot: false,
+            sequence: None,
+            ts: of.sent.unwrap_or(of.ts_recv),
+            at: 0,
+            length: 0,
+        };
+        out.step(&around.at(&self.tables, NO_TIME), Step::Restart);
+        let channel = &self.config.channels[usize::from(of.channel)];
+        let (role, pair) = (channel.role, channel.pair);
+        for product in 0..self.products.list.len() {
+            let at = &mut self.products.list[product];
+            match role {
+                Role::Snapshot if at.pair == pair => at.restarted = false,
+                Role::Incremental if at.stream == of.stream => {
+                    let tables = &self.tables;
+                    self.products.restart(product as u32, |instrument| {
+                        out.step(&around.at(tables, NO_TIME), Step::Stale { instrument });
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn state(
+        &mut self,
+        product: u32,
+        instrument: Option<u32>,
+        code: Id,
+        around: &Around,
+        out: &mut impl Steps,
+    ) {
+        if code == Id::NONE {
+            return;
+        }
+        let codes = &self.config.codes;
+        let table = if instrument.is_some() { &codes.instrument_state } else { &codes.product_state };
+        self.state_by(table, (product, instrument), code, around, out);
+    }
+
+    /// A state of all instruments of a product, told in the codes of instruments.
+    fn mass_state(&self, product: u32, code: Id, around: &Around, out: &mut impl Steps) {
+        self.state_by(&self.config.codes.instrument_state, (product, None), code, around, out);
+    }
+
+    fn state_by(
+        &self,
+        table: &Table,
+        (product, instrument): (u32, Option<u32>),
+        code: Id,
+        around: &Around,
+        out: &mut impl Steps,
+    ) {
+        let mut short = [0; 8];
+        let (code, meaning) = match self.ids.text(code, &mut short) {
+            None => {
+                (Code::Number(code.bits), usize::try_from(code.bits).ok().and_then(|n| table.numbers.get(n)))
+            }
+            Some(text @ [letter]) => (Code::Text(text), table.letters.get(usize::from(*letter))),
+            Some(text) => (Code::Text(text), None),
+        };
+        let phase = meaning.filter(|n| **n != NOTHING).map(|n| PHASES[usize::from(*n)]);
+        let state = State { product, instrument, code, phase };
+        out.step(&around.at(&self.tables, NO_TIME), Step::State(state));
+    }
+
+    /// The product of a message.
+    #[inline]
+    fn product(
+        &mut self,
+        told: &Told,
+        channel: u16,
+        out: &mut impl Steps,
+        around: &Around,
+    ) -> Result<u32, Bad> {
+        let pair = self.config.channels[usize::from(channel)].pair;
+        let id = match self.config.key {
+            Key::Channel => Id::number(0),
+            Key::Product => told.product,
+        };
+        if self.latest_product.0 == (pair, id) && id != Id::NONE {
+            return Ok(self.latest_product.1);
+        }
+        self.other_product(pair, (id, told), out, around)
+    }
+
+    #[cold]
+    fn other_product(
+        &mut self,
+        pair: u16,
+        (id, told): (Id, &Told),
+        out: &mut impl Steps,
+        around: &Around,
+    ) -> Result<u32, Bad> {
+        if id == Id::NONE {
+            // What names an instrument that is known names its product by that.
+            let known = self.instruments.get(&told.instrument);
+            let product = known.map(|i| self.products.instruments[*i as usize].product);
+            return product.ok_or(Bad { code: "missing", tag: Tag::Product });
+        }
+        let index = match self.by_id.get(&(pair, id)) {
+            Some(index) => *index,
+            None => {
+                let index = self.products.open(pair).ok_or_else(|| {
+                    self.products.counters.refused += 1;
+                    Bad { code: "no_room", tag: Tag::Product }
+                })?;
+                self.by_id.insert((pair, id), index);
+                let id = match self.config.key {
+                    Key::Product => self.ids.shown(id),
+                    Key::Channel => {
+                        let of_pair = |c: &&super::plan::Channel| c.pair == pair;
+                        self.config.channels.iter().find(of_pair).map_or_else(String::new, |c| c.name.clone())
+                    }
+                };
+                self.tables.products.push(super::Product { id, ..super::Product::default() });
+                out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
+                index
+            }
+        };
+        self.latest_product = ((pair, id), index);
+        Ok(index)
+    }
+
+    /// An instrument, which belongs to this product if it is new.
+    fn instrument(
+        &mut self,
+        id: Id,
+        product: u32,
+        around: &Around,
+        out: &mut impl Steps,
+    ) -> Result<u32, Bad> {
+        if id == Id::NONE {
+            return Err(Bad { code: "missing", tag: Tag::Instrument });
+        }
+        let index = match self.instruments.get(&id) {
+            Some(index) => *index,
+            None => {
+                let depth = self.tables.products[product as usize].depth.or(self.config.market_depth);
+                let opened = self.products.open_instrument(product, depth.unwrap_or(0));
+                let index = opened.ok_or_else(|| {
+                    self.products.counters.refused += 1;
+                    Bad { code: "no_room", tag: Tag::Instrument }
+                })?;
+                self.instruments.insert(id, index);
+                let id = self.ids.shown(id);
+                self.tables.instruments.push(super::Instrument {
+                    id,
+                    product,
+                    ..super::Instrument::default()
+                });
+                out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
+                index
+            }
+        };
+        self.latest = (id, index);
+        Ok(index)
+    }
+
+    fn define_product(
+        &mut self,
+        index: u32,
+        told: &Definition,
+        batch: &Batch,
+        around: &Around,
+        out: &mut impl Steps,
+    ) -> Outcome {
+        let product = &mut self.tables.products[index as usize];
+        let mut changed = put(&mut product.name, batch.text(told.name));
+        changed |= put(&mut product.group, batch.text(told.group));
+        changed |= put(&mut product.currency, batch.text(told.currency));
+        changed |= put_some(&mut product.tick, told.tick);
+        if put_some(&mut product.depth, told.market_depth) {
+            changed = true;
+            for i in &self.products.list[index as usize].instruments {
+                if self.tables.instruments[*i as usize].depth.is_none() {
+                    self.products.instruments[*i as usize].depth = told.market_depth.unwrap_or(0);
+                }
+            }
+        }
+        if changed {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
+        }
+        if changed { Outcome::Used } else { Outcome::Ignored }
+    }
+
+    fn define_instrument(
+        &mut self,
+        (index, product): (u32, u32),
+        told: &Definition,
+        batch: &Batch,
+        around: &Around,
+        out: &mut impl Steps,
+    ) -> Outcome {
+        let instrument = &mut self.tables.instruments[index as usize];
+        let mut changed = put(&mut instrument.symbol, batch.text(told.symbol));
+        changed |= put(&mut instrument.group, batch.text(told.group));
+        changed |= put(&mut instrument.currency, batch.text(told.currency));
+        changed |= put_some(&mut instrument.tick, told.tick);
+        changed |= put_some(&mut instrument.multiplier, told.multiplier);
+        if put_some(&mut instrument.depth, told.market_depth) {
+            changed = true;
+            self.products.instruments[index as usize].depth = told.market_depth.unwrap_or(0);
+        }
+        if changed {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
+        }
+        match told.deleted {
+            true => self.products.goes(index),
+            false => self.products.comes(index),
+        }
+        self.products.list[product as usize].defined = true;
+        self.whole(product, around, out);
+        if changed { Outcome::Used } else { Outcome::Ignored }
+    }
+}
+
+const PHASES: [Phase; 6] =
+    [Phase::Pre, Phase::Open, Phase::Auction, Phase::Fixing, Phase::Halt, Phase::Close];
+
+fn side(code: u8) -> Option<Side> {
+    match code {
+        0 => Some(Side::Buy),
+        1 => Some(Side::Sell),
+        _ => None,
+    }
+}
+
+fn definition(told: &Told, batch: &Batch) -> Definition {
+    told.definition.checked_sub(1).map_or_else(Definition::default, |at| batch.definitions[at as usize])
+}
+
+/// Puts a text that is told in its place; whether it is another one.
+fn put(place: &mut String, text: &[u8]) -> bool {
+    if text.is_empty() || place.as_bytes() == text {
+        return false;
+    }
+    *place = String::from_utf8_lossy(text).into_owned();
+    true
+}
+
+fn put_some<T: PartialEq>(place: &mut Option<T>, told: Option<T>) -> bool {
+    let another = told.is_some() && *place != told;
+    if another {
+        *place = told;
+    }
+    another
+}
+
+/// Nothing is told of a price.
+const _: () = assert!(Price::NONE.0 == i64::MAX);

@@ -1,0 +1,619 @@
+//! The handler: packets of all channels in, steps out.
+
+use super::config::Reset;
+use super::core::{Core, Of};
+use super::lines::{Arrival, Kept, LineStats, Stream, Verdict};
+use super::plan::{Config, Framing};
+use super::products::Counters;
+use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
+use super::view::{Batch, Head, Reader};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use unitape_codec::fast::Decoder;
+
+/// Turns packets into steps. It does no I/O and reads no clock.
+#[derive(Debug)]
+pub struct Handler {
+    config: Arc<Config>,
+    core: Core,
+    /// By channel.
+    decoders: Vec<Decoder>,
+    /// Streams of all channels.
+    streams: Vec<Sent>,
+    /// The stream of the last packet of each channel.
+    latest: Vec<u32>,
+    batch: Batch,
+    /// Some packet waits.
+    waits: bool,
+    held_bytes: usize,
+    /// The address of the last packet, and its channel and line.
+    route: Option<(SocketAddr, u16, u8)>,
+    spare: Vec<Vec<u8>>,
+    /// By channel: its packets are not looked at, and how many were not.
+    rests: Vec<bool>,
+    counters: ChannelCounters,
+}
+
+/// Packets from one sender.
+#[derive(Debug)]
+struct Sent {
+    channel: u16,
+    sender: u64,
+    partition: u64,
+    stream: Stream,
+}
+
+/// What was counted over all channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ChannelCounters {
+    unknown: u64,
+    refused: u64,
+}
+
+/// What a handler has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// By channel.
+    pub channels: Vec<ChannelStats>,
+    /// Of products and instruments.
+    pub products: Counters,
+    /// Levels that wait for snapshots now.
+    pub waiting: usize,
+    /// Packets sent to addresses of no channel.
+    pub unknown: u64,
+    /// Packets that could not be used.
+    pub refused: u64,
+}
+
+/// What a channel has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelStats {
+    /// Its name.
+    pub name: String,
+    /// Its lines, of all senders together.
+    pub lines: [LineStats; 2],
+    /// Gaps of packets that came on no line.
+    pub gaps: u64,
+    /// Packets in them.
+    pub lost: u64,
+    /// Packets that came when they had been given up, or with numbers that were over.
+    pub late: u64,
+    /// Packets that one line did not bring and the other did.
+    pub recovered: u64,
+    /// How often numbers began again.
+    pub restarts: u64,
+}
+
+/// Senders and partitions of a channel, at most.
+const STREAMS_MAX: usize = 256;
+
+/// Why a packet cannot be used.
+struct Unusable {
+    code: &'static str,
+    detail: String,
+}
+
+impl Handler {
+    /// A handler that has seen nothing.
+    #[must_use]
+    pub fn new(config: Arc<Config>) -> Self {
+        let decoders = config
+            .channels
+            .iter()
+            .map(|c| Decoder::new(config.sets[usize::from(c.set)].templates.clone()))
+            .collect();
+        Self {
+            core: Core::new(config.clone()),
+            decoders,
+            streams: Vec::new(),
+            latest: vec![u32::MAX; config.channels.len()],
+            batch: Batch::default(),
+            waits: false,
+            held_bytes: 0,
+            route: None,
+            spare: Vec::new(),
+            rests: vec![false; config.channels.len()],
+            counters: ChannelCounters::default(),
+            config,
+        }
+    }
+
+    /// Channels, products and instruments.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.core.tables
+    }
+
+    /// Whether the levels of an instrument are whole.
+    #[must_use]
+    pub fn is_live(&self, instrument: u32) -> bool {
+        self.core.products.instruments[instrument as usize].live
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut channels: Vec<_> = self
+            .config
+            .channels
+            .iter()
+            .map(|c| ChannelStats { name: c.name.clone(), ..ChannelStats::default() })
+            .collect();
+        for sent in &self.streams {
+            let (stats, stream) = (&mut channels[usize::from(sent.channel)], &sent.stream);
+            stats.gaps += stream.gaps;
+            stats.lost += stream.lost_packets;
+            stats.late += stream.late;
+            stats.restarts += stream.restarts;
+            let lines = [0, 1].map(|line| *stream.line_stats(line));
+            let missed: u64 = lines.iter().filter(|l| l.packets > 0).map(|l| l.missed).sum();
+            let heard = lines.iter().filter(|l| l.packets > 0).count() as u64;
+            stats.recovered += missed.saturating_sub(heard * stream.lost_packets);
+            for (sum, line) in stats.lines.iter_mut().zip(lines) {
+                sum.add(&line);
+            }
+        }
+        Stats {
+            channels,
+            products: self.core.products.counters,
+            waiting: self.core.products.waiting(),
+            unknown: self.counters.unknown,
+            refused: self.counters.refused,
+        }
+    }
+
+    /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
+    pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl Steps) {
+        if self.waits {
+            self.time(packet.ts_recv, out);
+        }
+        let Some((channel, line)) = self.route(packet.to) else {
+            self.counters.unknown += 1;
+            let of = self.of(0, 0, u32::MAX, &packet, None);
+            return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+        };
+        let at = usize::from(channel);
+        let role = self.config.channels[at].role;
+        if role == Role::Snapshot && self.config.reset != Reset::Never {
+            let wanted = self.core.products.wants(self.config.channels[at].pair);
+            if !wanted {
+                if !self.rests[at] {
+                    self.rest(channel, &packet, out);
+                }
+                let of = self.of(channel, line, u32::MAX, &packet, None);
+                return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+            }
+            self.rests[at] = false;
+        }
+        let opened = match self.open(channel, packet.payload) {
+            Ok(opened) => opened,
+            Err(why) => {
+                let of = self.of(channel, line, u32::MAX, &packet, None);
+                return self.refuse(of, packet.payload, &why, out);
+            }
+        };
+        let (head, body) = opened;
+        let Some(sequence) = head.sequence else {
+            let of = self.of(channel, line, u32::MAX, &packet, head.time);
+            return match self.body(channel, packet.payload, body) {
+                Ok(()) => self.apply(of, packet.payload, out),
+                Err(why) => self.refuse(of, packet.payload, &why, out),
+            };
+        };
+        let Some(stream) = self.stream(channel, &head) else {
+            let why =
+                Unusable { code: "no_room", detail: format!("more than {STREAMS_MAX} senders on a channel") };
+            let of = self.of(channel, line, u32::MAX, &packet, head.time);
+            return self.refuse(of, packet.payload, &why, out);
+        };
+        let of = self.of(channel, line, stream, &packet, head.time);
+        let arrival = Arrival { line, sequence, ts_recv: packet.ts_recv, sent: head.time, reset: head.reset };
+        let at = &mut self.streams[stream as usize].stream;
+        at.settled = None;
+        let mut verdict = at.offer(arrival, packet.payload.len());
+        if verdict == Verdict::Restart || at.settled.is_some() {
+            verdict = self.settle(of, sequence, verdict, out);
+            // Another packet was decoded in between.
+            if matches!(verdict, Verdict::Now | Verdict::Wait) {
+                _ = self.open(channel, packet.payload);
+            }
+        }
+        self.place(of, (sequence, verdict), packet.payload, body, out);
+    }
+
+    /// Nothing more will come: what waits is used as it is.
+    pub fn finish(&mut self, out: &mut impl Steps) {
+        for stream in 0..self.streams.len() as u32 {
+            self.flush(stream, out);
+            for line in 0..2 {
+                if let Some((_, kept)) = self.streams[stream as usize].stream.aside[line].take() {
+                    self.damaged(stream, kept, out);
+                }
+            }
+        }
+        self.waits = false;
+    }
+
+    fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, sent: Option<i64>) -> Of {
+        Of { channel, line, stream, ts_recv: packet.ts_recv, place: packet.place, sent }
+    }
+
+    #[inline]
+    fn route(&mut self, to: SocketAddr) -> Option<(u16, u8)> {
+        match self.route {
+            Some((known, channel, line)) if known == to => Some((channel, line)),
+            _ => {
+                let (to, channel, line) = *self.config.addresses.iter().find(|(known, ..)| *known == to)?;
+                self.route = Some((to, channel, line));
+                Some((channel, line))
+            }
+        }
+    }
+
+    /// What stands before the messages of a packet, and where they begin.
+    #[inline]
+    fn open(&mut self, channel: u16, payload: &[u8]) -> Result<(Head, usize), Unusable> {
+        let Self { config, decoders, core, .. } = self;
+        let decoder = &mut decoders[usize::from(channel)];
+        if config.reset != Reset::Never {
+            decoder.reset();
+        }
+        match config.framing {
+            Framing::Header => {
+                let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+                let message = decoder.decode(payload).map_err(|fault| bad(&fault, 0))?;
+                if !set.headers[message.template] {
+                    let name = &set.templates.list()[message.template].name.local;
+                    let detail = format!("a packet begins with {name}, which is no header");
+                    return Err(Unusable { code: "no_header", detail });
+                }
+                let reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
+                let head = reader.head(&message);
+                let body = message.bytes;
+                if head.sequence.is_none() {
+                    let detail = "the header has no number".to_owned();
+                    return Err(Unusable { code: "missing", detail });
+                }
+                Ok((head, body))
+            }
+            Framing::Number { bytes, order, skip, every } => {
+                let n = usize::from(bytes);
+                let Some(number) = payload.get(..n).filter(|_| payload.len() >= n + usize::from(skip)) else {
+                    let detail = "shorter than what stands before a message".to_owned();
+                    return Err(Unusable { code: "truncated", detail });
+                };
+                let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+                let number = match order {
+                    super::config::Order::Big => number.iter().fold(0, add),
+                    super::config::Order::Little => number.iter().rev().fold(0, add),
+                };
+                let body = if every { 0 } else { n + usize::from(skip) };
+                Ok((Head { sequence: Some(number), ..Head::default() }, body))
+            }
+            Framing::Plain | Framing::Length => Ok((Head::default(), 0)),
+        }
+    }
+
+    /// Reads all messages of a packet that was opened.
+    #[inline]
+    fn body(&mut self, channel: u16, payload: &[u8], mut at: usize) -> Result<(), Unusable> {
+        let Self { config, decoders, core, batch, .. } = self;
+        batch.clear();
+        let decoder = &mut decoders[usize::from(channel)];
+        let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+        let mut reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
+        while at < payload.len() {
+            let mut end = payload.len();
+            match config.framing {
+                Framing::Number { bytes, skip, every: true, .. } => {
+                    at += usize::from(bytes) + usize::from(skip);
+                    if at >= end {
+                        return Err(Unusable {
+                            code: "truncated",
+                            detail: format!("no message at byte {at}"),
+                        });
+                    }
+                }
+                Framing::Length => (at, end) = length(payload, at)?,
+                _ => {}
+            }
+            if config.reset == Reset::Message {
+                decoder.reset();
+            }
+            let message = decoder.decode(&payload[at..end]).map_err(|fault| bad(&fault, at))?;
+            let length = message.bytes;
+            if config.framing == Framing::Length && at + length != end {
+                let detail = format!("bytes behind the message at byte {at}");
+                return Err(Unusable { code: "garbage", detail });
+            }
+            reader.message(&message, set.kinds[message.template], at, batch);
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, of: Of, payload: &[u8], out: &mut impl Steps) {
+        if self.batch.told.is_empty() {
+            return self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
+        }
+        self.core.batch(&self.batch, of, payload, out);
+    }
+
+    /// A packet with what is to be done with it.
+    #[inline]
+    fn place(
+        &mut self,
+        of: Of,
+        (sequence, verdict): (u64, Verdict),
+        payload: &[u8],
+        body: usize,
+        out: &mut impl Steps,
+    ) {
+        match verdict {
+            Verdict::Now => match self.body(of.channel, payload, body) {
+                Ok(()) => {
+                    self.streams[of.stream as usize].stream.used(sequence, of.line);
+                    self.apply(of, payload, out);
+                }
+                Err(why) => {
+                    self.streams[of.stream as usize].stream.corrupt(sequence, of.line, of.ts_recv);
+                    self.refuse(of, payload, &why, out);
+                }
+            },
+            Verdict::Wait => return self.keep(of, sequence, payload, body, out),
+            Verdict::Duplicate => {
+                self.core.tell(of, payload.len(), Step::End(Outcome::Duplicate), out);
+            }
+            Verdict::Late => {
+                let detail = format!("packet {sequence} came when it had been given up");
+                self.refuse(of, payload, &Unusable { code: "late", detail }, out);
+            }
+            Verdict::Aside => {
+                let kept = self.kept(of, payload);
+                self.streams[of.stream as usize].stream.aside[usize::from(of.line)] = Some((sequence, kept));
+            }
+            Verdict::Restart => unreachable!("it was settled"),
+        }
+        if self.streams[of.stream as usize].stream.waits() {
+            self.go_on(of.stream, of.ts_recv, out);
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, of: Of, sequence: u64, payload: &[u8], body: usize, out: &mut impl Steps) {
+        // One that is bad must not stand in the way of the other line's.
+        if self.config.reset != Reset::Never
+            && let Err(why) = self.body(of.channel, payload, body)
+        {
+            self.streams[of.stream as usize].stream.corrupt(sequence, of.line, of.ts_recv);
+            self.refuse(of, payload, &why, out);
+        } else {
+            let kept = self.kept(of, payload);
+            self.held_bytes += payload.len();
+            self.streams[of.stream as usize].stream.keep(sequence, kept);
+            self.waits = true;
+        }
+        self.go_on(of.stream, of.ts_recv, out);
+    }
+
+    fn kept(&mut self, of: Of, payload: &[u8]) -> Kept {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        Kept { line: of.line, ts_recv: of.ts_recv, place: of.place, bytes }
+    }
+
+    /// What waits in a stream and can go on, by its turn or because what is missing is given up.
+    #[cold]
+    fn go_on(&mut self, stream: u32, now: i64, out: &mut impl Steps) {
+        loop {
+            let no_room = self.held_bytes > self.config.window.bytes;
+            let at = &mut self.streams[stream as usize].stream;
+            if let Some((sequence, kept)) = at.next() {
+                self.release(stream, sequence, kept, out);
+            } else if let Some(lost) = at.give_up(now, no_room) {
+                self.lost(stream, now, lost, out);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn lost(&mut self, stream: u32, now: i64, (from, to): (u64, u64), out: &mut impl Steps) {
+        let channel = self.streams[stream as usize].channel;
+        let of = Of { channel, line: 0, stream, ts_recv: now, place: 0, sent: None };
+        self.core.tell(of, 0, Step::Lost { from, to }, out);
+    }
+
+    /// A packet that waited.
+    fn release(&mut self, stream: u32, sequence: u64, kept: Kept, out: &mut impl Steps) {
+        self.held_bytes -= kept.bytes.len();
+        let Kept { line, ts_recv, place, bytes } = kept;
+        let channel = self.streams[stream as usize].channel;
+        let mut of = Of { channel, line, stream, ts_recv, place, sent: None };
+        let read = self.open(channel, &bytes).and_then(|(head, body)| {
+            of.sent = head.time;
+            self.body(channel, &bytes, body)
+        });
+        match read {
+            Ok(()) => {
+                self.streams[stream as usize].stream.used(sequence, line);
+                self.apply(of, &bytes, out);
+            }
+            Err(why) => {
+                let at = &mut self.streams[stream as usize].stream;
+                at.corrupt(sequence, line, ts_recv);
+                let (from, to) = at.skip(sequence);
+                self.core.tell(of, 0, Step::Lost { from, to }, out);
+                self.refuse(of, &bytes, &why, out);
+            }
+        }
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(bytes);
+        }
+    }
+
+    /// All that waits in a stream, with its gaps.
+    fn flush(&mut self, stream: u32, out: &mut impl Steps) {
+        loop {
+            let at = &mut self.streams[stream as usize].stream;
+            if let Some((sequence, kept)) = at.next() {
+                self.release(stream, sequence, kept, out);
+            } else if let Some(lost) = at.give_up_now() {
+                let now = at.heard();
+                self.lost(stream, now, lost, out);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Time has passed: what has waited too long goes on.
+    #[cold]
+    fn time(&mut self, now: i64, out: &mut impl Steps) {
+        self.waits = false;
+        for stream in 0..self.streams.len() as u32 {
+            if self.streams[stream as usize].stream.waits() {
+                self.go_on(stream, now, out);
+                self.waits |= self.streams[stream as usize].stream.waits();
+            }
+        }
+    }
+
+    /// A packet tells what the one is that its line has aside, or that numbers begin again; gives what is to be done with
+    /// the packet itself.
+    #[cold]
+    fn settle(&mut self, of: Of, sequence: u64, verdict: Verdict, out: &mut impl Steps) -> Verdict {
+        let line = usize::from(of.line);
+        let at = &mut self.streams[of.stream as usize].stream;
+        let good = at.settled.take();
+        let aside = at.aside[line].take();
+        if verdict == Verdict::Restart {
+            // What waits is of the old numbers: it is used, so that it is accounted for.
+            let first = at.expected;
+            while let Some((sequence, kept)) = self.streams[of.stream as usize].stream.drain() {
+                self.release(of.stream, sequence, kept, out);
+            }
+            self.streams[of.stream as usize].stream.expected = first;
+            self.core.restart(of, out);
+        }
+        match (aside, good) {
+            (Some((sequence, kept)), Some(true)) => {
+                let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, ..of };
+                let at = &mut self.streams[of.stream as usize].stream;
+                let verdict = if at.is_of_stream(of.line) { at.place(sequence) } else { Verdict::Late };
+                match self.open(of.channel, &kept.bytes) {
+                    Ok((head, body)) => {
+                        let of = Of { sent: head.time, ..of };
+                        self.place(of, (sequence, verdict), &kept.bytes, body, out);
+                    }
+                    Err(why) => self.refuse(of, &kept.bytes, &why, out),
+                }
+            }
+            (Some((_, kept)), _) => self.damaged(of.stream, kept, out),
+            (None, _) => {}
+        }
+        let at = &mut self.streams[of.stream as usize].stream;
+        match verdict {
+            Verdict::Restart | Verdict::Now | Verdict::Wait => at.place(sequence),
+            other => other,
+        }
+    }
+
+    /// A packet whose number was damaged.
+    fn damaged(&mut self, stream: u32, kept: Kept, out: &mut impl Steps) {
+        let channel = self.streams[stream as usize].channel;
+        let of =
+            Of { channel, line: kept.line, stream, ts_recv: kept.ts_recv, place: kept.place, sent: None };
+        let detail = "its number is far from all others of its line".to_owned();
+        self.refuse(of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
+    }
+
+    /// The packets of a channel are not needed for a time.
+    #[cold]
+    fn rest(&mut self, channel: u16, packet: &Packet<'_>, out: &mut impl Steps) {
+        self.rests[usize::from(channel)] = true;
+        for stream in 0..self.streams.len() as u32 {
+            if self.streams[stream as usize].channel == channel {
+                self.flush(stream, out);
+                for line in 0..2 {
+                    if let Some((_, kept)) = self.streams[stream as usize].stream.aside[line].take() {
+                        self.damaged(stream, kept, out);
+                    }
+                }
+                self.streams[stream as usize].stream.rest();
+            }
+        }
+        _ = packet;
+    }
+
+    #[cold]
+    fn refuse(&mut self, of: Of, payload: &[u8], why: &Unusable, out: &mut impl Steps) {
+        self.counters.refused += 1;
+        let refusal = Refusal { code: why.code, detail: &why.detail, raw: payload };
+        self.core.tell(of, payload.len(), Step::Refused(refusal), out);
+        self.core.tell(of, payload.len(), Step::End(Outcome::Refused), out);
+    }
+
+    #[inline]
+    fn stream(&mut self, channel: u16, head: &Head) -> Option<u32> {
+        let latest = self.latest[usize::from(channel)];
+        let is = |s: &Sent| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
+        if self.streams.get(latest as usize).is_some_and(is) {
+            return Some(latest);
+        }
+        let found = self.streams.iter().position(is);
+        let found = match found {
+            Some(found) => found,
+            None if self.streams.iter().filter(|s| s.channel == channel).count() >= STREAMS_MAX => {
+                return None;
+            }
+            None => {
+                let Head { sender, partition, .. } = *head;
+                let stream = Stream::new(self.config.window);
+                self.streams.push(Sent { channel, sender, partition, stream });
+                self.streams.len() - 1
+            }
+        };
+        self.latest[usize::from(channel)] = found as u32;
+        Some(found as u32)
+    }
+}
+
+/// Buffers kept for packets that wait.
+const SPARE_MAX: usize = 256;
+
+#[cold]
+fn bad(fault: &unitape_codec::fast::Fault, at: usize) -> Unusable {
+    Unusable { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
+}
+
+/// The message behind its length.
+fn length(payload: &[u8], at: usize) -> Result<(usize, usize), Unusable> {
+    let left = &payload[at..];
+    let Some(stop) = left.iter().take(5).position(|b| *b >= 0x80) else {
+        return Err(Unusable { code: "truncated", detail: format!("a length without end at byte {at}") });
+    };
+    let length = left[..=stop].iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
+    let from = at + stop + 1;
+    match usize::try_from(length).ok().and_then(|n| from.checked_add(n)).filter(|end| *end <= payload.len()) {
+        Some(end) if end > from => Ok((from, end)),
+        Some(_) => Err(Unusable { code: "D12", detail: format!("a message without a byte at byte {at}") }),
+        None => Err(Unusable {
+            code: "truncated",
+            detail: format!("the packet ends inside the message at byte {from}"),
+        }),
+    }
+}
+
+impl LineStats {
+    fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.first += other.first;
+        self.twice += other.twice;
+        self.missed += other.missed;
+        self.reordered += other.reordered;
+        self.corrupt += other.corrupt;
+    }
+}

@@ -1,0 +1,112 @@
+//! What venues say of levels, as what becomes of a book.
+//!
+//! A book is told of each level that goes or comes: "delete from here on" is as many deletions as there are levels, and
+//! where a side has room for so many levels only, the last one is deleted before another is put in before it. For this,
+//! the levels of each side are counted; their prices are not kept.
+
+use super::plan::{Type, Update};
+use super::products::{Counters, Instrument};
+use super::step::{Action, Level, Side, Step};
+use super::view::Entry;
+use unitape_model::{Price, Quantity};
+
+/// Applies an entry for a level, or for an empty book.
+#[inline]
+pub(super) fn apply(
+    index: u32,
+    instrument: &mut Instrument,
+    entry: &Entry,
+    counters: &mut Counters,
+    mut emit: impl FnMut(Step<'static>),
+) {
+    let side = match entry.sort {
+        Type::Bid => Side::Buy,
+        Type::Offer => Side::Sell,
+        Type::Empty => {
+            instrument.levels = [0; 2];
+            return emit(Step::Clear { instrument: index });
+        }
+        Type::Trade | Type::Ignore => return,
+    };
+    let update = entry.action.unwrap_or(Update::New);
+    let level = |action, depth| {
+        Step::Level(Level {
+            instrument: index,
+            side,
+            action,
+            px: entry.px,
+            qty: entry.qty,
+            orders: (entry.orders != u32::MAX).then_some(entry.orders),
+            depth,
+        })
+    };
+    if entry.depth == 0 {
+        return match update {
+            Update::New => emit(level(Action::Add, None)),
+            Update::Change | Update::Overlay => emit(level(Action::Change, None)),
+            Update::Delete => emit(level(Action::Delete, None)),
+            // Without a place there is nothing that these go from or to.
+            Update::Thru | Update::From => counters.misplaced += 1,
+            Update::Ignore => {}
+        };
+    }
+    let (place, max) = (entry.depth, instrument.depth);
+    let levels = &mut instrument.levels[side as usize];
+    if max > 0 && place > max {
+        counters.beyond += 1;
+        return;
+    }
+    let delete = |depth| level(Action::Delete, Some(depth));
+    let gone = |depth| {
+        let nothing: (Option<Quantity>, Price) = (None, Price::NONE);
+        Step::Level(Level {
+            instrument: index,
+            side,
+            action: Action::Delete,
+            px: nothing.1,
+            qty: nothing.0,
+            orders: None,
+            depth: Some(depth),
+        })
+    };
+    match update {
+        Update::New => {
+            if max > 0 && *levels >= max {
+                emit(gone(max));
+                *levels = max - 1;
+            }
+            if place > levels.saturating_add(1) {
+                counters.misplaced += 1;
+            } else {
+                *levels += 1;
+            }
+            emit(level(Action::Add, Some(place)));
+        }
+        Update::Change | Update::Overlay => {
+            counters.misplaced += u64::from(place > *levels);
+            emit(level(Action::Change, Some(place)));
+        }
+        Update::Delete => {
+            if place > *levels {
+                counters.misplaced += 1;
+            } else {
+                *levels -= 1;
+            }
+            emit(delete(place));
+        }
+        Update::Thru => {
+            counters.misplaced += u64::from(place > *levels);
+            let count = place.min(*levels);
+            *levels -= count;
+            (0..count).for_each(|_| emit(gone(1)));
+        }
+        Update::From => {
+            counters.misplaced += u64::from(place > *levels);
+            for depth in (place..=*levels).rev() {
+                emit(gone(depth));
+            }
+            *levels = (*levels).min(place - 1);
+        }
+        Update::Ignore => {}
+    }
+}

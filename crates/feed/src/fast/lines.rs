@@ -1,0 +1,422 @@
+//! Two lines, one stream: which copy of a packet is taken, and when a missing one is given up.
+//!
+//! ```text
+//!  line A  1 2 . 4 5        the first good copy wins: A's 1, A's 2, B's 3 …
+//!  line B    1 2 3 4        4 and 5 of line A wait for 3
+//! ```
+//!
+//! **Numbers.** Packets of a stream have numbers that go up by one; both lines carry the same. A packet whose turn it is
+//! goes on at once, one that is ahead waits in the *window*, one that was taken already is a duplicate. A copy that does
+//! not decode does not count: the other line's may still come.
+//!
+//! **A gap** is declared when what is missing will not come: both lines have gone past it (each that is alive has brought
+//! a number greater by [`Window::past`]), or the window is full (packets, bytes), or it has waited too long by receive
+//! times. A line that was silent for [`Window::dead_ns`] is not waited for; either may come back.
+//!
+//! **Numbers that begin again.** A number that steps back on its own line while the sender's clock goes on (where there
+//! is no clock: that is further back than [`Window::far`]), or far ahead, is set aside; the next packet of that line tells
+//! whether it was damaged or the line counts anew. A header that says so is believed at once. Then the stream follows, and
+//! the other line's packets of the old numbers are late until it does, too.
+
+use super::config::Window;
+use std::collections::BTreeMap;
+
+/// A packet that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub line: u8,
+    pub ts_recv: i64,
+    pub place: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// What is known of a packet when it comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub line: u8,
+    pub sequence: u64,
+    pub ts_recv: i64,
+    /// The sender's clock.
+    pub sent: Option<i64>,
+    /// The header says that numbers begin again.
+    pub reset: bool,
+}
+
+/// What is to be done with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Its turn: use it, and say whether it was good.
+    Now,
+    /// Keep it in the window, unless it is bad.
+    Wait,
+    /// It was taken already, or waits already.
+    Duplicate,
+    /// It was given up, or is of numbers that are over.
+    Late,
+    /// Set it aside, see [`Stream::aside`].
+    Aside,
+    /// Numbers begin again with it, or with the one that its line has aside: see [`Stream::place`].
+    Restart,
+}
+
+/// A line, as a stream sees it.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    heard: bool,
+    /// Its greatest number, and which of the 64 up to it have come: the lowest bit is the greatest.
+    last: u64,
+    seen: u64,
+    ts_recv: i64,
+    sent: Option<i64>,
+    /// Which numbering of the stream it counts by; none while it never counted as a stream did.
+    epoch: Option<u32>,
+    /// A number that was set aside.
+    odd: Option<(u64, Option<i64>)>,
+    stats: LineStats,
+}
+
+/// What one line brought. Counted from the numbers alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineStats {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets of which its copy was the first good one.
+    pub first: u64,
+    /// Packets that it brought twice.
+    pub twice: u64,
+    /// Packets that it did not bring.
+    pub missed: u64,
+    /// Packets that came behind later ones.
+    pub reordered: u64,
+    /// Packets that did not decode.
+    pub corrupt: u64,
+}
+
+/// A stream: the packets of a channel from one sender and partition.
+#[derive(Clone, Debug)]
+pub(super) struct Stream {
+    window: Window,
+    pub expected: Option<u64>,
+    epoch: u32,
+    lines: [Line; 2],
+    held: BTreeMap<u64, Kept>,
+    pub held_bytes: usize,
+    /// Since when the expected packet is missed.
+    since: Option<i64>,
+    /// Ranges that were given up and have not come since, the latest last.
+    lost: Vec<(u64, u64)>,
+    /// By line: the packet that was set aside, and its number.
+    pub aside: [Option<(u64, Kept)>; 2],
+    /// What the last packet told of the one its line had aside: it is good, or it was damaged.
+    pub settled: Option<bool>,
+    pub gaps: u64,
+    pub lost_packets: u64,
+    pub late: u64,
+    pub restarts: u64,
+}
+
+/// Ranges of lost packets that are remembered.
+const LOST_MAX: usize = 64;
+
+impl Stream {
+    pub fn new(window: Window) -> Self {
+        Self {
+            window,
+            expected: None,
+            epoch: 0,
+            lines: Default::default(),
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            since: None,
+            lost: Vec::new(),
+            aside: [None, None],
+            settled: None,
+            gaps: 0,
+            lost_packets: 0,
+            late: 0,
+            restarts: 0,
+        }
+    }
+
+    pub fn line_stats(&self, line: u8) -> &LineStats {
+        &self.lines[usize::from(line)].stats
+    }
+
+    /// Something waits.
+    pub fn waits(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// A packet has come.
+    #[inline]
+    pub fn offer(&mut self, a: Arrival, bytes: usize) -> Verdict {
+        let line = &mut self.lines[usize::from(a.line)];
+        line.stats.packets += 1;
+        line.stats.bytes += bytes as u64;
+        // As nearly all are: the next of its line, which counts as the stream does.
+        if line.heard
+            && a.sequence == line.last.wrapping_add(1)
+            && line.epoch == Some(self.epoch)
+            && line.odd.is_none()
+            && !a.reset
+        {
+            line.last = a.sequence;
+            line.seen = line.seen << 1 | 1;
+            (line.ts_recv, line.sent) = (a.ts_recv, a.sent.max(line.sent));
+            return self.place(a.sequence);
+        }
+        self.unusual(a)
+    }
+
+    /// Where a number of the stream's own numbering stands.
+    #[inline]
+    pub fn place(&mut self, sequence: u64) -> Verdict {
+        match self.expected {
+            Some(expected) if sequence > expected => match self.held.contains_key(&sequence) {
+                true => Verdict::Duplicate,
+                false => Verdict::Wait,
+            },
+            Some(expected) if sequence < expected => self.past(sequence),
+            _ => Verdict::Now,
+        }
+    }
+
+    #[cold]
+    fn past(&mut self, sequence: u64) -> Verdict {
+        let Some(at) = self.lost.iter().position(|(from, to)| (*from..=*to).contains(&sequence)) else {
+            return Verdict::Duplicate;
+        };
+        // What comes of it again is a duplicate.
+        let (from, to) = self.lost.remove(at);
+        if from < sequence {
+            self.lost.push((from, sequence - 1));
+        }
+        if sequence < to {
+            self.lost.push((sequence + 1, to));
+        }
+        self.late += 1;
+        Verdict::Late
+    }
+
+    #[cold]
+    fn unusual(&mut self, a: Arrival) -> Verdict {
+        let far = u64::from(self.window.far);
+        let now = a.ts_recv;
+        self.settled = None;
+        let others_alive = self.alive(1 - a.line, now) && self.is_of_stream(1 - a.line);
+        let line = &mut self.lines[usize::from(a.line)];
+        if !line.heard {
+            let near = self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far);
+            let epoch = near.then_some(self.epoch);
+            let stats = line.stats;
+            *line = Line {
+                heard: true,
+                last: a.sequence,
+                seen: 1,
+                ts_recv: now,
+                sent: a.sent,
+                epoch,
+                stats,
+                odd: None,
+            };
+            return if near { self.place(a.sequence) } else { self.foreign(a, others_alive) };
+        }
+        let later = match (a.sent, line.sent) {
+            (Some(sent), Some(before)) => Some(sent > before),
+            _ => None,
+        };
+        let behind = line.last.saturating_sub(a.sequence);
+        let back = a.sequence <= line.last && later.unwrap_or(behind > far);
+        let ahead = a.sequence > line.last && a.sequence - line.last > far;
+        let follows_odd = line.odd.is_some_and(|(odd, sent)| {
+            a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
+        });
+        if back && a.reset || (back || ahead) && follows_odd {
+            let odd = line.odd.take();
+            self.settled = odd.map(|_| follows_odd);
+            let first = odd.filter(|_| follows_odd).map_or(a.sequence, |(odd, _)| odd);
+            line.seen = 1;
+            line.last = a.sequence;
+            (line.ts_recv, line.sent) = (now, a.sent.max(line.sent));
+            if back && line.epoch == Some(self.epoch) {
+                return self.restart(a.line, first);
+            }
+            if line.epoch != Some(self.epoch) {
+                return self.foreign(a, others_alive);
+            }
+            return self.place(a.sequence);
+        }
+        if back || ahead {
+            self.settled = line.odd.map(|_| false);
+            line.odd = Some((a.sequence, a.sent));
+            return Verdict::Aside;
+        }
+        self.settled = line.odd.take().map(|_| false);
+        if a.sequence > line.last {
+            let step = a.sequence - line.last;
+            line.stats.missed += step - 1;
+            line.seen = if step < 64 { line.seen << step | 1 } else { 1 };
+            line.last = a.sequence;
+        } else if behind < 64 && line.seen >> behind & 1 == 0 {
+            line.seen |= 1 << behind;
+            line.stats.reordered += 1;
+            line.stats.missed = line.stats.missed.saturating_sub(1);
+        } else {
+            line.stats.twice += 1;
+        }
+        (line.ts_recv, line.sent) = (now, a.sent.max(line.sent));
+        if line.epoch != Some(self.epoch) {
+            return self.foreign(a, others_alive);
+        }
+        self.place(a.sequence)
+    }
+
+    /// Whether a line counts as the stream does.
+    pub fn is_of_stream(&self, line: u8) -> bool {
+        self.lines[usize::from(line)].epoch == Some(self.epoch)
+    }
+
+    /// A packet of a line that counts otherwise than the stream.
+    fn foreign(&mut self, a: Arrival, others_alive: bool) -> Verdict {
+        let far = u64::from(self.window.far);
+        let line = &mut self.lines[usize::from(a.line)];
+        // It has begun, or begun anew since the stream did, and now counts as it does.
+        let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
+        if anew && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
+            line.epoch = Some(self.epoch);
+            return self.place(a.sequence);
+        }
+        if !others_alive {
+            return self.restart(a.line, a.sequence);
+        }
+        self.late += 1;
+        Verdict::Late
+    }
+
+    fn restart(&mut self, line: u8, first: u64) -> Verdict {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.lines[usize::from(line)].epoch = Some(self.epoch);
+        self.restarts += 1;
+        self.lost.clear();
+        self.since = None;
+        self.expected = Some(first);
+        Verdict::Restart
+    }
+
+    fn alive(&self, line: u8, now: i64) -> bool {
+        let line = &self.lines[usize::from(line)];
+        line.heard && now.saturating_sub(line.ts_recv) <= self.window.dead_ns
+    }
+
+    /// The packet whose turn it was is used.
+    #[inline]
+    pub fn used(&mut self, sequence: u64, line: u8) {
+        self.expected = Some(sequence.wrapping_add(1));
+        self.since = None;
+        self.lines[usize::from(line)].stats.first += 1;
+    }
+
+    /// It did not decode; the other line's copy may come.
+    #[cold]
+    pub fn corrupt(&mut self, sequence: u64, line: u8, now: i64) {
+        let stats = &mut self.lines[usize::from(line)].stats;
+        stats.corrupt += 1;
+        self.expected.get_or_insert(sequence);
+        if self.expected == Some(sequence) {
+            self.since.get_or_insert(now);
+        }
+    }
+
+    /// It waits.
+    pub fn keep(&mut self, sequence: u64, kept: Kept) {
+        self.since.get_or_insert(kept.ts_recv);
+        self.held_bytes += kept.bytes.len();
+        self.held.insert(sequence, kept);
+    }
+
+    /// A packet that waited and whose turn it is.
+    #[inline]
+    pub fn next(&mut self) -> Option<(u64, Kept)> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let first = self.held.first_entry()?;
+        (Some(*first.key()) == self.expected).then(|| self.take())?
+    }
+
+    fn take(&mut self) -> Option<(u64, Kept)> {
+        let (sequence, kept) = self.held.pop_first()?;
+        self.held_bytes -= kept.bytes.len();
+        Some((sequence, kept))
+    }
+
+    /// Gives up what is missing, if it is time to; the first and last of it.
+    pub fn give_up(&mut self, now: i64, no_room: bool) -> Option<(u64, u64)> {
+        let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
+        if first <= expected {
+            return None;
+        }
+        let window = &self.window;
+        let since = *self.since.get_or_insert(now);
+        let past = |line: &Line| line.last >= expected.saturating_add(window.past.into());
+        let all_past = self
+            .lines
+            .iter()
+            .filter(|l| {
+                l.heard && l.epoch == Some(self.epoch) && now.saturating_sub(l.ts_recv) <= window.dead_ns
+            })
+            .all(past);
+        let full = no_room || self.held.len() > usize::from(window.packets);
+        (all_past || full || now.saturating_sub(since) > window.ns).then(|| self.gap(expected, first - 1))
+    }
+
+    /// The same at once: nothing more will come, or the numbers begin again.
+    pub fn give_up_now(&mut self) -> Option<(u64, u64)> {
+        let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
+        (first > expected).then(|| self.gap(expected, first - 1))
+    }
+
+    /// A packet that was kept turned out bad in its turn: it is lost.
+    pub fn skip(&mut self, sequence: u64) -> (u64, u64) {
+        self.gap(sequence, sequence)
+    }
+
+    fn gap(&mut self, from: u64, to: u64) -> (u64, u64) {
+        if self.lost.len() >= LOST_MAX {
+            self.lost.remove(0);
+        }
+        self.lost.push((from, to));
+        self.gaps += 1;
+        self.lost_packets += to - from + 1;
+        self.expected = Some(to + 1);
+        // What waits behind it is missed from now on.
+        self.since = None;
+        (from, to)
+    }
+
+    /// When it last heard of a line.
+    pub fn heard(&self) -> i64 {
+        self.lines.iter().map(|l| l.ts_recv).max().unwrap_or(0)
+    }
+
+    /// Packets of numbers that are over: all that waits.
+    pub fn drain(&mut self) -> Option<(u64, Kept)> {
+        self.take()
+    }
+
+    /// Forgets where it is: the next packet begins it, as where packets were not looked at for a time.
+    pub fn rest(&mut self) {
+        self.expected = None;
+        self.held.clear();
+        self.held_bytes = 0;
+        self.since = None;
+        self.lost.clear();
+        self.aside = [None, None];
+        for line in &mut self.lines {
+            line.heard = false;
+            line.odd = None;
+        }
+    }
+}

@@ -1,0 +1,532 @@
+//! The configuration, compiled: numbers in place of names.
+//!
+//! Each field that is asked for has a [`Tag`], in each template in which it is; each template is of a kind. Codes are
+//! looked up in tables of 256. What is wrong is told with its place in the file.
+
+use super::config::{ChannelText, FastText, FramingText, Key, Kind, MessageText, Order, Recovery, Reset};
+use super::config::{Unit, Window};
+use super::step::{Phase, Role};
+use super::view::Tags;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use unitape_codec::fast::template::Instruction;
+use unitape_codec::fast::{Source, Templates};
+
+/// What a handler is made by.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(super) key: Key,
+    pub(super) reset: Reset,
+    pub(super) time: Unit,
+    pub(super) px_exponent: i8,
+    pub(super) qty_exponent: i8,
+    pub(super) market_depth: Option<u16>,
+    pub(super) window: Window,
+    pub(super) recovery: Recovery,
+    pub(super) framing: Framing,
+    pub(super) codes: Codes,
+    pub(super) sets: Vec<Set>,
+    pub(super) channels: Vec<Channel>,
+    pub(super) addresses: Vec<(SocketAddr, u16, u8)>,
+    /// Channels of how many pairs there are, and which of them have snapshots.
+    pub(super) pairs: Vec<bool>,
+}
+
+/// A channel, compiled.
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    pub name: String,
+    pub role: Role,
+    pub pair: u16,
+    /// Its templates, in [`Config::sets`].
+    pub set: u16,
+}
+
+/// Templates that are loaded together, and what they mean.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub files: Vec<String>,
+    pub templates: Arc<Templates>,
+    pub tags: Tags,
+    /// By the template's place in the list; none for one that nothing names.
+    pub kinds: Vec<Option<Kind>>,
+    /// Whether this is the header of packets.
+    pub headers: Vec<bool>,
+}
+
+/// How packets are framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// The first message is the header.
+    Header,
+    /// Bytes of a number, and bytes behind it, before each message or once.
+    Number { bytes: u8, order: Order, skip: u8, every: bool },
+    /// Nothing before messages.
+    Plain,
+    /// A length before each message.
+    Length,
+}
+
+/// What a field is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+#[allow(missing_docs)] // told by their names in `config`
+pub(super) enum Tag {
+    Product,
+    Sequence,
+    Last,
+    Time,
+    Instrument,
+    Action,
+    Type,
+    Px,
+    Qty,
+    Orders,
+    Depth,
+    EntryTime,
+    TradeId,
+    Aggressor,
+    ProductState,
+    InstrumentState,
+    Name,
+    Group,
+    Symbol,
+    MarketDepth,
+    Tick,
+    Multiplier,
+    Currency,
+    Deleted,
+    /// The sequence of entries.
+    Entries,
+    HeadSequence,
+    HeadSender,
+    HeadPartition,
+    HeadTime,
+    HeadReset,
+}
+
+/// Names of fields in messages, and what they are.
+const FIELDS: [(&str, Tag); 24] = [
+    ("product", Tag::Product),
+    ("sequence", Tag::Sequence),
+    ("last", Tag::Last),
+    ("time", Tag::Time),
+    ("instrument", Tag::Instrument),
+    ("action", Tag::Action),
+    ("type", Tag::Type),
+    ("px", Tag::Px),
+    ("qty", Tag::Qty),
+    ("orders", Tag::Orders),
+    ("depth", Tag::Depth),
+    ("entry_time", Tag::EntryTime),
+    ("trade_id", Tag::TradeId),
+    ("aggressor", Tag::Aggressor),
+    ("product_state", Tag::ProductState),
+    ("instrument_state", Tag::InstrumentState),
+    ("name", Tag::Name),
+    ("group", Tag::Group),
+    ("symbol", Tag::Symbol),
+    ("market_depth", Tag::MarketDepth),
+    ("tick", Tag::Tick),
+    ("multiplier", Tag::Multiplier),
+    ("currency", Tag::Currency),
+    ("deleted", Tag::Deleted),
+];
+
+/// What becomes of a level, by the venue's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Update {
+    New,
+    Change,
+    Delete,
+    /// All from the best to this one.
+    Thru,
+    /// All from this one on.
+    From,
+    Overlay,
+    Ignore,
+}
+
+/// What an entry is, by the venue's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Type {
+    Bid,
+    Offer,
+    Trade,
+    /// The book is empty.
+    Empty,
+    Ignore,
+}
+
+/// What codes mean: by number up to 255, and by letter; 255 for nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub numbers: [u8; 256],
+    pub letters: [u8; 256],
+}
+
+/// All tables of codes.
+#[derive(Clone, Debug)]
+pub(super) struct Codes {
+    pub action: Table,
+    pub r#type: Table,
+    pub aggressor: Table,
+    pub deleted: Table,
+    pub product_state: Table,
+    pub instrument_state: Table,
+}
+
+/// What is wrong, and where: keys from the table `fast` on.
+#[derive(Debug)]
+pub struct Wrong {
+    /// The way down.
+    pub place: Vec<String>,
+    /// A sentence.
+    pub what: String,
+}
+
+type Made<T> = Result<T, Wrong>;
+
+fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
+    Err(Wrong { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })
+}
+
+impl Config {
+    /// Compiles a table; `own` of its messages are of the file itself, the others of the mapping that it is like.
+    /// `files` are all files of templates that it names.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn new(text: &FastText, own: usize, files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Wrong> {
+        let framing_text = text.framing.clone().unwrap_or_default();
+        let framing = framing(&framing_text)?;
+        if framing == Framing::Header && text.reset == Some(Reset::Never) {
+            return wrong(
+                &["reset"],
+                "a header is a message of its own: dictionaries are emptied at least by packet",
+            );
+        }
+        let mut config = Self {
+            key: text.key.unwrap_or_default(),
+            reset: text.reset.unwrap_or_default(),
+            time: text.time.unwrap_or_default(),
+            px_exponent: text.px_exponent.unwrap_or(0),
+            qty_exponent: text.qty_exponent.unwrap_or(0),
+            market_depth: text.market_depth,
+            window: text.window.unwrap_or_default(),
+            recovery: text.recovery.unwrap_or_default(),
+            framing,
+            codes: codes(text)?,
+            sets: Vec::new(),
+            channels: Vec::new(),
+            addresses: Vec::new(),
+            pairs: Vec::new(),
+        };
+        config.bounds()?;
+        let mut pairs: Vec<(&str, bool)> = Vec::new();
+        for (i, channel) in text.channel.iter().enumerate() {
+            let at = i.to_string();
+            let place = ["channel", &at];
+            let pair = match pairs.iter().position(|(name, _)| *name == channel.pair) {
+                Some(pair) => pair,
+                None => {
+                    pairs.push((&channel.pair, false));
+                    pairs.len() - 1
+                }
+            };
+            pairs[pair].1 |= channel.role == Role::Snapshot;
+            config.take_addresses(i, channel)?;
+            let names = if channel.templates.is_empty() { &text.templates } else { &channel.templates };
+            if names.is_empty() {
+                return wrong(&place, "no templates: say fast.templates, or `templates` of the channel");
+            }
+            let set = match config.sets.iter().position(|set| &set.files == names) {
+                Some(set) => set,
+                None => {
+                    config.sets.push(set(names, files)?);
+                    config.sets.len() - 1
+                }
+            };
+            let (pair, set) = (pair as u16, set as u16);
+            config.channels.push(Channel { name: channel.name.clone(), role: channel.role, pair, set });
+        }
+        if config.channels.is_empty() {
+            return wrong(&[], "no channels: say where packets come from in [[fast.channel]]");
+        }
+        config.pairs = pairs.into_iter().map(|(_, snapshots)| snapshots).collect();
+        config.messages(text, own)?;
+        if framing == Framing::Header {
+            config.header(&framing_text)?;
+        }
+        Ok(config)
+    }
+
+    fn bounds(&self) -> Made<()> {
+        let Window { packets, ns, dead_ns, far, .. } = self.window;
+        if packets == 0 || packets > 4096 {
+            return wrong(&["window", "packets"], "window.packets: 1 to 4096");
+        }
+        if ns < 0 || dead_ns < 0 {
+            return wrong(&["window"], "window: times are not negative");
+        }
+        if far < u32::from(packets) {
+            return wrong(&["window", "far"], "window.far: not less than window.packets");
+        }
+        if self.market_depth == Some(0) {
+            return wrong(&["market_depth"], "market_depth: at least 1");
+        }
+        Ok(())
+    }
+
+    fn take_addresses(&mut self, channel: usize, text: &ChannelText) -> Made<()> {
+        let at = channel.to_string();
+        for (line, (key, addresses)) in [("a", &text.a), ("b", &text.b)].into_iter().enumerate() {
+            for address in addresses {
+                let place = ["channel", &at, key];
+                let Ok(to) = address.parse::<SocketAddr>() else {
+                    return wrong(&place, format!("`{address}` is no address and port, as 224.0.50.1:59001"));
+                };
+                if self.addresses.iter().any(|(other, ..)| *other == to) {
+                    return wrong(&place, format!("{address} is told twice"));
+                }
+                self.addresses.push((to, channel as u16, line as u8));
+            }
+        }
+        match text.a.is_empty() && text.b.is_empty() {
+            true => wrong(&["channel", &at], "no address: say `a`, and `b` where there is a second line"),
+            false => Ok(()),
+        }
+    }
+
+    fn messages(&mut self, text: &FastText, own: usize) -> Made<()> {
+        for (i, message) in text.message.iter().enumerate() {
+            let at = i.to_string();
+            let at = ["message", &at];
+            let fields = fields(message, &at)?;
+            let (mut templates, mut found) = (0, vec![0; fields.len()]);
+            for set in &mut self.sets {
+                for index in 0..set.templates.list().len() {
+                    let name = &set.templates.list()[index].name.local;
+                    if set.kinds[index].is_some() || !message.templates.iter().any(|p| is_like(name, p)) {
+                        continue;
+                    }
+                    set.kinds[index] = Some(message.kind);
+                    templates += 1;
+                    for (n, (path, tag)) in fields.iter().enumerate() {
+                        found[n] += set.tags.add(&set.templates, index, path, *tag);
+                    }
+                }
+            }
+            if templates == 0 && i < own {
+                return wrong(
+                    &[at[0], at[1], "templates"],
+                    format!("no template is called {}", message.templates.join(" or ")),
+                );
+            }
+            let lacks = fields.iter().zip(&found).find(|(_, found)| **found == 0);
+            if let Some(((path, _), _)) = lacks.filter(|_| templates > 0 && i < own) {
+                let name = message.fields.iter().find(|(_, p)| p == path).map_or("entries", |(name, _)| name);
+                let place: &[&str] = match name {
+                    "entries" => &[at[0], at[1], "entries"],
+                    name => &[at[0], at[1], "fields", name],
+                };
+                return wrong(
+                    place,
+                    format!("{name}: no field `{path}` in {}", message.templates.join(", ")),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, text: &FramingText) -> Made<()> {
+        let name = text.header.as_deref().unwrap_or_default();
+        let fields = [
+            ("sequence", &text.sequence, Tag::HeadSequence),
+            ("sender", &text.sender, Tag::HeadSender),
+            ("partition", &text.partition, Tag::HeadPartition),
+            ("time", &text.time, Tag::HeadTime),
+            ("reset", &text.reset, Tag::HeadReset),
+        ];
+        let (mut templates, mut found) = (0, [0; 5]);
+        for set in &mut self.sets {
+            for index in 0..set.templates.list().len() {
+                if !is_like(&set.templates.list()[index].name.local, name) {
+                    continue;
+                }
+                templates += 1;
+                set.headers[index] = true;
+                for (n, (_, path, tag)) in fields.iter().enumerate() {
+                    if let Some(path) = path {
+                        found[n] += set.tags.add(&set.templates, index, path, *tag);
+                    }
+                }
+            }
+        }
+        if templates == 0 {
+            return wrong(&["framing", "header"], format!("header: no template is called {name}"));
+        }
+        match fields.iter().zip(found).find(|((_, path, _), found)| path.is_some() && *found == 0) {
+            Some(((key, path, _), _)) => {
+                let path = path.as_deref().unwrap_or_default();
+                wrong(&["framing", key], format!("{key}: no field `{path}` in {name}"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn framing(text: &FramingText) -> Made<Framing> {
+    let told = [text.header.is_some(), text.number_bytes > 0, text.length];
+    if told.iter().filter(|t| **t).count() > 1 {
+        return wrong(&["framing"], "framing: one of `header`, `number_bytes` and `length`");
+    }
+    if text.header.is_some() {
+        return match &text.sequence {
+            Some(_) => Ok(Framing::Header),
+            None => {
+                wrong(&["framing"], "framing: `header` needs `sequence`, its field with the packet's number")
+            }
+        };
+    }
+    if text.length {
+        return Ok(Framing::Length);
+    }
+    match text.number_bytes {
+        0 => Ok(Framing::Plain),
+        1..=8 => {
+            let FramingText { number_bytes: bytes, order, skip, every, .. } = *text;
+            Ok(Framing::Number { bytes, order, skip, every })
+        }
+        _ => wrong(&["framing", "number_bytes"], "number_bytes: 1 to 8"),
+    }
+}
+
+fn set(names: &[String], files: &BTreeMap<String, Vec<u8>>) -> Made<Set> {
+    let sources: Vec<Source<'_>> = names
+        .iter()
+        .map(|name| Source { name, content: files.get(name).map_or(&[][..], |content| content) })
+        .collect();
+    let templates = match Templates::load(&sources) {
+        Ok(templates) => Arc::new(templates),
+        Err(e) => return wrong(&["templates"], format!("templates: {e}")),
+    };
+    let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
+    Ok(Set { files: names.to_vec(), templates, tags: Tags::default(), kinds, headers })
+}
+
+/// The fields of a message: path and tag, the entries among them.
+fn fields<'t>(message: &'t MessageText, at: &[&str; 2]) -> Made<Vec<(&'t String, Tag)>> {
+    let mut fields = Vec::new();
+    for (name, path) in &message.fields {
+        match FIELDS.iter().find(|(known, _)| known == name) {
+            Some((_, tag)) => fields.push((path, *tag)),
+            None => {
+                let all: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
+                let what = format!("no field `{name}`; fields: {}", all.join(", "));
+                return wrong(&[at[0], at[1], "fields", name], what);
+            }
+        }
+    }
+    let must: &[&str] = match message.kind {
+        Kind::Depth => &["instrument"],
+        Kind::Snapshot => &["instrument", "last"],
+        Kind::Beacon => &["last"],
+        Kind::ProductState => &["product_state"],
+        Kind::InstrumentState | Kind::MassState => &["instrument", "instrument_state"],
+        Kind::Sequenced => &["sequence"],
+        Kind::Product => &["product"],
+        Kind::Instrument => &["instrument"],
+        Kind::Reset | Kind::Ignore => &[],
+    };
+    if let Some(lacks) = must.iter().find(|name| !message.fields.contains_key(**name)) {
+        return wrong(at, format!("kind {:?} needs the field `{lacks}`", message.kind).to_lowercase());
+    }
+    if let Some(entries) = &message.entries {
+        fields.push((entries, Tag::Entries));
+    }
+    Ok(fields)
+}
+
+fn is_like(name: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+fn codes(text: &FastText) -> Made<Codes> {
+    const ACTIONS: [&str; 7] = ["new", "change", "delete", "delete_thru", "delete_from", "overlay", "ignore"];
+    const TYPES: [&str; 5] = ["bid", "offer", "trade", "empty", "ignore"];
+    const SIDES: [&str; 2] = ["buy", "sell"];
+    let flag = BTreeMap::from([("1".to_owned(), "yes".to_owned())]);
+    let deleted = Some(text.deleted.clone().unwrap_or(flag));
+    Ok(Codes {
+        action: table("action", text.action.as_ref(), &ACTIONS)?,
+        r#type: table("type", text.r#type.as_ref(), &TYPES)?,
+        aggressor: table("aggressor", text.aggressor.as_ref(), &SIDES)?,
+        deleted: table("deleted", deleted.as_ref(), &["yes", "no"])?,
+        product_state: table("product_state", text.product_state.as_ref(), &Phase::WORDS)?,
+        instrument_state: table("instrument_state", text.instrument_state.as_ref(), &Phase::WORDS)?,
+    })
+}
+
+/// A table of codes whose meanings are these words.
+fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) -> Made<Table> {
+    let mut table = Table { numbers: [NOTHING; 256], letters: [NOTHING; 256] };
+    for (code, word) in text.into_iter().flatten() {
+        let Some(meaning) = words.iter().position(|w| w == word) else {
+            return wrong(&[name, code], format!("{name}.{code}: no `{word}`; one of {}", words.join(", ")));
+        };
+        let (number, letter) = (code.parse::<u8>(), code.as_bytes());
+        if number.is_err() && letter.len() != 1 {
+            return wrong(&[name, code], format!("{name}.{code}: a code is a number up to 255, or a letter"));
+        }
+        if let Ok(number) = number {
+            table.numbers[usize::from(number)] = meaning as u8;
+        }
+        if let [letter] = letter {
+            table.letters[usize::from(*letter)] = meaning as u8;
+        }
+    }
+    Ok(table)
+}
+
+/// In a table: the code means nothing.
+pub(super) const NOTHING: u8 = 255;
+
+/// The places of a path in a template: names with `.` between, of groups, sequences and the field itself.
+pub(super) fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str, &Instruction)) {
+    fn walk(
+        templates: &Templates,
+        body: &[Instruction],
+        before: &str,
+        depth: usize,
+        visit: &mut impl FnMut(&str, &Instruction),
+    ) {
+        for part in body {
+            let (name, inside) = match part {
+                Instruction::Field(field) => (&field.name.local, &[][..]),
+                Instruction::Group(group) => (&group.name.local, &group.body[..]),
+                Instruction::Sequence(sequence) => (&sequence.name.local, &sequence.body[..]),
+                Instruction::Static(_, Some(index)) if depth < DEPTH_MAX => {
+                    walk(templates, &templates.list()[*index].body, before, depth + 1, visit);
+                    continue;
+                }
+                Instruction::Static(..) | Instruction::Dynamic => continue,
+            };
+            let path = format!("{before}{name}");
+            visit(&path, part);
+            if depth < DEPTH_MAX {
+                walk(templates, inside, &format!("{path}."), depth + 1, visit);
+            }
+        }
+    }
+    walk(templates, &templates.list()[template].body, "", 0, visit);
+}
+
+/// Groups, sequences and references in each other whose fields have paths.
+const DEPTH_MAX: usize = 32;

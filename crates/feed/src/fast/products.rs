@@ -1,0 +1,488 @@
+//! Products: the order of their messages, and how they come back when some are missing.
+//!
+//! ```text
+//!  messages   41 42 43 . . 46 47 48 49          46 tells that 44 and 45 are missing: all books are stale
+//!  kept                    46 47 48 49          what comes waits
+//!  snapshot                      47             of one instrument, with all up to 47 in it: its book is the snapshot,
+//!                                               then its levels of 48 and 49, and from there on as they come
+//! ```
+//!
+//! A snapshot covers the gap of its instrument if the last message that it has in it is not before the last one that is
+//! missing; one that is older is passed over. A product is whole again when all its instruments are. Where no reference
+//! data tell which these are, they are known when the snapshots have come round once.
+//!
+//! What waits is bounded, by product and over all; what falls out is told, and the snapshots must be newer by that.
+
+use super::config::Recovery;
+use super::view::{Entry, NO_NUMBER};
+use std::collections::VecDeque;
+
+/// An instrument, while levels are applied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instrument {
+    pub product: u32,
+    /// Its levels are whole.
+    pub live: bool,
+    /// It is no longer traded; it is not waited for.
+    pub gone: bool,
+    /// Messages up to this one are in its book.
+    pub has: u64,
+    /// A snapshot must have at least this one in it.
+    pub need: u64,
+    /// Its last level that waits, one more; 0 for none.
+    tail: u64,
+    /// How many levels a side has, where they are counted.
+    pub levels: [u16; 2],
+    /// At most so many; 0 for no bound.
+    pub depth: u16,
+}
+
+/// A product.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    /// Of which pair of channels.
+    pub pair: u16,
+    /// The stream that its last message came from.
+    pub stream: u32,
+    /// The next message, none before the first.
+    pub next: Option<u64>,
+    /// The last message that is known to be missing before those that came in a row.
+    pub need: u64,
+    /// Its instruments.
+    pub instruments: Vec<u32>,
+    /// How many of them are not live.
+    pub stale: u32,
+    /// All of its instruments are known and live.
+    pub whole: bool,
+    /// Reference data tell of its instruments.
+    pub defined: bool,
+    /// Books begin empty: what is not known yet needs no snapshot.
+    pub begun: bool,
+    /// The first instrument whose snapshot came since it is not whole: when it comes again, all have come.
+    round: Option<u32>,
+    pub rounded: bool,
+    /// Since numbers began again: snapshots that are ahead may still be of the old ones.
+    pub restarted: bool,
+    waits: VecDeque<Waiting>,
+    /// The number of the first that waits.
+    base: u64,
+    pub no_room: bool,
+}
+
+/// A level that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub entry: Entry,
+    pub sequence: u64,
+    pub time: i64,
+    instrument: u32,
+    /// The one of this instrument before it, one more.
+    before: u64,
+}
+
+/// What a message's number says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is the next, or has no number.
+    Next,
+    /// These are missing before it.
+    Missing(u64, u64),
+    /// It is the first of all, and the books begin empty.
+    Begins,
+    /// It was here already.
+    Old,
+}
+
+/// All products.
+#[derive(Clone, Debug)]
+pub(super) struct Products {
+    bounds: Recovery,
+    pub list: Vec<Product>,
+    pub instruments: Vec<Instrument>,
+    /// By pair: products that are not whole.
+    pub wanting: Vec<u32>,
+    /// By pair: whether it has snapshots.
+    snapshots: Vec<bool>,
+    waiting: usize,
+    pub counters: Counters,
+}
+
+/// What was counted over all products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Gaps in the numbers of messages.
+    pub gaps: u64,
+    /// Messages that are missing in them.
+    pub missing: u64,
+    /// Messages whose number was there already.
+    pub old: u64,
+    /// Instruments that came back by a snapshot.
+    pub recovered: u64,
+    /// Snapshots that were taken.
+    pub snapshots: u64,
+    /// Snapshots older than the gap.
+    pub snapshots_old: u64,
+    /// Snapshots of instruments that needed none.
+    pub snapshots_spare: u64,
+    /// Levels that had to wait.
+    pub waited: u64,
+    /// Of them, those for which there was no room.
+    pub no_room: u64,
+    /// Levels beyond the depth of their product.
+    pub beyond: u64,
+    /// Levels at places that their side does not have.
+    pub misplaced: u64,
+    /// Messages of products or instruments beyond the bounds.
+    pub refused: u64,
+    /// Entries of a type that the configuration does not have.
+    pub unknown: u64,
+}
+
+impl Products {
+    pub fn new(bounds: Recovery, snapshots: Vec<bool>) -> Self {
+        Self {
+            bounds,
+            list: Vec::new(),
+            instruments: Vec::new(),
+            wanting: vec![0; snapshots.len()],
+            snapshots,
+            waiting: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A product that is seen for the first time.
+    pub fn open(&mut self, pair: u16) -> Option<u32> {
+        if self.list.len() >= self.bounds.products {
+            return None;
+        }
+        let whole = !self.snapshots[usize::from(pair)];
+        self.list.push(Product {
+            pair,
+            stream: u32::MAX,
+            next: None,
+            need: 0,
+            instruments: Vec::new(),
+            stale: 0,
+            whole,
+            defined: false,
+            begun: whole,
+            round: None,
+            rounded: false,
+            restarted: false,
+            waits: VecDeque::new(),
+            base: 0,
+            no_room: false,
+        });
+        self.wanting[usize::from(pair)] += u32::from(!whole);
+        Some(self.list.len() as u32 - 1)
+    }
+
+    /// An instrument that is seen for the first time; none beyond the bound.
+    pub fn open_instrument(&mut self, product: u32, depth: u16) -> Option<u32> {
+        if self.instruments.len() >= self.bounds.instruments {
+            return None;
+        }
+        let of = &mut self.list[product as usize];
+        let live = of.begun;
+        let index = self.instruments.len() as u32;
+        let (need, levels) = (of.need, [0; 2]);
+        of.instruments.push(index);
+        self.instruments.push(Instrument {
+            product,
+            live,
+            gone: false,
+            has: 0,
+            need,
+            tail: 0,
+            levels,
+            depth,
+        });
+        if !live {
+            of.stale += 1;
+            self.not_whole(product);
+        }
+        Some(index)
+    }
+
+    /// Whether snapshots of a pair are of use to someone.
+    #[inline]
+    pub fn wants(&self, pair: u16) -> bool {
+        self.wanting[usize::from(pair)] > 0 || self.list.is_empty()
+    }
+
+    /// Whether gaps of a product are mended by snapshots.
+    pub fn has_snapshots(&self, product: u32) -> bool {
+        self.snapshots[usize::from(self.list[product as usize].pair)]
+    }
+
+    /// A message with this number has come. What it says is noted.
+    #[inline]
+    pub fn turn(&mut self, product: u32, sequence: u64) -> Turn {
+        let of = &mut self.list[product as usize];
+        match of.next {
+            Some(next) if next == sequence => {
+                of.next = Some(sequence.wrapping_add(1));
+                Turn::Next
+            }
+            _ => self.other_turn(product, sequence),
+        }
+    }
+
+    #[cold]
+    fn other_turn(&mut self, product: u32, sequence: u64) -> Turn {
+        let of = &mut self.list[product as usize];
+        match of.next {
+            None => {
+                of.next = Some(sequence.wrapping_add(1));
+                if self.bounds.first == Some(sequence) {
+                    self.begin(product);
+                    return Turn::Begins;
+                }
+                self.joins(product, sequence.saturating_sub(1));
+                Turn::Next
+            }
+            Some(next) if sequence < next => {
+                self.counters.old += 1;
+                Turn::Old
+            }
+            Some(next) => {
+                of.next = Some(sequence.wrapping_add(1));
+                Turn::Missing(next, sequence - 1)
+            }
+        }
+    }
+
+    /// A beacon says that this was the last message.
+    pub fn beacon(&mut self, product: u32, last: u64) -> Turn {
+        let of = &mut self.list[product as usize];
+        match of.next {
+            None => {
+                of.next = Some(last.wrapping_add(1));
+                self.joins(product, last);
+                Turn::Next
+            }
+            Some(next) if last >= next => {
+                of.next = Some(last.wrapping_add(1));
+                Turn::Missing(next, last)
+            }
+            Some(_) => Turn::Next,
+        }
+    }
+
+    /// What was up to this message is not known.
+    fn joins(&mut self, product: u32, need: u64) {
+        let of = &mut self.list[product as usize];
+        of.need = need;
+        for index in &of.instruments {
+            let i = &mut self.instruments[*index as usize];
+            i.need = i.need.max(need);
+        }
+    }
+
+    /// A product's books begin empty: nothing is missing.
+    fn begin(&mut self, product: u32) {
+        let of = &mut self.list[product as usize];
+        of.begun = true;
+        for index in &of.instruments {
+            let i = &mut self.instruments[*index as usize];
+            (i.live, i.has, i.levels) = (true, 0, [0; 2]);
+        }
+        of.stale = 0;
+        self.let_go(product);
+        self.set_whole(product);
+    }
+
+    /// Messages up to `to` are missing: gives each instrument whose book is stale from now on to `each`.
+    pub fn gap(&mut self, product: u32, from: u64, to: u64, mut each: impl FnMut(u32)) {
+        self.counters.gaps += 1;
+        self.counters.missing += (to - from).saturating_add(1);
+        let mended = self.has_snapshots(product);
+        self.let_go(product);
+        let of = &mut self.list[product as usize];
+        of.need = to;
+        (of.round, of.rounded) = (None, false);
+        of.begun &= !mended;
+        for index in &of.instruments {
+            let i = &mut self.instruments[*index as usize];
+            i.need = i.need.max(to);
+            // One whose snapshot was ahead has what is missing.
+            if !i.live || i.has >= to {
+                continue;
+            }
+            i.live = !mended;
+            of.stale += u32::from(mended);
+            each(*index);
+        }
+        if mended {
+            self.not_whole(product);
+        }
+    }
+
+    /// The numbers of a product begin again: as before its first message.
+    pub fn restart(&mut self, product: u32, mut each: impl FnMut(u32)) {
+        self.let_go(product);
+        let mended = self.has_snapshots(product);
+        let of = &mut self.list[product as usize];
+        (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
+        of.restarted = true;
+        of.begun = !mended;
+        of.stale = 0;
+        for index in &of.instruments {
+            let i = &mut self.instruments[*index as usize];
+            let was = i.live;
+            (i.live, i.has, i.need, i.levels) = (!mended, 0, 0, [0; 2]);
+            of.stale += u32::from(mended && !i.gone);
+            if was {
+                each(*index);
+            }
+        }
+        if mended {
+            self.not_whole(product);
+        }
+    }
+
+    /// A level of an instrument that is not live.
+    pub fn wait(&mut self, instrument: u32, entry: Entry, sequence: u64, time: i64) -> bool {
+        let i = &mut self.instruments[instrument as usize];
+        let of = &mut self.list[i.product as usize];
+        self.counters.waited += 1;
+        let mut told = false;
+        if of.waits.len() >= self.bounds.levels || self.waiting >= self.bounds.levels_all {
+            self.counters.no_room += 1;
+            told = !of.no_room;
+            of.no_room = true;
+            // The oldest makes room; where the product has none, what comes itself is let go.
+            let Some(oldest) = of.waits.pop_front() else {
+                i.need = i.need.max(sequence);
+                return told;
+            };
+            of.base += 1;
+            self.waiting -= 1;
+            let other = &mut self.instruments[oldest.instrument as usize];
+            other.need = other.need.max(oldest.sequence);
+        }
+        let i = &mut self.instruments[instrument as usize];
+        of.waits.push_back(Waiting { entry, sequence, time, instrument, before: i.tail });
+        i.tail = of.base + of.waits.len() as u64;
+        self.waiting += 1;
+        told
+    }
+
+    /// Whether a snapshot of an instrument, with all up to `last` in it, is to be taken.
+    pub fn takes(&mut self, instrument: u32, last: u64) -> bool {
+        let i = &mut self.instruments[instrument as usize];
+        let of = &mut self.list[i.product as usize];
+        if of.round == Some(instrument) {
+            of.rounded = true;
+        }
+        if i.live || i.gone {
+            self.counters.snapshots_spare += 1;
+            return false;
+        }
+        let next = of.next.unwrap_or(0);
+        let of_old_numbers = of.restarted && last >= next;
+        if last < i.need || of_old_numbers {
+            self.counters.snapshots_old += 1;
+            return false;
+        }
+        // The round begins with one that is taken: those before may have been too old.
+        of.round.get_or_insert(instrument);
+        true
+    }
+
+    /// It was taken: the levels of the instrument behind it, in order, which `apply` gets.
+    pub fn taken(&mut self, instrument: u32, last: u64, behind: &mut Vec<Waiting>) {
+        self.counters.snapshots += 1;
+        self.counters.recovered += 1;
+        let i = &mut self.instruments[instrument as usize];
+        let of = &mut self.list[i.product as usize];
+        // One that is seen before any message stands for them.
+        if of.next.is_none() {
+            of.next = Some(last.wrapping_add(1));
+        }
+        behind.clear();
+        let mut at = i.tail;
+        while at > of.base {
+            let waiting = &of.waits[(at - 1 - of.base) as usize];
+            if waiting.sequence <= last {
+                break;
+            }
+            behind.push(*waiting);
+            at = waiting.before;
+        }
+        behind.reverse();
+        (i.tail, i.has, i.live) = (0, last, true);
+        of.stale -= 1;
+    }
+
+    /// Whether a product is whole now, that was not.
+    pub fn becomes_whole(&mut self, product: u32) -> bool {
+        let of = &self.list[product as usize];
+        if of.whole || of.stale > 0 || of.instruments.is_empty() || !(of.defined || of.rounded) {
+            return false;
+        }
+        self.set_whole(product);
+        self.let_go(product);
+        true
+    }
+
+    /// An instrument is no longer traded.
+    pub fn goes(&mut self, instrument: u32) {
+        let i = &mut self.instruments[instrument as usize];
+        if !i.gone && !i.live {
+            self.list[i.product as usize].stale -= 1;
+        }
+        i.gone = true;
+    }
+
+    /// It is traded again.
+    pub fn comes(&mut self, instrument: u32) {
+        let i = &mut self.instruments[instrument as usize];
+        if i.gone && !i.live {
+            let product = i.product;
+            i.gone = false;
+            self.list[product as usize].stale += 1;
+            self.not_whole(product);
+        }
+        self.instruments[instrument as usize].gone = false;
+    }
+
+    fn set_whole(&mut self, product: u32) {
+        let of = &mut self.list[product as usize];
+        if !of.whole {
+            of.whole = true;
+            of.restarted = false;
+            self.wanting[usize::from(of.pair)] -= 1;
+        }
+    }
+
+    fn not_whole(&mut self, product: u32) {
+        let of = &mut self.list[product as usize];
+        if of.whole {
+            of.whole = false;
+            (of.round, of.rounded) = (None, false);
+            self.wanting[usize::from(of.pair)] += 1;
+        }
+    }
+
+    /// What waits is of no use any more.
+    fn let_go(&mut self, product: u32) {
+        let of = &mut self.list[product as usize];
+        self.waiting -= of.waits.len();
+        of.base += of.waits.len() as u64;
+        of.waits.clear();
+        of.no_room = false;
+    }
+
+    /// Levels that wait, of all products.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+}
+
+/// The number of a message, if it has one.
+#[inline]
+pub(super) fn some(sequence: u64) -> Option<u64> {
+    (sequence != NO_NUMBER).then_some(sequence)
+}
