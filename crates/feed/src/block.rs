@@ -12,6 +12,7 @@ use crate::source::SourceFacts;
 pub use crate::tally::Tally;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use unitape_codec::capture::Walker;
@@ -86,6 +87,8 @@ pub struct Block {
     pub leaves: Option<Box<Carried>>,
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,
+    /// Where that packet was sent to, and when it was received.
+    pub sent: Option<(SocketAddr, i64)>,
 }
 
 /// What a block brings to the sequencer.
@@ -274,6 +277,18 @@ impl Block {
         self.tally.events += u64::from(events);
         let what = if maybe { What::Maybe { run: self.runs.len() as u32 - 1 } } else { What::Events };
         self.push(offset, ts, (events, length as u32), what);
+    }
+
+    /// So many events more are of the last unit.
+    pub fn extend_last(&mut self, events: u32, known: &Dictionary) {
+        let unit = self.units.len() - 1;
+        let (waiting, mut to) = self.destination(known);
+        waiting.next(unit, &mut to);
+        self.tally.events += u64::from(events);
+        let (end, fixups_end) = (self.arena.len() as u32, self.fixups.len() as u32);
+        let last = &mut self.units[unit];
+        (last.end, last.fixups_end) = (end, fixups_end);
+        last.events += events;
     }
 
     /// Ends messages that became one event each and brought no fix-ups; their frames stand at the end of the

@@ -64,6 +64,7 @@ pub fn decode(
                         std::mem::swap(&mut block.bytes, &mut payload);
                         block.base = base + (p.bytes.start + d.payload.start) as u64;
                         (block.eof, block.in_packet) = (true, true);
+                        block.sent = Some((d.to, p.ts_ns.unwrap_or(0)));
                         decoder.stretch(block, source, known);
                         std::mem::swap(&mut block.bytes, &mut payload);
                         (block.base, block.eof, block.in_packet) = (base, eof, false);

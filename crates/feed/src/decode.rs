@@ -4,6 +4,7 @@ use crate::block::Block;
 use crate::capture::{self, Select};
 use crate::csv::{self, CsvDecoder};
 use crate::error::Error;
+use crate::fast::{self, FastDecoder};
 use crate::feed_state::Sort;
 use crate::fix::{self, FixDecoder};
 use crate::fixed::{FixedDecoder, layout};
@@ -43,6 +44,8 @@ pub enum Format {
     Swift(Box<Mapping>),
     /// NASDAQ ITCH, by the table of a mapping.
     Itch(Box<Mapping>),
+    /// Packets of FAST, by the table of a mapping.
+    Fast(Box<Mapping>),
     /// ISO 20022, by a mapping.
     Iso20022(Box<Mapping>),
     /// Text, by a mapping.
@@ -94,6 +97,8 @@ pub enum Decoder {
     Swift(Box<SwiftDecoder>),
     /// NASDAQ ITCH.
     Itch(Box<ItchDecoder>),
+    /// Packets of FAST.
+    Fast(Box<FastDecoder>),
     /// ISO 20022 by a mapping.
     Iso20022(Box<IsoDecoder>),
     /// Text by a mapping.
@@ -120,6 +125,7 @@ impl Format {
             }
             "swift" => Ok(Format::Swift(Box::new(mapping))),
             "itch" => Ok(Format::Itch(Box::new(mapping))),
+            "fast" => Ok(Format::Fast(Box::new(mapping))),
             "iso20022" => Ok(Format::Iso20022(Box::new(mapping))),
             other => {
                 if let Some(sort) = TextSort::named(other) {
@@ -140,6 +146,7 @@ impl Format {
             Format::Csv(..) => "csv",
             Format::Swift(_) => "swift",
             Format::Itch(_) => "itch",
+            Format::Fast(_) => "fast",
             Format::Iso20022(_) => "iso20022",
             Format::Text(sort, _) => sort.name(),
             Format::Events(_) => "events",
@@ -161,6 +168,7 @@ impl Format {
             Format::Fix(m)
             | Format::Swift(m)
             | Format::Itch(m)
+            | Format::Fast(m)
             | Format::Iso20022(m)
             | Format::Text(_, m)
             | Format::Fixed(m, _)
@@ -177,6 +185,7 @@ impl Format {
             Format::Fix(m)
             | Format::Swift(m)
             | Format::Itch(m)
+            | Format::Fast(m)
             | Format::Iso20022(m)
             | Format::Text(_, m)
             | Format::Fixed(m, _)
@@ -193,6 +202,7 @@ impl Format {
             {
                 Statefulness::Stream
             }
+            Format::Fast(_) => Statefulness::Stream,
             // An ISO 20022 message larger than its bound goes on from block to block, and those blocks are decoded in order.
             Format::Fix(_)
             | Format::Fixed(..)
@@ -218,6 +228,7 @@ impl Format {
                 Decoder::Swift(Box::new(SwiftDecoder::new(swift_mt::Framer::default(), mapping)?))
             }
             Format::Itch(mapping) => Decoder::Itch(Box::new(ItchDecoder::new(mapping)?)),
+            Format::Fast(mapping) => Decoder::Fast(Box::new(FastDecoder::new(mapping)?)),
             Format::Iso20022(mapping) => Decoder::Iso20022(Box::new(IsoDecoder::new(mapping)?)),
             Format::Text(sort, mapping) => Decoder::Text(Box::new(TextDecoder::new(*sort, mapping)?)),
             Format::Events(reference) => {
@@ -260,6 +271,8 @@ impl Format {
                 itch::Framer::new(itch::Framing::Soup).cut(buf)
             }
             Format::Itch(_) => itch::Framer::default().cut(buf),
+            // Packets of captures are cut by their records.
+            Format::Fast(_) => buf.len(),
             Format::Iso20022(_) => iso20022::Decoder::<()>::default().cut(buf),
             Format::Text(sort, _) => sort.cut(buf),
             Format::Events(_) => jsonl::cut(buf),
@@ -274,6 +287,7 @@ impl Format {
             Format::Fix(_)
             | Format::Swift(_)
             | Format::Itch(_)
+            | Format::Fast(_)
             | Format::Iso20022(_)
             | Format::Text(..)
             | Format::Events(_) => Arc::default(),
@@ -291,6 +305,7 @@ impl Format {
             | Format::Fixed(..)
             | Format::Csv(..)
             | Format::Swift(_)
+            | Format::Fast(_)
             | Format::Iso20022(_)
             | Format::Text(..)
             | Format::Events(_) => Ok(None),
@@ -305,6 +320,7 @@ impl Format {
             Format::Fix(_)
             | Format::Swift(_)
             | Format::Itch(_)
+            | Format::Fast(_)
             | Format::Iso20022(_)
             | Format::Text(..)
             | Format::Events(_) => 0,
@@ -313,7 +329,8 @@ impl Format {
 }
 
 /// Formats whose messages become events by a mapping.
-const MAPPED: [&str; 9] = ["fix", "fixed", "csv", "swift", "itch", "iso20022", "jsonl", "mail", "newsxml"];
+const MAPPED: [&str; 10] =
+    ["fix", "fixed", "csv", "swift", "itch", "fast", "iso20022", "jsonl", "mail", "newsxml"];
 
 /// Comments may stand before a header, for so many times the longest row.
 const CSV_HEAD_ROWS: usize = 2;
@@ -323,6 +340,9 @@ const CSV_HEAD_ROWS: usize = 2;
 /// # Errors
 /// What is wrong with it.
 pub fn check(mapping: &Mapping) -> Result<(), Error> {
+    if mapping.fast.is_some() {
+        return fast::check(mapping);
+    }
     Format::by(mapping.clone())?.decoder().map(drop)
 }
 
@@ -330,10 +350,12 @@ impl Decoder {
     /// Decodes all whole messages of `block`; at the end of the source everything.
     pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary, how: &How) {
         block.reset();
-        if block.base == 0
-            && let Decoder::Itch(d) = self
-        {
-            d.begin_source();
+        if block.base == 0 {
+            match self {
+                Decoder::Itch(d) => d.begin_source(),
+                Decoder::Fast(d) => d.begin_source(),
+                _ => {}
+            }
         }
         match block.walker.take() {
             Some(walker) => {
@@ -342,6 +364,11 @@ impl Decoder {
                 block.walker = Some(walker);
             }
             None => self.stretch(block, source, known),
+        }
+        if block.eof
+            && let Decoder::Fast(d) = self
+        {
+            d.finish(block, source, known);
         }
         block.settle_names(known);
         if block.eof {
@@ -374,7 +401,7 @@ impl Decoder {
             Decoder::Swift(d) => Some(d.explainer()),
             Decoder::Iso20022(d) => Some(d.explainer()),
             Decoder::Text(d) => Some(d.explainer()),
-            Decoder::Itch(_) | Decoder::Events(_) => None,
+            Decoder::Itch(_) | Decoder::Fast(_) | Decoder::Events(_) => None,
         }
     }
 
@@ -393,6 +420,7 @@ impl Decoder {
             Decoder::Csv(d) => d.decode(block, source, known),
             Decoder::Swift(d) => d.decode(block, source, known),
             Decoder::Itch(d) => d.decode(block, source, known),
+            Decoder::Fast(d) => d.decode(block, source, known),
             Decoder::Iso20022(d) => d.decode(block, source, known),
             Decoder::Text(d) => d.decode(block, source, known),
             Decoder::Events(None) => jsonl::decode(block, source, known, &mut AsTheyAre),

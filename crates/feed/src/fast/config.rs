@@ -23,7 +23,7 @@
 //! templates = ["incremental.xml"]  # where channels use one id for different templates: its own
 //!
 //! [[fast.message]]                 # what messages mean; the first that names a template decides
-//! templates = ["DepthIncremental"] # `*` at the end stands for anything
+//! templates = ["DepthIncremental"] # `*` at an end stands for anything
 //! kind = "depth"
 //! entries = "MDIncGrp"             # the sequence whose elements are entries
 //! fields = { product = "MarketSegmentID", sequence = "MsgSeqNum", px = "MDIncGrp.MDEntryPx" }

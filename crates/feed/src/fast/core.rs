@@ -109,6 +109,12 @@ impl Core {
                 Ok(outcome) => outcome,
                 Err(bad) => {
                     self.refuse(told, bad, around, payload, out);
+                    // What it would have done to the books is missing.
+                    if let (Some(Kind::Depth), Some(sequence)) = (told.kind, around.sequence)
+                        && let Ok(product) = self.product(told, of.channel, out, &around)
+                    {
+                        self.gap(product, (sequence, sequence), &around, out);
+                    }
                     Outcome::Refused
                 }
             };
@@ -165,10 +171,6 @@ impl Core {
             self.products.list[product as usize].stream = around.of.stream;
         }
         if let Some(bad) = told.bad {
-            if let (Kind::Depth, Some(sequence)) = (kind, around.sequence) {
-                // What it would have done to the books is missing.
-                self.gap(product, (sequence, sequence), &around, out);
-            }
             return Err(bad);
         }
         match kind {
@@ -316,10 +318,10 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn gap(&mut self, product: u32, (from, to): (u64, u64), around: &Around, out: &mut impl Steps) {
-        let tables = &self.tables;
+        let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
         out.step(&around.at(tables, NO_TIME), Step::Missing { product, from, to });
         self.products.gap(product, from, to, |instrument| {
-            out.step(&around.at(tables, NO_TIME), Step::Stale { instrument });
+            out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
         });
     }
 
@@ -366,9 +368,9 @@ impl Core {
             match role {
                 Role::Snapshot if at.pair == pair => at.restarted = false,
                 Role::Incremental if at.stream == of.stream => {
-                    let tables = &self.tables;
+                    let (tables, mended) = (&self.tables, self.products.has_snapshots(product as u32));
                     self.products.restart(product as u32, |instrument| {
-                        out.step(&around.at(tables, NO_TIME), Step::Stale { instrument });
+                        out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
                     });
                 }
                 _ => {}
@@ -504,6 +506,9 @@ impl Core {
                     ..super::Instrument::default()
                 });
                 out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
+                if self.products.instruments[index as usize].live {
+                    out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index });
+                }
                 index
             }
         };

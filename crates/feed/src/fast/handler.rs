@@ -124,6 +124,12 @@ impl Handler {
         &self.core.tables
     }
 
+    /// What tests look at.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (&Tables, &super::products::Products) {
+        (&self.core.tables, &self.core.products)
+    }
+
     /// Whether the levels of an instrument are whole.
     #[must_use]
     pub fn is_live(&self, instrument: u32) -> bool {

@@ -233,7 +233,9 @@ impl Stream {
         let follows_odd = line.odd.is_some_and(|(odd, sent)| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
-        if back && a.reset || (back || ahead) && follows_odd {
+        // Between two numberings that are one behind the other, a line that is to begin anew has done so.
+        let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|(odd, _)| odd >= line.last);
+        if back && a.reset || (back || ahead || tie) && follows_odd {
             let odd = line.odd.take();
             self.settled = odd.map(|_| follows_odd);
             let first = odd.filter(|_| follows_odd).map_or(a.sequence, |(odd, _)| odd);

@@ -15,14 +15,17 @@
 //! | `view` | a message's fields as numbers |
 //! | `core`, `products`, `levels` | what messages do: order by product, gaps, recovery, levels |
 //! | `step` | what comes out |
+//! | `mapping`, `events` | the table of a mapping with its files; FAST as the format of a feed |
 //!
 //! It does no I/O and reads no clock: the same packets with the same receive times give the same steps.
 
 mod config;
 mod core;
+mod events;
 mod handler;
 mod levels;
 mod lines;
+mod mapping;
 mod plan;
 mod products;
 mod step;
@@ -31,11 +34,22 @@ mod tests;
 mod view;
 
 pub use config::FastText;
+pub(crate) use events::FastDecoder;
 pub use handler::{ChannelStats, Handler, Stats};
 pub use lines::LineStats;
-pub use plan::{Config, Wrong};
+pub use mapping::FastFiles;
+pub(crate) use mapping::{check, read};
+pub use plan::{Config, Own, Wrong};
 pub use products::Counters;
 pub use step::{
     Action, At, Channel, Code, Instrument, Level, Outcome, Packet, Phase, Product, Refusal, Role, Side,
     State, Step, Steps, Tables, Trade,
 };
+
+/// What a handler is made by: a mapping file of format `fast` with a table `[fast]`.
+///
+/// # Errors
+/// What is wrong in it or in the templates, with file and line.
+pub fn config_of(mapping: &crate::Mapping) -> Result<std::sync::Arc<Config>, crate::Error> {
+    mapping::config(mapping)
+}

@@ -33,6 +33,15 @@ pub struct Config {
     pub(super) pairs: Vec<bool>,
 }
 
+/// What of a table is of the file itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// So many messages.
+    pub messages: usize,
+    /// Its framing.
+    pub framing: bool,
+}
+
 /// A channel, compiled.
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
@@ -195,12 +204,12 @@ fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
 }
 
 impl Config {
-    /// Compiles a table; `own` of its messages are of the file itself, the others of the mapping that it is like.
-    /// `files` are all files of templates that it names.
+    /// Compiles a table; `own` says what of it is of the file itself, and not of the mapping that it is like. `files` are all
+    /// files of templates that it names.
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn new(text: &FastText, own: usize, files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Wrong> {
+    pub fn new(text: &FastText, own: Own, files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Wrong> {
         let framing_text = text.framing.clone().unwrap_or_default();
         let framing = framing(&framing_text)?;
         if framing == Framing::Header && text.reset == Some(Reset::Never) {
@@ -257,11 +266,24 @@ impl Config {
             return wrong(&[], "no channels: say where packets come from in [[fast.channel]]");
         }
         config.pairs = pairs.into_iter().map(|(_, snapshots)| snapshots).collect();
-        config.messages(text, own)?;
+        config.messages(text, own.messages)?;
         if framing == Framing::Header {
-            config.header(&framing_text)?;
+            config.header(&framing_text, own.framing)?;
         }
         Ok(config)
+    }
+
+    /// What can be said of a table without templates and channels.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn check(text: &FastText) -> Result<(), Wrong> {
+        framing(&text.framing.clone().unwrap_or_default())?;
+        codes(text)?;
+        for (i, message) in text.message.iter().enumerate() {
+            fields(message, &["message", &i.to_string()])?;
+        }
+        Ok(())
     }
 
     fn bounds(&self) -> Made<()> {
@@ -326,9 +348,15 @@ impl Config {
                     format!("no template is called {}", message.templates.join(" or ")),
                 );
             }
-            let lacks = fields.iter().zip(&found).find(|(_, found)| **found == 0);
-            if let Some(((path, _), _)) = lacks.filter(|_| templates > 0 && i < own) {
-                let name = message.fields.iter().find(|(_, p)| p == path).map_or("entries", |(name, _)| name);
+            let name_of = |path: &str| {
+                let named = message.fields.iter().find(|(_, p)| *p == path);
+                named.map_or("entries", |(name, _)| name)
+            };
+            let lacks = fields.iter().zip(&found).find(|((path, _), found)| {
+                **found == 0 && (i < own || must(message.kind).contains(&name_of(path)))
+            });
+            if let Some(((path, _), _)) = lacks.filter(|_| templates > 0) {
+                let name = name_of(path);
                 let place: &[&str] = match name {
                     "entries" => &[at[0], at[1], "entries"],
                     name => &[at[0], at[1], "fields", name],
@@ -342,7 +370,7 @@ impl Config {
         Ok(())
     }
 
-    fn header(&mut self, text: &FramingText) -> Made<()> {
+    fn header(&mut self, text: &FramingText, own: bool) -> Made<()> {
         let name = text.header.as_deref().unwrap_or_default();
         let fields = [
             ("sequence", &text.sequence, Tag::HeadSequence),
@@ -369,13 +397,15 @@ impl Config {
         if templates == 0 {
             return wrong(&["framing", "header"], format!("header: no template is called {name}"));
         }
-        match fields.iter().zip(found).find(|((_, path, _), found)| path.is_some() && *found == 0) {
-            Some(((key, path, _), _)) => {
-                let path = path.as_deref().unwrap_or_default();
-                wrong(&["framing", key], format!("{key}: no field `{path}` in {name}"))
+        for ((key, path, _), found) in fields.into_iter().zip(found) {
+            if let Some(path) = path
+                && found == 0
+                && (own || key == "sequence")
+            {
+                return wrong(&["framing", key], format!("{key}: no field `{path}` in {name}"));
             }
-            None => Ok(()),
         }
+        Ok(())
     }
 }
 
@@ -431,7 +461,18 @@ fn fields<'t>(message: &'t MessageText, at: &[&str; 2]) -> Made<Vec<(&'t String,
             }
         }
     }
-    let must: &[&str] = match message.kind {
+    if let Some(lacks) = must(message.kind).iter().find(|name| !message.fields.contains_key(**name)) {
+        return wrong(at, format!("kind {:?} needs the field `{lacks}`", message.kind).to_lowercase());
+    }
+    if let Some(entries) = &message.entries {
+        fields.push((entries, Tag::Entries));
+    }
+    Ok(fields)
+}
+
+/// Fields without which a message of this kind means nothing.
+fn must(kind: Kind) -> &'static [&'static str] {
+    match kind {
         Kind::Depth => &["instrument"],
         Kind::Snapshot => &["instrument", "last"],
         Kind::Beacon => &["last"],
@@ -441,20 +482,14 @@ fn fields<'t>(message: &'t MessageText, at: &[&str; 2]) -> Made<Vec<(&'t String,
         Kind::Product => &["product"],
         Kind::Instrument => &["instrument"],
         Kind::Reset | Kind::Ignore => &[],
-    };
-    if let Some(lacks) = must.iter().find(|name| !message.fields.contains_key(**name)) {
-        return wrong(at, format!("kind {:?} needs the field `{lacks}`", message.kind).to_lowercase());
     }
-    if let Some(entries) = &message.entries {
-        fields.push((entries, Tag::Entries));
-    }
-    Ok(fields)
 }
 
 fn is_like(name: &str, pattern: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == pattern,
+    match (pattern.strip_suffix('*'), pattern.strip_prefix('*')) {
+        (Some(start), _) => name.starts_with(start),
+        (_, Some(end)) => name.ends_with(end),
+        _ => name == pattern,
     }
 }
 

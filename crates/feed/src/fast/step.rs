@@ -3,11 +3,11 @@
 //! A message becomes any number of steps and then [`Step::End`]. Instruments, products and channels are small numbers,
 //! looked up in [`Tables`]; prices and quantities are exact.
 //!
-//! **What holds.** The steps depend on the packets, their order and their receive times alone. Between
-//! [`Step::Recovered`] and [`Step::Stale`] of an instrument its levels are whole: a book that applies [`Step::Clear`] and
-//! [`Step::Level`] is the venue's. While it is stale no levels come for it; trades and states do. An instrument is stale
-//! from its first mention, where there is a channel of snapshots; where there is none it is never stale before a gap, and
-//! levels go on behind one.
+//! **What holds.** The steps depend on the packets, their order and their receive times alone. An instrument is stale until
+//! it is [`Step::Recovered`], which it is from its first mention where no snapshots are needed. From there to the next
+//! [`Step::Stale`] its levels are whole: a book that applies [`Step::Clear`] and [`Step::Level`] is the venue's. While it is
+//! stale no levels come but those of the snapshot that mends it; trades and states do. Only where no channel has snapshots
+//! levels go on behind a gap.
 
 use std::net::SocketAddr;
 use unitape_model::{Price, Quantity};
@@ -78,9 +78,10 @@ pub enum Step<'s> {
     Trade(Trade),
     /// The state of a product, or of an instrument.
     State(State<'s>),
-    /// From here on the book of the instrument is not to be trusted.
+    /// From here on the book of the instrument is not to be trusted. Where a snapshot will mend it (`mended`) no levels come
+    /// for it until then; where no channel has any they go on.
     #[allow(missing_docs)]
-    Stale { instrument: u32 },
+    Stale { instrument: u32, mended: bool },
     /// From here on it is.
     #[allow(missing_docs)]
     Recovered { instrument: u32 },

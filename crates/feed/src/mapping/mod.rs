@@ -103,6 +103,8 @@ pub struct Mapping {
     pub detect: Detect,
     /// For ITCH: all there is to say, in place of messages and rules.
     pub itch: Option<crate::itch::ItchText>,
+    /// For FAST with a handler: the same.
+    pub fast: Option<crate::fast::FastText>,
     /// What holds for every message.
     #[serde(default)]
     pub message: MessageText,
@@ -124,6 +126,9 @@ pub struct Mapping {
     /// Text and origin of the layout.
     #[serde(skip)]
     pub layout_text: Option<(String, String)>,
+    /// What the table `[fast]` names.
+    #[serde(skip)]
+    pub fast_files: crate::fast::FastFiles,
     /// By which names of instruments are looked up, if by any.
     #[serde(skip)]
     pub reference: Option<Arc<Reference>>,
@@ -312,6 +317,7 @@ impl Mapping {
         mapping.origin = origin.to_owned();
         mapping.has_its_tables()?;
         mapping.read_layout()?;
+        mapping.fast_files = crate::fast::read(&mapping)?;
         if mapping.framing.is_some() && mapping.format != "fix" {
             let what = format!("framing: format {} has none to choose", mapping.format);
             return Err(mapping.wrong("framing", what));
@@ -357,12 +363,24 @@ impl Mapping {
         if let Some((text, _)) = &self.layout_text {
             hasher.update(text.as_bytes());
         }
+        self.fast_files.bytes().for_each(|bytes| _ = hasher.update(bytes));
         let reference = self.reference.as_ref().map_or_else(String::new, |r| r.identity());
         format!("{}@{}{reference}", self.name, &hasher.finalize().to_hex()[..16])
     }
 
     /// A format whose messages mean the same everywhere has a table of its own, all others have messages and rules.
     fn has_its_tables(&self) -> Result<(), Error> {
+        if self.fast.is_some() || self.format == "fast" {
+            let key = match (&self.fast, self.format.as_str()) {
+                (None, _) => return Err(self.wrong("format", "format fast needs a table [fast]".to_owned())),
+                (_, "fast") if !self.rule.is_empty() => "rule",
+                (_, "fast") if !self.message.ts.is_empty() => "message",
+                (_, "fast") => return Ok(()),
+                _ => return Err(self.wrong("fast", "a table [fast] is for format fast".to_owned())),
+            };
+            let what = "a table [fast] says all there is to say: no messages and rules beside it";
+            return Err(self.wrong(key, what.to_owned()));
+        }
         let (key, what) = match (self.format.as_str(), &self.itch) {
             ("itch", None) => ("format", "format itch needs a table [itch]"),
             ("itch", Some(_)) if !self.rule.is_empty() || !self.message.ts.is_empty() => {
@@ -388,6 +406,12 @@ impl Mapping {
     /// What is wrong with the value of this key.
     pub(crate) fn wrong(&self, key: &str, what: String) -> Error {
         Error::Mapping { origin: line::origin(&self.origin, &self.text, &[key.to_owned()]), what }
+    }
+
+    /// What is wrong at a place: keys from the top, indexes of arrays among them.
+    pub(crate) fn wrong_at(&self, place: &[&str], what: String) -> Error {
+        let place: Vec<String> = place.iter().map(|key| (*key).to_owned()).collect();
+        Error::Mapping { origin: line::origin(&self.origin, &self.text, &place), what }
     }
 
     fn read_layout(&mut self) -> Result<(), Error> {
@@ -437,6 +461,8 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../../../mappings/rss-news.toml"),
     include_str!("../../../../mappings/atom-news.toml"),
     include_str!("../../../../mappings/newsml-g2.toml"),
+    include_str!("../../../../mappings/t7-emdi.toml"),
+    include_str!("../../../../mappings/cme-mdp2.toml"),
 ];
 
 #[cfg(test)]
@@ -472,6 +498,8 @@ mod tests {
             "rss-news",
             "atom-news",
             "newsml-g2",
+            "t7-emdi",
+            "cme-mdp2",
         ];
         assert_eq!(names, all);
     }

@@ -1,0 +1,469 @@
+//! Packets of a capture to events: FAST as the format of a feed.
+//!
+//! | step | events |
+//! |---|---|
+//! | level | `level` |
+//! | clear | `level` with the action `R` |
+//! | trade | `trade` |
+//! | state | `status` with the venue's code, and `session` where the mapping has a phase for it, of each instrument of the product |
+//! | instrument | `ref` |
+//! | stale | `status` with the state `stale`; where a snapshot will mend it also `level` with the action `R`: no book is better than a wrong one |
+//! | recovered, whole, missing, lost, no_room, restart | `status` with this word as its state |
+//!
+//! Levels of snapshots, and those that waited for one, have the flag `snapshot`.
+//!
+//! **The account.** A message with events is one; one whose levels wait for a snapshot is ignored, and its levels come with
+//! that snapshot. A packet that is not looked into (a duplicate, one of a channel that nobody needs now, one that cannot be
+//! used) counts as one message. What is held back, because a packet before it is missing, comes on the tape with the packet
+//! that lets it go on: its events name their own place, its unit has one in that packet.
+
+use super::step::{Action, At, Code, Outcome, Packet, Side, Step, Steps};
+use super::{Config, Handler, mapping};
+use crate::block::Block;
+use crate::error::Error;
+use crate::mapping::{Mapping, json_string};
+use crate::reference::{AsTheyAre, ByReference, Instruments};
+use std::sync::Arc;
+use unitape_model::event::Value;
+use unitape_model::{
+    Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags,
+};
+
+/// Decodes blocks of captures; one per feed.
+#[derive(Debug)]
+pub struct FastDecoder {
+    config: Arc<Config>,
+    venue: String,
+    handler: Handler,
+    by: Option<ByReference>,
+    place: Place,
+}
+
+/// Where the next unit may stand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Behind the last one.
+    next: u64,
+    /// Units stand before this.
+    end: u64,
+}
+
+impl FastDecoder {
+    /// A decoder by the table `[fast]` of a mapping.
+    ///
+    /// # Errors
+    /// When the table is wrong or missing, or has no templates.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        let config = mapping::config(mapping)?;
+        Ok(Self {
+            handler: Handler::new(config.clone()),
+            venue: mapping::venue(mapping),
+            config,
+            by: mapping.reference.clone().map(ByReference::new),
+            place: Place::default(),
+        })
+    }
+
+    /// A source begins: nothing of the one before holds.
+    pub fn begin_source(&mut self) {
+        self.handler = Handler::new(self.config.clone());
+        self.place = Place::default();
+    }
+
+    /// What the handler has seen.
+    pub fn stats(&self) -> super::Stats {
+        self.handler.stats()
+    }
+
+    /// Decodes a datagram, which is all of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let Some((to, ts_recv)) = block.sent.filter(|_| block.in_packet) else {
+            if !bytes.is_empty() {
+                let detail = "a handler reads packets: captures, or sockets";
+                block.quarantine(source, block.base, &bytes, "no_packets", detail);
+            }
+            block.decoded = bytes.len();
+            block.bytes = bytes;
+            return;
+        };
+        let packet = Packet { to, ts_recv, place: block.base, payload: &bytes };
+        self.place.next = self.place.next.max(block.base);
+        self.place.end = block.base + bytes.len() as u64;
+        self.with(block, source, known, Some(packet));
+        block.decoded = bytes.len();
+        block.bytes = bytes;
+    }
+
+    /// The source ends: what waits comes as it is.
+    pub fn finish(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        self.place.end = block.base + block.bytes.len() as u64;
+        self.with(block, source, known, None);
+    }
+
+    /// A packet, or the end.
+    fn with(&mut self, block: &mut Block, source: u32, known: &Dictionary, packet: Option<Packet<'_>>) {
+        match self.by.take() {
+            Some(mut by) => {
+                self.with_names(block, (source, known), &mut by, packet);
+                self.by = Some(by);
+            }
+            None => self.with_names(block, (source, known), &mut AsTheyAre, packet),
+        }
+    }
+
+    fn with_names<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        (source, known): (u32, &Dictionary),
+        by: &mut I,
+        packet: Option<Packet<'_>>,
+    ) {
+        let Self { handler, place, venue, .. } = self;
+        let last = block.mark().0;
+        let mut out =
+            Out { block, known, by, place, venue, source, count: 0, ts: 0, last, bad: false };
+        match packet {
+            Some(packet) => handler.packet(packet, &mut out),
+            None => handler.finish(&mut out),
+        }
+        out.settle();
+    }
+}
+
+/// Where the events of steps go.
+struct Out<'o, I> {
+    block: &'o mut Block,
+    known: &'o Dictionary,
+    by: &'o mut I,
+    place: &'o mut Place,
+    venue: &'o str,
+    source: u32,
+    /// Events that no unit has yet, the time of the first, and where the last begins.
+    count: u32,
+    ts: i64,
+    last: usize,
+    /// The message in hand is in quarantine, and has its unit.
+    bad: bool,
+}
+
+impl<I: Instruments> Steps for Out<'_, I> {
+    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+        let made = match step {
+            Step::End(outcome) => return self.end(at, outcome),
+            Step::Refused(refusal) => {
+                self.settle();
+                let offset = self.offset(at.place);
+                self.last = self.block.mark().0;
+                self.block.quarantine(self.source, offset, refusal.raw, refusal.code, refusal.detail);
+                self.bad = true;
+                return;
+            }
+            step => self.events(at, step),
+        };
+        // Names of ours are short; one of the venue that is too long is cut where it is read.
+        debug_assert!(made.is_ok(), "{made:?}");
+    }
+}
+
+impl<I: Instruments> Out<'_, I> {
+    fn events(&mut self, at: &At<'_>, step: Step<'_>) -> Result<(), Refusal> {
+        let tables = at.tables;
+        let instrument = |index: u32| tables.instruments[index as usize].id.as_str();
+        match step {
+            Step::Level(level) => self.event(at, Kind::Level, |e| {
+                e.of(instrument(level.instrument))?;
+                e.side(Some(level.side))?;
+                e.text(Field::Action, match level.action {
+                    Action::Add => b"A",
+                    Action::Change => b"C",
+                    Action::Delete => b"D",
+                })?;
+                if level.px != Price::NONE {
+                    e.set(Field::Px, Value::Price(level.px))?;
+                }
+                if let Some(qty) = level.qty {
+                    e.set(Field::Qty, Value::Decimal(qty))?;
+                }
+                if let Some(orders) = level.orders {
+                    e.set(Field::Orders, Value::UInt(orders.into()))?;
+                }
+                match level.depth {
+                    Some(depth) => e.set(Field::Depth, Value::UInt(depth.into())),
+                    None => Ok(()),
+                }
+            }),
+            Step::Clear { instrument: index } => self.clear(at, instrument(index)),
+            Step::Trade(trade) => self.event(at, Kind::Trade, |e| {
+                e.of(instrument(trade.instrument))?;
+                e.set(Field::Px, Value::Price(trade.px))?;
+                e.set(Field::Qty, Value::Decimal(trade.qty))?;
+                if let Some(id) = trade.id {
+                    e.set(Field::MatchId, Value::Id(InlineId::Number(id)))?;
+                }
+                e.side(trade.aggressor)
+            }),
+            Step::State(state) => {
+                let number;
+                let code = match state.code {
+                    Code::Text(text) => text,
+                    Code::Number(n) => {
+                        number = n.to_string();
+                        number.as_bytes()
+                    }
+                };
+                let of = state.instrument.map(instrument);
+                let product = &tables.products[state.product as usize];
+                self.status(at, code, |e| {
+                    match of {
+                        Some(id) => e.of(id)?,
+                        None => e.keep("product", &product.id)?,
+                    }
+                    e.text(Field::Reason, if of.is_some() { b"instrument" } else { b"product" })
+                })?;
+                let Some(phase) = state.phase else { return Ok(()) };
+                let all = tables.instruments.iter().filter(|i| i.product == state.product);
+                for id in all.map(|i| i.id.as_str()).filter(|id| of.is_none_or(|of| of == *id)) {
+                    self.event(at, Kind::Session, |e| {
+                        e.of(id)?;
+                        e.text(Field::Phase, phase.word().as_bytes())
+                    })?;
+                }
+                Ok(())
+            }
+            Step::Instrument(index) => {
+                let told = &tables.instruments[index as usize];
+                let product = &tables.products[told.product as usize];
+                self.event(at, Kind::Ref, |e| {
+                    e.instrument(&told.id)?;
+                    e.venue(Field::Mic)?;
+                    e.some_text(Field::Symbol, &told.symbol)?;
+                    let currency = if told.currency.is_empty() { &product.currency } else { &told.currency };
+                    e.some_text(Field::Ccy, currency)?;
+                    if let Some(tick) = told.tick.or(product.tick) {
+                        e.set(Field::Tick, Value::Price(tick))?;
+                    }
+                    if let Some(multiplier) = told.multiplier {
+                        e.set(Field::Multiplier, Value::Decimal(multiplier))?;
+                    }
+                    e.keep("product", &product.id)?;
+                    e.keep("group", tables.group(index))?;
+                    match told.depth.or(product.depth) {
+                        Some(depth) => e.event.unmapped("depth", &depth.to_string()),
+                        None => Ok(()),
+                    }
+                })
+            }
+            Step::Stale { instrument: index, mended } => {
+                self.status(at, b"stale", |e| e.of(instrument(index)))?;
+                if mended { self.clear(at, instrument(index)) } else { Ok(()) }
+            }
+            Step::Recovered { instrument: index } => {
+                self.status(at, b"recovered", |e| e.of(instrument(index)))
+            }
+            Step::Whole { product } => self.product(at, b"whole", product, None),
+            Step::NoRoom { product } => self.product(at, b"no_room", product, None),
+            Step::Missing { product, from, to } => self.product(at, b"missing", product, Some((from, to))),
+            Step::Lost { from, to } => {
+                let channel = &tables.channels[usize::from(at.channel)].name;
+                self.status(at, b"lost", |e| {
+                    e.keep("channel", channel)?;
+                    e.range(from, to)
+                })
+            }
+            Step::Restart => {
+                let channel = &tables.channels[usize::from(at.channel)].name;
+                self.status(at, b"restart", |e| e.keep("channel", channel))
+            }
+            Step::Product(_) | Step::Refused(_) | Step::End(_) => Ok(()),
+        }
+    }
+
+    fn clear(&mut self, at: &At<'_>, instrument: &str) -> Result<(), Refusal> {
+        self.event(at, Kind::Level, |e| {
+            e.of(instrument)?;
+            e.text(Field::Action, b"R")
+        })
+    }
+
+    fn product(
+        &mut self,
+        at: &At<'_>,
+        state: &[u8],
+        product: u32,
+        range: Option<(u64, u64)>,
+    ) -> Result<(), Refusal> {
+        let id = &at.tables.products[product as usize].id;
+        self.status(at, state, |e| {
+            e.keep("product", id)?;
+            range.map_or(Ok(()), |(from, to)| e.range(from, to))
+        })
+    }
+
+    fn status(
+        &mut self,
+        at: &At<'_>,
+        state: &[u8],
+        fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        self.event(at, Kind::Status, |e| {
+            e.venue(Field::Venue)?;
+            e.text(Field::State, state)?;
+            fill(e)
+        })
+    }
+
+    fn event(
+        &mut self,
+        at: &At<'_>,
+        kind: Kind,
+        fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let ts = UnixNanos(at.ts_event);
+        self.by.at((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
+        let start = self.block.arena.len();
+        // Of what came in an earlier packet of the same 4 GiB, its own place.
+        let own = at.length > 0 && at.place >> 32 == self.place.next >> 32;
+        let offset = if own { at.place } else { self.place.next };
+        let (arena, names) = self.block.builder(self.known);
+        let mut event = EventBuilder::begin(arena, kind, ts);
+        event.source(self.source, offset as u32);
+        if let Some(sequence) = at.sequence {
+            event.sequence(sequence);
+        }
+        let mut making = Making { event, names, by: &mut *self.by, venue: self.venue };
+        let filled = fill(&mut making);
+        let event = making.event;
+        match filled {
+            Ok(()) => event.finish(if at.snapshot { flags::SNAPSHOT } else { 0 }).map(drop)?,
+            Err(refusal) => {
+                event.abandon();
+                return Err(refusal);
+            }
+        }
+        if self.count == 0 {
+            self.ts = at.ts_event;
+        }
+        (self.count, self.last) = (self.count + 1, start);
+        Ok(())
+    }
+
+    /// A message is over.
+    fn end(&mut self, at: &At<'_>, outcome: Outcome) {
+        if std::mem::take(&mut self.bad) {
+            return self.settle();
+        }
+        if self.count > 0 {
+            return self.unit(at.place, at.length as usize);
+        }
+        match outcome {
+            Outcome::Duplicate => self.block.end_duplicate(),
+            Outcome::Used | Outcome::Ignored | Outcome::Waits | Outcome::Refused => self.block.end_ignored(),
+        }
+    }
+
+    /// The events in hand become the unit of a message.
+    fn unit(&mut self, place: u64, length: usize) {
+        if self.place.next >= self.place.end && !self.block.units.is_empty() {
+            // More messages go on with this packet than it has bytes: they are part of its last unit.
+            self.block.tally.messages += 1;
+            self.block.tally.with_events += 1;
+            return self.settle();
+        }
+        self.mark_last(true, self.last);
+        let offset = self.offset(place);
+        let room = self.place.end.saturating_sub(offset) as usize;
+        self.block.end_message((offset, length.min(room)), self.ts, self.count, false, self.known);
+        self.count = 0;
+    }
+
+    /// The events in hand, if any, become part of the unit before them.
+    fn settle(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        if self.block.units.last().is_none_or(crate::block::Unit::is_progress) {
+            return self.unit(self.place.next, 0);
+        }
+        let from = self.block.units[..self.block.units.len() - 1].last().map_or(0, |u| u.end as usize);
+        let (mut at, mut before) = (from, from);
+        let end = self.block.units.last().map_or(0, |u| u.end as usize);
+        while at < end {
+            before = at;
+            at += Header::read(&self.block.arena[at..]).len_bytes();
+        }
+        self.mark_last(false, before);
+        self.mark_last(true, self.last);
+        self.block.extend_last(self.count, self.known);
+        self.count = 0;
+    }
+
+    fn mark_last(&mut self, last: bool, at: usize) {
+        let header = Header::read(&self.block.arena[at..]);
+        let bits = header.flags() & !flags::LAST | if last { flags::LAST } else { 0 };
+        header.with_flags(bits).write(&mut self.block.arena[at..]);
+    }
+
+    /// Where a unit stands: units go up, so that what is on a tape can be told by it.
+    fn offset(&mut self, place: u64) -> u64 {
+        let offset = place.max(self.place.next);
+        self.place.next = offset + 1;
+        offset
+    }
+}
+
+/// An event in hand.
+struct Making<'e, I> {
+    event: EventBuilder<'e>,
+    names: crate::block::Names<'e>,
+    by: &'e mut I,
+    venue: &'e str,
+}
+
+impl<I: Instruments> Making<'_, I> {
+    fn set(&mut self, field: Field, value: Value<'_>) -> Result<(), Refusal> {
+        let spec = self.event.schema().get(field).expect("a field of the kind");
+        self.event.set(spec, value)
+    }
+
+    fn text(&mut self, field: Field, text: &[u8]) -> Result<(), Refusal> {
+        let spec = self.event.schema().get(field).expect("a field of the kind");
+        self.event.set_text(spec, text, &mut self.by.over(&mut self.names))
+    }
+
+    fn some_text(&mut self, field: Field, text: &str) -> Result<(), Refusal> {
+        if text.is_empty() { Ok(()) } else { self.text(field, text.as_bytes()) }
+    }
+
+    fn venue(&mut self, field: Field) -> Result<(), Refusal> {
+        let venue = self.venue;
+        self.some_text(field, venue)
+    }
+
+    fn instrument(&mut self, id: &str) -> Result<(), Refusal> {
+        self.text(Field::Instr, if id.is_empty() { b"?" } else { id.as_bytes() })
+    }
+
+    /// Venue and instrument.
+    fn of(&mut self, id: &str) -> Result<(), Refusal> {
+        self.venue(Field::Venue)?;
+        self.instrument(id)
+    }
+
+    fn side(&mut self, side: Option<Side>) -> Result<(), Refusal> {
+        match side {
+            Some(Side::Buy) => self.text(Field::Side, b"B"),
+            Some(Side::Sell) => self.text(Field::Side, b"S"),
+            None => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, name: &str, text: &str) -> Result<(), Refusal> {
+        if text.is_empty() { Ok(()) } else { self.event.unmapped(name, &json_string(text.as_bytes())) }
+    }
+
+    fn range(&mut self, from: u64, to: u64) -> Result<(), Refusal> {
+        self.event.unmapped("from", &from.to_string())?;
+        self.event.unmapped("to", &to.to_string())
+    }
+}
