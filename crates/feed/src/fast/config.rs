@@ -172,7 +172,7 @@ pub struct Window {
     pub ns: i64,
     /// A line has gone past a packet when it has brought one whose number is so much greater.
     pub past: u16,
-    /// A line that was silent so long is not waited for.
+    /// A line that was silent so long is not waited for. Within this time both channels of a pair begin to count anew.
     pub dead_ns: i64,
     /// A number so far from the line's last is believed only with a second one beside it.
     pub far: u32,

@@ -70,7 +70,7 @@ impl Core {
         let channels = config.channels.iter().map(|c| super::Channel { name: c.name.clone(), role: c.role });
         Self {
             tables: Tables { channels: channels.collect(), ..Tables::default() },
-            products: Products::new(config.recovery, config.pairs.clone()),
+            products: Products::new(config.recovery, config.window.dead_ns, config.pairs.clone()),
             ids: Ids::default(),
             by_id: FxHashMap::default(),
             instruments: FxHashMap::default(),
@@ -277,7 +277,7 @@ impl Core {
         let index = self.instrument(told.instrument, product, &around, out)?;
         // One without a number is from before the first message.
         let last = some(told.last).unwrap_or(0);
-        if !self.products.takes(index, last) {
+        if !self.products.takes(index, last, around.of.ts_recv) {
             self.whole(product, &around, out);
             return Ok(Outcome::Ignored);
         }
@@ -363,18 +363,23 @@ impl Core {
         out.step(&around.at(&self.tables, NO_TIME), Step::Restart);
         let channel = &self.config.channels[usize::from(of.channel)];
         let (role, pair) = (channel.role, channel.pair);
-        for product in 0..self.products.list.len() {
-            let at = &mut self.products.list[product];
-            match role {
-                Role::Snapshot if at.pair == pair => at.restarted = false,
-                Role::Incremental if at.stream == of.stream => {
-                    let (tables, mended) = (&self.tables, self.products.has_snapshots(product as u32));
-                    self.products.restart(product as u32, |instrument| {
-                        out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
-                    });
-                }
-                _ => {}
+        for product in 0..self.products.list.len() as u32 {
+            let at = &self.products.list[product as usize];
+            let begins = match role {
+                Role::Incremental => at.stream == of.stream,
+                // One that is known by snapshots alone is of their numbers.
+                Role::Snapshot => at.pair == pair && at.stream == u32::MAX,
+                Role::Reference => false,
+            };
+            if begins {
+                let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
+                self.products.restart(product, of.ts_recv, |instrument| {
+                    out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
+                });
             }
+        }
+        if role == Role::Snapshot {
+            self.products.snapshots_restart(pair, of.ts_recv);
         }
     }
 

@@ -121,8 +121,7 @@ impl FastDecoder {
     ) {
         let Self { handler, place, venue, .. } = self;
         let last = block.mark().0;
-        let mut out =
-            Out { block, known, by, place, venue, source, count: 0, ts: 0, last, bad: false };
+        let mut out = Out { block, known, by, place, venue, source, count: 0, ts: 0, last, bad: false };
         match packet {
             Some(packet) => handler.packet(packet, &mut out),
             None => handler.finish(&mut out),
@@ -174,11 +173,14 @@ impl<I: Instruments> Out<'_, I> {
             Step::Level(level) => self.event(at, Kind::Level, |e| {
                 e.of(instrument(level.instrument))?;
                 e.side(Some(level.side))?;
-                e.text(Field::Action, match level.action {
-                    Action::Add => b"A",
-                    Action::Change => b"C",
-                    Action::Delete => b"D",
-                })?;
+                e.text(
+                    Field::Action,
+                    match level.action {
+                        Action::Add => b"A",
+                        Action::Change => b"C",
+                        Action::Delete => b"D",
+                    },
+                )?;
                 if level.px != Price::NONE {
                     e.set(Field::Px, Value::Price(level.px))?;
                 }

@@ -29,8 +29,6 @@ pub struct Handler {
     /// The address of the last packet, and its channel and line.
     route: Option<(SocketAddr, u16, u8)>,
     spare: Vec<Vec<u8>>,
-    /// By channel: its packets are not looked at, and how many were not.
-    rests: Vec<bool>,
     counters: ChannelCounters,
 }
 
@@ -112,7 +110,6 @@ impl Handler {
             held_bytes: 0,
             route: None,
             spare: Vec::new(),
-            rests: vec![false; config.channels.len()],
             counters: ChannelCounters::default(),
             config,
         }
@@ -178,19 +175,6 @@ impl Handler {
             let of = self.of(0, 0, u32::MAX, &packet, None);
             return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
-        let at = usize::from(channel);
-        let role = self.config.channels[at].role;
-        if role == Role::Snapshot && self.config.reset != Reset::Never {
-            let wanted = self.core.products.wants(self.config.channels[at].pair);
-            if !wanted {
-                if !self.rests[at] {
-                    self.rest(channel, &packet, out);
-                }
-                let of = self.of(channel, line, u32::MAX, &packet, None);
-                return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
-            }
-            self.rests[at] = false;
-        }
         let opened = match self.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(why) => {
@@ -201,6 +185,9 @@ impl Handler {
         let (head, body) = opened;
         let Some(sequence) = head.sequence else {
             let of = self.of(channel, line, u32::MAX, &packet, head.time);
+            if self.rests(channel) {
+                return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+            }
             return match self.body(channel, packet.payload, body) {
                 Ok(()) => self.apply(of, packet.payload, out),
                 Err(why) => self.refuse(of, packet.payload, &why, out),
@@ -356,6 +343,10 @@ impl Handler {
         out: &mut impl Steps,
     ) {
         match verdict {
+            Verdict::Now if self.rests(of.channel) => {
+                self.streams[of.stream as usize].stream.used(sequence, of.line);
+                self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
+            }
             Verdict::Now => match self.body(of.channel, payload, body) {
                 Ok(()) => {
                     self.streams[of.stream as usize].stream.used(sequence, of.line);
@@ -439,7 +430,13 @@ impl Handler {
         let mut of = Of { channel, line, stream, ts_recv, place, sent: None };
         let read = self.open(channel, &bytes).and_then(|(head, body)| {
             of.sent = head.time;
-            self.body(channel, &bytes, body)
+            match self.rests(channel) {
+                true => {
+                    self.batch.clear();
+                    Ok(())
+                }
+                false => self.body(channel, &bytes, body),
+            }
         });
         match read {
             Ok(()) => {
@@ -535,22 +532,13 @@ impl Handler {
         self.refuse(of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
     }
 
-    /// The packets of a channel are not needed for a time.
-    #[cold]
-    fn rest(&mut self, channel: u16, packet: &Packet<'_>, out: &mut impl Steps) {
-        self.rests[usize::from(channel)] = true;
-        for stream in 0..self.streams.len() as u32 {
-            if self.streams[stream as usize].channel == channel {
-                self.flush(stream, out);
-                for line in 0..2 {
-                    if let Some((_, kept)) = self.streams[stream as usize].stream.aside[line].take() {
-                        self.damaged(stream, kept, out);
-                    }
-                }
-                self.streams[stream as usize].stream.rest();
-            }
-        }
-        _ = packet;
+    /// Whether a packet's messages are of no use to anyone now: only its number is looked at.
+    #[inline]
+    fn rests(&self, channel: u16) -> bool {
+        let channel = &self.config.channels[usize::from(channel)];
+        channel.role == Role::Snapshot
+            && self.config.reset != Reset::Never
+            && !self.core.products.wants(channel.pair)
     }
 
     #[cold]

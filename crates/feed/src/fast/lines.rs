@@ -407,18 +407,4 @@ impl Stream {
     pub fn drain(&mut self) -> Option<(u64, Kept)> {
         self.take()
     }
-
-    /// Forgets where it is: the next packet begins it, as where packets were not looked at for a time.
-    pub fn rest(&mut self) {
-        self.expected = None;
-        self.held.clear();
-        self.held_bytes = 0;
-        self.since = None;
-        self.lost.clear();
-        self.aside = [None, None];
-        for line in &mut self.lines {
-            line.heard = false;
-            line.odd = None;
-        }
-    }
 }

@@ -35,7 +35,8 @@ pub fn read(mapping: &Mapping) -> Result<FastFiles, Error> {
         let Some(like) = Mapping::built_in(name).filter(|m| m.fast.is_some()) else {
             let shipped: Vec<_> =
                 Mapping::all_built_in().filter(|m| m.fast.is_some()).map(|m| m.name).collect();
-            let what = format!("like: no shipped mapping `{name}` for a FAST handler; {}", shipped.join(", "));
+            let what =
+                format!("like: no shipped mapping `{name}` for a FAST handler; {}", shipped.join(", "));
             return Err(mapping.wrong_at(&["fast", "like"], what));
         };
         files.like = like.text;
@@ -83,12 +84,14 @@ pub fn config(mapping: &Mapping) -> Result<Arc<Config>, Error> {
 /// # Errors
 /// As [`config`].
 pub fn check(mapping: &Mapping) -> Result<(), Error> {
-    let is_base = |text: &FastText| text.like.is_none() && text.templates.is_empty() && text.channel.is_empty();
+    let is_base =
+        |text: &FastText| text.like.is_none() && text.templates.is_empty() && text.channel.is_empty();
     match &mapping.fast {
         Some(text) if is_base(text) => {
             let places = Config::check(text);
             places.map_err(|Wrong { place, what }| {
-                let place: Vec<&str> = std::iter::once("fast").chain(place.iter().map(String::as_str)).collect();
+                let place: Vec<&str> =
+                    std::iter::once("fast").chain(place.iter().map(String::as_str)).collect();
                 mapping.wrong_at(&place, what)
             })
         }

@@ -61,8 +61,10 @@ pub(super) struct Product {
     /// The first instrument whose snapshot came since it is not whole: when it comes again, all have come.
     round: Option<u32>,
     pub rounded: bool,
-    /// Since numbers began again: snapshots that are ahead may still be of the old ones.
-    pub restarted: bool,
+    /// Since when its numbers have begun again, and those of snapshots not yet: what is ahead may still be of the old ones.
+    restarted: Option<i64>,
+    /// The other way round: snapshots are of numbers that have not come yet.
+    early: Option<i64>,
     waits: VecDeque<Waiting>,
     /// The number of the first that waits.
     base: u64,
@@ -97,6 +99,8 @@ pub(super) enum Turn {
 #[derive(Clone, Debug)]
 pub(super) struct Products {
     bounds: Recovery,
+    /// Within this time both channels of a pair begin to count anew.
+    settle_ns: i64,
     pub list: Vec<Product>,
     pub instruments: Vec<Instrument>,
     /// By pair: products that are not whole.
@@ -139,9 +143,10 @@ pub struct Counters {
 }
 
 impl Products {
-    pub fn new(bounds: Recovery, snapshots: Vec<bool>) -> Self {
+    pub fn new(bounds: Recovery, settle_ns: i64, snapshots: Vec<bool>) -> Self {
         Self {
             bounds,
+            settle_ns,
             list: Vec::new(),
             instruments: Vec::new(),
             wanting: vec![0; snapshots.len()],
@@ -169,7 +174,8 @@ impl Products {
             begun: whole,
             round: None,
             rounded: false,
-            restarted: false,
+            restarted: None,
+            early: None,
             waits: VecDeque::new(),
             base: 0,
             no_room: false,
@@ -320,12 +326,13 @@ impl Products {
     }
 
     /// The numbers of a product begin again: as before its first message.
-    pub fn restart(&mut self, product: u32, mut each: impl FnMut(u32)) {
+    pub fn restart(&mut self, product: u32, now: i64, mut each: impl FnMut(u32)) {
         self.let_go(product);
         let mended = self.has_snapshots(product);
         let of = &mut self.list[product as usize];
         (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
-        of.restarted = true;
+        // The first of the two to begin again waits for the other.
+        (of.restarted, of.early) = (of.early.is_none().then_some(now), None);
         of.begun = !mended;
         of.stale = 0;
         for index in &of.instruments {
@@ -339,6 +346,14 @@ impl Products {
         }
         if mended {
             self.not_whole(product);
+        }
+    }
+
+    /// The numbers of a pair's snapshots begin again.
+    pub fn snapshots_restart(&mut self, pair: u16, now: i64) {
+        for of in self.list.iter_mut().filter(|p| p.pair == pair) {
+            let first = of.restarted.is_none() && of.next.is_some();
+            (of.early, of.restarted) = (first.then_some(now), None);
         }
     }
 
@@ -370,7 +385,7 @@ impl Products {
     }
 
     /// Whether a snapshot of an instrument, with all up to `last` in it, is to be taken.
-    pub fn takes(&mut self, instrument: u32, last: u64) -> bool {
+    pub fn takes(&mut self, instrument: u32, last: u64, now: i64) -> bool {
         let i = &mut self.instruments[instrument as usize];
         let of = &mut self.list[i.product as usize];
         if of.round == Some(instrument) {
@@ -381,8 +396,10 @@ impl Products {
             return false;
         }
         let next = of.next.unwrap_or(0);
-        let of_old_numbers = of.restarted && last >= next;
-        if last < i.need || of_old_numbers {
+        // Should the other channel's word have been lost, this is over after a time.
+        let lately = |since: Option<i64>| since.is_some_and(|since| now - since <= self.settle_ns);
+        let other_numbers = lately(of.early) || lately(of.restarted) && last >= next;
+        if last < i.need || other_numbers {
             self.counters.snapshots_old += 1;
             return false;
         }
@@ -452,7 +469,6 @@ impl Products {
         let of = &mut self.list[product as usize];
         if !of.whole {
             of.whole = true;
-            of.restarted = false;
             self.wanting[usize::from(of.pair)] -= 1;
         }
     }

@@ -170,7 +170,13 @@ impl Steps for Seen {
                 assert!(live || at.snapshot || self.goes_on, "a level of a stale book");
                 let book = &mut self.books.entry(level.instrument).or_default()[level.side as usize];
                 let place = usize::from(level.depth.unwrap()) - 1;
-                let rung = || (level.px.0 / 10_000_000, level.qty.unwrap().mantissa() as u64 * 10u64.pow(level.qty.unwrap().exponent() as u32));
+                let rung = || {
+                    (
+                        level.px.0 / 10_000_000,
+                        level.qty.unwrap().mantissa() as u64
+                            * 10u64.pow(level.qty.unwrap().exponent() as u32),
+                    )
+                };
                 match level.action {
                     Action::Add if place <= book.len() => book.insert(place, rung()),
                     Action::Change if place < book.len() => book[place] = rung(),
@@ -179,7 +185,9 @@ impl Steps for Seen {
                 }
             }
             Step::Clear { instrument } => *self.books.entry(instrument).or_default() = Book::default(),
-            Step::Trade(trade) => self.trades.push((id(trade.instrument).parse().unwrap(), trade.px.0 / 10_000_000)),
+            Step::Trade(trade) => {
+                self.trades.push((id(trade.instrument).parse().unwrap(), trade.px.0 / 10_000_000))
+            }
             Step::Stale { instrument, .. } => {
                 self.live.insert(instrument, false);
                 self.log.push(format!("stale {}", id(instrument)));

@@ -243,7 +243,7 @@ fn with_reference_data_a_product_is_whole_when_all_have_come() {
     assert_eq!(rig.seen.outcomes["ignored"], before + 1, "nobody needs it");
     // One that is new is asked for.
     rig.send(0, REF, &define(3, 52));
-    rig.send(0, SNAP, &packet(9, 90, false, &[snapshot(9, 1, 52, &bids_up_to(2))]));
+    rig.send(0, SNAP, &packet(4, 90, false, &[snapshot(9, 1, 52, &bids_up_to(2))]));
     assert_eq!((rig.said(), rig.bids("52")), ("recovered 52, whole 9".to_owned(), vec![2, 1]));
 }
 
@@ -260,7 +260,10 @@ fn books_that_begin_empty_need_no_snapshot() {
 fn trades_and_states_come_while_a_book_is_stale() {
     let mut rig = Rig::new("");
     rig.send(0, INC, &packet(1, 10, false, &[depth(5, 9, &[(50, 0, 2, 77, 1, 0)]), message(5, &[6, 9, 3])]));
-    assert_eq!((rig.said(), rig.seen.trades.clone()), ("state Number(3) Some(Open)".to_owned(), vec![(50, 77)]));
+    assert_eq!(
+        (rig.said(), rig.seen.trades.clone()),
+        ("state Number(3) Some(Open)".to_owned(), vec![(50, 77)])
+    );
 }
 
 #[test]
@@ -324,4 +327,44 @@ fn without_snapshots_levels_go_on() {
     rig.bid(4);
     assert_eq!(rig.said(), "recovered 50, lost 2-2, missing inc 2-2, stale 50");
     assert_eq!(rig.bids("50"), [4, 3, 1]);
+}
+
+/// A mapping file of one's own, like a shipped one; a mistake in it has its line.
+#[test]
+fn a_mapping_is_like_a_shipped_one_and_mistakes_have_their_line() {
+    let dir = tempfile::tempdir().unwrap();
+    // The shipped one has a name for a message of ours.
+    std::fs::write(dir.path().join("t.xml"), TEMPLATES.replace("Beacon", "Pulse")).unwrap();
+    let write = |more: &str| {
+        let text = format!(
+            "name = \"mine\"\nformat = \"fast\"\n[fast]\nlike = \"t7-emdi\"\ntemplates = [\"t.xml\"]\n{more}\n\
+             [fast.framing]\nheader = \"Head\"\nsequence = \"Number\"\n\
+             [[fast.channel]]\nname = \"inc\"\nrole = \"incremental\"\na = [\"224.0.0.1:1\"]\n"
+        );
+        let path = dir.path().join("mine.toml");
+        std::fs::write(&path, text).unwrap();
+        crate::Mapping::load(path.to_str().unwrap()).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(write("venue = \"XEUR\""), Ok(()));
+    for (more, line, says) in [
+        ("venue = 1", 6, "invalid type"),
+        ("key = \"channels\"", 6, "unknown variant"),
+        ("window = { packets = 0 }", 6, "window.packets: 1 to 4096"),
+        ("[fast.action]\n0 = \"nwe\"", 7, "no `nwe`"),
+        ("[[fast.message]]\ntemplates = [\"Depht\"]\nkind = \"ignore\"", 7, "no template is called Depht"),
+        (
+            "[[fast.message]]\ntemplates = [\"Depth\"]\nkind = \"depth\"\nfields = { pxx = \"Px\", instrument = \"x\" }",
+            9,
+            "no field `pxx`",
+        ),
+        (
+            "[[fast.message]]\ntemplates = [\"Depth\"]\nkind = \"depth\"\nfields = { instrument = \"Entries.I\" }",
+            9,
+            "no field `Entries.I` in Depth",
+        ),
+        ("[[fast.message]]\ntemplates = [\"Depth\"]\nkind = \"depth\"", 6, "needs the field `instrument`"),
+    ] {
+        let told = write(more).unwrap_err();
+        assert!(told.contains(&format!("mine.toml:{line}: ")) && told.contains(says), "{told}\n{more}");
+    }
 }

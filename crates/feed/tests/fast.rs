@@ -1,0 +1,174 @@
+//! FAST as the format of a feed: captures of two lines, snapshots and reference data to a tape.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use unitape_feed::{Feed, feed_of_option};
+
+/// The templates, the mapping and a capture of a small day.
+fn day(dir: &Path) -> PathBuf {
+    std::fs::write(dir.join("t.xml"), TEMPLATES).unwrap();
+    std::fs::write(dir.join("m.toml"), MAPPING).unwrap();
+    let mut capture = header();
+    let mut ts = 1_700_000_000_000_000_000;
+    let mut send = |capture: &mut Vec<u8>, line: u8, port: u16, payload: &[u8]| {
+        ts += 1000;
+        record(capture, ts, [224, 0, 0, line], port, payload);
+    };
+    send(&mut capture, 1, 9, b"of another");
+    for n in 1..1500u64 {
+        let told = packet(n, &[depth(n, n as i64 % 50, n)]);
+        // A loses each seventh, both each hundredth; B is a packet behind and has some that are bad.
+        if n % 7 != 0 && n % 100 != 0 {
+            send(&mut capture, 1, 1, &told);
+        }
+        if n > 1 && (n - 1) % 100 != 0 {
+            let mut before = packet(n - 1, &[depth(n - 1, (n - 1) as i64 % 50, n - 1)]);
+            if n % 31 == 0 {
+                before.pop();
+            }
+            send(&mut capture, 2, 1, &before);
+        }
+        if n % 10 == 5 {
+            send(&mut capture, 1, 2, &packet(n / 10 + 1, &[snapshot(n, n as i64 % 50, n)]));
+        }
+    }
+    let path = dir.join("day.pcap");
+    std::fs::write(&path, capture).unwrap();
+    path
+}
+
+fn feed(dir: &Path, path: &Path) -> Feed {
+    feed_of_option(&format!("f=fast:{}:{}", dir.join("m.toml").display(), path.display())).unwrap()
+}
+
+/// Whatever the workers, and every packet accounted for.
+#[test]
+fn the_same_tape_at_any_number_of_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    let feeds = [feed(dir.path(), &day(dir.path()))];
+    let first = dir.path().join("first");
+    let outcome = common::run(&first, &feeds, 1, 64 << 10);
+    let s = &outcome.summary.by_feed["f"];
+    assert_eq!(s.messages, s.quarantined + s.duplicates + s.ignored + s.with_events, "{s:?}");
+    assert!(s.quarantined > 10 && s.duplicates > 500 && s.events > 1500, "{s:?}");
+    assert!(outcome.summary.by_kind["ref"] == 50 && outcome.summary.by_kind["status"] > 100);
+    for (workers, block_bytes) in [(2, 64 << 10), (4, 4 << 10), (1, 1 << 20)] {
+        let tape = dir.path().join(format!("tape{workers}-{block_bytes}"));
+        common::run(&tape, &feeds, workers, block_bytes);
+        common::assert_same(&first, &tape, "other workers, other blocks");
+    }
+    let report = unitape_tape::verify(&first).unwrap();
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+/// A run that is stopped and goes on ends in the same tape.
+#[test]
+fn a_run_in_parts_ends_in_the_same_tape() {
+    let dir = tempfile::tempdir().unwrap();
+    let feeds = [feed(dir.path(), &day(dir.path()))];
+    let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
+    common::run(&whole, &feeds, 1, 16 << 10);
+    common::run_in_parts(&parts, &feeds, 2, 4 << 10, 700);
+    common::assert_same(&whole, &parts, "in parts");
+}
+
+fn put(out: &mut Vec<u8>, n: u64) {
+    let groups = (1..10).find(|g| n >> (7 * g) == 0).unwrap_or(10);
+    (0..groups).rev().for_each(|g| out.push((n >> (7 * g) & 0x7f) as u8 | if g == 0 { 0x80 } else { 0 }));
+}
+
+fn message(template: u64, numbers: &[u64]) -> Vec<u8> {
+    let mut out = vec![0xc0];
+    [template].iter().chain(numbers).for_each(|n| put(&mut out, *n));
+    out
+}
+
+fn packet(number: u64, messages: &[Vec<u8>]) -> Vec<u8> {
+    [message(1, &[number]), messages.concat()].concat()
+}
+
+/// A new best bid of one of fifty instruments.
+fn depth(seq: u64, id: i64, px: u64) -> Vec<u8> {
+    message(2, &[seq, 9, 1, id as u64, 0, 0, px, 10, 1])
+}
+
+fn snapshot(last: u64, id: i64, px: u64) -> Vec<u8> {
+    message(3, &[9, last, id as u64, 1, 0, px, 10, 1])
+}
+
+fn header() -> Vec<u8> {
+    [0xa1b2_3c4du32, 0x0004_0002, 0, 0, 65_535, 1].map(u32::to_le_bytes).concat()
+}
+
+/// A record of a capture with Ethernet, IPv4 and UDP.
+fn record(capture: &mut Vec<u8>, ts: u64, to: [u8; 4], port: u16, payload: &[u8]) {
+    let length = 14 + 20 + 8 + payload.len();
+    let head = [ts / 1_000_000_000, ts % 1_000_000_000, length as u64, length as u64];
+    head.iter().for_each(|n| capture.extend((*n as u32).to_le_bytes()));
+    capture.extend([0; 12]);
+    capture.extend([8, 0, 0x45, 0]);
+    capture.extend(((28 + payload.len()) as u16).to_be_bytes());
+    capture.extend([0, 0, 0, 0, 16, 17, 0, 0, 10, 0, 0, 1]);
+    capture.extend(to);
+    capture.extend(7000u16.to_be_bytes());
+    capture.extend(port.to_be_bytes());
+    capture.extend(((8 + payload.len()) as u16).to_be_bytes());
+    capture.extend([0, 0]);
+    capture.extend(payload);
+}
+
+const TEMPLATES: &str = r#"<templates xmlns="http://www.fixprotocol.org/ns/fast/td/1.1">
+  <template name="Head" id="1"><uInt32 name="Number"/></template>
+  <template name="Depth" id="2"><uInt32 name="Seq"/><uInt32 name="Product"/><sequence name="Entries">
+    <uInt64 name="Id"/><uInt32 name="Action"/><uInt32 name="Type"/><uInt32 name="Px"/><uInt32 name="Qty"/>
+    <uInt32 name="Level"/></sequence></template>
+  <template name="Snapshot" id="3"><uInt32 name="Product"/><uInt32 name="Last"/><uInt64 name="Id"/>
+    <sequence name="Entries"><uInt32 name="Type"/><uInt32 name="Px"/><uInt32 name="Qty"/><uInt32 name="Level"/>
+    </sequence></template>
+</templates>"#;
+
+const MAPPING: &str = r#"name = "mine"
+format = "fast"
+[fast]
+templates = ["t.xml"]
+venue = "TEST"
+market_depth = 5
+framing = { header = "Head", sequence = "Number" }
+action = { 0 = "new" }
+type = { 0 = "bid" }
+[[fast.channel]]
+name = "inc"
+role = "incremental"
+a = ["224.0.0.1:1"]
+b = ["224.0.0.2:1"]
+[[fast.channel]]
+name = "snap"
+role = "snapshot"
+a = ["224.0.0.1:2"]
+[[fast.message]]
+templates = ["Depth"]
+kind = "depth"
+entries = "Entries"
+[fast.message.fields]
+product = "Product"
+sequence = "Seq"
+instrument = "Entries.Id"
+action = "Entries.Action"
+type = "Entries.Type"
+px = "Entries.Px"
+qty = "Entries.Qty"
+depth = "Entries.Level"
+[[fast.message]]
+templates = ["Snapshot"]
+kind = "snapshot"
+entries = "Entries"
+[fast.message.fields]
+product = "Product"
+last = "Last"
+instrument = "Id"
+type = "Entries.Type"
+px = "Entries.Px"
+qty = "Entries.Qty"
+depth = "Entries.Level"
+"#;
