@@ -51,8 +51,8 @@ fn the_same_tape_at_any_number_of_workers() {
     let outcome = common::run(&first, &feeds, 1, 64 << 10);
     let s = &outcome.summary.by_feed["f"];
     assert_eq!(s.messages, s.quarantined + s.duplicates + s.ignored + s.with_events, "{s:?}");
-    assert!(s.quarantined > 10 && s.duplicates > 500 && s.events > 1500, "{s:?}");
-    assert!(outcome.summary.by_kind["ref"] == 50 && outcome.summary.by_kind["status"] > 100);
+    assert!(s.quarantined > 0 && s.duplicates > 500 && s.events > 300, "{s:?}");
+    assert!(outcome.summary.by_kind["ref"] == 50 && outcome.summary.by_kind["status"] > 20);
     for (workers, block_bytes) in [(2, 64 << 10), (4, 4 << 10), (1, 1 << 20)] {
         let tape = dir.path().join(format!("tape{workers}-{block_bytes}"));
         common::run(&tape, &feeds, workers, block_bytes);
@@ -172,3 +172,80 @@ px = "Entries.Px"
 qty = "Entries.Qty"
 depth = "Entries.Level"
 "#;
+
+/// The shipped mapping takes the templates of the exchange in a box, whose names are the venue's.
+#[test]
+fn the_shipped_mapping_fits_templates_of_these_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fast/box");
+    for name in ["incremental.xml", "snapshot.xml", "reference.xml"] {
+        std::fs::copy(vectors.join(name), dir.path().join(name)).unwrap();
+    }
+    like(dir.path(), "t7-emdi", ["incremental.xml", "snapshot.xml", "reference.xml"]).unwrap();
+    let wrong = like(dir.path(), "t7-emdi", ["incremental.xml", "incremental.xml", "none.xml"]);
+    assert!(wrong.unwrap_err().contains("none.xml"));
+}
+
+/// A handler by a mapping that is like a shipped one, with these templates for the three channels.
+fn like(
+    dir: &Path,
+    base: &str,
+    templates: [&str; 3],
+) -> Result<std::sync::Arc<unitape_feed::fast::Config>, String> {
+    let mut text = format!("name = \"mine\"\nformat = \"fast\"\n[fast]\nlike = \"{base}\"\n");
+    for (i, (role, file)) in ["incremental", "snapshot", "reference"].iter().zip(templates).enumerate() {
+        text += &format!(
+            "[[fast.channel]]\nname = \"{role}\"\nrole = \"{role}\"\ntemplates = ['{file}']\na = [\"224.0.0.1:{i}\"]\n"
+        );
+    }
+    let path = dir.join("like.toml");
+    std::fs::write(&path, text).unwrap();
+    let mapping = unitape_feed::Mapping::load(path.to_str().unwrap()).map_err(|e| e.to_string())?;
+    unitape_feed::fast::config_of(&mapping).map_err(|e| e.to_string())
+}
+
+/// Real packets of two lines in one log, and the templates of T7; only where the samples are.
+#[test]
+fn real_packets_and_real_templates() {
+    use unitape_feed::fast::{At, Handler, Outcome, Packet, Step};
+    let Some(samples) = std::env::var_os("UNITAPE_SAMPLES") else {
+        eprintln!("not run with CME's packets and T7's templates: UNITAPE_SAMPLES is not set");
+        return;
+    };
+    let (dir, samples) = (tempfile::tempdir().unwrap(), Path::new(&samples).join("fast"));
+    let file = |name: &str| samples.join(name).display().to_string();
+    let t7 = ["EMDI", "EMDS", "RDD"].map(|n| file(&format!("bse_t7/{n}FastTemplates-1.1.xml")));
+    like(dir.path(), "t7-emdi", [&t7[0], &t7[1], &t7[2]]).unwrap();
+    let cme = file("cme/templates.xml");
+    let mut handler = Handler::new(like(dir.path(), "cme-mdp2", [&cme, &cme, &cme]).unwrap());
+    let log = std::fs::read_to_string(samples.join("cme/sampleMD_first2000.hex.log")).unwrap();
+    let (mut levels, mut ends, mut refused, mut duplicates, mut packets) = (0, 0, Vec::new(), 0, 0);
+    for line in log.lines() {
+        let hex = line.rsplit(']').next().unwrap_or(line);
+        let digits: Vec<u8> =
+            hex.bytes().filter_map(|b| char::from(b).to_digit(16)).map(|d| d as u8).collect();
+        let payload: Vec<u8> = digits.chunks_exact(2).map(|d| d[0] << 4 | d[1]).collect();
+        if payload.is_empty() {
+            continue;
+        }
+        packets += 1;
+        let to = ([224, 0, 0, 1], 0).into();
+        let packet = Packet { to, ts_recv: packets * 1000, place: packets as u64 * 2000, payload: &payload };
+        handler.packet(packet, &mut |_: &At<'_>, step: Step<'_>| match step {
+            Step::Level(_) => levels += 1,
+            Step::Refused(why) => refused.push(format!("{} {}", why.code, why.detail)),
+            Step::End(outcome) => {
+                ends += 1;
+                duplicates += u64::from(outcome == Outcome::Duplicate);
+            }
+            _ => {}
+        });
+    }
+    handler.finish(&mut |_: &At<'_>, _: Step<'_>| {});
+    eprintln!(
+        "{packets} packets, {levels} levels, {ends} messages, {duplicates} duplicates, {:?}",
+        handler.stats()
+    );
+    assert!(refused.iter().all(|why| why.starts_with("late")), "{:?}", &refused[..refused.len().min(5)]);
+    assert!(ends > 0 && handler.tables().instruments.len() > 10);
+}

@@ -1,14 +1,14 @@
 //! Messages of a packet, in order, to steps.
 
 use super::config::{Key, Kind};
+use super::define::definition;
 use super::levels;
 use super::plan::{Config, NOTHING, Table, Tag, Type};
 use super::products::{Products, Turn, Waiting, some};
 use super::step::{At, Code, Outcome, Phase, Refusal, Role, Side, State, Step, Steps, Tables, Trade};
-use super::view::{Bad, Batch, Definition, Entry, Id, Ids, NO_TIME, Told};
+use super::view::{Bad, Batch, Entry, Id, Ids, NO_TIME, Told};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use unitape_model::Price;
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +39,8 @@ pub(super) struct Core {
 
 /// A step's surroundings, but for the tables.
 #[derive(Clone, Copy)]
-struct Around {
-    of: Of,
+pub(super) struct Around {
+    pub of: Of,
     snapshot: bool,
     sequence: Option<u64>,
     ts: i64,
@@ -50,7 +50,7 @@ struct Around {
 
 impl Around {
     #[inline]
-    fn at<'t>(&self, tables: &'t Tables, ts: i64) -> At<'t> {
+    pub fn at<'t>(&self, tables: &'t Tables, ts: i64) -> At<'t> {
         At {
             tables,
             channel: self.of.channel,
@@ -309,7 +309,7 @@ impl Core {
         Ok(Outcome::Used)
     }
 
-    fn whole(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
+    pub(super) fn whole(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
         if self.products.becomes_whole(product) {
             out.step(&around.at(&self.tables, NO_TIME), Step::Whole { product });
         }
@@ -520,63 +520,6 @@ impl Core {
         self.latest = (id, index);
         Ok(index)
     }
-
-    fn define_product(
-        &mut self,
-        index: u32,
-        told: &Definition,
-        batch: &Batch,
-        around: &Around,
-        out: &mut impl Steps,
-    ) -> Outcome {
-        let product = &mut self.tables.products[index as usize];
-        let mut changed = put(&mut product.name, batch.text(told.name));
-        changed |= put(&mut product.group, batch.text(told.group));
-        changed |= put(&mut product.currency, batch.text(told.currency));
-        changed |= put_some(&mut product.tick, told.tick);
-        if put_some(&mut product.depth, told.market_depth) {
-            changed = true;
-            for i in &self.products.list[index as usize].instruments {
-                if self.tables.instruments[*i as usize].depth.is_none() {
-                    self.products.instruments[*i as usize].depth = told.market_depth.unwrap_or(0);
-                }
-            }
-        }
-        if changed {
-            out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
-        }
-        if changed { Outcome::Used } else { Outcome::Ignored }
-    }
-
-    fn define_instrument(
-        &mut self,
-        (index, product): (u32, u32),
-        told: &Definition,
-        batch: &Batch,
-        around: &Around,
-        out: &mut impl Steps,
-    ) -> Outcome {
-        let instrument = &mut self.tables.instruments[index as usize];
-        let mut changed = put(&mut instrument.symbol, batch.text(told.symbol));
-        changed |= put(&mut instrument.group, batch.text(told.group));
-        changed |= put(&mut instrument.currency, batch.text(told.currency));
-        changed |= put_some(&mut instrument.tick, told.tick);
-        changed |= put_some(&mut instrument.multiplier, told.multiplier);
-        if put_some(&mut instrument.depth, told.market_depth) {
-            changed = true;
-            self.products.instruments[index as usize].depth = told.market_depth.unwrap_or(0);
-        }
-        if changed {
-            out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
-        }
-        match told.deleted {
-            true => self.products.goes(index),
-            false => self.products.comes(index),
-        }
-        self.products.list[product as usize].defined = true;
-        self.whole(product, around, out);
-        if changed { Outcome::Used } else { Outcome::Ignored }
-    }
 }
 
 const PHASES: [Phase; 6] =
@@ -589,27 +532,3 @@ fn side(code: u8) -> Option<Side> {
         _ => None,
     }
 }
-
-fn definition(told: &Told, batch: &Batch) -> Definition {
-    told.definition.checked_sub(1).map_or_else(Definition::default, |at| batch.definitions[at as usize])
-}
-
-/// Puts a text that is told in its place; whether it is another one.
-fn put(place: &mut String, text: &[u8]) -> bool {
-    if text.is_empty() || place.as_bytes() == text {
-        return false;
-    }
-    *place = String::from_utf8_lossy(text).into_owned();
-    true
-}
-
-fn put_some<T: PartialEq>(place: &mut Option<T>, told: Option<T>) -> bool {
-    let another = told.is_some() && *place != told;
-    if another {
-        *place = told;
-    }
-    another
-}
-
-/// Nothing is told of a price.
-const _: () = assert!(Price::NONE.0 == i64::MAX);

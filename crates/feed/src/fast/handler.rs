@@ -2,9 +2,9 @@
 
 use super::config::Reset;
 use super::core::{Core, Of};
-use super::lines::{Arrival, Kept, LineStats, Stream, Verdict};
+use super::lines::{Arrival, Kept, Stream, Verdict};
 use super::plan::{Config, Framing};
-use super::products::Counters;
+use super::stats::{ChannelStats, Stats};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
 use super::view::{Batch, Head, Reader};
 use std::net::SocketAddr;
@@ -46,40 +46,6 @@ struct Sent {
 struct ChannelCounters {
     unknown: u64,
     refused: u64,
-}
-
-/// What a handler has seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// By channel.
-    pub channels: Vec<ChannelStats>,
-    /// Of products and instruments.
-    pub products: Counters,
-    /// Levels that wait for snapshots now.
-    pub waiting: usize,
-    /// Packets sent to addresses of no channel.
-    pub unknown: u64,
-    /// Packets that could not be used.
-    pub refused: u64,
-}
-
-/// What a channel has seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChannelStats {
-    /// Its name.
-    pub name: String,
-    /// Its lines, of all senders together.
-    pub lines: [LineStats; 2],
-    /// Gaps of packets that came on no line.
-    pub gaps: u64,
-    /// Packets in them.
-    pub lost: u64,
-    /// Packets that came when they had been given up, or with numbers that were over.
-    pub late: u64,
-    /// Packets that one line did not bring and the other did.
-    pub recovered: u64,
-    /// How often numbers began again.
-    pub restarts: u64,
 }
 
 /// Senders and partitions of a channel, at most.
@@ -597,17 +563,5 @@ fn length(payload: &[u8], at: usize) -> Result<(usize, usize), Unusable> {
             code: "truncated",
             detail: format!("the packet ends inside the message at byte {from}"),
         }),
-    }
-}
-
-impl LineStats {
-    fn add(&mut self, other: &Self) {
-        self.packets += other.packets;
-        self.bytes += other.bytes;
-        self.first += other.first;
-        self.twice += other.twice;
-        self.missed += other.missed;
-        self.reordered += other.reordered;
-        self.corrupt += other.corrupt;
     }
 }

@@ -12,15 +12,16 @@
 //! | `config`, `plan` | the table `[fast]` of a mapping, and what it is compiled to |
 //! | `handler` | packets in, steps out |
 //! | `lines` | arbitration of two lines, the window, numbers that begin again |
-//! | `view` | a message's fields as numbers |
-//! | `core`, `products`, `levels` | what messages do: order by product, gaps, recovery, levels |
-//! | `step` | what comes out |
+//! | `view`, `values` | a message's fields as numbers |
+//! | `core`, `products`, `levels`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
+//! | `step`, `stats` | what comes out, and what was counted |
 //! | `mapping`, `events` | the table of a mapping with its files; FAST as the format of a feed |
 //!
 //! It does no I/O and reads no clock: the same packets with the same receive times give the same steps.
 
 mod config;
 mod core;
+mod define;
 mod events;
 mod handler;
 mod levels;
@@ -28,19 +29,22 @@ mod lines;
 mod mapping;
 mod plan;
 mod products;
+mod stats;
 mod step;
 #[cfg(test)]
 mod tests;
+mod values;
 mod view;
 
 pub use config::FastText;
 pub(crate) use events::FastDecoder;
-pub use handler::{ChannelStats, Handler, Stats};
+pub use handler::Handler;
 pub use lines::LineStats;
 pub use mapping::FastFiles;
 pub(crate) use mapping::{check, read};
 pub use plan::{Config, Own, Wrong};
 pub use products::Counters;
+pub use stats::{ChannelStats, Stats};
 pub use step::{
     Action, At, Channel, Code, Instrument, Level, Outcome, Packet, Phase, Product, Refusal, Role, Side,
     State, Step, Steps, Tables, Trade,

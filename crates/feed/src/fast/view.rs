@@ -3,13 +3,13 @@
 //! A packet is read as a whole before anything of it is used: if its last message is bad, the copy of the other line is to
 //! come in its place, and none of its messages must have been seen. What was read stands in a [`Batch`], used again.
 
-use super::config::{Kind, Unit};
-use super::plan::{Config, NOTHING, Table, Tag, Type, Update, each_path};
+use super::config::Kind;
+use super::plan::{Config, NOTHING, Tag, Type, Update, each_path};
+use super::values::{code, number, px, qty, time};
 use rustc_hash::FxHashMap;
 use unitape_codec::fast::template::Instruction;
 use unitape_codec::fast::{Item, Message, Templates, Value};
-use unitape_codec::fix::value;
-use unitape_model::{Decimal, Price, Quantity};
+use unitape_model::{Price, Quantity};
 
 /// Which fields of which templates are asked for.
 #[derive(Clone, Debug, Default)]
@@ -360,19 +360,29 @@ impl Reader<'_> {
             Tag::Instrument => self.ids.of(value).map(|id| entry.instrument = id),
             Tag::Action => match code(&codes.action, value) {
                 NOTHING => None,
-                n => Some(entry.action = Some(UPDATES[usize::from(n)])),
+                n => {
+                    entry.action = Some(UPDATES[usize::from(n)]);
+                    Some(())
+                }
             },
-            Tag::Type => Some(match code(&codes.r#type, value) {
-                NOTHING => entry.sort = Type::Ignore,
-                n => entry.sort = TYPES[usize::from(n)],
-            }),
+            Tag::Type => {
+                entry.sort =
+                    TYPES.get(usize::from(code(&codes.r#type, value))).copied().unwrap_or(Type::Ignore);
+                Some(())
+            }
             Tag::Px => px(value, self.config.px_exponent).map(|px| entry.px = px),
             Tag::Qty => qty(value, self.config.qty_exponent).map(|qty| entry.qty = Some(qty)),
             Tag::Orders => number(value).and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
             Tag::Depth => number(value).and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
             Tag::EntryTime => time(value, self.config.time).map(|time| entry.time = time),
-            Tag::TradeId => Some(entry.trade_id = number(value).unwrap_or(NO_NUMBER)),
-            Tag::Aggressor => Some(entry.aggressor = code(&codes.aggressor, value)),
+            Tag::TradeId => {
+                entry.trade_id = number(value).unwrap_or(NO_NUMBER);
+                Some(())
+            }
+            Tag::Aggressor => {
+                entry.aggressor = code(&codes.aggressor, value);
+                Some(())
+            }
             Tag::InstrumentState => self.ids.of(value).map(|id| entry.instrument_state = id),
             _ => return false,
         };
@@ -522,86 +532,3 @@ const UPDATES: [Update; 7] = [
 ];
 
 const TYPES: [Type; 5] = [Type::Bid, Type::Offer, Type::Trade, Type::Empty, Type::Ignore];
-
-/// A whole number that is not negative; bytes are one, the highest first.
-#[inline]
-fn number(value: Value<'_>) -> Option<u64> {
-    match value {
-        Value::UInt(n) => Some(n),
-        Value::Int(n) => u64::try_from(n).ok(),
-        Value::Bytes(bytes) if bytes.len() <= 8 => {
-            Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
-        }
-        Value::Text(text) => crate::mapping::parse_u64(text),
-        Value::Bytes(_) | Value::Decimal { .. } => None,
-    }
-}
-
-#[inline]
-fn code(table: &Table, value: Value<'_>) -> u8 {
-    match value {
-        Value::UInt(n) => table.numbers.get(n as usize).copied().filter(|_| n < 256).unwrap_or(NOTHING),
-        Value::Int(n) => {
-            usize::try_from(n).ok().and_then(|n| table.numbers.get(n)).copied().unwrap_or(NOTHING)
-        }
-        Value::Text([letter]) => table.letters[usize::from(*letter)],
-        _ => NOTHING,
-    }
-}
-
-#[inline]
-fn parts(value: Value<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
-    match value {
-        Value::Decimal { mantissa, exponent } => Some((mantissa, exponent)),
-        Value::Int(n) => Some((n, exponent_of_int)),
-        Value::UInt(n) => Some((i64::try_from(n).ok()?, exponent_of_int)),
-        _ => None,
-    }
-}
-
-#[inline]
-fn px(value: Value<'_>, exponent_of_int: i8) -> Option<Price> {
-    let (mantissa, exponent) = parts(value, exponent_of_int)?;
-    // Few prices have more places than ours, and they need not be in one form for this.
-    match (-9..=0).contains(&exponent) {
-        true => Price::from_decimal(Decimal::from_canonical(mantissa, exponent)).ok(),
-        false => Price::from_decimal(Decimal::new(mantissa, exponent).ok()?).ok(),
-    }
-}
-
-#[inline]
-fn qty(value: Value<'_>, exponent_of_int: i8) -> Option<Quantity> {
-    let (mantissa, exponent) = parts(value, exponent_of_int)?;
-    Decimal::new(mantissa, exponent).ok()
-}
-
-#[inline]
-fn time(value: Value<'_>, unit: Unit) -> Option<i64> {
-    let number = number(value)?;
-    let scaled = |nanos: i64| i64::try_from(number).ok()?.checked_mul(nanos);
-    match unit {
-        Unit::Nanos => scaled(1),
-        Unit::Micros => scaled(1000),
-        Unit::Millis => scaled(1_000_000),
-        Unit::Seconds => scaled(1_000_000_000),
-        Unit::Digits => digits(number),
-    }
-}
-
-/// The time of YYYYMMDDhhmmssfff.
-fn digits(number: u64) -> Option<i64> {
-    let (day, time) = (number / 1_000_000_000, number % 1_000_000_000);
-    if day > 99_991_231 {
-        return None;
-    }
-    let (mut text, mut left) = ([b'0'; 8], day);
-    for digit in text.iter_mut().rev() {
-        *digit += (left % 10) as u8;
-        left /= 10;
-    }
-    let midnight = value::date(&text)?;
-    let (millis, seconds, minutes, hours) =
-        (time % 1000, time / 1000 % 100, time / 100_000 % 100, time / 10_000_000);
-    (hours < 24 && minutes < 60 && seconds < 61)
-        .then(|| midnight + ((hours * 3600 + minutes * 60 + seconds) * 1000 + millis) as i64 * 1_000_000)
-}

@@ -53,9 +53,11 @@
 //! | `apply` | the [`Mapper`]: a message and a plan to events, or to quarantine |
 //! | `instruments` | names of instruments by way of reference data |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
+//! | `built_in` | the shipped ones |
 //! | `line` | in which line of the file a mistake stands |
 
 mod apply;
+mod built_in;
 mod compile;
 mod explain;
 mod instruments;
@@ -333,7 +335,7 @@ impl Mapping {
 
     /// All shipped mappings.
     pub fn all_built_in() -> impl Iterator<Item = Self> {
-        BUILT_IN.iter().map(|text| Self::parse(text, "built in").expect("a shipped mapping is tested"))
+        built_in::ALL.iter().map(|text| Self::parse(text, "built in").expect("a shipped mapping is tested"))
     }
 
     /// A shipped mapping by name, or a file by path.
@@ -440,30 +442,6 @@ impl Mapping {
         Ok(())
     }
 }
-
-const BUILT_IN: &[&str] = &[
-    include_str!("../../../../mappings/jse-fix50-indices.toml"),
-    include_str!("../../../../mappings/fix44-orders.toml"),
-    include_str!("../../../../mappings/swift-mt.toml"),
-    include_str!("../../../../mappings/nyse-taq-bbo-98.toml"),
-    include_str!("../../../../mappings/sim-day.toml"),
-    include_str!("../../../../mappings/nasdaq-itch50.toml"),
-    include_str!("../../../../mappings/nasdaq-itch50-stateless.toml"),
-    include_str!("../../../../mappings/iso20022.toml"),
-    include_str!("../../../../mappings/nyse-taq-trades.toml"),
-    include_str!("../../../../mappings/nyse-taq-quotes.toml"),
-    include_str!("../../../../mappings/nyse-taq-nbbo.toml"),
-    include_str!("../../../../mappings/nyse-taq-master.toml"),
-    include_str!("../../../../mappings/ninjs.toml"),
-    include_str!("../../../../mappings/slack-messages.toml"),
-    include_str!("../../../../mappings/symphony-messages.toml"),
-    include_str!("../../../../mappings/mail.toml"),
-    include_str!("../../../../mappings/rss-news.toml"),
-    include_str!("../../../../mappings/atom-news.toml"),
-    include_str!("../../../../mappings/newsml-g2.toml"),
-    include_str!("../../../../mappings/t7-emdi.toml"),
-    include_str!("../../../../mappings/cme-mdp2.toml"),
-];
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,7 @@
 //!
 //! **To add a format:** a module beside `fix` with a decoder that frames its bytes, implements both traits and
 //! calls [`Mapper::message`](super::Mapper::message) for each message; its arms in `decode.rs` (`MAPPED` and
-//! `Format`); its mappings in `mappings/` and in `BUILT_IN`.
+//! `Format`); its mappings in `mappings/` and in `built_in`.
 
 use crate::block::Names;
 use std::collections::BTreeMap;

@@ -7,7 +7,6 @@ use super::*;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use unitape_model::Price;
 
 const TEMPLATES: &str = r#"<templates xmlns="http://www.fixprotocol.org/ns/fast/td/1.1">
   <template name="Head" id="1"><uInt32 name="Sender"/><byteVector name="Number"/><byteVector name="Sent"/>
@@ -283,6 +282,3 @@ fn bids_up_to(n: u64) -> Book {
 fn snap(number: u64, last: u64) -> Vec<u8> {
     packet(number, number * 10, false, &[snapshot(9, last, 50, &bids_up_to(last))])
 }
-
-/// All prices are in hundredths.
-const _: () = assert!(Price::PLACES == 9);

@@ -1,0 +1,86 @@
+//! What reference data tell of products and instruments. They come round again and again: only what is new is a step.
+
+use super::core::{Around, Core};
+use super::step::{Outcome, Step, Steps};
+use super::view::{Batch, Definition, NO_TIME, Told};
+
+impl Core {
+    pub(super) fn define_product(
+        &mut self,
+        index: u32,
+        told: &Definition,
+        batch: &Batch,
+        around: &Around,
+        out: &mut impl Steps,
+    ) -> Outcome {
+        let product = &mut self.tables.products[index as usize];
+        let mut changed = put(&mut product.name, batch.text(told.name));
+        changed |= put(&mut product.group, batch.text(told.group));
+        changed |= put(&mut product.currency, batch.text(told.currency));
+        changed |= put_some(&mut product.tick, told.tick);
+        if put_some(&mut product.depth, told.market_depth) {
+            changed = true;
+            for i in &self.products.list[index as usize].instruments {
+                if self.tables.instruments[*i as usize].depth.is_none() {
+                    self.products.instruments[*i as usize].depth = told.market_depth.unwrap_or(0);
+                }
+            }
+        }
+        if changed {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
+        }
+        if changed { Outcome::Used } else { Outcome::Ignored }
+    }
+
+    pub(super) fn define_instrument(
+        &mut self,
+        (index, product): (u32, u32),
+        told: &Definition,
+        batch: &Batch,
+        around: &Around,
+        out: &mut impl Steps,
+    ) -> Outcome {
+        let instrument = &mut self.tables.instruments[index as usize];
+        let mut changed = put(&mut instrument.symbol, batch.text(told.symbol));
+        changed |= put(&mut instrument.group, batch.text(told.group));
+        changed |= put(&mut instrument.currency, batch.text(told.currency));
+        changed |= put_some(&mut instrument.tick, told.tick);
+        changed |= put_some(&mut instrument.multiplier, told.multiplier);
+        if put_some(&mut instrument.depth, told.market_depth) {
+            changed = true;
+            self.products.instruments[index as usize].depth = told.market_depth.unwrap_or(0);
+        }
+        if changed {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
+        }
+        match told.deleted {
+            true => self.products.goes(index),
+            false => self.products.comes(index),
+        }
+        self.products.list[product as usize].defined = true;
+        self.whole(product, around, out);
+        if changed { Outcome::Used } else { Outcome::Ignored }
+    }
+}
+
+/// What a message tells of a product or an instrument.
+pub(super) fn definition(told: &Told, batch: &Batch) -> Definition {
+    told.definition.checked_sub(1).map_or_else(Definition::default, |at| batch.definitions[at as usize])
+}
+
+/// Puts a text that is told in its place; whether it is another one.
+fn put(place: &mut String, text: &[u8]) -> bool {
+    if text.is_empty() || place.as_bytes() == text {
+        return false;
+    }
+    *place = String::from_utf8_lossy(text).into_owned();
+    true
+}
+
+fn put_some<T: PartialEq>(place: &mut Option<T>, told: Option<T>) -> bool {
+    let another = told.is_some() && *place != told;
+    if another {
+        *place = told;
+    }
+    another
+}
