@@ -247,5 +247,8 @@ fn real_packets_and_real_templates() {
         handler.stats()
     );
     assert!(refused.iter().all(|why| why.starts_with("late")), "{:?}", &refused[..refused.len().min(5)]);
-    assert!(ends > 0 && handler.tables().instruments.len() > 10);
+    // There are no snapshots in the log: all levels wait for one.
+    assert!(
+        ends >= packets && handler.stats().products.waited > 2000 && !handler.tables().instruments.is_empty()
+    );
 }
