@@ -100,7 +100,8 @@ impl<'c> Choices<'c> {
         Self { bytes, named: 0 }
     }
 
-    fn of(&mut self, n: u8) -> u8 {
+    /// One of the first `n` numbers.
+    pub fn of(&mut self, n: u8) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
         first % n
@@ -229,6 +230,14 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
         Ok(templates) => Arc::new(templates),
         Err(error) => panic!("{error}\n{xml}"),
     };
+    let messages = messages(stream);
+    let resets = |n: usize| every > 0 && n.is_multiple_of(usize::from(every));
+    compare(&templates, messages.iter().map(Vec::as_slice), true, resets)
+        + compare(&templates, messages.iter().map(Vec::as_slice), false, resets)
+}
+
+/// Messages from any bytes, of which many are good by templates with the ids 1 to 3.
+pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
     // Of four bytes three end an entity, or all would be long.
     let stream: Vec<u8> = stream.iter().map(|b| if b & 3 == 0 { *b & 0x7f } else { *b | 0x80 }).collect();
     // With a presence map of few bits and an id of ours; what is left out behind the last message is there no more.
@@ -243,9 +252,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
         message.extend((0..120).map(|i| 0x80 | part[i % part.len()].rotate_left(i as u32 / 30)));
         messages.push(message);
     }
-    let resets = |n: usize| every > 0 && n.is_multiple_of(usize::from(every));
-    compare(&templates, messages.iter().map(Vec::as_slice), true, resets)
-        + compare(&templates, messages.iter().map(Vec::as_slice), false, resets)
+    messages
 }
 
 /// Any bytes as messages by templates of ours, and in any framing.

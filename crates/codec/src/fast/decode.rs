@@ -9,16 +9,16 @@ use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
 use std::sync::Arc;
 
 /// Templates that messages name, in each other.
-const DYNAMIC_MAX: usize = 16;
+pub(super) const DYNAMIC_MAX: usize = 16;
 
 /// Elements of a sequence that have no byte, at most.
-const EMPTY_ELEMENTS_MAX: u64 = 4096;
+pub(super) const EMPTY_ELEMENTS_MAX: u64 = 4096;
 
 /// Bytes of all texts of a message, at most.
-const TEXT_BYTES_MAX: usize = 16 << 20;
+pub(super) const TEXT_BYTES_MAX: usize = 16 << 20;
 
 /// Entries at which nothing more is begun.
-const ENTRIES_MAX: usize = 1 << 22;
+pub(super) const ENTRIES_MAX: usize = 1 << 22;
 
 /// Texts of earlier messages are thrown out of the arena when it has this much more than what is referred to.
 const ARENA_BYTES: usize = 64 << 10;
@@ -40,6 +40,8 @@ pub struct Decoder {
     text_bytes: usize,
     /// What the slots had before this message, the first written first.
     undo: Vec<(u32, Slot)>,
+    /// The templates of the message's dynamic references.
+    named: Vec<u32>,
 }
 
 impl Decoder {
@@ -61,6 +63,7 @@ impl Decoder {
             template_id: None,
             entries: Vec::new(),
             undo: Vec::new(),
+            named: Vec::new(),
         }
     }
 
@@ -109,6 +112,7 @@ impl Decoder {
                 program: &self.program,
                 entries: &self.entries,
                 arena: &self.arena,
+                named: &self.named,
                 template: template as usize,
                 bytes: used,
             }),
@@ -150,6 +154,7 @@ impl Decoder {
     fn tidy(&mut self) {
         self.entries.clear();
         self.undo.clear();
+        self.named.clear();
         self.text_bytes = 0;
         if self.arena.len() > self.sweep_at || self.epoch > u32::MAX / 2 {
             self.sweep();
@@ -238,7 +243,9 @@ impl<'b> Pass<'_, 'b> {
                         return Err((Code::TooLarge, self.cursor.at));
                     }
                     self.dynamic += 1;
-                    self.segment::<STRICT>()?;
+                    let index = self.decoder.named.len();
+                    self.decoder.named.push(NONE);
+                    self.decoder.named[index] = self.segment::<STRICT>()?;
                     self.dynamic -= 1;
                 }
                 OpCode::Missing => {

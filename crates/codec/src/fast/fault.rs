@@ -7,8 +7,12 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
+    /// A value that the field cannot have: of another type, not its constant, shorter than a tail can tell.
+    D1,
     /// An integer that is none of its type.
     D2,
+    /// A decimal that the operators of exponent and mantissa cannot tell.
+    D3,
     /// A previous value of another type.
     D4,
     /// A mandatory value is not told, and nothing was before.
@@ -27,6 +31,12 @@ pub enum Code {
     R1,
     /// What was put together is not UTF-8.
     R2,
+    /// Characters of more than seven bits in a string of such.
+    R3,
+    /// An integer that does not fit into the field's type.
+    R4,
+    /// A decimal that is no integer of the field's type.
+    R5,
     /// An integer that is longer than it has to be.
     R6,
     /// A presence map that is longer than it has to be.
@@ -35,6 +45,8 @@ pub enum Code {
     R8,
     /// A string that is longer than it has to be.
     R9,
+    /// A mandatory field that no value is told for.
+    Missing,
     /// The input ends inside a message.
     Truncated,
     /// More than 4,096 elements without a byte, more than 16 templates named in each other, texts of more than 16 MiB, or
@@ -49,7 +61,9 @@ impl Code {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Code::D1 => "D1",
             Code::D2 => "D2",
+            Code::D3 => "D3",
             Code::D4 => "D4",
             Code::D5 => "D5",
             Code::D6 => "D6",
@@ -59,10 +73,14 @@ impl Code {
             Code::D12 => "D12",
             Code::R1 => "R1",
             Code::R2 => "R2",
+            Code::R3 => "R3",
+            Code::R4 => "R4",
+            Code::R5 => "R5",
             Code::R6 => "R6",
             Code::R7 => "R7",
             Code::R8 => "R8",
             Code::R9 => "R9",
+            Code::Missing => "missing",
             Code::Truncated => "truncated",
             Code::TooLarge => "too_large",
             Code::Garbage => "garbage",
@@ -73,7 +91,11 @@ impl Code {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
+            Code::D1 => {
+                "a value that the field cannot have: of another type, not its constant, or shorter than a tail tells"
+            }
             Code::D2 => "an integer out of the bounds of its type",
+            Code::D3 => "a decimal that the operators of its exponent and mantissa cannot tell",
             Code::D4 => "the previous value is of another type",
             Code::D5 => "a mandatory value is left out, there is none before it and no initial one",
             Code::D6 => "a mandatory value is left out, and the one before it is empty",
@@ -83,10 +105,14 @@ impl Code {
             Code::D12 => "a block of no bytes",
             Code::R1 => "a decimal with an exponent beyond 63, or a mantissa beyond 64 bits",
             Code::R2 => "a string that was put together is not UTF-8",
+            Code::R3 => "characters beyond ASCII in a string of ASCII",
+            Code::R4 => "an integer that does not fit into the type of the field",
+            Code::R5 => "a decimal that is no integer of the type of the field",
             Code::R6 => "an integer that is longer than it has to be",
             Code::R7 => "a presence map that is longer than it has to be",
             Code::R8 => "a presence map with bits that stand for nothing",
             Code::R9 => "a string that is longer than it has to be",
+            Code::Missing => "a mandatory field that no value is told for",
             Code::Truncated => "the input ends inside the message",
             Code::TooLarge => {
                 "more values, text, elements without a byte or templates in each other than are taken"

@@ -23,12 +23,13 @@
 //! # Ok::<(), unitape_codec::fast::StaticError>(())
 //! ```
 //!
-//! It does not encode, and gives fields no meaning.
+//! [`encode`] is the way back. Fields are given no meaning.
 
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
 mod decode;
+pub mod encode;
 mod fault;
 mod frames;
 mod json;
@@ -44,6 +45,7 @@ mod tests;
 mod wire;
 
 pub use decode::Decoder;
+pub use encode::{Draft, Encoder, FieldRef, SequenceRef};
 pub use fault::{Code, Fault};
 pub use frames::{Framing, MESSAGE_BYTES_MAX};
 pub use json::{DecodeOptions, Summary, decode_json};

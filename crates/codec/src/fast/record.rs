@@ -78,6 +78,8 @@ pub struct Message<'m> {
     pub(super) program: &'m Program,
     pub(super) entries: &'m [Entry],
     pub(super) arena: &'m [u8],
+    /// The templates of its dynamic references, in order.
+    pub(super) named: &'m [u32],
     /// Its template, by its place in the list.
     pub template: usize,
     /// Bytes it has.

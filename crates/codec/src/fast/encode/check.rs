@@ -1,0 +1,346 @@
+//! The encoder held against both decoders, on templates and messages made from any bytes; for tests and the fuzzer.
+
+use super::{Draft, Encoder, Part, Place};
+use crate::fast::check::{Choices, nodes, template_file};
+use crate::fast::naive::{self, Node};
+use crate::fast::record;
+use crate::fast::template::{Field, Instruction, Kind, Operation, Operator, Source, Templates, Type, Value};
+use crate::fast::{Code, Decoder};
+use std::sync::Arc;
+
+/// What both decoders have of messages of the encoder.
+#[derive(Debug)]
+struct Readers {
+    slow: naive::Decoder,
+    fast: Decoder,
+}
+
+impl Readers {
+    fn new(templates: &Arc<Templates>) -> Self {
+        let fast = Decoder::new(templates.clone()).with_strict(true);
+        Self { slow: naive::Decoder::new(templates.clone(), true), fast }
+    }
+
+    fn reset(&mut self) {
+        self.slow.reset();
+        self.fast.reset();
+    }
+
+    fn expect(&mut self, bytes: &[u8], template: usize, expected: &[Node], what: &dyn Fn() -> String) {
+        let slow =
+            self.slow.decode(bytes).unwrap_or_else(|fault| panic!("{fault}: {bytes:02x?}\n{}", what()));
+        assert_eq!((slow.template, slow.bytes), (template, bytes.len()), "{bytes:02x?}\n{}", what());
+        assert_eq!(slow.nodes, expected, "{bytes:02x?}\n{}", what());
+        let fast =
+            self.fast.decode(bytes).unwrap_or_else(|fault| panic!("{fault}: {bytes:02x?}\n{}", what()));
+        assert_eq!((fast.template, fast.bytes), (template, bytes.len()), "{bytes:02x?}\n{}", what());
+        assert_eq!(nodes(&fast), expected, "{bytes:02x?}\n{}", what());
+    }
+}
+
+/// Messages, those whose number `resets` picks with a reset before them: what is decoded is encoded again, and decoded to
+/// the same by both decoders, which are strict. Gives how many were good, their bytes, and those of the encoder.
+///
+/// # Panics
+/// Where it is not the same, or the encoder refuses what came from a message.
+pub fn again<'m>(
+    templates: &Arc<Templates>,
+    messages: impl Iterator<Item = &'m [u8]>,
+    resets: impl Fn(usize) -> bool,
+) -> (usize, usize, usize) {
+    let mut decoder = Decoder::new(templates.clone());
+    let (mut encoder, mut readers) = (Encoder::new(templates.clone()), Readers::new(templates));
+    let (mut good, mut before, mut after) = (0, 0, 0);
+    let mut out = Vec::new();
+    for (n, message) in messages.enumerate() {
+        if resets(n) {
+            decoder.reset();
+            encoder.reset();
+            readers.reset();
+        }
+        let Ok(found) = decoder.decode(message) else { continue };
+        out.clear();
+        if let Err(fault) = encoder.encode_again(&found, &mut out) {
+            panic!("message {n}: {fault}\n{:02x?}\n{:?}", &message[..found.bytes], nodes(&found));
+        }
+        let what = || format!("message {n}: {:02x?}", &message[..found.bytes]);
+        readers.expect(&out, found.template, &nodes(&found), &what);
+        (good, before, after) = (good + 1, before + found.bytes, after + out.len());
+        // Only where a text of many bytes a character, or of noughts, has to be told otherwise.
+        let plain = |item| match item {
+            record::Item::Value(_, record::Value::Text(text) | record::Value::Bytes(text)) => {
+                text.is_ascii() && !text.contains(&0)
+            }
+            _ => true,
+        };
+        assert!(out.len() <= found.bytes || !found.items().all(plain), "{}: {out:02x?}", what());
+    }
+    (good, before, after)
+}
+
+/// Templates and messages from any bytes: made messages are what decoders read, and so are messages that are read and
+/// told again. Gives how many were good.
+///
+/// # Panics
+/// Where they are not.
+pub fn from_bytes(bytes: &[u8]) -> usize {
+    let (choices, rest) = bytes.split_at(bytes.len() / 3);
+    let mut choices = Choices::new(choices);
+    let every = usize::from(choices.of(5));
+    let xml = template_file(&mut choices);
+    let templates = match Templates::load(&[Source { name: "made", content: xml.as_bytes() }]) {
+        Ok(templates) => Arc::new(templates),
+        Err(error) => panic!("{error}\n{xml}"),
+    };
+    let resets = |n: usize| every > 0 && n.is_multiple_of(every);
+    let (made, stream) = rest.split_at(rest.len() / 2);
+    let messages = crate::fast::check::messages(stream);
+    let (good, ..) = again(&templates, messages.iter().map(Vec::as_slice), resets);
+    let mut encoder = Encoder::new(templates.clone());
+    let mut readers = Readers::new(&templates);
+    let mut draft = encoder.draft(0);
+    let (mut out, mut told) = (Vec::new(), 0);
+    for (n, part) in made.chunks(40).enumerate() {
+        if resets(n) {
+            encoder.reset();
+            readers.reset();
+        }
+        let mut maker = Maker {
+            templates: &templates,
+            encoder: &encoder,
+            draft: &mut draft,
+            choices: Choices::new(part),
+            open: Vec::new(),
+            dynamic: 0,
+            cut: false,
+        };
+        let template = usize::from(maker.choices.of(3));
+        maker.draft.begin(template);
+        let expected = maker.template(template, None);
+        let cut = maker.cut;
+        out.truncate(2);
+        let before = out.clone();
+        match encoder.encode(&draft, &mut out) {
+            Ok(()) => {
+                readers.expect(&out[before.len()..], template, &expected, &|| format!("{draft:?}\n{xml}"));
+                told += 1;
+            }
+            // What a message cannot say: the previous value of a shared key is of another type or empty, a value is not
+            // the constant, a text becomes shorter with a tail, a template is not there.
+            Err(fault) => {
+                let known = [Code::D1, Code::D3, Code::D4, Code::D6, Code::D8];
+                let code = fault.code;
+                assert!(known.contains(&code) || cut && code == Code::Missing, "{fault}\n{xml}");
+                assert_eq!(out, before);
+            }
+        }
+    }
+    good + told
+}
+
+/// Makes messages by choice, and what decoders should have of them.
+struct Maker<'m, 'c> {
+    templates: &'m Templates,
+    encoder: &'m Encoder,
+    draft: &'m mut Draft,
+    choices: Choices<'c>,
+    /// What values go into, the message first.
+    open: Vec<Place>,
+    dynamic: usize,
+    /// A reference was not told any more.
+    cut: bool,
+}
+
+impl Maker<'_, '_> {
+    fn template(&mut self, template: usize, place: Option<Place>) -> Vec<Node> {
+        let parts: Vec<Part> = self.encoder.parts(template).map(|(_, part)| part).collect();
+        self.open.push(place.unwrap_or(self.draft.whole()));
+        let mut nodes = Vec::new();
+        self.body(&self.templates.list()[template].body, &parts, true, &mut nodes);
+        self.open.pop();
+        nodes
+    }
+
+    /// Tells the parts of a body if it is `there`; gives those behind it.
+    fn body<'p>(
+        &mut self,
+        body: &[Instruction],
+        mut parts: &'p [Part],
+        there: bool,
+        out: &mut Vec<Node>,
+    ) -> &'p [Part] {
+        for instruction in body {
+            let mut next = || {
+                let (first, rest) = parts.split_first().expect("parts are in the order of the template");
+                parts = rest;
+                *first
+            };
+            match instruction {
+                Instruction::Static(_, None) => {}
+                Instruction::Static(_, Some(index)) => {
+                    let templates = self.templates;
+                    parts = self.body(&templates.list()[*index].body, parts, there, out);
+                }
+                Instruction::Field(field) => {
+                    let Part::Field(place) = next() else { panic!("a field") };
+                    if !there {
+                        continue;
+                    }
+                    if let Some((told, expected)) = self.field(field) {
+                        if let Some(told) = told {
+                            self.draft.set(place, given(&told, place.kind()));
+                        }
+                        out.push(Node::Value(field.clone(), expected));
+                    }
+                }
+                Instruction::Group(group) => {
+                    let Part::Group(place) = next() else { panic!("a group") };
+                    let there = there && (!group.optional || self.choices.of(3) > 0);
+                    let mut nodes = Vec::new();
+                    if there {
+                        self.draft.group(place);
+                    }
+                    parts = self.body(&group.body, parts, there, &mut nodes);
+                    if there {
+                        out.push(Node::Group(group.name.clone(), nodes));
+                    }
+                }
+                Instruction::Sequence(sequence) => {
+                    let Part::Sequence(place) = next() else { panic!("a sequence") };
+                    let there = there && (!place.optional() || self.choices.of(3) > 0);
+                    let constant = matches!(&sequence.length.kind, Kind::Plain(_, o) if o.operator == Operator::Constant);
+                    let count = match self.choices.of(8) {
+                        _ if !there => 0,
+                        1.. if constant => 2,
+                        n => n & 3,
+                    };
+                    let mut elements = Vec::new();
+                    if there {
+                        self.draft.sequence(place);
+                    }
+                    for _ in 0..count {
+                        let element = self.draft.element(place);
+                        self.open.push(element);
+                        let mut nodes = Vec::new();
+                        self.body(&sequence.body, parts, true, &mut nodes);
+                        self.open.pop();
+                        elements.push(nodes);
+                    }
+                    parts = self.body(&sequence.body, parts, false, &mut Vec::new());
+                    if there {
+                        out.push(Node::Sequence(sequence.name.clone(), elements));
+                    }
+                }
+                Instruction::Dynamic => {
+                    let Part::Reference(place) = next() else { panic!("a reference") };
+                    if !there || self.dynamic == 3 {
+                        self.cut |= there;
+                        continue;
+                    }
+                    self.dynamic += 1;
+                    let template = usize::from(self.choices.of(3));
+                    let inside = self.draft.refer(place, template);
+                    out.extend(self.template(template, Some(inside)));
+                    self.dynamic -= 1;
+                    for place in &self.open {
+                        self.draft.reopen(*place);
+                    }
+                }
+            }
+        }
+        parts
+    }
+
+    /// A value to be told, none where the field has to know it, and what becomes of it; none where it is absent.
+    fn field(&mut self, field: &Field) -> Option<(Option<Value>, Value)> {
+        if field.optional && self.choices.of(3) == 0 {
+            return None;
+        }
+        match &field.kind {
+            Kind::Plain(kind, operation) => {
+                let value = self.value(*kind, operation);
+                let known = matches!(operation.operator, Operator::Constant | Operator::Default);
+                let tell = field.optional || !known || operation.initial.as_ref() != Some(&value);
+                Some(((tell || self.choices.of(2) > 0).then(|| value.clone()), value))
+            }
+            Kind::Split(exponent, mantissa) => {
+                let Value::Int(e) = (match &exponent.initial {
+                    Some(initial) if exponent.operator == Operator::Constant => initial.clone(),
+                    _ => self.value(Type::Int32, exponent),
+                }) else {
+                    panic!("an integer")
+                };
+                let Value::Int(m) = self.value(Type::Int64, mantissa) else { panic!("an integer") };
+                let (e, m) = (e.clamp(-63, 63) as i32, m as i64);
+                let expected = Value::Decimal { mantissa: m, exponent: e };
+                // The same with another exponent, where it can be had back.
+                let told = match (exponent.operator, m.checked_mul(10)) {
+                    (Operator::Constant, Some(m)) if self.choices.of(2) > 0 => {
+                        Value::Decimal { mantissa: m, exponent: e - 1 }
+                    }
+                    _ => expected.clone(),
+                };
+                Some((Some(told), expected))
+            }
+        }
+    }
+
+    fn value(&mut self, kind: Type, operation: &Operation) -> Value {
+        if let Some(initial) = &operation.initial
+            && (self.choices.of(3) == 0
+                || operation.operator == Operator::Constant && self.choices.of(16) > 0)
+        {
+            return initial.clone();
+        }
+        match kind {
+            Type::Decimal => {
+                let exponent = i32::from(self.choices.of(128) as i8) - 63;
+                let Value::Int(mantissa) = self.number(Type::Int64) else { panic!("an integer") };
+                Value::Decimal { mantissa: mantissa as i64, exponent: exponent.min(63) }
+            }
+            Type::Ascii | Type::Unicode | Type::Bytes => {
+                let pieces: &[&str] = match kind {
+                    Type::Unicode => &["", "a", "ö", "öa", "€", "aaaaaaaaaaaaaaaaa", "\0"],
+                    _ => &["", "a", "b", "ab", "aaaaaaaaaaaaaaaaaaaaaaaaaaa", "\0", "ba"],
+                };
+                let mut text = String::new();
+                for _ in 0..self.choices.of(5) {
+                    text.push_str(pieces[usize::from(self.choices.of(7))]);
+                }
+                Value::Bytes(text.into_bytes())
+            }
+            kind => self.number(kind),
+        }
+    }
+
+    fn number(&mut self, kind: Type) -> Value {
+        let (least, most) = kind.bounds().expect("an integer");
+        let small = i128::from(self.choices.of(255));
+        Value::Int(match self.choices.of(12) {
+            0 => least,
+            1 => most,
+            2 => least + small,
+            3 => most - small,
+            4 => (small << 57).min(most),
+            5 => (small << 24).min(most),
+            6 => (-(small << 6)).max(least),
+            7 => (small << 6).min(most),
+            // Often one more than before.
+            _ => small & 7,
+        })
+    }
+}
+
+fn given(value: &Value, kind: Type) -> record::Value<'_> {
+    match value {
+        Value::Int(value) if kind.bounds().is_some_and(|(least, _)| least < 0) => {
+            record::Value::Int(*value as i64)
+        }
+        Value::Int(value) => record::Value::UInt(*value as u64),
+        Value::Decimal { mantissa, exponent } => {
+            record::Value::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
+        }
+        Value::Bytes(bytes) if kind == Type::Bytes => record::Value::Bytes(bytes),
+        Value::Bytes(bytes) => record::Value::Text(bytes),
+    }
+}

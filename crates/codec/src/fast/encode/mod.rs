@@ -1,0 +1,427 @@
+//! The encoder: values of a template to bytes, in as few as its operators allow.
+//!
+//! ```text
+//!  Templates ─▶ Plan: ops, cells of frames         once
+//!                 │
+//!  Draft: values in any order ─▶ Encoder ─▶ bytes  no allocation a message, once warm
+//!                                   └ dictionaries, carried to the next message, as before where one cannot be told
+//! ```
+//!
+//! ```
+//! use std::sync::Arc;
+//! use unitape_codec::fast::{Decoder, Encoder, Source, Templates, Value};
+//!
+//! let xml = br#"<templates><template name="Quote" id="1">
+//!   <string name="Symbol"><copy/></string>
+//!   <sequence name="Levels"><decimal name="Px"><delta/></decimal><uInt32 name="Qty"/></sequence>
+//! </template></templates>"#;
+//! let templates = Arc::new(Templates::load(&[Source { name: "quote.xml", content: xml }])?);
+//! let mut encoder = Encoder::new(templates.clone());
+//! // Once: where values go.
+//! let quote = encoder.template("Quote").unwrap();
+//! let symbol = encoder.field(quote, "Symbol").unwrap();
+//! let levels = encoder.sequence(quote, "Levels").unwrap();
+//! let (px, qty) = (encoder.field(quote, "Levels/Px").unwrap(), encoder.field(quote, "Levels/Qty").unwrap());
+//! // For each message.
+//! let mut draft = encoder.draft(quote);
+//! let mut bytes = Vec::new();
+//! draft.set(symbol, Value::Text(b"ACME"));
+//! draft.element(levels);
+//! draft.set(px, Value::Decimal { mantissa: 9427, exponent: -2 });
+//! draft.uint(qty, 5);
+//! encoder.encode(&draft, &mut bytes).unwrap();
+//! assert_eq!(bytes, b"\xe0\x81ACM\xc5\x81\xfe\x00\x49\xd3\x85");
+//! let mut decoder = Decoder::new(templates);
+//! assert_eq!(decoder.decode(&bytes).unwrap().get("Symbol"), Some(Value::Text(b"ACME")));
+//! // The id and the symbol are those of the message before, and the price as well.
+//! bytes.clear();
+//! encoder.encode(&draft, &mut bytes).unwrap();
+//! assert_eq!(bytes, b"\x80\x81\x80\x80\x85");
+//! # Ok::<(), unitape_codec::fast::StaticError>(())
+//! ```
+
+mod again;
+#[cfg(any(test, feature = "naive"))]
+#[doc(hidden)]
+pub mod check;
+mod draft;
+mod operators;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use draft::{Draft, FieldRef, GroupRef, Part, Place, ReferenceRef, SequenceRef};
+
+use super::decode::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX};
+use super::fault::{Code, Fault};
+use super::record::Message;
+use super::template::{Templates, Type};
+use super::wire::EXPONENT_MAX;
+use draft::{Cell, Tag};
+use operators::{Dictionaries, Told};
+use plan::{Block, NONE, Op, OpCode, Plan, Role};
+use std::sync::Arc;
+use wire::Map;
+
+/// Encodes messages; dictionaries are carried from one to the next.
+#[derive(Debug, Clone)]
+pub struct Encoder {
+    templates: Arc<Templates>,
+    plan: Arc<Plan>,
+    neutral: bool,
+    dictionaries: Dictionaries,
+    template_id: Option<u32>,
+    /// Of messages that are encoded again.
+    again: Option<Draft>,
+}
+
+impl Encoder {
+    /// One with empty dictionaries.
+    #[must_use]
+    pub fn new(templates: Arc<Templates>) -> Self {
+        let plan = Arc::new(Plan::new(&templates));
+        let dictionaries = Dictionaries::new(plan.slots);
+        Self { templates, plan, neutral: false, dictionaries, template_id: None, again: None }
+    }
+
+    /// The same; a mandatory field that no value is told for is nought or empty, where it would be refused otherwise.
+    #[must_use]
+    pub fn with_neutral(self, neutral: bool) -> Self {
+        Self { neutral, ..self }
+    }
+
+    /// The templates.
+    #[must_use]
+    pub fn templates(&self) -> &Arc<Templates> {
+        &self.templates
+    }
+
+    /// The first template of this name that messages can name, by its place in the list.
+    #[must_use]
+    pub fn template(&self, name: &str) -> Option<usize> {
+        self.templates.list().iter().position(|template| template.id.is_some() && template.name.local == name)
+    }
+
+    /// The parts of a template, by its place in the list, each with its path: the names of the groups and sequences around
+    /// it and its own, with slashes between. What static references refer to stands where they do.
+    pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, Part)> {
+        self.plan.parts[template].iter().map(|(path, part)| (path.as_str(), *part))
+    }
+
+    /// The first part of this path.
+    #[must_use]
+    pub fn part(&self, template: usize, path: &str) -> Option<Part> {
+        self.parts(template).find(|(other, _)| *other == path).map(|(_, part)| part)
+    }
+
+    /// The first field of this path.
+    #[must_use]
+    pub fn field(&self, template: usize, path: &str) -> Option<FieldRef> {
+        self.parts(template).find_map(|(other, part)| match part {
+            Part::Field(field) if other == path => Some(field),
+            _ => None,
+        })
+    }
+
+    /// The first sequence of this path.
+    #[must_use]
+    pub fn sequence(&self, template: usize, path: &str) -> Option<SequenceRef> {
+        self.parts(template).find_map(|(other, part)| match part {
+            Part::Sequence(sequence) if other == path => Some(sequence),
+            _ => None,
+        })
+    }
+
+    /// A message of a template, by its place in the list, without any value yet.
+    #[must_use]
+    pub fn draft(&self, template: usize) -> Draft {
+        Draft::new(self.plan.clone(), template as u32)
+    }
+
+    /// Empties all dictionaries, that of the template's id as well.
+    pub fn reset(&mut self) {
+        self.dictionaries.empty();
+        self.template_id = None;
+    }
+
+    /// Appends the message to `out`.
+    ///
+    /// # Errors
+    /// The first value that cannot be told; dictionaries and `out` are then as they were before.
+    ///
+    /// # Panics
+    /// Where the draft is of other templates.
+    pub fn encode(&mut self, draft: &Draft, out: &mut Vec<u8>) -> Result<(), Fault> {
+        assert!(Arc::ptr_eq(&draft.plan, &self.plan), "a draft of another encoder");
+        let before = (self.dictionaries.begin(), self.template_id);
+        let start = out.len();
+        let mut pass = Pass {
+            plan: &self.plan,
+            neutral: self.neutral,
+            dictionaries: &mut self.dictionaries,
+            template_id: &mut self.template_id,
+            draft,
+            out,
+            dynamic: 0,
+            entries: 0,
+            text_bytes: 0,
+            place: (NONE, NONE),
+        };
+        match pass.segment(draft.template, 0) {
+            Ok(()) => Ok(()),
+            Err(code) => {
+                let ((template, info), at) = (pass.place, pass.out.len() - start);
+                self.dictionaries.undo(before.0);
+                self.template_id = before.1;
+                out.truncate(start);
+                let name = |index: u32| self.templates.list()[index as usize].name.local.clone();
+                Err(Fault {
+                    code,
+                    template: if template == NONE { String::new() } else { name(template) },
+                    field: self.plan.infos.get(info as usize).map_or(String::new(), |i| i.name.local.clone()),
+                    at,
+                })
+            }
+        }
+    }
+
+    /// Appends a message that was decoded by the same templates to `out`.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`]; and where parts of the message were left out when it was decoded.
+    pub fn encode_again(&mut self, message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let mut draft = self.again.take().unwrap_or_else(|| self.draft(message.template));
+        let result = again::copy(&self.templates, message, &mut draft);
+        let result = result.and_then(|()| self.encode(&draft, out));
+        self.again = Some(draft);
+        result
+    }
+}
+
+struct Pass<'p> {
+    plan: &'p Plan,
+    neutral: bool,
+    dictionaries: &'p mut Dictionaries,
+    template_id: &'p mut Option<u32>,
+    draft: &'p Draft,
+    out: &'p mut Vec<u8>,
+    dynamic: usize,
+    /// As a decoder has them.
+    entries: usize,
+    text_bytes: usize,
+    /// Template and field of the fault.
+    place: (u32, u32),
+}
+
+impl Pass<'_> {
+    /// Presence map, template id and what the template has.
+    fn segment(&mut self, template: u32, frame: u32) -> Result<(), Code> {
+        let of = self.plan.templates[template as usize];
+        let block = self.plan.blocks[of.block as usize];
+        let Some(id) = of.id else {
+            self.place = (template, NONE);
+            return Err(Code::D9);
+        };
+        let mut map = Map::begin(self.out, block.bits);
+        let told = *self.template_id != Some(id);
+        map.put(self.out, told);
+        if told {
+            wire::unsigned(self.out, id.into());
+            *self.template_id = Some(id);
+        }
+        if of.reset {
+            self.dictionaries.empty();
+        }
+        self.run(block, frame, &mut map)?;
+        map.end(self.out);
+        Ok(())
+    }
+
+    /// A group or an element.
+    fn block(&mut self, block: u32, frame: u32) -> Result<(), Code> {
+        let block = self.plan.blocks[block as usize];
+        if block.bits == 0 {
+            return self.run(block, frame, &mut { Map::NONE });
+        }
+        let mut map = Map::begin(self.out, block.bits);
+        self.run(block, frame, &mut map)?;
+        map.end(self.out);
+        Ok(())
+    }
+
+    fn run(&mut self, block: Block, frame: u32, map: &mut Map) -> Result<(), Code> {
+        if self.entries > ENTRIES_MAX {
+            return Err(Code::TooLarge);
+        }
+        let (plan, draft) = (self.plan, self.draft);
+        let ops = &plan.ops[block.from as usize..block.to as usize];
+        let (mut next, mut mantissa) = (0, None);
+        while let Some(op) = ops.get(next) {
+            next += 1;
+            let cell = |op: &Op| draft.cells[(frame + op.cell) as usize];
+            match op.code {
+                OpCode::Group => {
+                    let there = !op.optional || cell(op).tag == Tag::There;
+                    if op.optional {
+                        map.put(self.out, there);
+                    }
+                    if there {
+                        self.entries += 2;
+                        self.block(op.block, frame)?;
+                    }
+                }
+                OpCode::Sequence => self.sequence(op, cell(op))?,
+                OpCode::Dynamic => self.reference(op, cell(op))?,
+                OpCode::Missing => {
+                    self.note(op.info);
+                    return Err(Code::D8);
+                }
+                _ => {
+                    let (given, found) = match op.role {
+                        Role::Value => (told(draft, op, cell(op)), None),
+                        Role::Length => (Ok(length(op, cell(op))), None),
+                        Role::Exponent => match self.halves(op, cell(op)) {
+                            Ok((exponent, found)) => (Ok(exponent), found),
+                            Err(code) => (Err(code), None),
+                        },
+                        Role::Mantissa => (Ok(mantissa), None),
+                    };
+                    mantissa = found;
+                    let written =
+                        given.and_then(|given| self.value(op, given, map).map(|()| given.is_some()));
+                    match written {
+                        Ok(there) => {
+                            // What follows is left out with it.
+                            let leads = matches!(op.role, Role::Exponent | Role::Length);
+                            next += usize::from(leads && !there && op.optional);
+                        }
+                        Err(code) => {
+                            self.note(op.info);
+                            return Err(if op.role == Role::Mantissa && code == Code::D1 {
+                                Code::D3
+                            } else {
+                                code
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sequence(&mut self, op: &Op, cell: Cell) -> Result<(), Code> {
+        let start = self.out.len();
+        self.entries += 2;
+        let mut at = (cell.bits >> 32) as u32;
+        for _ in 0..cell.count {
+            let before = self.out.len();
+            self.entries += 2;
+            self.block(op.block, at)?;
+            if self.out.len() == before && u64::from(cell.count) > EMPTY_ELEMENTS_MAX {
+                self.out.truncate(start);
+                self.note(op.info);
+                return Err(Code::TooLarge);
+            }
+            at = self.draft.cells[at as usize].bits as u32;
+        }
+        Ok(())
+    }
+
+    fn reference(&mut self, op: &Op, cell: Cell) -> Result<(), Code> {
+        let code = if cell.tag != Tag::There { Code::Missing } else { Code::TooLarge };
+        if cell.tag != Tag::There || self.dynamic == DYNAMIC_MAX {
+            self.note(op.info);
+            return Err(code);
+        }
+        self.dynamic += 1;
+        self.segment(cell.count, cell.bits as u32)?;
+        self.dynamic -= 1;
+        Ok(())
+    }
+
+    /// Exponent and mantissa of a decimal that has an operator for each. A constant exponent is had where it can be
+    /// without loss.
+    fn halves<'t>(&self, op: &Op, cell: Cell) -> Result<(Option<Told<'t>>, Option<Told<'t>>), Code> {
+        let (mut mantissa, mut exponent) = match cell.tag {
+            Tag::Absent => return Ok((None, None)),
+            _ => decimal(cell)?,
+        };
+        if op.code == OpCode::Constant {
+            let constant = self.plan.initials[op.initial as usize].bits as i64;
+            while i64::from(exponent) != constant {
+                let more = i64::from(exponent) > constant;
+                let scaled = if more {
+                    mantissa.checked_mul(10)
+                } else {
+                    (mantissa % 10 == 0).then_some(mantissa / 10)
+                };
+                exponent += if more { -1 } else { 1 };
+                mantissa = scaled.ok_or(Code::D3)?;
+            }
+        }
+        Ok((Some(Told::int(i64::from(exponent) as u64)), Some(Told::int(mantissa as u64))))
+    }
+
+    #[cold]
+    fn note(&mut self, info: u32) {
+        if self.place == (NONE, NONE) {
+            self.place = (self.plan.infos[info as usize].template, info);
+        }
+    }
+}
+
+/// The value of a cell in the op's type, none where it is absent.
+#[inline(always)]
+fn told<'d>(draft: &'d Draft, op: &Op, cell: Cell) -> Result<Option<Told<'d>>, Code> {
+    let text = || &draft.texts[(cell.bits >> 32) as usize..][..cell.bits as u32 as usize];
+    Ok(Some(match (op.kind, cell.tag) {
+        (_, Tag::Absent) => return Ok(None),
+        (Type::UInt64, Tag::UInt) | (Type::Int64, Tag::Int) => Told::int(cell.bits),
+        (Type::UInt32, Tag::UInt) if cell.bits >> 32 == 0 => Told::int(cell.bits),
+        (Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64, _) => Told::int(integer(op.kind, cell)?),
+        (Type::Decimal, _) => {
+            let (mantissa, exponent) = decimal(cell)?;
+            Told { exponent, ..Told::int(mantissa as u64) }
+        }
+        (Type::Ascii, Tag::Text) if text().is_ascii() => Told { text: text(), ..Told::int(0) },
+        (Type::Ascii, Tag::Text) => return Err(Code::R3),
+        (Type::Unicode, Tag::Text) | (Type::Bytes, Tag::Bytes) => Told { text: text(), ..Told::int(0) },
+        _ => return Err(Code::D1),
+    }))
+}
+
+fn length<'d>(op: &Op, cell: Cell) -> Option<Told<'d>> {
+    (cell.tag == Tag::There || !op.optional).then(|| Told::int(cell.count.into()))
+}
+
+/// A number as an integer of this type, in two's complement.
+#[cold]
+fn integer(kind: Type, cell: Cell) -> Result<u64, Code> {
+    let (mut value, wrong) = match cell.tag {
+        Tag::Int => (i128::from(cell.bits as i64), Code::R4),
+        Tag::UInt => (i128::from(cell.bits), Code::R4),
+        Tag::Decimal => (i128::from(cell.bits as i64), Code::R5),
+        _ => return Err(Code::D1),
+    };
+    let (least, most) = kind.bounds().expect("an integer");
+    if cell.tag == Tag::Decimal && value != 0 {
+        let scale = u32::try_from(cell.exponent).ok().and_then(|exponent| 10i128.checked_pow(exponent));
+        value = scale.and_then(|scale| value.checked_mul(scale)).ok_or(Code::R5)?;
+    }
+    if (least..=most).contains(&value) { Ok(value as u64) } else { Err(wrong) }
+}
+
+/// A number as mantissa and exponent.
+fn decimal(cell: Cell) -> Result<(i64, i8), Code> {
+    match cell.tag {
+        Tag::Decimal if i64::from(cell.exponent).abs() <= EXPONENT_MAX => {
+            Ok((cell.bits as i64, cell.exponent))
+        }
+        Tag::Decimal => Err(Code::R1),
+        Tag::Int => Ok((cell.bits as i64, 0)),
+        Tag::UInt => i64::try_from(cell.bits).map(|mantissa| (mantissa, 0)).map_err(|_| Code::R1),
+        _ => Err(Code::D1),
+    }
+}

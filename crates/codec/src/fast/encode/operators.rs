@@ -1,0 +1,365 @@
+//! The operators: what is left out, and what is told of the rest.
+
+use super::Pass;
+use super::plan::{Initial, Op, OpCode};
+use super::wire::{self, Map};
+use crate::fast::decode::TEXT_BYTES_MAX;
+use crate::fast::fault::Code;
+use crate::fast::template::Type;
+
+/// A value in the type of its op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told<'t> {
+    /// An integer or a mantissa, in two's complement.
+    pub bits: u64,
+    pub exponent: i8,
+    pub text: &'t [u8],
+}
+
+impl<'t> Told<'t> {
+    #[inline(always)]
+    pub const fn int(bits: u64) -> Self {
+        Told { bits, exponent: 0, text: &[] }
+    }
+
+    fn of(initial: &'t Initial) -> Self {
+        Told { bits: initial.bits, exponent: initial.exponent, text: &initial.text }
+    }
+}
+
+/// The previous values.
+#[derive(Debug, Clone)]
+pub(super) struct Dictionaries {
+    slots: Vec<Slot>,
+    /// Of the slots whose value is a text.
+    texts: Vec<Vec<u8>>,
+    epoch: u32,
+    /// What the slots had before this message, the first written first.
+    undo: Vec<(u32, Slot)>,
+    undo_texts: Vec<(u32, Vec<u8>)>,
+    /// To be used again.
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    bits: u64,
+    /// It is undefined unless this is that of the dictionaries.
+    epoch: u32,
+    empty: bool,
+    exponent: i8,
+    kind: Type,
+}
+
+impl Dictionaries {
+    pub fn new(slots: usize) -> Self {
+        let nothing = Slot { bits: 0, epoch: 0, empty: true, exponent: 0, kind: Type::UInt32 };
+        Self {
+            slots: vec![nothing; slots],
+            texts: vec![Vec::new(); slots],
+            epoch: 1,
+            undo: Vec::new(),
+            undo_texts: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// All are empty.
+    pub fn empty(&mut self) {
+        // Numbered anew between messages, long before they run out.
+        self.epoch += 1;
+    }
+
+    /// Before a message: what it has to be undone to.
+    pub fn begin(&mut self) -> u32 {
+        self.undo.clear();
+        self.spare.extend(self.undo_texts.drain(..).map(|(_, text)| text));
+        if self.epoch > u32::MAX / 2 {
+            for slot in &mut self.slots {
+                slot.epoch = u32::from(slot.epoch == self.epoch);
+            }
+            self.epoch = 1;
+        }
+        self.epoch
+    }
+
+    #[cold]
+    pub fn undo(&mut self, epoch: u32) {
+        while let Some((index, slot)) = self.undo.pop() {
+            self.slots[index as usize] = slot;
+        }
+        while let Some((index, text)) = self.undo_texts.pop() {
+            self.spare.push(std::mem::replace(&mut self.texts[index as usize], text));
+        }
+        self.epoch = epoch;
+    }
+
+    #[inline(always)]
+    fn assign(&mut self, op: &Op, told: Option<Told<'_>>) {
+        let slot = &mut self.slots[op.slot as usize];
+        self.undo.push((op.slot, *slot));
+        let Told { bits, exponent, text } = told.unwrap_or(Told::int(0));
+        *slot = Slot { bits, epoch: self.epoch, empty: told.is_none(), exponent, kind: op.kind };
+        if is_text(op.kind) {
+            let mut new = self.spare.pop().unwrap_or_default();
+            new.clear();
+            new.extend_from_slice(text);
+            let old = std::mem::replace(&mut self.texts[op.slot as usize], new);
+            self.undo_texts.push((op.slot, old));
+        }
+    }
+
+    /// The value of the slot, if it is defined and not empty.
+    fn told(&self, op: &Op) -> Told<'_> {
+        let slot = self.slots[op.slot as usize];
+        let text: &[u8] = if is_text(op.kind) { &self.texts[op.slot as usize] } else { &[] };
+        Told { bits: slot.bits, exponent: slot.exponent, text }
+    }
+
+    /// Whether a decoder comes to the value if nothing is told.
+    #[inline(always)]
+    fn left_out(&self, op: &Op, given: Option<Told<'_>>, initial: Option<Told<'_>>) -> Left {
+        let slot = self.slots[op.slot as usize];
+        if slot.epoch != self.epoch {
+            let initially = given == initial && (given.is_some() || op.optional);
+            return if initially { Left::Initial } else { Left::Wrong };
+        }
+        let Some(given) = given else {
+            return if slot.empty { Left::Nothing } else { Left::Wrong };
+        };
+        if slot.empty || slot.kind != op.kind {
+            return Left::Wrong;
+        }
+        let before = self.told(op);
+        let same = if op.code == OpCode::Increment {
+            given.bits != least_of(op.kind) && before.bits == given.bits.wrapping_sub(1)
+        } else {
+            before == given
+        };
+        if same { Left::Before } else { Left::Wrong }
+    }
+
+    /// The value that a difference or a tail goes with.
+    fn base<'t>(&'t self, op: &Op, initial: Option<Told<'t>>) -> Result<Told<'t>, Code> {
+        let slot = self.slots[op.slot as usize];
+        let undefined = slot.epoch != self.epoch;
+        match slot.empty {
+            _ if undefined => Ok(initial.unwrap_or(Told::int(0))),
+            true if op.code == OpCode::Tail => Ok(initial.unwrap_or(Told::int(0))),
+            true => Err(Code::D6),
+            false if slot.kind != op.kind => Err(Code::D4),
+            false => Ok(self.told(op)),
+        }
+    }
+}
+
+/// What a decoder has where a value is left out.
+enum Left {
+    /// The value before, or the one after it.
+    Before,
+    /// Absent, as it was before.
+    Nothing,
+    /// The initial value, or absent where there is none: it goes into the dictionary.
+    Initial,
+    /// An error.
+    Wrong,
+}
+
+impl Pass<'_> {
+    /// Writes an op's value, or leaves it out.
+    #[inline(always)]
+    pub(super) fn value(&mut self, op: &Op, given: Option<Told<'_>>, map: &mut Map) -> Result<(), Code> {
+        let plan = self.plan;
+        let initial = plan.initials.get(op.initial as usize).map(Told::of);
+        let given = match given {
+            None if !op.optional => Some(self.untold(op, initial)?),
+            given => given,
+        };
+        if let Some(told) = given {
+            self.entries += 1;
+            if is_text(op.kind) {
+                self.text_bytes += told.text.len();
+                if self.text_bytes > TEXT_BYTES_MAX {
+                    return Err(Code::TooLarge);
+                }
+            }
+        }
+        match op.code {
+            OpCode::Plain => write(self.out, op, given),
+            OpCode::Constant => {
+                if op.optional {
+                    map.put(self.out, given.is_some());
+                }
+                if given.is_some() && given != initial {
+                    return Err(Code::D1);
+                }
+            }
+            OpCode::Default => {
+                let tell = given != initial;
+                map.put(self.out, tell);
+                if tell {
+                    write(self.out, op, given);
+                }
+            }
+            OpCode::Delta => return self.delta(op, given, initial),
+            _ => {
+                let (tell, assign) = match self.dictionaries.left_out(op, given, initial) {
+                    Left::Before => (false, op.code == OpCode::Increment),
+                    Left::Nothing => (false, false),
+                    Left::Initial => (false, true),
+                    Left::Wrong => (true, true),
+                };
+                map.put(self.out, tell);
+                if tell {
+                    if op.code == OpCode::Tail {
+                        self.tail(op, given, initial)?;
+                    } else {
+                        write(self.out, op, given);
+                    }
+                }
+                if assign {
+                    self.dictionaries.assign(op, given);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A mandatory value of which nothing was told.
+    #[cold]
+    fn untold<'t>(&self, op: &Op, initial: Option<Told<'t>>) -> Result<Told<'t>, Code> {
+        match op.code {
+            OpCode::Constant | OpCode::Default => Ok(initial.expect("it was looked at in the file")),
+            _ if self.neutral => Ok(Told::int(0)),
+            _ => Err(Code::Missing),
+        }
+    }
+
+    /// What comes in place of as many bytes at the end.
+    fn tail(&mut self, op: &Op, given: Option<Told<'_>>, initial: Option<Told<'_>>) -> Result<(), Code> {
+        let Some(told) = given else {
+            wire::null(self.out);
+            return Ok(());
+        };
+        let (text, base) = (told.text, self.dictionaries.base(op, initial)?.text);
+        // A tail makes no text shorter.
+        let kept = match text.len().cmp(&base.len()) {
+            std::cmp::Ordering::Less => return Err(Code::D1),
+            std::cmp::Ordering::Equal => same_start(op.kind, base, text),
+            std::cmp::Ordering::Greater => 0,
+        };
+        is_whole(op.kind, text)?;
+        write(self.out, op, Some(Told { text: &text[kept..], ..told }));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn delta(&mut self, op: &Op, given: Option<Told<'_>>, initial: Option<Told<'_>>) -> Result<(), Code> {
+        let Some(told) = given else {
+            wire::null(self.out);
+            return Ok(());
+        };
+        if is_text(op.kind) {
+            return self.piece(op, told, initial);
+        }
+        let base = self.dictionaries.base(op, initial)?;
+        let number = |bits: u64| {
+            if op.kind == Type::UInt64 { i128::from(bits) } else { i128::from(bits as i64) }
+        };
+        let (before, nullable) = (number(base.bits), op.optional);
+        let difference = number(told.bits) - before;
+        if op.kind == Type::Decimal {
+            let exponents = i128::from(told.exponent) - i128::from(base.exponent);
+            wire::difference(self.out, exponents, nullable);
+            wire::difference(self.out, difference, false);
+        } else {
+            wire::difference(self.out, difference, nullable);
+        }
+        self.dictionaries.assign(op, Some(told));
+        Ok(())
+    }
+
+    /// How much goes at one of the ends, and what comes there.
+    fn piece(&mut self, op: &Op, told: Told<'_>, initial: Option<Told<'_>>) -> Result<(), Code> {
+        let (text, base) = (told.text, self.dictionaries.base(op, initial)?.text);
+        let (start, end) = (same_start(op.kind, base, text), same_end(op.kind, base, text));
+        let cut = base.len() - start;
+        // With a one off, so that nothing taken away at the front is not nothing at the end.
+        let cut_front = !((base.len() - end) as i64);
+        let cost = |cut: i64, piece: &[u8]| {
+            let cut = if op.optional && cut >= 0 { cut + 1 } else { cut };
+            wire::signed_len(cut)
+                + if op.kind == Type::Ascii { piece.len().max(1) } else { wire::vector_len(piece) }
+        };
+        let (behind, front) = (&text[start..], &text[..text.len() - end]);
+        is_whole(op.kind, text)?;
+        let (cut, piece) = if cost(cut_front, front) < cost(cut as i64, behind) {
+            (cut_front, front)
+        } else {
+            (cut as i64, behind)
+        };
+        wire::difference(self.out, cut.into(), op.optional);
+        write(self.out, &Op { optional: false, ..*op }, Some(Told { text: piece, ..told }));
+        self.dictionaries.assign(op, Some(told));
+        Ok(())
+    }
+}
+
+/// The value as it stands in a message.
+#[inline(always)]
+fn write(out: &mut Vec<u8>, op: &Op, told: Option<Told<'_>>) {
+    let Some(told) = told else { return wire::null(out) };
+    match op.kind {
+        Type::UInt32 | Type::UInt64 => wire::int(out, told.bits, false, op.optional),
+        Type::Int32 | Type::Int64 => wire::int(out, told.bits, true, op.optional),
+        Type::Decimal => {
+            wire::int(out, i64::from(told.exponent) as u64, true, op.optional);
+            wire::signed(out, told.bits as i64);
+        }
+        Type::Ascii => wire::ascii(out, told.text, op.optional),
+        Type::Unicode | Type::Bytes => wire::vector(out, told.text, op.optional),
+    }
+}
+
+#[inline(always)]
+fn is_text(kind: Type) -> bool {
+    matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes)
+}
+
+/// What no increment comes to.
+fn least_of(kind: Type) -> u64 {
+    match kind {
+        Type::Int32 => i64::from(i32::MIN) as u64,
+        Type::Int64 => i64::MIN as u64,
+        _ => 0,
+    }
+}
+
+/// What is put together has to be UTF-8.
+fn is_whole(kind: Type, text: &[u8]) -> Result<(), Code> {
+    if kind == Type::Unicode && std::str::from_utf8(text).is_err() { Err(Code::R2) } else { Ok(()) }
+}
+
+/// Bytes at the start of both; of UTF-8 whole characters.
+fn same_start(kind: Type, a: &[u8], b: &[u8]) -> usize {
+    let mut same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    while kind == Type::Unicode && same > 0 && (is_inside(a, same) || is_inside(b, same)) {
+        same -= 1;
+    }
+    same
+}
+
+/// Bytes at the end of both; of UTF-8 whole characters.
+fn same_end(kind: Type, a: &[u8], b: &[u8]) -> usize {
+    let mut same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    while kind == Type::Unicode && same > 0 && (is_inside(a, a.len() - same) || is_inside(b, b.len() - same))
+    {
+        same -= 1;
+    }
+    same
+}
+
+/// Whether a character goes on at this byte.
+fn is_inside(text: &[u8], at: usize) -> bool {
+    text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80)
+}

@@ -1,0 +1,270 @@
+use super::check::{again, from_bytes};
+use super::*;
+use crate::fast::record::Value;
+use crate::fast::{Decoder, Source};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// What is encoded is decoded to the same, by the engine and by the slow twin, over messages that carry dictionaries.
+    #[test]
+    fn what_is_told_is_read(bytes in prop::collection::vec(any::<u8>(), 0..900)) {
+        from_bytes(&bytes);
+    }
+}
+
+/// A property that holds for no message says nothing.
+#[test]
+fn made_messages_are_told_often_enough() {
+    let mut good = 0;
+    for seed in 1u64..60 {
+        let mut r = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bytes: Vec<u8> = (0..900)
+            .map(|_| {
+                r ^= r << 13;
+                r ^= r >> 7;
+                r ^= r << 17;
+                (r >> 24) as u8
+            })
+            .collect();
+        good += from_bytes(&bytes);
+    }
+    assert!(good > 300, "{good}");
+}
+
+fn load(content: &[u8]) -> Arc<Templates> {
+    Arc::new(Templates::load(&[Source { name: "t", content }]).unwrap())
+}
+
+fn made(body: &str) -> Encoder {
+    Encoder::new(load(
+        format!("<templates><template name=\"T\" id=\"1\">{body}</template></templates>").as_bytes(),
+    ))
+}
+
+fn framed(bytes: &[u8]) -> Vec<&[u8]> {
+    let (mut at, mut messages) = (0, Vec::new());
+    while at < bytes.len() {
+        let length = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+        messages.push(&bytes[at + 4..at + 4 + length]);
+        at += 4 + length;
+    }
+    messages
+}
+
+/// Messages with four bytes before each, of which nothing tells where they end but themselves.
+fn back_to_back<'b>(templates: &Arc<Templates>, bytes: &'b [u8]) -> Vec<&'b [u8]> {
+    let (mut decoder, mut at, mut messages) = (Decoder::new(templates.clone()), 0, Vec::new());
+    while at < bytes.len() {
+        let used = decoder.decode(&bytes[at + 4..]).unwrap().bytes;
+        messages.push(&bytes[at + 4..at + 4 + used]);
+        at += 4 + used;
+    }
+    messages
+}
+
+/// Told again, messages of venues have the same values in no more bytes.
+fn samples(of: &str, templates: &Path, messages: &Path, count: usize, resets: bool) {
+    let templates = load(&std::fs::read(templates).unwrap());
+    let bytes = std::fs::read(messages).unwrap();
+    let messages = if of == "moex" { back_to_back(&templates, &bytes) } else { framed(&bytes) };
+    let (good, before, after) = again(&templates, messages.iter().copied(), |_| resets);
+    assert_eq!(good, count, "{of}");
+    assert!(after <= before, "{of}: {before} bytes, {after} again");
+    eprintln!("{of}: {good} messages, {before} bytes, {after} again");
+}
+
+#[test]
+fn messages_of_venues_told_again() {
+    let vectors = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/fast"));
+    samples(
+        "mfast",
+        &vectors.join("mfast/example.xml"),
+        &vectors.join("mfast/complex1000.frames"),
+        1000,
+        false,
+    );
+    samples("moex", &vectors.join("moex/test.xml"), &vectors.join("moex/olr_500.dat"), 500, false);
+    let Some(more) = std::env::var_os("UNITAPE_SAMPLES") else {
+        eprintln!(
+            "not run with the samples that are not in the tree: UNITAPE_SAMPLES does not say where they are"
+        );
+        return;
+    };
+    let more = Path::new(&more).join("fast");
+    let of = |folder: &str, t: &str, m: &str, n, resets| {
+        samples(folder, &more.join(folder).join(t), &more.join(folder).join(m), n, resets);
+    };
+    of("cme", "templates.xml", "sampleMD_first2000.frames", 2000, true);
+    of("mfast_perf", "example.xml", "complex30000.dat", 30_001, false);
+    of("moex", "test.xml", "olr_2521.dat", 5020, false);
+}
+
+/// What the specification's own examples say is what their values are told by, but where they are told in more bytes than
+/// they have to be, or say that something is wrong.
+#[test]
+fn the_examples_of_the_specification() {
+    let text =
+        std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/fast/appendix3.json")).unwrap();
+    let all: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let mut same = 0;
+    for vector in all["vectors"].as_array().unwrap() {
+        let templates = load(vector["template"].as_str().unwrap().as_bytes());
+        let unhex = |text: &str| -> Vec<u8> {
+            (0..text.len() / 2).map(|n| u8::from_str_radix(&text[2 * n..2 * n + 2], 16).unwrap()).collect()
+        };
+        let messages = vector["messages"].as_array().unwrap();
+        let bytes: Vec<Vec<u8>> = messages.iter().map(|m| unhex(m["hex"].as_str().unwrap())).collect();
+        again(&templates, bytes.iter().map(Vec::as_slice), |_| false);
+        let (mut decoder, mut encoder) = (Decoder::new(templates.clone()), Encoder::new(templates));
+        for message in &bytes {
+            let Ok(found) = decoder.decode(message) else { continue };
+            let mut out = Vec::new();
+            encoder.encode_again(&found, &mut out).unwrap();
+            same += usize::from(out == message[..found.bytes]);
+        }
+    }
+    assert!(same >= 60, "{same}");
+}
+
+/// An encoder once told nonsense rather than that it could not.
+#[test]
+fn what_cannot_be_told_is_said() {
+    fn check(body: &str, value: Value<'_>, code: Code) {
+        let mut encoder = made(body);
+        let field = encoder.field(0, "A").unwrap();
+        let mut draft = encoder.draft(0);
+        draft.set(field, value);
+        let mut out = b"before".to_vec();
+        let fault = encoder.encode(&draft, &mut out).unwrap_err();
+        assert_eq!((fault.code, fault.template.as_str(), fault.field.as_str()), (code, "T", "A"), "{body}");
+        assert_eq!(out, b"before");
+    }
+    let decimal = |mantissa, exponent| Value::Decimal { mantissa, exponent };
+    check("<uInt32 name=\"A\"/>", Value::Text(b"1"), Code::D1);
+    check("<uInt32 name=\"A\"/>", Value::UInt(1 << 32), Code::R4);
+    check("<uInt32 name=\"A\"/>", Value::Int(-1), Code::R4);
+    check("<int64 name=\"A\"/>", Value::UInt(1 << 63), Code::R4);
+    check("<uInt32 name=\"A\"/>", decimal(5, -1), Code::R5);
+    check("<uInt32 name=\"A\"/>", decimal(5, 10), Code::R5);
+    check("<uInt32 name=\"A\"><constant value=\"7\"/></uInt32>", Value::UInt(8), Code::D1);
+    check("<string name=\"A\"/>", Value::Text("ö".as_bytes()), Code::R3);
+    check("<string name=\"A\"/>", Value::Bytes(b"a"), Code::D1);
+    check("<byteVector name=\"A\"/>", Value::Text(b"a"), Code::D1);
+    check("<string name=\"A\"><tail value=\"abc\"/></string>", Value::Text(b"ab"), Code::D1);
+    check("<string name=\"A\" charset=\"unicode\"><delta/></string>", Value::Text(b"\xff"), Code::R2);
+    check("<decimal name=\"A\"/>", decimal(1, 64), Code::R1);
+    check("<decimal name=\"A\"/>", Value::UInt(1 << 63), Code::R1);
+    let halves = "<exponent><constant value=\"-2\"/></exponent><mantissa><constant value=\"5\"/></mantissa>";
+    let split = format!("<decimal name=\"A\">{halves}</decimal>");
+    check(&split, decimal(5, -3), Code::D3);
+    check(&split, decimal(6, -2), Code::D3);
+    check(&split, decimal(i64::MAX, 0), Code::D3);
+    let shared =
+        "<uInt32 name=\"B\"><copy key=\"k\"/></uInt32><string name=\"A\"><delta key=\"k\"/></string>";
+    let mut encoder = made(shared);
+    let mut draft = encoder.draft(0);
+    let (a, b) = (encoder.field(0, "A").unwrap(), encoder.field(0, "B").unwrap());
+    draft.set(a, Value::Text(b"x"));
+    let mut out = Vec::new();
+    let fault = encoder.encode(&draft, &mut out).unwrap_err();
+    assert_eq!((fault.code, fault.field.as_str()), (Code::Missing, "B"));
+    draft.uint(b, 5);
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::D4);
+    // Of what went wrong nothing is left in the dictionaries.
+    assert!(encoder.clone().with_neutral(true).encode(&draft, &mut out).is_err() && out.is_empty());
+    let mut other = made("<uInt32 name=\"B\" presence=\"optional\"><copy/></uInt32><uInt32 name=\"A\"/>");
+    let (a, b) = (other.field(0, "A").unwrap(), other.field(0, "B").unwrap());
+    let mut draft = other.draft(0);
+    draft.uint(b, 9);
+    assert_eq!(other.encode(&draft, &mut out).unwrap_err().field, "A");
+    draft.uint(a, 1);
+    other.encode(&draft, &mut out).unwrap();
+    assert_eq!(out, b"\xe0\x81\x8a\x81");
+    let mut neutral = made("<string name=\"A\"/><decimal name=\"B\"/><uInt32 name=\"C\"><delta/></uInt32>")
+        .with_neutral(true);
+    out.clear();
+    neutral.encode(&neutral.draft(0), &mut out).unwrap();
+    assert_eq!(out, b"\xc0\x81\x80\x80\x80\x80");
+    let mut missing = made("<templateRef name=\"Nowhere\"/>");
+    assert_eq!(missing.encode(&missing.draft(0), &mut out).unwrap_err().code, Code::D8);
+    let mut any = made("<templateRef/>");
+    assert_eq!(any.encode(&any.draft(0), &mut out).unwrap_err().code, Code::Missing);
+}
+
+/// Numbers are converted where nothing is lost.
+#[test]
+fn numbers_of_other_types() {
+    let mut encoder = made(
+        "<uInt32 name=\"A\"/><decimal name=\"B\"><exponent><constant value=\"-2\"/></exponent></decimal><decimal name=\"C\"/>",
+    );
+    let field = |path| encoder.field(0, path).unwrap();
+    let (a, b, c) = (field("A"), field("B"), field("C"));
+    let mut draft = encoder.draft(0);
+    draft.set(a, Value::Decimal { mantissa: 12, exponent: 1 });
+    draft.set(b, Value::Decimal { mantissa: 12_500, exponent: -3 });
+    draft.set(c, Value::Int(-7));
+    let mut out = Vec::new();
+    encoder.encode(&draft, &mut out).unwrap();
+    let mut decoder = Decoder::new(encoder.templates().clone());
+    let message = decoder.decode(&out).unwrap();
+    assert_eq!(message.get("A"), Some(Value::UInt(120)));
+    assert_eq!(message.get("B"), Some(Value::Decimal { mantissa: 1250, exponent: -2 }));
+    assert_eq!(message.get("C"), Some(Value::Decimal { mantissa: -7, exponent: 0 }));
+}
+
+/// Bits of a presence map beyond a word, and maps that end where nothing more is told.
+#[test]
+fn presence_maps_of_any_length() {
+    let fields: String =
+        (0..150).map(|n| format!("<uInt32 name=\"F{n}\"><copy value=\"{n}\"/></uInt32>")).collect();
+    let mut encoder = made(&fields);
+    let mut decoder = Decoder::new(encoder.templates().clone()).with_strict(true);
+    let refs: Vec<FieldRef> = (0..150).map(|n| encoder.field(0, &format!("F{n}")).unwrap()).collect();
+    for changed in [0usize, 5, 6, 12, 13, 61, 62, 63, 149] {
+        let mut draft = encoder.draft(0);
+        for (n, field) in refs.iter().enumerate() {
+            draft.uint(*field, if n == changed { 1000 } else { n as u64 });
+        }
+        let mut out = Vec::new();
+        encoder.reset();
+        decoder.reset();
+        encoder.encode(&draft, &mut out).unwrap();
+        assert_eq!(out.len(), (changed + 1) / 7 + 1 + 1 + 2);
+        let message = decoder.decode(&out).unwrap();
+        assert_eq!(message.get(&format!("F{changed}")), Some(Value::UInt(1000)));
+    }
+}
+
+/// What a decoder would refuse as too large is not told.
+#[test]
+fn what_grows_without_end_is_refused() {
+    let mut encoder =
+        made("<sequence name=\"S\"><uInt32 name=\"A\"><constant value=\"1\"/></uInt32></sequence>");
+    let sequence = encoder.sequence(0, "S").unwrap();
+    let (mut draft, mut out) = (encoder.draft(0), Vec::new());
+    for n in 0..4097 {
+        draft.element(sequence);
+        if n == 4095 {
+            encoder.encode(&draft, &mut out).unwrap();
+        }
+    }
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::TooLarge);
+    let mut encoder = made("<templateRef/>");
+    let mut draft = encoder.draft(0);
+    let Some(Part::Reference(reference)) = encoder.part(0, "") else { panic!("a reference") };
+    for _ in 0..16 {
+        draft.refer(reference, 0);
+    }
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::Missing);
+    draft.refer(reference, 0);
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::TooLarge);
+    let mut encoder = made("<byteVector name=\"A\"/><byteVector name=\"B\"/>");
+    let mut draft = encoder.draft(0);
+    for path in ["A", "B"] {
+        draft.set(encoder.field(0, path).unwrap(), Value::Bytes(&vec![0; (8 << 20) + 1]));
+    }
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::TooLarge);
+}

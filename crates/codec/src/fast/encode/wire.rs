@@ -1,0 +1,159 @@
+//! What goes onto the wire, in as few bytes as it can.
+
+/// Seven bits in each byte, the lowest seven in the lowest byte, of the lower 56 bits.
+fn spread(value: u64) -> u64 {
+    let value = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
+    let value = value & 0x3fff_0000_3fff | (value & 0x0fff_c000_0fff_c000) << 2;
+    value & 0x007f_007f_007f_007f | (value & 0x3f80_3f80_3f80_3f80) << 1
+}
+
+/// The lowest `7 * groups` bits, up to 56.
+fn groups(out: &mut Vec<u8>, value: u64, groups: usize) {
+    let word = (spread(value) | 0x80) << (64 - 8 * groups);
+    // All eight in one store.
+    out.extend_from_slice(&word.to_be_bytes());
+    out.truncate(out.len() + groups - 8);
+}
+
+/// More than eight groups.
+#[cold]
+fn long(out: &mut Vec<u8>, value: i128, groups: usize) {
+    for n in (0..groups).rev() {
+        out.push((value >> (7 * n)) as u8 & 0x7f | if n == 0 { 0x80 } else { 0 });
+    }
+}
+
+/// An unsigned integer.
+#[inline(always)]
+pub(super) fn unsigned(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8 | 0x80);
+    } else if value >> 56 == 0 {
+        groups(out, value, (70 - value.leading_zeros() as usize) / 7);
+    } else {
+        long(out, value.into(), (70 - value.leading_zeros() as usize) / 7);
+    }
+}
+
+/// The bytes of an integer with a sign, which has a bit of its own.
+#[inline(always)]
+pub(super) fn signed_len(value: i64) -> usize {
+    (65 - (value ^ value >> 63).leading_zeros() as usize).div_ceil(7)
+}
+
+/// The bytes of a vector and of its length.
+pub(super) fn vector_len(bytes: &[u8]) -> usize {
+    (70 - (bytes.len() as u64 | 1).leading_zeros() as usize) / 7 + bytes.len()
+}
+
+/// An integer with a sign.
+#[inline(always)]
+pub(super) fn signed(out: &mut Vec<u8>, value: i64) {
+    match signed_len(value) {
+        1 => out.push(value as u8 & 0x7f | 0x80),
+        n @ ..=8 => groups(out, value as u64, n),
+        n => long(out, value.into(), n),
+    }
+}
+
+/// A difference, of up to 66 bits.
+#[inline(always)]
+pub(super) fn difference(out: &mut Vec<u8>, value: i128, nullable: bool) {
+    let value = if nullable && value >= 0 { value + 1 } else { value };
+    match i64::try_from(value) {
+        Ok(value) => signed(out, value),
+        Err(_) => long(out, value, 10),
+    }
+}
+
+/// An integer in two's complement.
+#[inline(always)]
+pub(super) fn int(out: &mut Vec<u8>, bits: u64, sign: bool, nullable: bool) {
+    match (sign, nullable) {
+        (false, false) => unsigned(out, bits),
+        (true, false) => signed(out, bits as i64),
+        (false, true) => match bits.checked_add(1) {
+            Some(value) => unsigned(out, value),
+            None => long(out, 1 << 64, 10),
+        },
+        (true, true) => difference(out, i128::from(bits as i64), true),
+    }
+}
+
+/// What is absent, where that can be.
+#[inline(always)]
+pub(super) fn null(out: &mut Vec<u8>) {
+    out.push(0x80);
+}
+
+/// Characters of seven bits. Noughts in front say that the string is empty, or that it begins with one.
+#[inline(always)]
+pub(super) fn ascii(out: &mut Vec<u8>, text: &[u8], nullable: bool) {
+    if text.first().is_none_or(|first| *first == 0) {
+        out.extend_from_slice(&[0, 0][usize::from(!nullable)..]);
+    }
+    out.extend_from_slice(text);
+    if let Some(last) = out.last_mut() {
+        *last |= 0x80;
+    }
+}
+
+/// Bytes, with how many there are before them.
+#[inline(always)]
+pub(super) fn vector(out: &mut Vec<u8>, bytes: &[u8], nullable: bool) {
+    int(out, bytes.len() as u64, false, nullable);
+    out.extend_from_slice(bytes);
+}
+
+/// A presence map that is being written: the bytes that it may have at most, noughts so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Map {
+    from: usize,
+    /// Behind the last that is reserved.
+    to: usize,
+    /// Of the next bit.
+    byte: usize,
+    bit: u8,
+}
+
+impl Map {
+    /// Of a block without one; it takes bits that nothing gives.
+    pub const NONE: Self = Map { from: 0, to: 0, byte: 0, bit: 0x40 };
+
+    #[inline(always)]
+    pub fn begin(out: &mut Vec<u8>, bits: u32) -> Self {
+        let from = out.len();
+        if bits <= 7 {
+            out.push(0);
+        } else {
+            out.resize(from + (bits as usize).div_ceil(7), 0);
+        }
+        Map { from, to: out.len(), byte: from, bit: 0x40 }
+    }
+
+    #[inline(always)]
+    pub fn put(&mut self, out: &mut [u8], bit: bool) {
+        if bit {
+            out[self.byte] |= self.bit;
+        }
+        self.bit >>= 1;
+        if self.bit == 0 {
+            (self.bit, self.byte) = (0x40, self.byte + 1);
+        }
+    }
+
+    /// The bytes behind the last one that says something go.
+    #[inline(always)]
+    pub fn end(self, out: &mut Vec<u8>) {
+        let mut last = self.to - 1;
+        while last > self.from && out[last] == 0 {
+            last -= 1;
+        }
+        out[last] |= 0x80;
+        if last + 1 < self.to {
+            let end = out.len();
+            out.copy_within(self.to..end, last + 1);
+            out.truncate(end - (self.to - last - 1));
+        }
+    }
+}
