@@ -64,4 +64,28 @@ pub enum Error {
         /// How many found a place.
         placed: u32,
     },
+    /// A file of templates that is wrong.
+    #[error("exchange templates: {0}")]
+    Templates(String),
+    /// No file has what a channel has to say.
+    #[error("exchange templates: none for the {channel} channel has {template}; give the file with it")]
+    NoTemplate {
+        /// The channel.
+        channel: &'static str,
+        /// The template.
+        template: &'static str,
+    },
+    /// A template without a field that a receiver cannot do without.
+    #[error("exchange templates: {template} of the {channel} channel has no {field}")]
+    NoField {
+        /// The channel.
+        channel: &'static str,
+        /// The template.
+        template: &'static str,
+        /// The field, with what is around it.
+        field: &'static str,
+    },
+    /// A value that the templates cannot tell.
+    #[error("exchange: the templates cannot tell what happened: {0}")]
+    Encode(unitape_codec::fast::Fault),
 }

@@ -109,6 +109,7 @@
 mod book;
 pub mod day;
 mod error;
+pub mod exchange;
 mod flow;
 mod fx;
 mod market;

@@ -1,0 +1,239 @@
+//! One book by price level, deeper than what is published of it, and what is told of each change.
+
+use crate::rng::Rng;
+use std::sync::Arc;
+
+/// A price level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// The price, in units of the product's exponent.
+    pub px: i64,
+    /// The quantity.
+    pub qty: u32,
+    /// The number of orders.
+    pub orders: u32,
+}
+
+/// `MDUpdateAction`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// A level comes in; what stands at it or behind moves back.
+    New = 0,
+    /// Quantity and orders of a level change.
+    Change = 1,
+    /// A level goes; what stands behind moves up.
+    Delete = 2,
+    /// All levels from the best to this one go.
+    DeleteThru = 3,
+    /// All levels from this one to the last go.
+    DeleteFrom = 4,
+    /// Another price stands at this level.
+    Overlay = 5,
+}
+
+/// `MDEntryType`, and the side of a book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Who buys.
+    Bid = 0,
+    /// Who sells.
+    Offer = 1,
+}
+
+/// A change of a book as it is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Update {
+    /// What happens.
+    pub action: Action,
+    /// On which side.
+    pub side: Side,
+    /// At which level, from 1.
+    pub depth: u32,
+    /// What stands there then; none where levels go.
+    pub level: Option<Level>,
+}
+
+/// A trade as it is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trade {
+    /// The price, in units of the product's exponent.
+    pub px: i64,
+    /// The quantity.
+    pub qty: u32,
+    /// Who came to the other: the side of the aggressor.
+    pub aggressor: Side,
+    /// Of the day and product.
+    pub id: u32,
+}
+
+/// Levels that are not published, at most, behind those that are.
+const HIDDEN: usize = 4;
+
+/// A book of an instrument.
+#[derive(Debug, Clone)]
+pub(super) struct Book {
+    /// Best first.
+    sides: [Vec<Level>; 2],
+    /// Of what is published.
+    depth: usize,
+    tick: i64,
+    /// What prices gather around, in ticks.
+    fair: i64,
+}
+
+impl Book {
+    pub fn new(depth: u32, tick: i64, fair: i64) -> Self {
+        Self { sides: [Vec::new(), Vec::new()], depth: depth as usize, tick, fair }
+    }
+
+    /// What is published of a side.
+    pub fn top(&self, side: Side) -> &[Level] {
+        let levels = &self.sides[side as usize];
+        &levels[..levels.len().min(self.depth)]
+    }
+
+    pub fn shared(&self, side: Side) -> Arc<[Level]> {
+        self.top(side).into()
+    }
+
+    /// All goes.
+    pub fn clear(&mut self) {
+        self.sides = [Vec::new(), Vec::new()];
+    }
+
+    /// Something happens; what is told of it. Nothing is told of what nobody sees.
+    pub fn act(&mut self, rng: &mut Rng, updates: &mut Vec<Update>, trades: &mut Vec<Trade>) {
+        let side = rng.pick(&[Side::Bid, Side::Offer]);
+        if rng.one_in(16) {
+            self.fair += rng.between(-1, 1);
+        }
+        let len = self.sides[side as usize].len();
+        match rng.below(100) {
+            _ if len < 2 => self.insert(side, rng, updates),
+            0..30 => self.insert(side, rng, updates),
+            30..62 => self.change(side, rng, updates),
+            62..80 => self.delete(side, rng, updates),
+            80..86 => self.overlay(side, rng, updates),
+            86..97 => self.trade(side, rng, updates, trades),
+            97 | 98 if len > 2 => {
+                let count = 1 + rng.below(len as u64 / 2) as usize;
+                self.delete_thru(side, count, updates);
+            }
+            _ => self.delete_from(side, 1 + rng.below(len as u64 - 1) as usize, updates),
+        }
+    }
+
+    fn level(rng: &mut Rng, px: i64) -> Level {
+        let orders = 1 + rng.halving() as u32;
+        Level { px, qty: orders * (1 + rng.below(40) as u32), orders }
+    }
+
+    /// A price that is no other's, near the best.
+    fn insert(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+        let away = if side == Side::Bid { -self.tick } else { self.tick };
+        let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
+        let mut px = self.fair * self.tick + away * (1 + rng.halving() + rng.below(3) as i64);
+        let levels = &mut self.sides[side as usize];
+        let behind = |px: i64, other: i64| if side == Side::Bid { px < other } else { px > other };
+        if let Some(other) = best_other
+            && !behind(px, other)
+        {
+            px = other + away;
+        }
+        while levels.iter().any(|level| level.px == px) {
+            px += away;
+        }
+        let at = levels.iter().take_while(|level| behind(px, level.px)).count();
+        levels.insert(at, Self::level(rng, px));
+        levels.truncate(self.depth + HIDDEN);
+        if at < self.depth {
+            updates.push(Update { action: Action::New, side, depth: at as u32 + 1, level: Some(levels[at]) });
+        }
+    }
+
+    fn change(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+        let levels = &mut self.sides[side as usize];
+        let at = (rng.halving() as usize).min(levels.len() - 1);
+        levels[at] = Self::level(rng, levels[at].px);
+        if at < self.depth {
+            let level = Some(levels[at]);
+            updates.push(Update { action: Action::Change, side, depth: at as u32 + 1, level });
+        }
+    }
+
+    fn delete(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+        let levels = &mut self.sides[side as usize];
+        let at = rng.below(levels.len() as u64) as usize;
+        levels.remove(at);
+        if at < self.depth {
+            updates.push(Update { action: Action::Delete, side, depth: at as u32 + 1, level: None });
+            self.come_up(side, 1, updates);
+        }
+    }
+
+    /// Another price for a level, between those beside it.
+    fn overlay(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+        let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
+        let levels = &mut self.sides[side as usize];
+        let at = rng.below(levels.len().min(self.depth) as u64) as usize;
+        let away = if side == Side::Bid { -self.tick } else { self.tick };
+        // Away from the best, as far as there is room.
+        let px = levels[at].px + away;
+        let free = levels.get(at + 1).is_none_or(|next| next.px != px) && best_other != Some(px);
+        if free {
+            levels[at] = Self::level(rng, px);
+            let level = Some(levels[at]);
+            updates.push(Update { action: Action::Overlay, side, depth: at as u32 + 1, level });
+        }
+    }
+
+    /// Somebody takes what stands on a side, level by level.
+    fn trade(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>, trades: &mut Vec<Trade>) {
+        let aggressor = if side == Side::Bid { Side::Offer } else { Side::Bid };
+        let levels = &mut self.sides[side as usize];
+        let swept = if rng.one_in(4) { (1 + rng.halving() as usize).min(levels.len() - 1) } else { 0 };
+        for level in &levels[..swept] {
+            trades.push(Trade { px: level.px, qty: level.qty, aggressor, id: 0 });
+        }
+        match swept {
+            0 => {}
+            1 => {
+                levels.remove(0);
+                updates.push(Update { action: Action::Delete, side, depth: 1, level: None });
+                self.come_up(side, 1, updates);
+            }
+            _ => self.delete_thru(side, swept, updates),
+        }
+        let best = &mut self.sides[side as usize][0];
+        if best.qty > 1 {
+            let qty = 1 + rng.below(u64::from(best.qty) - 1) as u32;
+            trades.push(Trade { px: best.px, qty, aggressor, id: 0 });
+            best.qty -= qty;
+            best.orders = best.orders.min(best.qty);
+            updates.push(Update { action: Action::Change, side, depth: 1, level: Some(*best) });
+        }
+    }
+
+    fn delete_thru(&mut self, side: Side, count: usize, updates: &mut Vec<Update>) {
+        self.sides[side as usize].drain(..count);
+        let depth = count.min(self.depth);
+        updates.push(Update { action: Action::DeleteThru, side, depth: depth as u32, level: None });
+        self.come_up(side, depth, updates);
+    }
+
+    fn delete_from(&mut self, side: Side, at: usize, updates: &mut Vec<Update>) {
+        self.sides[side as usize].truncate(at);
+        if at < self.depth {
+            updates.push(Update { action: Action::DeleteFrom, side, depth: at as u32 + 1, level: None });
+        }
+    }
+
+    /// As many published levels went: those behind them are seen now.
+    fn come_up(&mut self, side: Side, count: usize, updates: &mut Vec<Update>) {
+        let top = self.top(side);
+        for (at, level) in top.iter().enumerate().skip(self.depth - count) {
+            let depth = at as u32 + 1;
+            updates.push(Update { action: Action::New, side, depth, level: Some(*level) });
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What goes wrong between the exchange and who listens: copies of packets that are lost, late, doubled, damaged.
+
+use super::{Channel, Error, ExchangeConfig, Line, Packet, TemplateSets};
+use crate::rng::Rng;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use unitape_codec::fast::Decoder;
+
+/// How often what goes wrong, of a million packets. Nothing does by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// Lost on one line; where there is only one line, lost.
+    pub lost_once: u32,
+    /// Lost on both lines.
+    pub lost: u32,
+    /// Come twice on a line.
+    pub doubled: u32,
+    /// Held back on a line, so that those behind overtake them.
+    pub swapped: u32,
+    /// A copy is damaged: a bit is turned, or its end is cut off.
+    pub damaged: u32,
+    /// A line falls silent.
+    pub dead: u32,
+    /// For so long, in nanoseconds.
+    pub dead_ns: u64,
+    /// The exchange begins again: all numbers from 1, all books empty.
+    pub restarts: u32,
+    /// The packets before this one are not heard.
+    pub join: u64,
+}
+
+impl Faults {
+    /// Some of everything.
+    #[must_use]
+    pub fn some() -> Self {
+        Faults {
+            lost_once: 10_000,
+            lost: 2_000,
+            doubled: 5_000,
+            swapped: 10_000,
+            damaged: 2_000,
+            dead: 200,
+            dead_ns: 200_000_000,
+            restarts: 50,
+            join: 0,
+        }
+    }
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct FaultCounts {
+    /// Packets that the exchange made.
+    pub packets: u64,
+    /// Copies that were delivered.
+    pub delivered: u64,
+    /// Packets lost on one line.
+    pub lost_once: u64,
+    /// Packets lost on both, or on the only one.
+    pub lost: u64,
+    /// Copies that came twice.
+    pub doubled: u64,
+    /// Copies that were held back.
+    pub swapped: u64,
+    /// Copies that were damaged.
+    pub damaged: u64,
+    /// Times that a line fell silent.
+    pub dead: u64,
+    /// Copies that were not heard for that.
+    pub silent: u64,
+    /// Times that the exchange began again.
+    pub restarts: u64,
+    /// Packets before the first that was heard.
+    pub missed: u64,
+}
+
+/// How long a copy is held back to be overtaken, at most.
+const HELD_NS: u64 = 3_000_000;
+/// How much later a line is than the other.
+const SKEW_NS: u64 = 40_000;
+/// How long a line is the later one.
+const LATER_NS: u64 = 700_000_000;
+/// On its way at least.
+const WAY_NS: u64 = 5_000;
+/// Bits that are turned before the end is cut off instead.
+const TURNS: u32 = 16;
+
+/// The lines between.
+#[derive(Debug)]
+pub(super) struct Lines {
+    faults: Faults,
+    rng: Rng,
+    pub counts: FaultCounts,
+    /// Copies on their way.
+    under_way: BinaryHeap<Reverse<Copy>>,
+    copies: u64,
+    /// By partition and line: when the last copy came, until when it is silent.
+    last_ns: Vec<[u64; 2]>,
+    dead_ns: Vec<[u64; 2]>,
+    /// To see that what is damaged can be seen to be, by channel.
+    decoders: [Decoder; 3],
+}
+
+#[derive(Debug)]
+struct Copy {
+    ts_ns: u64,
+    number: u64,
+    packet: Packet,
+}
+
+impl PartialEq for Copy {
+    fn eq(&self, other: &Self) -> bool {
+        (self.ts_ns, self.number) == (other.ts_ns, other.number)
+    }
+}
+impl Eq for Copy {}
+impl PartialOrd for Copy {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Copy {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.ts_ns, self.number).cmp(&(other.ts_ns, other.number))
+    }
+}
+
+impl Lines {
+    pub fn new(config: &ExchangeConfig, templates: &TemplateSets) -> Self {
+        let of_channels = [&templates.incremental, &templates.snapshot, &templates.reference];
+        Self {
+            faults: config.faults,
+            rng: Rng::new(config.seed ^ 0x6c69_6e65_735f_6162),
+            counts: FaultCounts::default(),
+            under_way: BinaryHeap::new(),
+            copies: 0,
+            last_ns: vec![[0; 2]; config.partitions as usize + 1],
+            dead_ns: vec![[0; 2]; config.partitions as usize + 1],
+            decoders: of_channels.map(|templates| Decoder::new(templates.clone())),
+        }
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn calm(&mut self) {
+        self.faults = Faults { join: self.faults.join, ..Faults::default() };
+        self.dead_ns.fill([0; 2]);
+    }
+
+    fn happens(&mut self, of_million: u32) -> bool {
+        of_million > 0 && self.rng.below(1_000_000) < u64::from(of_million)
+    }
+
+    /// Whether the exchange begins again now.
+    pub fn restarts(&mut self) -> bool {
+        let now = self.happens(self.faults.restarts);
+        self.counts.restarts += u64::from(now);
+        now
+    }
+
+    /// The next copy that comes before `ts_ns`.
+    pub fn next(&mut self, ts_ns: u64) -> Option<Packet> {
+        if self.under_way.peek()?.0.ts_ns > ts_ns {
+            return None;
+        }
+        let Reverse(copy) = self.under_way.pop()?;
+        self.counts.delivered += 1;
+        Some(copy.packet)
+    }
+
+    /// Sends a packet, on both lines if its channel has them.
+    pub fn send(
+        &mut self,
+        config: &ExchangeConfig,
+        (channel, partition): (Channel, u32),
+        ts_ns: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        self.counts.packets += 1;
+        let (place, both) = (partition as usize, channel == Channel::Incremental);
+        if both && self.happens(self.faults.dead) {
+            let line = self.rng.below(2) as usize;
+            self.dead_ns[place][line] = ts_ns + self.faults.dead_ns;
+            self.counts.dead += 1;
+        }
+        let lost = self.happens(self.faults.lost);
+        let lost_once = self.happens(self.faults.lost_once);
+        let first = self.rng.below(2) as usize;
+        if self.counts.packets <= self.faults.join {
+            self.counts.missed += 1;
+            return Ok(());
+        }
+        if lost || lost_once && !both {
+            self.counts.lost += 1;
+            return Ok(());
+        }
+        self.counts.lost_once += u64::from(lost_once);
+        let damaged = self.happens(self.faults.damaged);
+        let spoilt = self.rng.below(2) as usize;
+        for (at, line) in [Line::A, Line::B].into_iter().enumerate().take(1 + usize::from(both)) {
+            if lost_once && at == first {
+                continue;
+            }
+            if both && self.dead_ns[place][at] > ts_ns {
+                self.counts.silent += 1;
+                continue;
+            }
+            let mut copy = bytes.to_vec();
+            if damaged && (!both || at == spoilt || lost_once) {
+                self.damage(channel, &mut copy);
+                self.counts.damaged += 1;
+            }
+            // In turn one of the lines is the later one.
+            let later = both && (ts_ns / LATER_NS) as usize % 2 != at;
+            let way_ns = WAY_NS + self.rng.below(WAY_NS) + if later { SKEW_NS } else { 0 };
+            // Copies of a line come in order, but those that are held back.
+            let last = if both { &mut self.last_ns[place][at] } else { &mut 0 };
+            let mut come_ns = (ts_ns + way_ns).max(*last);
+            *last = come_ns;
+            if self.happens(self.faults.swapped) {
+                self.counts.swapped += 1;
+                come_ns += 1 + self.rng.below(HELD_NS);
+            }
+            let twice = self.happens(self.faults.doubled);
+            self.counts.doubled += u64::from(twice);
+            let to = config.address(channel, line, partition);
+            for n in 0..1 + u64::from(twice) {
+                let ts_ns = come_ns + n * (1 + self.rng.below(SKEW_NS));
+                let packet = Packet { channel, line, partition, to, ts_ns, bytes: copy.clone() };
+                self.copies += 1;
+                self.under_way.push(Reverse(Copy { ts_ns, number: self.copies, packet }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Damages a packet so that a decoder comes to an error, and up to there to what was said: a network that lets other
+    /// damage through lets through what no receiver can see.
+    fn damage(&mut self, channel: Channel, bytes: &mut Vec<u8>) {
+        let mut ends = vec![0];
+        let decoder = &mut self.decoders[channel as usize];
+        decoder.reset();
+        while let Some(at) = ends.last().copied().filter(|at| *at < bytes.len()) {
+            ends.push(at + decoder.decode(&bytes[at..]).expect("it was just encoded").bytes);
+        }
+        for _ in 0..if self.rng.one_in(2) { TURNS } else { 0 } {
+            let (at, bit) = (self.rng.below(bytes.len() as u64) as usize, 1 << self.rng.below(8));
+            bytes[at] ^= bit;
+            decoder.reset();
+            let mut from = 0;
+            let good = ends.iter().skip(1).take_while(|end| {
+                let found = decoder.decode(&bytes[from..]).is_ok_and(|message| from + message.bytes == **end);
+                from = **end;
+                found
+            });
+            let last = ends[good.count()];
+            decoder.reset();
+            let mut from = 0;
+            while from < last {
+                from += decoder.decode(&bytes[from..]).expect("it was good").bytes;
+            }
+            // The first message that is not as it was is the one with the bit, and is seen to be bad.
+            if last <= at
+                && ends.iter().all(|end| !(last < *end && *end <= at))
+                && decoder.decode(&bytes[last..]).is_err()
+            {
+                return;
+            }
+            bytes[at] ^= bit;
+        }
+        let inside: Vec<usize> = (1..bytes.len()).filter(|at| !ends.contains(at)).collect();
+        bytes.truncate(inside[self.rng.below(inside.len() as u64) as usize]);
+    }
+}

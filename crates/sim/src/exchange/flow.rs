@@ -1,0 +1,522 @@
+//! The day of the exchange: what happens when, on which channel it is said.
+
+use super::book::{Book, Trade, Update};
+use super::faults::{FaultCounts, Lines};
+use super::publish::{Change, PACKET_BYTES, Publisher};
+use super::truth::{HALTED, TRADED, Truth};
+use super::world::{Kind, World};
+use super::{Channel, Error, ExchangeConfig, Packet, TemplateSets};
+use crate::rng::Rng;
+
+/// Messages of a flow packet, about.
+const BURST: u64 = 2;
+/// Nobody says anything before the exchange has begun again.
+const PAUSE_NS: u64 = 200_000_000;
+/// Between two packets at the end.
+const SETTLE_NS: u64 = 100_000;
+/// Packets of the flow of which one says that something is not traded, or traded again.
+const STATES: u64 = 200;
+
+/// A running exchange.
+#[derive(Debug)]
+pub struct Exchange {
+    config: ExchangeConfig,
+    world: World,
+    truth: Truth,
+    publisher: Publisher,
+    lines: Lines,
+    rng: Rng,
+    now_ns: u64,
+    /// The numbers of all messages so far.
+    messages: u64,
+    books: Vec<Listed>,
+    products: Vec<ProductState>,
+    partitions: Vec<Partition>,
+    flow_ns: u64,
+    reference_ns: u64,
+    /// The next of the cycle: products, then instruments.
+    reference_next: usize,
+    reference_numbers: u32,
+    /// Complex instruments that are to come.
+    spreads: u32,
+    changes: Vec<(u64, Change)>,
+    updates: Vec<Update>,
+    trades: Vec<Trade>,
+    /// All was said.
+    settled: bool,
+}
+
+#[derive(Debug)]
+struct Listed {
+    book: Book,
+    status: u32,
+    /// When it is traded again.
+    resume_ns: u64,
+    trade: Option<Trade>,
+    /// It has changed since its last snapshot.
+    fresh: bool,
+    touched_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct ProductState {
+    open: bool,
+    resume_ns: u64,
+    /// When it said something last.
+    said_ns: u64,
+    trades: u32,
+    snapshots: u32,
+}
+
+#[derive(Debug, Default)]
+struct Partition {
+    /// By their places.
+    products: Vec<usize>,
+    snapshot_ns: u64,
+    /// The next of the cycle: product and instrument, by their places in partition and product.
+    snapshot_next: (usize, usize),
+    /// The next packet is the first after a restart.
+    resets: [bool; 2],
+}
+
+impl Exchange {
+    /// Sets an exchange up; nothing is said yet.
+    ///
+    /// # Errors
+    /// A configuration that cannot be, templates without what has to be said.
+    pub fn new(config: ExchangeConfig, templates: &TemplateSets) -> Result<Self, Error> {
+        config.check()?;
+        let mut rng = Rng::new(config.seed);
+        let world = World::new(&config, &mut rng);
+        let mut partitions: Vec<Partition> = (0..config.partitions).map(|_| Partition::default()).collect();
+        for (place, product) in world.products.iter().enumerate() {
+            partitions[product.partition as usize - 1].products.push(place);
+        }
+        partitions.retain(|partition| !partition.products.is_empty());
+        let start_ns = config.start_ns;
+        for (n, partition) in partitions.iter_mut().enumerate() {
+            partition.snapshot_ns = start_ns + config.snapshot_ns / 2 + n as u64;
+        }
+        let mut exchange = Self {
+            truth: Truth::new(world.products.len(), config.moments_max),
+            publisher: Publisher::new(templates, config.partitions)?,
+            lines: Lines::new(&config, templates),
+            products: world
+                .products
+                .iter()
+                .map(|_| ProductState { open: true, said_ns: start_ns, ..ProductState::default() })
+                .collect(),
+            books: Vec::new(),
+            rng,
+            now_ns: start_ns,
+            messages: 0,
+            partitions,
+            flow_ns: start_ns,
+            reference_ns: start_ns,
+            reference_next: 0,
+            reference_numbers: 0,
+            spreads: config.spreads,
+            changes: Vec::new(),
+            updates: Vec::new(),
+            trades: Vec::new(),
+            settled: false,
+            world,
+            config,
+        };
+        for instrument in 0..exchange.world.instruments.len() {
+            exchange.list(instrument);
+        }
+        Ok(exchange)
+    }
+
+    /// What is traded.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// What is so. It is ahead of the packets that have come.
+    #[must_use]
+    pub fn truth(&self) -> &Truth {
+        &self.truth
+    }
+
+    /// What went wrong so far.
+    #[must_use]
+    pub fn faults(&self) -> FaultCounts {
+        self.lines.counts
+    }
+
+    /// Messages with a number of their product so far.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ExchangeConfig {
+        &self.config
+    }
+
+    /// The next packet that comes, in order of time.
+    ///
+    /// # Errors
+    /// A value that the templates cannot tell.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Packet>, Error> {
+        loop {
+            if let Some(packet) = self.lines.next(if self.settled { u64::MAX } else { self.now_ns }) {
+                return Ok(Some(packet));
+            }
+            if self.settled {
+                return Ok(None);
+            }
+            if self.over() {
+                self.settle()?;
+            } else {
+                self.step()?;
+            }
+        }
+    }
+
+    fn over(&self) -> bool {
+        self.messages >= self.config.messages || self.now_ns - self.config.start_ns >= self.config.span_ns
+    }
+
+    /// The end: all that is under way comes, then every product tells its last number, and every book and all that is
+    /// traded is told once more. Of this nothing is lost, so that who can recover has.
+    fn settle(&mut self) -> Result<(), Error> {
+        self.lines.calm();
+        self.now_ns += PAUSE_NS;
+        for product in 0..self.products.len() {
+            self.beacon(product)?;
+        }
+        for partition in 0..self.partitions.len() {
+            self.partitions[partition].snapshot_next = (0, 0);
+            while self.partitions[partition].snapshot_next.0 < self.partitions[partition].products.len() {
+                self.now_ns += SETTLE_NS;
+                self.snapshots(partition)?;
+            }
+        }
+        self.reference_next = 0;
+        while self.reference_next < self.world.products.len() + self.world.instruments.len() {
+            self.now_ns += SETTLE_NS;
+            self.reference()?;
+        }
+        for product in 0..self.products.len() {
+            self.beacon(product)?;
+        }
+        self.settled = true;
+        Ok(())
+    }
+
+    /// The next thing that happens.
+    fn step(&mut self) -> Result<(), Error> {
+        let beacon = (0..self.products.len())
+            .map(|place| (self.products[place].said_ns + self.config.beacon_ns, place))
+            .min()
+            .unwrap_or((u64::MAX, 0));
+        let snapshot = (0..self.partitions.len())
+            .map(|place| (self.partitions[place].snapshot_ns, place))
+            .min()
+            .unwrap_or((u64::MAX, 0));
+        let next = self.flow_ns.min(self.reference_ns).min(beacon.0).min(snapshot.0);
+        self.now_ns = self.now_ns.max(next);
+        if next == self.flow_ns {
+            self.flow()?;
+            let mean = 1_000_000_000 * BURST / u64::from(self.config.rate);
+            self.flow_ns = self.now_ns + 1 + self.rng.below(2 * mean + 1);
+            if self.lines.restarts() {
+                self.restart();
+            }
+            Ok(())
+        } else if next == snapshot.0 {
+            self.partitions[snapshot.1].snapshot_ns = self.now_ns + self.config.snapshot_ns;
+            self.snapshots(snapshot.1)
+        } else if next == beacon.0 {
+            self.beacon(beacon.1)
+        } else {
+            self.reference_ns = self.now_ns + self.config.reference_ns;
+            self.reference()
+        }
+    }
+
+    /// An instrument begins, with an empty book.
+    fn list(&mut self, instrument: usize) {
+        let (product, of) = (self.world.product_of(instrument), &self.world.instruments[instrument]);
+        let book = Book::new(product.depth, product.tick, of.fair);
+        let at = self.truth.at(of.product);
+        self.truth.put(instrument, at, &book, TRADED, None, [true; 2]);
+        self.books.push(Listed {
+            book,
+            status: TRADED,
+            resume_ns: 0,
+            trade: None,
+            fresh: true,
+            touched_ns: self.now_ns,
+        });
+    }
+
+    /// All begins again, but what is traded.
+    fn restart(&mut self) {
+        self.truth.restart();
+        self.now_ns += PAUSE_NS;
+        for (instrument, listed) in self.books.iter_mut().enumerate() {
+            listed.book.clear();
+            (listed.status, listed.trade, listed.fresh) = (TRADED, None, true);
+            listed.touched_ns = self.now_ns;
+            let at = self.truth.at(self.world.instruments[instrument].product);
+            self.truth.put(instrument, at, &listed.book, TRADED, None, [true; 2]);
+        }
+        for state in &mut self.products {
+            *state = ProductState { open: true, said_ns: self.now_ns, ..ProductState::default() };
+        }
+        for (n, partition) in self.partitions.iter_mut().enumerate() {
+            partition.resets = [true; 2];
+            partition.snapshot_ns = self.now_ns + self.config.snapshot_ns / 2 + n as u64;
+        }
+        self.flow_ns = self.now_ns + 1;
+        self.reference_ns = self.now_ns + self.config.reference_ns / 2;
+    }
+
+    fn begin(&mut self, channel: Channel, partition: usize) -> Result<u32, Error> {
+        let id = match channel {
+            Channel::Reference => 1,
+            _ => self.world.products[self.partitions[partition].products[0]].partition,
+        };
+        let reset = match channel {
+            Channel::Reference => false,
+            _ => std::mem::take(&mut self.partitions[partition].resets[channel as usize]),
+        };
+        self.publisher.begin(channel, id, self.now_ns, reset)?;
+        Ok(id)
+    }
+
+    fn send(&mut self, channel: Channel, partition: u32) -> Result<(), Error> {
+        let bytes = self.publisher.packet(channel);
+        self.lines.send(&self.config, (channel, partition), self.now_ns, bytes)
+    }
+
+    /// A packet of what happens in a partition.
+    fn flow(&mut self) -> Result<(), Error> {
+        let partition = self.rng.below(self.partitions.len() as u64) as usize;
+        let messages = 1 + self.rng.halving().min(8);
+        let mut id = None;
+        for _ in 0..messages {
+            let products = &self.partitions[partition].products;
+            let product = products[self.rng.below(products.len() as u64) as usize];
+            let state = self.rng.one_in(STATES);
+            let said = if !self.products[product].open && self.now_ns < self.products[product].resume_ns {
+                Saying::Nothing
+            } else if !self.products[product].open {
+                Saying::Product
+            } else if state {
+                self.rng.pick(&[Saying::Product, Saying::Mass, Saying::Instrument, Saying::Instrument])
+            } else {
+                self.happen(product)
+            };
+            if matches!(said, Saying::Nothing) {
+                continue;
+            }
+            if id.is_none() {
+                id = Some(self.begin(Channel::Incremental, partition)?);
+            }
+            self.say(product, said)?;
+            self.products[product].said_ns = self.now_ns;
+            self.messages += 1;
+            let full = self.publisher.packet(Channel::Incremental).len() > PACKET_BYTES;
+            if full || self.messages == self.config.messages {
+                break;
+            }
+        }
+        match id {
+            Some(id) => self.send(Channel::Incremental, id),
+            None => Ok(()),
+        }
+    }
+
+    /// Something in the books of a product.
+    fn happen(&mut self, product: usize) -> Saying {
+        self.changes.clear();
+        let instruments = &self.world.products[product].instruments;
+        // Mostly one of the first; those behind are quiet, as real ones are.
+        let count = instruments.len() as u64;
+        let near = self.rng.below(count) * self.rng.below(count) / count;
+        let instrument = instruments[near as usize];
+        let listed = &mut self.books[instrument];
+        if listed.status == HALTED {
+            return if self.now_ns < listed.resume_ns { Saying::Nothing } else { Saying::Resume(instrument) };
+        }
+        let id = self.world.instruments[instrument].id;
+        let acts = 1 + self.rng.halving().min(3);
+        let mut changed = [false; 2];
+        for _ in 0..acts {
+            self.updates.clear();
+            self.trades.clear();
+            listed.book.act(&mut self.rng, &mut self.updates, &mut self.trades);
+            for trade in &self.trades {
+                self.products[product].trades += 1;
+                let trade = Trade { px: trade.px, id: self.products[product].trades, ..*trade };
+                listed.trade = Some(trade);
+                self.changes.push((id, Change::Trade(trade)));
+            }
+            for update in &self.updates {
+                changed[update.side as usize] = true;
+                self.changes.push((id, Change::Level(*update)));
+            }
+        }
+        if self.changes.is_empty() { Saying::Nothing } else { Saying::Depth(instrument, changed) }
+    }
+
+    /// Says it with the product's next number.
+    fn say(&mut self, product: usize, said: Saying) -> Result<(), Error> {
+        let (at, ts_ns) = (self.truth.next(product), self.now_ns);
+        let of = &self.world.products[product];
+        match said {
+            Saying::Nothing => unreachable!("it has no number"),
+            Saying::Depth(instrument, changed) => {
+                self.publisher.depth(of, at.seq, &self.changes, ts_ns)?;
+                let listed = &mut self.books[instrument];
+                (listed.fresh, listed.touched_ns) = (true, ts_ns);
+                self.truth.put(instrument, at, &listed.book, listed.status, listed.trade, changed);
+            }
+            Saying::Product => {
+                let state = &mut self.products[product];
+                state.open = !state.open;
+                state.resume_ns = ts_ns + self.rng.below(8 * self.config.beacon_ns);
+                self.publisher.product_state(of, at.seq, state.open, ts_ns)?;
+            }
+            Saying::Mass => {
+                let first = of.instruments[0];
+                let status = if self.books[first].status == TRADED { HALTED } else { TRADED };
+                self.publisher.mass_state(of, at.seq, status, ts_ns)?;
+                let resume_ns = ts_ns + self.rng.below(4 * self.config.beacon_ns);
+                for instrument in of.instruments.clone() {
+                    if !matches!(self.world.instruments[instrument].kind, Kind::Spread(_)) {
+                        self.books[instrument].resume_ns = resume_ns;
+                        self.status(instrument, at, status);
+                    }
+                }
+            }
+            Saying::Instrument | Saying::Resume(_) => {
+                let instrument = match said {
+                    Saying::Resume(instrument) => instrument,
+                    _ => of.instruments[self.rng.below(of.instruments.len() as u64) as usize],
+                };
+                let status = if self.books[instrument].status == TRADED { HALTED } else { TRADED };
+                let what = (of, &self.world.instruments[instrument]);
+                self.publisher.instrument_state(what, at.seq, status, ts_ns)?;
+                self.books[instrument].resume_ns = ts_ns + self.rng.below(4 * self.config.beacon_ns);
+                self.status(instrument, at, status);
+            }
+        }
+        Ok(())
+    }
+
+    fn status(&mut self, instrument: usize, at: super::At, status: u32) {
+        let listed = &mut self.books[instrument];
+        listed.status = status;
+        self.truth.put(instrument, at, &listed.book, status, listed.trade, [false; 2]);
+    }
+
+    /// The number of a quiet product's last message.
+    fn beacon(&mut self, product: usize) -> Result<(), Error> {
+        let id = self.world.products[product].partition;
+        let partition = self.partitions.iter().position(|p| p.products.contains(&product));
+        let id_of = self.begin(Channel::Incremental, partition.expect("every product has one"))?;
+        debug_assert_eq!(id, id_of);
+        self.publisher.beacon(&self.world.products[product], self.truth.at(product).seq)?;
+        self.products[product].said_ns = self.now_ns;
+        self.send(Channel::Incremental, id)
+    }
+
+    /// A packet of books, as many as there is room for.
+    fn snapshots(&mut self, partition: usize) -> Result<(), Error> {
+        let id = self.begin(Channel::Snapshot, partition)?;
+        let mut said = 0;
+        let of = &mut self.partitions[partition];
+        let all: usize = of.products.iter().map(|p| self.world.products[*p].instruments.len()).sum();
+        while said < all && self.publisher.packet(Channel::Snapshot).len() < PACKET_BYTES / 2 {
+            let (nth, index) = of.snapshot_next;
+            let place = of.products[nth % of.products.len()];
+            let product = &self.world.products[place];
+            let Some(instrument) = product.instruments.get(index).copied() else {
+                of.snapshot_next = (nth + 1, 0);
+                continue;
+            };
+            of.snapshot_next = (nth, index + 1);
+            let state = &mut self.products[place];
+            state.snapshots += 1;
+            let (numbers, listed) =
+                ((state.snapshots, self.truth.at(place).seq), &mut self.books[instrument]);
+            let how = (state.open, std::mem::take(&mut listed.fresh), listed.touched_ns);
+            let what = (product, &self.world.instruments[instrument]);
+            self.publisher.snapshot(what, numbers, self.truth.now(instrument), how)?;
+            said += 1;
+        }
+        self.send(Channel::Snapshot, id)
+    }
+
+    /// A packet of what is traded, or an instrument that is new.
+    fn reference(&mut self) -> Result<(), Error> {
+        let id = self.begin(Channel::Reference, 0)?;
+        let cycle = self.world.products.len() + self.world.instruments.len();
+        if self.spreads > 0 && self.reference_next >= cycle {
+            self.spreads -= 1;
+            let instrument = self.spread();
+            self.reference_numbers += 1;
+            self.publisher.reference.instrument(&self.world, instrument, self.reference_numbers, true)?;
+            return self.send(Channel::Reference, id);
+        }
+        while self.publisher.packet(Channel::Reference).len() < PACKET_BYTES / 2 {
+            self.reference_next %= cycle;
+            self.reference_numbers += 1;
+            match self.reference_next.checked_sub(self.world.products.len()) {
+                None => {
+                    let product = &self.world.products[self.reference_next];
+                    self.publisher.reference.product(product, self.reference_numbers, &self.config)?;
+                }
+                Some(instrument) => {
+                    self.publisher.reference.instrument(
+                        &self.world,
+                        instrument,
+                        self.reference_numbers,
+                        false,
+                    )?;
+                }
+            }
+            self.reference_next += 1;
+            if self.reference_next == cycle {
+                break;
+            }
+        }
+        self.send(Channel::Reference, id)
+    }
+
+    /// A new instrument of two of a product.
+    fn spread(&mut self) -> usize {
+        let product = self.rng.below(self.world.products.len() as u64) as usize;
+        let simple = &self.world.products[product].instruments;
+        let legs = [simple[0], simple[simple.len().min(2) - 1]];
+        let instrument = self.world.add(product, Kind::Spread(legs), 0, self.rng.between(-5, 5));
+        self.list(instrument);
+        instrument
+    }
+}
+
+/// What a message says.
+#[derive(Debug, Clone, Copy)]
+enum Saying {
+    Nothing,
+    /// Of an instrument; which sides have changed.
+    Depth(usize, [bool; 2]),
+    /// The product is traded, or not.
+    Product,
+    /// All its simple instruments are.
+    Mass,
+    /// One is.
+    Instrument,
+    /// This one is again.
+    Resume(usize),
+}

@@ -1,0 +1,253 @@
+//! An exchange in a box: market data in FAST as venues publish it, on two lines with snapshots, and what is so beside it.
+//!
+//! ```text
+//!        seed                     templates
+//!          │                          │
+//!  ┌───────▼────────┐ changes ┌───────▼──────┐ packets ┌──────────────┐ copies
+//!  │ books by level ├────────▶│ FAST encoder ├────────▶│ lines A and B├───────▶ capture, multicast, receiver
+//!  └───────┬────────┘         └──────────────┘         │ loss, delay …│
+//!          └────────────▶ Truth                        └──────────────┘
+//! ```
+//!
+//! Each product (`MarketSegmentID`) belongs to a partition; a partition has an incremental channel on two lines and a
+//! snapshot channel, and all together have one of reference data. A packet is a header with its number, then messages;
+//! dictionaries are empty where it begins. Messages of a product are numbered without a gap (`MsgSeqNum`); a beacon tells
+//! the last number of a product that is quiet; a snapshot tells an instrument's book and the number of its product up to
+//! which that has everything. Names of messages and fields are those of T7's interfaces; which fields there are, and how
+//! they are told, is what the templates say, which are loaded at run time.
+//!
+//! ```
+//! use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, TemplateSets};
+//!
+//! let config = ExchangeConfig { messages: 500, faults: Faults::some(), ..ExchangeConfig::default() };
+//! let mut exchange = Exchange::new(config, &TemplateSets::ours())?;
+//! let mut incremental = 0;
+//! while let Some(packet) = exchange.next()? {
+//!     incremental += usize::from(packet.channel == Channel::Incremental);
+//! }
+//! assert!(incremental > 100);
+//! let at = exchange.truth().at(0);
+//! assert!(exchange.truth().moment(0, at).is_some());
+//! # Ok::<(), unitape_sim::exchange::Error>(())
+//! ```
+
+mod book;
+mod faults;
+mod flow;
+mod publish;
+mod reference;
+#[cfg(test)]
+mod tests;
+mod truth;
+mod world;
+
+pub use crate::error::Error;
+pub use book::{Action, Level, Side, Trade, Update};
+pub use faults::{FaultCounts, Faults};
+pub use flow::Exchange;
+pub use truth::{At, HALTED, Moment, TRADED, Truth};
+pub use world::{Instrument, Kind, Product, World};
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use unitape_codec::fast::{Source, Templates};
+
+/// What exchange to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExchangeConfig {
+    /// The same seed, and the rest of this, gives the same bytes.
+    pub seed: u64,
+    /// Products, those of futures and those of options in turn.
+    pub products: u32,
+    /// Instruments of a product of futures.
+    pub futures: u32,
+    /// Instruments of a product of options.
+    pub options: u32,
+    /// Partitions, each with channels of its own.
+    pub partitions: u32,
+    /// Published levels of a side; none for 10, 5, 20 and 3 in turn.
+    pub depth: Option<u32>,
+    /// Complex instruments that are added in the day.
+    pub spreads: u32,
+    /// It ends when this many messages were numbered.
+    pub messages: u64,
+    /// Time of the start, nanoseconds since the epoch.
+    pub start_ns: u64,
+    /// Or when this much time is over, in nanoseconds.
+    pub span_ns: u64,
+    /// Messages of incremental channels in a second, about.
+    pub rate: u32,
+    /// Time between two packets of snapshots of a partition, in nanoseconds.
+    pub snapshot_ns: u64,
+    /// Time between two packets of reference data, in nanoseconds.
+    pub reference_ns: u64,
+    /// A product that is quiet for this long sends a beacon, in nanoseconds.
+    pub beacon_ns: u64,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// The first address: see [`ExchangeConfig::address`].
+    pub group: SocketAddrV4,
+    /// Moments of an instrument that [`Truth`] keeps.
+    pub moments_max: usize,
+}
+
+impl Default for ExchangeConfig {
+    /// Four products in two partitions, 10,000 messages at 20,000 a second, nothing wrong.
+    fn default() -> Self {
+        ExchangeConfig {
+            seed: 1,
+            products: 4,
+            futures: 4,
+            options: 200,
+            partitions: 2,
+            depth: None,
+            spreads: 2,
+            messages: 10_000,
+            start_ns: 1_772_438_400_000_000_000,
+            span_ns: u64::MAX / 4,
+            rate: 20_000,
+            snapshot_ns: 2_000_000,
+            reference_ns: 10_000_000,
+            beacon_ns: 20_000_000,
+            faults: Faults::default(),
+            group: SocketAddrV4::new(Ipv4Addr::new(239, 192, 77, 0), 14_310),
+            moments_max: 1 << 16,
+        }
+    }
+}
+
+impl ExchangeConfig {
+    /// Where a channel of a partition, from 1, is published: the group's last byte is that of the first address and the
+    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data; the port is
+    /// that of the first address and as much.
+    #[must_use]
+    pub fn address(&self, channel: Channel, line: Line, partition: u32) -> SocketAddrV4 {
+        let which = match (channel, line) {
+            (Channel::Incremental, Line::A) => 0,
+            (Channel::Incremental, Line::B) => 1,
+            (Channel::Snapshot, _) => 2,
+            (Channel::Reference, _) => 3,
+        };
+        let [a, b, c, d] = self.group.ip().octets();
+        let ip = Ipv4Addr::new(a, b, c.wrapping_add(which), d.wrapping_add(partition as u8));
+        SocketAddrV4::new(ip, self.group.port().wrapping_add(which.into()))
+    }
+
+    /// What it says that cannot be.
+    fn check(&self) -> Result<(), Error> {
+        let within = |name, value: u64, least: u64, most: u64| {
+            let fits = (least..=most).contains(&value);
+            if fits { Ok(()) } else { Err(Error::OutOfRange { name, value, least, most }) }
+        };
+        within("products", self.products.into(), 1, 1_000)?;
+        within("partitions", self.partitions.into(), 1, 200)?;
+        within("futures", self.futures.into(), 1, 1_000)?;
+        within("options", self.options.into(), 1, 10_000)?;
+        within("spreads", self.spreads.into(), 0, 1_000)?;
+        within("depth", self.depth.unwrap_or(1).into(), 1, 40)?;
+        within("rate", self.rate.into(), 1, 100_000_000)?;
+        for (name, value) in [
+            ("snapshot_ns", self.snapshot_ns),
+            ("reference_ns", self.reference_ns),
+            ("beacon_ns", self.beacon_ns),
+        ] {
+            within(name, value, 1_000, 3_600_000_000_000)?;
+        }
+        within("start_ns", self.start_ns, 0, i64::MAX as u64 / 2)?;
+        within("span_ns", self.span_ns, 1, i64::MAX as u64 / 2)
+    }
+}
+
+/// What is published together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Channel {
+    /// Changes of books, trades, states, beacons.
+    Incremental = 0,
+    /// Whole books, in turn.
+    Snapshot = 1,
+    /// Products and instruments, in turn.
+    Reference = 2,
+}
+
+impl Channel {
+    /// Its word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Channel::Incremental => "incremental",
+            Channel::Snapshot => "snapshot",
+            Channel::Reference => "reference",
+        }
+    }
+}
+
+/// One of two lines with the same packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Line {
+    /// The first; channels with one line have this.
+    A,
+    /// The second.
+    B,
+}
+
+/// A packet as it comes to who listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// Of which channel.
+    pub channel: Channel,
+    /// On which line.
+    pub line: Line,
+    /// Of which partition, from 1; reference data is of the first.
+    pub partition: u32,
+    /// Where it goes.
+    pub to: SocketAddrV4,
+    /// When it comes, nanoseconds since the epoch.
+    pub ts_ns: u64,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// The templates of each channel.
+#[derive(Debug, Clone)]
+pub struct TemplateSets {
+    /// With `DepthIncremental`.
+    pub incremental: Arc<Templates>,
+    /// With `DepthSnapshot`.
+    pub snapshot: Arc<Templates>,
+    /// With `ProductSnapshot`.
+    pub reference: Arc<Templates>,
+}
+
+impl TemplateSets {
+    /// Those that we ship.
+    #[must_use]
+    pub fn ours() -> Self {
+        const FILES: [(&str, &[u8]); 3] = [
+            ("incremental.xml", include_bytes!("../../../../vectors/fast/box/incremental.xml")),
+            ("snapshot.xml", include_bytes!("../../../../vectors/fast/box/snapshot.xml")),
+            ("reference.xml", include_bytes!("../../../../vectors/fast/box/reference.xml")),
+        ];
+        Self::load(&FILES.map(|(name, content)| Source { name, content })).expect("they are tested")
+    }
+
+    /// Those of files, each by itself: the channel of a file is told by the templates that it has.
+    ///
+    /// # Errors
+    /// A file that is wrong, a channel without a file.
+    pub fn load(files: &[Source<'_>]) -> Result<Self, Error> {
+        let mut all = Vec::new();
+        for file in files {
+            let templates = Templates::load(std::slice::from_ref(file));
+            all.push(Arc::new(templates.map_err(|error| Error::Templates(error.to_string()))?));
+        }
+        let with = |channel: Channel, template: &'static str| {
+            let found = all.iter().find(|set| set.list().iter().any(|t| t.name.local == template));
+            found.cloned().ok_or(Error::NoTemplate { channel: channel.name(), template })
+        };
+        Ok(Self {
+            incremental: with(Channel::Incremental, "DepthIncremental")?,
+            snapshot: with(Channel::Snapshot, "DepthSnapshot")?,
+            reference: with(Channel::Reference, "ProductSnapshot")?,
+        })
+    }
+}

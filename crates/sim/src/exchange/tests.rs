@@ -1,0 +1,402 @@
+//! A receiver of the simplest kind, that misses nothing, held against the truth; and the faults against their rates.
+
+use super::book::{Action, Level};
+use super::*;
+use std::collections::{BTreeMap, HashMap};
+use unitape_codec::fast::{Decoder, Item, Message, Value};
+
+/// A message with its fields by their names, those of elements by element.
+#[derive(Debug, Default)]
+struct Said {
+    template: String,
+    fields: HashMap<String, Number>,
+    elements: Vec<HashMap<String, Number>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Number {
+    Int(i128),
+    Decimal(i64, i8),
+}
+
+impl Said {
+    fn of(message: &Message<'_>, templates: &Templates) -> Self {
+        let mut said =
+            Said { template: templates.list()[message.template].name.local.clone(), ..Said::default() };
+        for item in message.items() {
+            match item {
+                Item::Element => said.elements.push(HashMap::new()),
+                Item::Value(field, value) => {
+                    let number = match value {
+                        Value::Int(value) => Number::Int(value.into()),
+                        Value::UInt(value) => Number::Int(value.into()),
+                        Value::Decimal { mantissa, exponent } => Number::Decimal(mantissa, exponent),
+                        // Numbers of packets, and times.
+                        Value::Bytes(bytes) => {
+                            Number::Int(bytes.iter().fold(0, |n, byte| n << 8 | i128::from(*byte)))
+                        }
+                        Value::Text(_) => continue,
+                    };
+                    let into = said.elements.last_mut().unwrap_or(&mut said.fields);
+                    into.insert(field.name.local.clone(), number);
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        number(&self.fields, name).unwrap_or_else(|| panic!("{name}: {self:?}"))
+    }
+}
+
+fn number(fields: &HashMap<String, Number>, name: &str) -> Option<u64> {
+    match fields.get(name) {
+        Some(Number::Int(value)) => Some(*value as u64),
+        _ => None,
+    }
+}
+
+fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Said> {
+    let templates = decoder.templates().clone();
+    decoder.reset();
+    let (mut at, mut all) = (0, Vec::new());
+    while at < bytes.len() {
+        let message = decoder.decode(&bytes[at..]).unwrap();
+        all.push(Said::of(&message, &templates));
+        at += message.bytes;
+    }
+    all
+}
+
+/// A side as a receiver keeps it.
+fn apply(side: &mut Vec<Level>, entry: &HashMap<String, Number>, depth: usize) {
+    let at = number(entry, "MDPriceLevel").unwrap() as usize - 1;
+    let level = || {
+        let Some(Number::Decimal(px, _)) = entry.get("MDEntryPx") else { panic!("{entry:?}") };
+        let (qty, orders) = (number(entry, "MDEntrySize").unwrap(), number(entry, "NumberOfOrders").unwrap());
+        Level { px: *px, qty: qty as u32, orders: orders as u32 }
+    };
+    match number(entry, "MDUpdateAction").unwrap() {
+        0 => side.insert(at, level()),
+        1 => {
+            assert_eq!(side[at].px, level().px);
+            side[at] = level();
+        }
+        2 => _ = side.remove(at),
+        3 => _ = side.drain(..=at),
+        4 => side.truncate(at),
+        5 => side[at] = level(),
+        other => panic!("action {other}"),
+    }
+    side.truncate(depth);
+}
+
+fn exchange(config: ExchangeConfig, templates: &TemplateSets) -> (Exchange, [Decoder; 3]) {
+    let decoders = [&templates.incremental, &templates.snapshot, &templates.reference]
+        .map(|templates| Decoder::new(templates.clone()).with_strict(true));
+    (Exchange::new(config, templates).unwrap(), decoders)
+}
+
+/// Everything that is said, on both lines, is what was meant: books at each number, states, snapshots, reference data.
+fn all_is_as_it_was_meant(templates: &TemplateSets, seed: u64) {
+    let config =
+        ExchangeConfig { seed, messages: 20_000, spreads: 3, options: 60, ..ExchangeConfig::default() };
+    let (mut exchange, mut decoders) = exchange(config, templates);
+    let mut books: HashMap<u64, [Vec<Level>; 2]> = HashMap::new();
+    let mut seqs: HashMap<u64, u32> = HashMap::new();
+    let mut numbers: BTreeMap<(Channel, Line, u32), u64> = BTreeMap::new();
+    let mut ahead: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    let mut actions = [0u64; 6];
+    let mut last_ns = 0;
+    while let Some(packet) = exchange.next().unwrap() {
+        assert!(packet.ts_ns >= last_ns && packet.bytes.len() < 1_500 + 4_000);
+        last_ns = packet.ts_ns;
+        assert_eq!(packet.to, exchange.config().address(packet.channel, packet.line, packet.partition));
+        let said = decode(&mut decoders[packet.channel as usize], &packet.bytes);
+        let header = &said[0];
+        let expected = numbers.entry((packet.channel, packet.line, packet.partition)).or_default();
+        *expected += 1;
+        assert_eq!(header.get("PacketSeqNum"), *expected);
+        assert!(header.get("SendingTime") <= packet.ts_ns);
+        if packet.channel == Channel::Incremental {
+            assert_eq!(header.get("PartitionID"), u64::from(packet.partition));
+            // The same on both lines; whichever comes first is read.
+            match ahead.remove(&(packet.partition, *expected)) {
+                Some(other) => {
+                    assert_eq!(other, packet.bytes);
+                    continue;
+                }
+                None => ahead.insert((packet.partition, *expected), packet.bytes.clone()),
+            };
+        }
+        for said in &said[1..] {
+            *kinds.entry(said.template.clone()).or_default() += 1;
+            let world = exchange.world();
+            let product_of = |id: u64| world.products.iter().position(|p| u64::from(p.id) == id).unwrap();
+            let instrument_of = |id: u64| world.instruments.iter().position(|i| i.id == id).unwrap();
+            let truth = exchange.truth();
+            match said.template.as_str() {
+                "Beacon" => {
+                    let id = said.get("SenderSubID");
+                    let last = seqs.get(&id).copied().unwrap_or(0);
+                    assert_eq!(said.get("LastMsgSeqNumProcessed"), u64::from(last));
+                }
+                "DepthSnapshot" => {
+                    let product = product_of(said.get("MarketSegmentID"));
+                    let at = At { restarts: 0, seq: said.get("LastMsgSeqNumProcessed") as u32 };
+                    let moment = truth.moment(instrument_of(said.get("SecurityID")), at).unwrap();
+                    let mut sides = [Vec::new(), Vec::new()];
+                    for entry in &said.elements {
+                        let kind = number(entry, "MDEntryType").unwrap() as usize;
+                        if let Some(Number::Decimal(px, exponent)) = entry.get("MDEntryPx") {
+                            assert_eq!(*exponent, world.products[product].exponent);
+                            let qty = number(entry, "MDEntrySize").unwrap() as u32;
+                            if kind == 2 {
+                                let trade = moment.trade.unwrap();
+                                assert_eq!((trade.px, trade.qty), (*px, qty));
+                                continue;
+                            }
+                            let orders = number(entry, "NumberOfOrders").unwrap() as u32;
+                            sides[kind].push(Level { px: *px, qty, orders });
+                            assert_eq!(number(entry, "MDPriceLevel"), Some(sides[kind].len() as u64));
+                        }
+                    }
+                    assert_eq!((&sides[0][..], &sides[1][..]), (&moment.bids[..], &moment.offers[..]));
+                    let status = number(&said.elements[0], "SecurityTradingStatus").unwrap();
+                    assert_eq!(status, u64::from(moment.status));
+                }
+                "ProductSnapshot" | "InstrumentSnapshot" | "InstrumentIncremental" => {}
+                _ => {
+                    let id = said.get("MarketSegmentID");
+                    let seq = seqs.entry(id).or_default();
+                    *seq += 1;
+                    assert_eq!(said.get("MsgSeqNum"), u64::from(*seq));
+                    let at = At { restarts: 0, seq: *seq };
+                    let product = product_of(id);
+                    let depth = world.products[product].depth as usize;
+                    match said.template.as_str() {
+                        "DepthIncremental" => {
+                            let mut touched = Vec::new();
+                            for entry in &said.elements {
+                                let id = number(entry, "SecurityID").unwrap();
+                                touched.push(id);
+                                let book = books.entry(id).or_default();
+                                let kind = number(entry, "MDEntryType").unwrap() as usize;
+                                if kind < 2 {
+                                    actions[number(entry, "MDUpdateAction").unwrap() as usize] += 1;
+                                    apply(&mut book[kind], entry, depth);
+                                }
+                            }
+                            for id in touched {
+                                let moment = truth.moment(instrument_of(id), at).unwrap();
+                                assert_eq!(moment.at, at);
+                                assert_eq!(books[&id][0][..], moment.bids[..], "{id} at {at:?}");
+                                assert_eq!(books[&id][1][..], moment.offers[..], "{id} at {at:?}");
+                                // A book is sorted, and nobody stands in the other's way.
+                                assert!(moment.bids.is_sorted_by(|a, b| a.px > b.px));
+                                assert!(moment.offers.is_sorted_by(|a, b| a.px < b.px));
+                                if let (Some(bid), Some(offer)) = (moment.bids.first(), moment.offers.first())
+                                {
+                                    assert!(bid.px < offer.px);
+                                }
+                            }
+                        }
+                        "InstrumentStateChange" => {
+                            let instrument = instrument_of(said.get("SecurityID"));
+                            let moment = truth.moment(instrument, at).unwrap();
+                            assert_eq!(said.get("SecurityTradingStatus"), u64::from(moment.status));
+                        }
+                        "MassInstrumentStateChange" => {
+                            let first = world.products[product].instruments[0];
+                            let moment = truth.moment(first, at).unwrap();
+                            assert_eq!(said.get("SecurityMassTradingStatus"), u64::from(moment.status));
+                        }
+                        "ProductStateChange" => assert!([2, 3].contains(&said.get("TradSesStatus"))),
+                        other => panic!("{other}"),
+                    }
+                }
+            }
+        }
+    }
+    for (place, product) in exchange.world().products.iter().enumerate() {
+        assert_eq!(seqs[&product.id.into()], exchange.truth().at(place).seq);
+    }
+    // Nothing that it can say is missing.
+    assert_eq!(kinds.len(), 9, "{kinds:?}");
+    assert!(kinds.values().all(|n| *n >= 3) && actions.iter().all(|n| *n > 20), "{kinds:?} {actions:?}");
+    assert_eq!(exchange.truth().forgotten(), 0);
+    assert_eq!(exchange.messages(), 20_000);
+    assert!(exchange.world().products.iter().any(|product| product.instruments.len() >= 60));
+    let _ = Action::New;
+}
+
+#[test]
+fn all_of_ours_is_as_it_was_meant() {
+    for seed in [1, 2, 3] {
+        all_is_as_it_was_meant(&TemplateSets::ours(), seed);
+    }
+}
+
+/// The venue's own files have fields that we know nothing of.
+#[test]
+fn all_of_t7_is_as_it_was_meant() {
+    let Some(folder) = std::env::var_os("UNITAPE_SAMPLES") else {
+        eprintln!("not run with T7's templates: UNITAPE_SAMPLES does not say where they are");
+        return;
+    };
+    let folder = std::path::Path::new(&folder).join("fast/bse_t7");
+    let names = ["EMDI", "EMDS", "RDD"].map(|name| format!("{name}FastTemplates-1.1.xml"));
+    let content = names.clone().map(|name| std::fs::read(folder.join(name)).unwrap());
+    let files: Vec<Source<'_>> =
+        names.iter().zip(&content).map(|(name, content)| Source { name, content }).collect();
+    all_is_as_it_was_meant(&TemplateSets::load(&files).unwrap(), 5);
+}
+
+fn packets(config: ExchangeConfig) -> (Vec<Packet>, FaultCounts) {
+    let mut exchange = Exchange::new(config, &TemplateSets::ours()).unwrap();
+    let mut all = Vec::new();
+    while let Some(packet) = exchange.next().unwrap() {
+        all.push(packet);
+    }
+    (all, exchange.faults())
+}
+
+/// A failure that names its seed must come again.
+#[test]
+fn a_seed_is_the_same_bytes() {
+    let config = ExchangeConfig { faults: Faults::some(), messages: 3_000, ..ExchangeConfig::default() };
+    let of = |seed| packets(ExchangeConfig { seed, ..config.clone() });
+    assert_eq!(of(9), of(9));
+    assert_ne!(of(9).0, of(10).0);
+}
+
+/// Faults that never happen prove nothing, nor do those that happen always.
+#[test]
+fn faults_happen_as_often_as_they_should() {
+    let clean = ExchangeConfig { messages: 40_000, options: 20, ..ExchangeConfig::default() };
+    let (all, counts) = packets(clean.clone());
+    let of_both = all.iter().filter(|p| p.channel == Channel::Incremental).count() as u64 / 2;
+    let single = all.len() as u64 - 2 * of_both;
+    assert_eq!((counts.packets, counts.delivered), (of_both + single, all.len() as u64));
+    let with = |faults| packets(ExchangeConfig { faults, ..clean.clone() });
+    let near = |found: u64, of: u64, of_million: u64| {
+        let expected = (of * of_million) as f64 / 1e6;
+        let far = (found as f64 - expected).abs();
+        assert!(expected > 50.0 && far < 5.0 * expected.sqrt(), "{found} of {of}, not about {expected}");
+    };
+    let copies = 2 * of_both + single;
+    let (some, counts) = with(Faults { lost_once: 50_000, ..Faults::default() });
+    near(counts.lost_once + counts.lost, of_both + single, 50_000);
+    assert_eq!(some.len() as u64 + counts.lost_once + counts.lost, copies);
+    let (some, counts) = with(Faults { lost: 30_000, ..Faults::default() });
+    near(counts.lost, of_both + single, 30_000);
+    assert!((some.len() as u64) < copies - counts.lost);
+    let (some, counts) = with(Faults { doubled: 20_000, ..Faults::default() });
+    near(counts.doubled, copies, 20_000);
+    assert_eq!(some.len() as u64, copies + counts.doubled);
+    let (some, counts) = with(Faults { swapped: 20_000, ..Faults::default() });
+    near(counts.swapped, copies, 20_000);
+    assert_eq!(some.len() as u64, copies);
+    let numbers = |packets: &[Packet]| {
+        let mut decoder = Decoder::new(TemplateSets::ours().incremental);
+        let of_a =
+            packets.iter().filter(|p| (p.channel, p.line, p.partition) == (Channel::Incremental, Line::A, 1));
+        of_a.map(|p| decode(&mut decoder, &p.bytes)[0].get("PacketSeqNum")).collect::<Vec<_>>()
+    };
+    assert!(numbers(&all).is_sorted() && !numbers(&some).is_sorted());
+    let (_, counts) = with(Faults { damaged: 30_000, ..Faults::default() });
+    near(counts.damaged, of_both + single, 30_000);
+    let (some, counts) = with(Faults { dead: 5_000, dead_ns: 10_000_000, ..Faults::default() });
+    near(counts.dead, of_both, 5_000);
+    assert_eq!(some.len() as u64 + counts.silent, copies);
+    let (some, counts) = with(Faults { join: 1_000, ..Faults::default() });
+    assert_eq!((counts.missed, counts.delivered), (1_000, some.len() as u64));
+    assert!(numbers(&some)[0] > 1);
+    let (_, counts) = with(Faults { restarts: 4_000, ..Faults::default() });
+    near(counts.restarts, of_both, 4_000);
+}
+
+/// After a restart numbers are from 1 on and books are empty, and the first packet says so.
+#[test]
+fn a_restart_begins_again() {
+    let faults = Faults { restarts: 1_000, ..Faults::default() };
+    let config = ExchangeConfig { faults, partitions: 1, options: 20, ..ExchangeConfig::default() };
+    let (mut exchange, mut decoders) = exchange(config, &TemplateSets::ours());
+    let (mut last, mut restarts, mut seqs) = (0, 0, HashMap::new());
+    while let Some(packet) = exchange.next().unwrap() {
+        if (packet.channel, packet.line) != (Channel::Incremental, Line::A) {
+            continue;
+        }
+        let said = decode(&mut decoders[0], &packet.bytes);
+        let number = said[0].get("PacketSeqNum");
+        if number == 1 && last > 0 {
+            restarts += 1;
+            assert_eq!(said[0].get("ApplSeqResetIndicator"), 1);
+            seqs.clear();
+        } else {
+            assert_eq!(number, last + 1);
+            assert!(!said[0].fields.contains_key("ApplSeqResetIndicator"));
+        }
+        last = number;
+        for said in said[1..].iter().filter(|said| said.fields.contains_key("MsgSeqNum")) {
+            let seq: &mut u64 = seqs.entry(said.get("MarketSegmentID")).or_default();
+            *seq += 1;
+            assert_eq!(said.get("MsgSeqNum"), *seq);
+        }
+        let moment = exchange.truth().moment(0, At { restarts, seq: 0 }).unwrap();
+        assert!(moment.bids.is_empty() && moment.offers.is_empty());
+    }
+    assert!(restarts > 1);
+}
+
+/// Damage that a receiver takes for something else could not be told from an error of its own.
+#[test]
+fn damage_can_be_seen() {
+    let clean = ExchangeConfig { messages: 4_000, options: 20, ..ExchangeConfig::default() };
+    let (good, _) = packets(clean.clone());
+    let faults = Faults { damaged: 1_000_000, ..Faults::default() };
+    let (bad, counts) = packets(ExchangeConfig { faults, ..clean });
+    let mut seen = 0;
+    let sets = TemplateSets::ours();
+    let mut decoders = [&sets.incremental, &sets.snapshot, &sets.reference].map(|t| Decoder::new(t.clone()));
+    // Times differ, as chance went another way; the packets of each line are in the same order.
+    let of = |packets: &[Packet], channel, line| -> Vec<Vec<u8>> {
+        let of_line = packets.iter().filter(|p| (p.channel, p.line) == (channel, line) && p.partition == 1);
+        of_line.map(|p| p.bytes.clone()).collect()
+    };
+    for (channel, line) in [
+        (Channel::Incremental, Line::A),
+        (Channel::Incremental, Line::B),
+        (Channel::Snapshot, Line::A),
+        (Channel::Reference, Line::A),
+    ] {
+        for (good, bad) in of(&good, channel, line).iter().zip(of(&bad, channel, line)) {
+            if *good == bad {
+                continue;
+            }
+            seen += 1;
+            let decoder = &mut decoders[channel as usize];
+            let mut ends = |bytes: &[u8]| {
+                decoder.reset();
+                let mut all = vec![0];
+                while let Ok(message) = decoder.decode(&bytes[all[all.len() - 1]..]) {
+                    let end = all[all.len() - 1] + message.bytes;
+                    all.push(end);
+                    if end == bytes.len() {
+                        break;
+                    }
+                }
+                all
+            };
+            let whole = ends(&bad);
+            let last = whole[whole.len() - 1];
+            assert!(last < bad.len(), "it is taken for good");
+            assert_eq!(bad[..last], good[..last]);
+            assert!(ends(good).starts_with(&whole));
+        }
+    }
+    assert!(seen > 500 && counts.damaged > seen, "{seen} {counts:?}");
+}

@@ -1,0 +1,121 @@
+//! What is so: the books of the exchange as they were at each number of their product, to compare a receiver's with.
+
+use super::book::{Book, Level, Side, Trade};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How far a product's messages are. Numbers begin again with each restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct At {
+    /// Restarts before.
+    pub restarts: u32,
+    /// `MsgSeqNum` of the product's last message; nought before the first.
+    pub seq: u32,
+}
+
+/// An instrument as it is published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// Since this message.
+    pub at: At,
+    /// Best first.
+    pub bids: Arc<[Level]>,
+    /// Best first.
+    pub offers: Arc<[Level]>,
+    /// `SecurityTradingStatus`.
+    pub status: u32,
+    /// The last one since the books began.
+    pub trade: Option<Trade>,
+}
+
+/// `SecurityTradingStatus`: traded.
+pub const TRADED: u32 = 17;
+/// `SecurityTradingStatus`: halted.
+pub const HALTED: u32 = 2;
+
+/// The books as they were, and where each product is.
+#[derive(Debug, Clone)]
+pub struct Truth {
+    /// By instrument.
+    moments: Vec<VecDeque<Moment>>,
+    /// By product.
+    at: Vec<At>,
+    moments_max: usize,
+    forgotten: u64,
+}
+
+impl Truth {
+    pub(super) fn new(products: usize, moments_max: usize) -> Self {
+        let moments_max = moments_max.max(1);
+        Self { moments: Vec::new(), at: vec![At::default(); products], moments_max, forgotten: 0 }
+    }
+
+    /// Where a product is, by its place.
+    #[must_use]
+    pub fn at(&self, product: usize) -> At {
+        self.at[product]
+    }
+
+    /// An instrument as it was when its product was at `at`; none where it was not there yet, or that is forgotten.
+    #[must_use]
+    pub fn moment(&self, instrument: usize, at: At) -> Option<&Moment> {
+        let moments = self.moments.get(instrument)?;
+        let behind = moments.partition_point(|moment| moment.at <= at);
+        behind.checked_sub(1).map(|index| &moments[index])
+    }
+
+    /// An instrument as it is.
+    #[must_use]
+    pub fn now(&self, instrument: usize) -> Option<&Moment> {
+        self.moments.get(instrument)?.back()
+    }
+
+    /// Moments that were more than were to be kept of an instrument.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// The product's next message.
+    pub(super) fn next(&mut self, product: usize) -> At {
+        self.at[product].seq += 1;
+        self.at[product]
+    }
+
+    pub(super) fn restart(&mut self) {
+        for at in &mut self.at {
+            *at = At { restarts: at.restarts + 1, seq: 0 };
+        }
+    }
+
+    /// A book has changed with the message at `at`.
+    pub(super) fn put(
+        &mut self,
+        instrument: usize,
+        at: At,
+        book: &Book,
+        status: u32,
+        trade: Option<Trade>,
+        changed: [bool; 2],
+    ) {
+        if self.moments.len() <= instrument {
+            self.moments.resize(instrument + 1, VecDeque::new());
+        }
+        let moments = &mut self.moments[instrument];
+        let side = |side: Side, before: Option<&Arc<[Level]>>| match before {
+            Some(before) if !changed[side as usize] => before.clone(),
+            _ => book.shared(side),
+        };
+        let last = moments.back();
+        let bids = side(Side::Bid, last.map(|moment| &moment.bids));
+        let offers = side(Side::Offer, last.map(|moment| &moment.offers));
+        if last.is_some_and(|last| last.at == at) {
+            moments.pop_back();
+        }
+        if moments.len() == self.moments_max {
+            moments.pop_front();
+            self.forgotten += 1;
+        }
+        moments.push_back(Moment { at, bids, offers, status, trade });
+    }
+}

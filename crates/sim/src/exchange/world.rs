@@ -1,0 +1,123 @@
+//! What is traded: products, each with its instruments and the depth of its books. Everything is invented.
+
+use crate::rng::Rng;
+
+/// A product: what FIX calls a market segment. Messages are numbered by product.
+#[derive(Debug, Clone)]
+pub struct Product {
+    /// `MarketSegmentID`.
+    pub id: u32,
+    /// Short name.
+    pub name: String,
+    /// `PartitionID`, from 1: which channels it is published on.
+    pub partition: u32,
+    /// Levels of a side that are published.
+    pub depth: u32,
+    /// Of its prices.
+    pub exponent: i8,
+    /// Price steps, in units of the exponent.
+    pub tick: i64,
+    /// Its instruments, by their place in [`World::instruments`].
+    pub instruments: Vec<usize>,
+}
+
+/// What an instrument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A future.
+    Future,
+    /// An option, with its strike in units of the product's exponent.
+    Option {
+        /// The price at which it is exercised.
+        strike: i64,
+        /// Whether it is a call.
+        call: bool,
+    },
+    /// One instrument bought and one sold, by their places. Its prices may be below nought.
+    Spread([usize; 2]),
+}
+
+/// An instrument.
+#[derive(Debug, Clone)]
+pub struct Instrument {
+    /// `SecurityID`.
+    pub id: u64,
+    /// Its product, by its place in [`World::products`].
+    pub product: usize,
+    /// What it is.
+    pub kind: Kind,
+    /// Year, month and day of its end; of a complex instrument nought.
+    pub maturity: u32,
+    /// What its prices gather around at the start, in ticks.
+    pub(super) fair: i64,
+}
+
+/// All products and instruments; complex ones are added in the day.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// The products.
+    pub products: Vec<Product>,
+    /// The instruments of all of them.
+    pub instruments: Vec<Instrument>,
+}
+
+/// Beyond 32 bits, as real ones are.
+const FIRST_ID: u64 = 1 << 56;
+
+impl World {
+    /// Products of futures and of options in turn.
+    pub(super) fn new(config: &super::ExchangeConfig, rng: &mut Rng) -> Self {
+        let mut world = World::default();
+        for n in 0..config.products {
+            let options = n % 2 == 1;
+            let product = Product {
+                id: 1001 + 7 * n,
+                name: format!("{}{:02}", if options { "OBX" } else { "FBX" }, n + 1),
+                partition: 1 + n % config.partitions,
+                depth: config.depth.unwrap_or([10, 5, 20, 3][n as usize % 4]),
+                exponent: [-2, -3, 0, -4][n as usize % 4],
+                tick: [1, 5, 1, 25][n as usize % 4],
+                instruments: Vec::new(),
+            };
+            world.products.push(product);
+            let product = n as usize;
+            let around = rng.between(2_000, 9_000);
+            if !options {
+                for expiry in 0..config.futures {
+                    let fair = around + i64::from(expiry) * 3;
+                    world.add(product, Kind::Future, maturity(expiry), fair);
+                }
+                continue;
+            }
+            for option in 0..config.options {
+                let (strike, call) = (i64::from(option / 2) - i64::from(config.options / 4), option % 2 == 0);
+                let worth = if call { -strike } else { strike };
+                let fair = 120 + worth.clamp(-60, 600) * 2 + rng.between(0, 9);
+                let strike = (around + strike * 20) * world.products[product].tick;
+                world.add(product, Kind::Option { strike, call }, maturity(option / 64), fair);
+            }
+        }
+        world
+    }
+
+    /// Another instrument; its place.
+    pub(super) fn add(&mut self, product: usize, kind: Kind, maturity: u32, fair: i64) -> usize {
+        let place = self.instruments.len();
+        let of = &mut self.products[product];
+        let id = FIRST_ID + u64::from(of.id) * 65_536 + of.instruments.len() as u64;
+        of.instruments.push(place);
+        self.instruments.push(Instrument { id, product, kind, maturity, fair });
+        place
+    }
+
+    /// The product of an instrument.
+    #[must_use]
+    pub fn product_of(&self, instrument: usize) -> &Product {
+        &self.products[self.instruments[instrument].product]
+    }
+}
+
+/// The third Friday or so of the quarter's last month.
+fn maturity(n: u32) -> u32 {
+    (2026 + n / 4) * 10_000 + (3 + 3 * (n % 4)) * 100 + 20
+}
