@@ -181,3 +181,48 @@ fn what_cannot_be_planted_is_said() {
     bad(&["--minutes", "1"], 1, "span_ns");
     bad(&["--plant", "marking_close=200"], 1, "no instrument is free for another marking_close");
 }
+
+/// A capture that a decoder of any other make could not read would make every test of a handler test the exchange. What is
+/// damaged, and nothing else, is bad.
+#[test]
+fn the_exchange_is_decoded() {
+    let dir = tempfile::tempdir().unwrap();
+    let [pcap, again, truth] = ["a.pcap", "b.pcap", "books.jsonl"].map(|name| dir.path().join(name));
+    let make = |pcap: &Path| {
+        let faults = "some,damaged=20000,restarts=300";
+        let fixed =
+            ["generate", "exchange", "--messages", "6000", "--options", "20", "--faults", faults, "--json"];
+        let files = ["--pcap", pcap.to_str().unwrap(), "--truth", truth.to_str().unwrap()];
+        run(fixed.iter().chain(&files)).code(0).json()
+    };
+    let told = make(&pcap);
+    assert_eq!((&told["messages"], &told["channels"].as_array().unwrap().len()), (&6000.into(), &7));
+    make(&again);
+    assert!(fs::read(&pcap).unwrap() == fs::read(&again).unwrap());
+    let templates = ["incremental", "snapshot", "reference"]
+        .map(|name| format!("{}/../../vectors/fast/box/{name}.xml", env!("CARGO_MANIFEST_DIR")));
+    let mut decode = vec!["decode", "fast", "--framing", "emdi", "--reset-per-message", "--json"];
+    templates.iter().for_each(|path| decode.extend(["--templates", path]));
+    decode.push(pcap.to_str().unwrap());
+    let decoded = run(&decode).code(3);
+    let lines: Vec<Value> = decoded.stdout.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let bad = lines.iter().filter(|line| !line["error"].is_null()).count();
+    let faults = &told["faults"];
+    assert!(faults["damaged"].as_u64().unwrap() > 20 && faults["restarts"].as_u64().unwrap() > 0);
+    // A damaged copy may have come twice.
+    let damaged = faults["damaged"].as_u64().unwrap() as usize;
+    assert!(
+        (damaged..=damaged + faults["doubled"].as_u64().unwrap() as usize).contains(&bad),
+        "{bad} {damaged}"
+    );
+    let headers = lines
+        .iter()
+        .filter(|line| line["type"]["name"] == "EMDPacketHeader" || line["type"]["name"] == "RDPacketHeader");
+    assert!(headers.count() as u64 > told["packets"].as_u64().unwrap() - damaged as u64 * 2);
+    let books = self::lines(&truth);
+    let instruments = told["products"].as_array().unwrap().iter().map(|p| p["instruments"].as_u64().unwrap());
+    assert_eq!(books.len() as u64, instruments.sum::<u64>());
+    assert!(books.iter().filter(|book| book["bids"].as_array().unwrap().len() > 1).count() > 10);
+    let wrong = ["generate", "exchange", "--pcap", pcap.to_str().unwrap(), "--faults", "lost=often"];
+    assert!(run(wrong).code(2).stderr.contains("lost=often"));
+}

@@ -25,7 +25,8 @@ use std::io::{Read, Write};
 pub struct DecodeOptions {
     /// Where messages begin and end.
     pub framing: Framing,
-    /// Dictionaries are emptied before each message.
+    /// Dictionaries are emptied before each message, or before each packet where one has several by its framing
+    /// ([`Framing::Emdi`]).
     pub reset_per_message: bool,
 }
 
@@ -124,10 +125,12 @@ impl Lines {
         let Some(mut rest) = packet.get(head..) else {
             return self.bad(offset, Code::Truncated.as_str(), &"a packet that is shorter than its head");
         };
+        let mut first = true;
         loop {
-            if options.reset_per_message {
+            if options.reset_per_message && (first || options.framing != Framing::Emdi) {
                 decoder.reset();
             }
+            first = false;
             let begun = if bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
             let templates = decoder.templates().clone();
             let used = match decoder.decode(rest) {

@@ -8,8 +8,6 @@ use super::world::{Kind, World};
 use super::{Channel, Error, ExchangeConfig, Packet, TemplateSets};
 use crate::rng::Rng;
 
-/// Messages of a flow packet, about.
-const BURST: u64 = 2;
 /// Nobody says anything before the exchange has begun again.
 const PAUSE_NS: u64 = 200_000_000;
 /// Between two packets at the end.
@@ -224,8 +222,11 @@ impl Exchange {
         let next = self.flow_ns.min(self.reference_ns).min(beacon.0).min(snapshot.0);
         self.now_ns = self.now_ns.max(next);
         if next == self.flow_ns {
+            let before = self.messages;
             self.flow()?;
-            let mean = 1_000_000_000 * BURST / u64::from(self.config.rate);
+            // As many messages as were said take so long; where there was nothing to say, it is tried again soon.
+            let mean = 4_000_000_000 / u64::from(self.config.rate) * (self.messages - before).max(1) / 4;
+            let mean = if self.messages == before { mean / 8 } else { mean };
             self.flow_ns = self.now_ns + 1 + self.rng.below(2 * mean + 1);
             if self.lines.restarts() {
                 self.restart();

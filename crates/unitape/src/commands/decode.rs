@@ -22,7 +22,7 @@ enum FormatArgs {
     /// FAST, by the templates of its venue
     #[command(after_help = "Examples:
   unitape decode fast --templates templates.xml day.frames --json | head -n 3
-  unitape decode fast --templates EMDI.xml --templates EMDS.xml --framing emdi eurex.pcap --json
+  unitape decode fast --templates EMDI.xml --framing emdi --reset-per-message eurex.pcap --json
   unitape decode fast --templates cme.xml --framing cme --reset-per-message packets.pcap --json
   echo 'c0 81 85' | unitape decode fast --templates T.xml --framing hexlines - --json
 
@@ -120,7 +120,7 @@ struct FastArgs {
     /// How messages are told apart
     #[arg(long, value_enum, default_value = "frames")]
     framing: FastFraming,
-    /// Empty the dictionaries before each message
+    /// Empty the dictionaries before each message; with `emdi`, before each packet
     #[arg(long)]
     reset_per_message: bool,
     /// Refuse what is longer than it has to be, too (R6, R7, R9)

@@ -1,5 +1,6 @@
 //! `unitape generate`: simulated markets with their truth; shell completions and man pages from the commands themselves.
 
+mod exchange;
 mod market;
 
 use crate::output::{self, Done};
@@ -16,6 +17,8 @@ pub struct Args {
 enum What {
     /// A day of a simulated market, with its truth beside it
     Market(market::Args),
+    /// An exchange in a box: market data in FAST on two lines, with snapshots and faults
+    Exchange(exchange::Args),
     /// Completions of a shell, to stdout
     #[command(
         after_help = "Example:\n  unitape generate completions bash > ~/.local/share/bash-completion/completions/unitape"
@@ -36,6 +39,7 @@ enum What {
 pub fn run(args: Args, mut cli: clap::Command) -> output::Result {
     match args.what {
         What::Market(args) => return market::run(args),
+        What::Exchange(args) => return exchange::run(args),
         What::Completions { shell } => {
             clap_complete::generate(shell, &mut cli, "unitape", &mut output::stdout());
         }

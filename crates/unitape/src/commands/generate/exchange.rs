@@ -1,0 +1,361 @@
+//! `unitape generate exchange`: an exchange in a box, into a capture or onto the network.
+
+use crate::output::{self, Done, Failure, grouped, say};
+use rustix::net::sockopt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use unitape_codec::capture::write;
+use unitape_codec::fast::Source;
+use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape generate exchange --pcap exchange.pcap --truth books.jsonl
+  unitape generate exchange --pcap bad.pcap --seed 7 --faults some
+  unitape generate exchange --pcap lossy.pcap --faults lost=5000,swapped=20000 --messages 1000000 --json
+  unitape generate exchange --udp 239.192.77.0:14310 --rate 50000 --seconds 60
+  unitape generate exchange --pcap t7.pcap --templates EMDI.xml --templates EMDS.xml --templates RDD.xml
+
+Each partition has its incremental channel on two lines (A and B) and a channel of snapshots, and there is one of
+reference data. With --udp and in a capture, the group of a partition has its number (from 1) added to its last byte; 0
+(line A), 1 (line B), 2 (snapshots) or 3 (reference data) is added to its third byte and to the port. The same options
+give the same packets.
+
+Faults, of a million packets: lost-once (on one line), lost (on both), doubled, swapped (overtaken), damaged, dead (a line
+falls silent for dead-ms), restarts; and join (packets before the first that is heard). `some` is some of everything. At
+the end every product tells its last number and every book is told once more, without faults. docs/simulator.md tells
+the rest.")]
+pub struct Args {
+    /// A capture to write into
+    #[arg(long, value_name = "FILE", required_unless_present = "udp")]
+    pcap: Option<PathBuf>,
+    /// Send to these groups as time goes by: the address that the others follow from
+    #[arg(long, value_name = "GROUP:PORT")]
+    udp: Option<SocketAddrV4>,
+    /// The address of the interface to send from
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1", requires = "udp")]
+    interface: Ipv4Addr,
+    /// Files of templates; those of our own if none is given (repeatable)
+    #[arg(long, value_name = "T.xml")]
+    templates: Vec<PathBuf>,
+    /// The same seed makes the same packets
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Messages of the incremental channels that have a number
+    #[arg(long, default_value_t = 100_000)]
+    messages: u64,
+    /// No more than so many seconds of the exchange's time
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Messages a second, about
+    #[arg(long, default_value_t = 20_000)]
+    rate: u32,
+    /// Products: futures and options in turn
+    #[arg(long, default_value_t = 4)]
+    products: u32,
+    /// Partitions, each with channels of its own
+    #[arg(long, default_value_t = 2)]
+    partitions: u32,
+    /// Instruments of a product of futures
+    #[arg(long, default_value_t = 4)]
+    futures: u32,
+    /// Instruments of a product of options
+    #[arg(long, default_value_t = 200)]
+    options: u32,
+    /// Complex instruments that are added in the day
+    #[arg(long, default_value_t = 2)]
+    spreads: u32,
+    /// Levels of a side that are published [default: 10, 5, 20 and 3 in turn]
+    #[arg(long)]
+    depth: Option<u32>,
+    /// What goes wrong: `some`, or fault=rate, more than one with commas
+    #[arg(long, value_delimiter = ',', value_name = "FAULT=N")]
+    faults: Vec<String>,
+    /// The books at the end, one a line
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bytes of a capture that are written together.
+const CHUNK: usize = 1 << 16;
+
+/// Runs the command.
+pub fn run(args: Args) -> output::Result {
+    let templates = templates(&args.templates)?;
+    let mut exchange = Exchange::new(config(&args)?, &templates)?;
+    let stop = output::stop_flag()?;
+    let started = Instant::now();
+    let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
+    let mut network = args.udp.map(|_| Network::open(args.interface)).transpose()?;
+    let (done, sent) = (AtomicU64::new(0), AtomicU64::new(0));
+    // Relaxed: figures for people.
+    let position = || {
+        let (done, sent) = (done.load(Ordering::Relaxed), sent.load(Ordering::Relaxed));
+        (sent, (u128::from(sent) * u128::from(args.messages) / u128::from(done.max(1))) as u64)
+    };
+    let note = || format!("{} messages", grouped(done.load(Ordering::Relaxed)));
+    let mut packets = 0u64;
+    output::with_progress("generate", position, note, || -> Result<(), Failure> {
+        while let Some(packet) = exchange.next()? {
+            if let Some(network) = &mut network {
+                network.send(&packet, &stop)?;
+            }
+            if let Some(capture) = &mut capture {
+                capture.put(&packet)?;
+            }
+            packets += 1;
+            done.store(exchange.messages(), Ordering::Relaxed);
+            sent.fetch_add(packet.bytes.len() as u64, Ordering::Relaxed);
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        capture.as_mut().map_or(Ok(()), Capture::end)
+    })?;
+    if let Some(path) = &args.truth {
+        books(path, &exchange)?;
+    }
+    summary(&args, &exchange, (packets, sent.into_inner()), started.elapsed().as_secs_f64())?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::Error("stopped before the end".to_owned()));
+    }
+    Ok(Done::Clean)
+}
+
+fn templates(files: &[PathBuf]) -> Result<TemplateSets, Failure> {
+    if files.is_empty() {
+        return Ok(TemplateSets::ours());
+    }
+    let read = |path: &PathBuf| std::fs::read(path).map_err(|e| at(path, &e));
+    let content: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_, _>>()?;
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let sources: Vec<Source<'_>> =
+        names.iter().zip(&content).map(|(name, content)| Source { name, content }).collect();
+    Ok(TemplateSets::load(&sources)?)
+}
+
+fn config(args: &Args) -> Result<ExchangeConfig, Failure> {
+    let plain = ExchangeConfig::default();
+    let span_ns = match args.seconds {
+        Some(seconds) => seconds.checked_mul(1_000_000_000),
+        None => Some(plain.span_ns),
+    };
+    Ok(ExchangeConfig {
+        seed: args.seed,
+        messages: args.messages,
+        span_ns: span_ns.ok_or_else(|| Failure::Usage("--seconds: too many".to_owned()))?,
+        rate: args.rate,
+        products: args.products,
+        partitions: args.partitions,
+        futures: args.futures,
+        options: args.options,
+        spreads: args.spreads,
+        depth: args.depth,
+        faults: faults(&args.faults)?,
+        group: args.udp.unwrap_or(plain.group),
+        // Of the truth only the end is asked for.
+        moments_max: 1,
+        ..plain
+    })
+}
+
+/// `some`, `lost=2000`; later ones win.
+fn faults(list: &[String]) -> Result<Faults, Failure> {
+    let mut faults = Faults { dead_ns: Faults::some().dead_ns, ..Faults::default() };
+    for item in list.iter().filter(|item| !item.is_empty()) {
+        if item == "some" {
+            faults = Faults::some();
+            continue;
+        }
+        let usage = || {
+            let known = "some, lost-once, lost, doubled, swapped, damaged, dead, dead-ms, restarts, join";
+            Failure::Usage(format!("--faults {item}: wants fault=number; there are {known}"))
+        };
+        let (name, number) = item.split_once('=').ok_or_else(usage)?;
+        let number: u64 = number.parse().map_err(|_| usage())?;
+        let rate = u32::try_from(number).ok().filter(|rate| *rate <= 1_000_000);
+        let rate = || {
+            rate.ok_or_else(|| {
+                Failure::Usage(format!("--faults {item}: of a million packets, so many at most"))
+            })
+        };
+        match name {
+            "lost-once" => faults.lost_once = rate()?,
+            "lost" => faults.lost = rate()?,
+            "doubled" => faults.doubled = rate()?,
+            "swapped" => faults.swapped = rate()?,
+            "damaged" => faults.damaged = rate()?,
+            "dead" => faults.dead = rate()?,
+            "restarts" => faults.restarts = rate()?,
+            "dead-ms" => faults.dead_ns = number.checked_mul(1_000_000).ok_or_else(usage)?,
+            "join" => faults.join = number,
+            _ => return Err(usage()),
+        }
+    }
+    Ok(faults)
+}
+
+/// A capture under way.
+struct Capture {
+    path: PathBuf,
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl Capture {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let mut buffer = Vec::with_capacity(2 * CHUNK);
+        write::file_header(&mut buffer);
+        Ok(Self { path: path.to_owned(), file: File::create(path).map_err(|e| at(path, &e))?, buffer })
+    }
+
+    fn put(&mut self, packet: &Packet) -> Result<(), Failure> {
+        let from = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
+        write::datagram(&mut self.buffer, packet.ts_ns as i64, from, packet.to.into(), &packet.bytes);
+        if self.buffer.len() >= CHUNK { self.end() } else { Ok(()) }
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        self.file.write_all(&self.buffer).map_err(|e| at(&self.path, &e))?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// The network, at the pace of the exchange.
+struct Network {
+    socket: UdpSocket,
+    /// Our time and the exchange's of the first packet.
+    began: Option<(Instant, u64)>,
+}
+
+/// Ahead by more than this, we sleep; by less, we wait.
+const SLEEP: Duration = Duration::from_micros(300);
+
+impl Network {
+    fn open(interface: Ipv4Addr) -> Result<Self, Failure> {
+        let fail = |what: &str, e: &dyn std::fmt::Display| Failure::Error(format!("--udp: {what}: {e}"));
+        let socket = UdpSocket::bind((interface, 0)).map_err(|e| fail(&interface.to_string(), &e))?;
+        let outgoing = sockopt::set_ip_multicast_if(&socket, &interface);
+        outgoing.map_err(|e| fail("choose the interface", &e))?;
+        socket.set_multicast_loop_v4(true).map_err(|e| fail("loop back", &e))?;
+        Ok(Self { socket, began: None })
+    }
+
+    fn send(&mut self, packet: &Packet, stop: &AtomicBool) -> Result<(), Failure> {
+        let (began, first_ns) = *self.began.get_or_insert_with(|| (Instant::now(), packet.ts_ns));
+        let due = Duration::from_nanos(packet.ts_ns - first_ns);
+        // Relaxed: a wish.
+        while !stop.load(Ordering::Relaxed) {
+            let Some(ahead) = due.checked_sub(began.elapsed()).filter(|ahead| !ahead.is_zero()) else {
+                break;
+            };
+            if ahead > SLEEP {
+                std::thread::sleep((ahead - SLEEP).min(Duration::from_millis(100)));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        match self.socket.send_to(&packet.bytes, packet.to) {
+            Ok(_) => Ok(()),
+            Err(e) => Err(Failure::Error(format!("--udp: send to {}: {e}", packet.to))),
+        }
+    }
+}
+
+/// Every instrument as it is in the end.
+fn books(path: &Path, exchange: &Exchange) -> Result<(), Failure> {
+    let mut out = BufWriter::new(File::create(path).map_err(|e| at(path, &e))?);
+    let (world, truth) = (exchange.world(), exchange.truth());
+    for (place, instrument) in world.instruments.iter().enumerate() {
+        let (product, at_) = (world.product_of(place), truth.at(instrument.product));
+        let Some(now) = truth.now(place) else { continue };
+        let side = |levels: &[unitape_sim::exchange::Level]| {
+            levels.iter().map(|level| (level.px, level.qty, level.orders)).collect::<Vec<_>>()
+        };
+        let line = serde_json::json!({
+            "rec": "book", "product": product.id, "instrument": instrument.id, "partition": product.partition,
+            "restarts": at_.restarts, "seq": at_.seq, "exponent": product.exponent, "status": now.status,
+            "bids": side(&now.bids), "offers": side(&now.offers),
+        });
+        writeln!(out, "{line}").map_err(|e| at(path, &e))?;
+    }
+    out.flush().map_err(|e| at(path, &e))
+}
+
+fn summary(
+    args: &Args,
+    exchange: &Exchange,
+    (packets, bytes): (u64, u64),
+    elapsed_s: f64,
+) -> Result<(), Failure> {
+    let (world, config) = (exchange.world(), exchange.config());
+    let mut channels = Vec::new();
+    for partition in 1..=config.partitions.min(config.products) {
+        channels.push((Channel::Incremental, Line::A, partition));
+        channels.push((Channel::Incremental, Line::B, partition));
+        channels.push((Channel::Snapshot, Line::A, partition));
+    }
+    channels.push((Channel::Reference, Line::A, 1));
+    if args.json {
+        let products: Vec<_> = (world.products.iter())
+            .map(|p| {
+                serde_json::json!({
+                    "id": p.id, "name": p.name, "partition": p.partition, "depth": p.depth,
+                    "instruments": p.instruments.len(),
+                })
+            })
+            .collect();
+        let channels: Vec<_> = (channels.iter())
+            .map(|(channel, line, partition)| {
+                serde_json::json!({
+                    "channel": channel.name(), "line": if *line == Line::A { "A" } else { "B" },
+                    "partition": partition, "address": config.address(*channel, *line, *partition).to_string(),
+                })
+            })
+            .collect();
+        return output::print_json(&serde_json::json!({
+            "seed": config.seed, "messages": exchange.messages(), "packets": packets, "bytes": bytes,
+            "faults": exchange.faults(), "products": products, "channels": channels, "elapsed_s": elapsed_s,
+        }));
+    }
+    let size = output::bytes(bytes);
+    say!("{} messages in {} packets, {size}", grouped(exchange.messages()), grouped(packets));
+    for (channel, line, partition) in channels {
+        let line = match (channel, line) {
+            (Channel::Incremental, Line::A) => " A",
+            (Channel::Incremental, Line::B) => " B",
+            _ => "",
+        };
+        let to = config.address(channel, if line == " B" { Line::B } else { Line::A }, partition);
+        say!("  {:<22} {:<13} {to}", format!("{}{line}", channel.name()), format!("partition {partition}"));
+    }
+    let f = exchange.faults();
+    for (name, n) in [
+        ("lost on one line", f.lost_once),
+        ("lost", f.lost),
+        ("doubled", f.doubled),
+        ("overtaken", f.swapped),
+        ("damaged", f.damaged),
+        ("not heard on a silent line", f.silent),
+        ("before the first that is heard", f.missed),
+        ("restarts", f.restarts),
+    ] {
+        if n > 0 {
+            say!("    {:>9}  {name}", grouped(n));
+        }
+    }
+    Ok(())
+}
+
+fn at(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Error(format!("{}: {error}", path.display()))
+}
