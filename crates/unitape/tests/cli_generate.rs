@@ -205,7 +205,7 @@ fn the_exchange_is_decoded() {
     templates.iter().for_each(|path| decode.extend(["--templates", path]));
     decode.push(pcap.to_str().unwrap());
     let decoded = run(&decode).code(3);
-    let lines: Vec<Value> = decoded.stdout.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let lines: Vec<Value> = decoded.lines();
     let bad = lines.iter().filter(|line| !line["error"].is_null()).count();
     let faults = &told["faults"];
     assert!(faults["damaged"].as_u64().unwrap() > 20 && faults["restarts"].as_u64().unwrap() > 0);

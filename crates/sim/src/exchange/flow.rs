@@ -12,8 +12,6 @@ use crate::rng::Rng;
 const PAUSE_NS: u64 = 200_000_000;
 /// Between two packets at the end.
 const SETTLE_NS: u64 = 100_000;
-/// Packets of the flow of which one says that something is not traded, or traded again.
-const STATES: u64 = 200;
 
 /// A running exchange.
 #[derive(Debug)]
@@ -31,6 +29,8 @@ pub struct Exchange {
     products: Vec<ProductState>,
     partitions: Vec<Partition>,
     flow_ns: u64,
+    /// When something is halted, or traded again.
+    state_ns: u64,
     reference_ns: u64,
     /// The next of the cycle: products, then instruments.
     reference_next: usize,
@@ -110,6 +110,7 @@ impl Exchange {
             messages: 0,
             partitions,
             flow_ns: start_ns,
+            state_ns: start_ns + config.beacon_ns / 2,
             reference_ns: start_ns,
             reference_next: 0,
             reference_numbers: 0,
@@ -307,12 +308,14 @@ impl Exchange {
         for _ in 0..messages {
             let products = &self.partitions[partition].products;
             let product = products[self.rng.below(products.len() as u64) as usize];
-            let state = self.rng.one_in(STATES);
+            let state = self.now_ns >= self.state_ns;
             let said = if !self.products[product].open && self.now_ns < self.products[product].resume_ns {
                 Saying::Nothing
             } else if !self.products[product].open {
                 Saying::Product
             } else if state {
+                // By time, not by messages: at a high rate all would be halted always.
+                self.state_ns = self.now_ns + self.rng.below(2 * self.config.beacon_ns);
                 self.rng.pick(&[Saying::Product, Saying::Mass, Saying::Instrument, Saying::Instrument])
             } else {
                 self.happen(product)
@@ -385,14 +388,14 @@ impl Exchange {
             Saying::Product => {
                 let state = &mut self.products[product];
                 state.open = !state.open;
-                state.resume_ns = ts_ns + self.rng.below(8 * self.config.beacon_ns);
+                state.resume_ns = ts_ns + self.rng.below(3 * self.config.beacon_ns);
                 self.publisher.product_state(of, at.seq, state.open, ts_ns)?;
             }
             Saying::Mass => {
                 let first = of.instruments[0];
                 let status = if self.books[first].status == TRADED { HALTED } else { TRADED };
                 self.publisher.mass_state(of, at.seq, status, ts_ns)?;
-                let resume_ns = ts_ns + self.rng.below(4 * self.config.beacon_ns);
+                let resume_ns = ts_ns + self.rng.below(2 * self.config.beacon_ns);
                 for instrument in of.instruments.clone() {
                     if !matches!(self.world.instruments[instrument].kind, Kind::Spread(_)) {
                         self.books[instrument].resume_ns = resume_ns;

@@ -186,6 +186,16 @@ impl Encoder {
         }
     }
 
+    /// A message that was decoded by the same templates as a draft, which may be changed.
+    ///
+    /// # Errors
+    /// Where parts of the message were left out when it was decoded.
+    pub fn draft_of(&self, message: &Message<'_>) -> Result<Draft, Fault> {
+        let mut draft = self.draft(message.template);
+        again::copy(&self.templates, message, &mut draft)?;
+        Ok(draft)
+    }
+
     /// Appends a message that was decoded by the same templates to `out`.
     ///
     /// # Errors
