@@ -2,7 +2,7 @@
 
 use super::naive::{self, Node};
 use super::template::{self, Source, Templates};
-use super::{DecodeOptions, Decoder, Framing, Item, Message, Value, decode_json};
+use super::{Cell, DecodeOptions, Decoder, Framing, Item, Message, Projection, UNTAGGED, Value, decode_json};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -20,22 +20,121 @@ pub fn compare<'m>(
     let mut good = 0;
     let mut slow = naive::Decoder::new(templates.clone(), strict);
     let mut fast = Decoder::new(templates.clone()).with_strict(strict);
+    let projection = some_of(templates);
+    let mut some = Decoder::with_projection(projection.clone()).with_strict(strict);
     for (n, message) in messages.enumerate() {
         if resets(n) {
             slow.reset();
             fast.reset();
+            some.reset();
         }
         match (slow.decode(message), fast.decode(message)) {
             (Ok(slow), Ok(fast)) => {
+                let some = some.decode(message).unwrap_or_else(|e| panic!("message {n}, projected: {e}"));
+                let paths = projection.paths(&templates.list()[slow.template].name.local);
+                let (mut cells, mut path) = (String::new(), String::new());
+                project(&slow.nodes, &paths.expect("it is there"), &mut path, &mut cells);
+                // What is named by messages in messages is not of the template's paths.
+                if !dynamic(templates, slow.template) {
+                    let found: String = some.cells().map(|cell| format!("{cell:?}\n")).collect();
+                    assert_eq!(cells, found, "message {n}, projected");
+                }
                 assert_eq!((slow.template, slow.bytes), (fast.template, fast.bytes), "message {n}");
                 assert_eq!(slow.nodes, nodes(&fast), "message {n}");
                 good += usize::from(!slow.nodes.is_empty());
             }
-            (Err(slow), Err(fast)) => assert_eq!(slow, fast, "message {n}"),
+            (Err(slow), Err(fast)) => {
+                assert_eq!(slow, fast, "message {n}");
+                assert_eq!(Some(slow), some.decode(message).err(), "message {n}, projected");
+            }
             (slow, fast) => panic!("message {n}: slow {slow:?}, fast {fast:?}"),
         }
     }
     good
+}
+
+/// About half of all paths, each with a tag of its own.
+fn some_of(templates: &Arc<Templates>) -> Projection {
+    let mut projection = Projection::new(templates.clone());
+    for template in templates.list() {
+        let name = &template.name.local;
+        for path in projection.paths(name).expect("it is there") {
+            if let Some(tag) = tag(&path) {
+                projection = projection.field(name, &path, tag).expect("it is there");
+            }
+        }
+    }
+    projection
+}
+
+fn tag(path: &str) -> Option<u16> {
+    let sum = path.bytes().fold(1u16, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into())) & 0x7fff;
+    (sum % 3 != 0).then_some(sum)
+}
+
+fn dynamic(templates: &Templates, template: usize) -> bool {
+    fn any(templates: &Templates, body: &[template::Instruction]) -> bool {
+        body.iter().any(|instruction| match instruction {
+            template::Instruction::Dynamic => true,
+            template::Instruction::Group(group) => any(templates, &group.body),
+            template::Instruction::Sequence(sequence) => any(templates, &sequence.body),
+            template::Instruction::Static(_, Some(index)) => any(templates, &templates.list()[*index].body),
+            _ => false,
+        })
+    }
+    any(templates, &templates.list()[template].body)
+}
+
+/// What a decoder with [`some_of`] the paths tells of these.
+fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String) {
+    let outer = path.len();
+    for node in nodes {
+        let name = match node {
+            Node::Value(field, _) => &field.name,
+            Node::Group(name, _) | Node::Sequence(name, _) => name,
+        };
+        path.push_str(&name.local);
+        let own = tag(path);
+        if let (Node::Value(field, value), Some(tag)) = (node, own) {
+            let kind = if let template::Kind::Plain(kind, _) = &field.kind { Some(*kind) } else { None };
+            let value = match value {
+                template::Value::Int(value)
+                    if kind.and_then(template::Type::bounds).is_some_and(|b| b.0 < 0) =>
+                {
+                    Value::Int(*value as i64)
+                }
+                template::Value::Int(value) => Value::UInt(*value as u64),
+                template::Value::Decimal { mantissa, exponent } => {
+                    Value::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
+                }
+                template::Value::Bytes(bytes) if kind == Some(template::Type::Bytes) => Value::Bytes(bytes),
+                template::Value::Bytes(bytes) => Value::Text(bytes),
+            };
+            let _ = writeln!(out, "{:?}", Cell::Value(tag, value));
+        }
+        path.push('/');
+        let inside = || paths.iter().any(|p| p.starts_with(&**path) && tag(p).is_some());
+        if !matches!(node, Node::Value(..)) && (own.is_some() || inside()) {
+            let tag = own.unwrap_or(UNTAGGED);
+            match node {
+                Node::Group(_, nodes) => {
+                    let _ = writeln!(out, "{:?}", Cell::Group(tag));
+                    project(nodes, paths, path, out);
+                }
+                Node::Sequence(_, elements) => {
+                    let _ = writeln!(out, "{:?}", Cell::Sequence(tag, elements.len() as u32));
+                    for nodes in elements {
+                        let _ = writeln!(out, "{:?}", Cell::Element);
+                        project(nodes, paths, path, out);
+                        let _ = writeln!(out, "{:?}", Cell::End);
+                    }
+                }
+                Node::Value(..) => {}
+            }
+            let _ = writeln!(out, "{:?}", Cell::End);
+        }
+        path.truncate(outer);
+    }
 }
 
 /// A message as the slow twin has it.

@@ -2,7 +2,8 @@
 
 use super::fault::{Code, Fault};
 use super::program::{Block, Found, NONE, Op, OpCode, Program, Role};
-use super::record::{Entry, Message, Tag, span};
+use super::projection::{FieldRef, Projection, UNTAGGED};
+use super::record::{Entry, Form, Message, Visitor, span};
 use super::slot::{Slot, State};
 use super::template::{Templates, Type};
 use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
@@ -40,15 +41,25 @@ pub struct Decoder {
     text_bytes: usize,
     /// What the slots had before this message, the first written first.
     undo: Vec<(u32, Slot)>,
-    /// The templates of the message's dynamic references.
-    named: Vec<u32>,
 }
 
 impl Decoder {
     /// One with empty dictionaries.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
-        let program = Arc::new(Program::new(&templates));
+        let program = Program::new(&templates, None);
+        Self::of(templates, program)
+    }
+
+    /// One that delivers what the projection wants, with the tags it has.
+    #[must_use]
+    pub fn with_projection(projection: Projection) -> Self {
+        let program = Program::new(projection.templates(), Some(&projection));
+        Self::of(projection.templates().clone(), program)
+    }
+
+    fn of(templates: Arc<Templates>, program: Program) -> Self {
+        let program = Arc::new(program);
         let nothing =
             Slot { bits: 0, epoch: 0, state: State::Empty, kind: Type::UInt32, exponent: 0, len: 0 };
         Self {
@@ -63,7 +74,6 @@ impl Decoder {
             template_id: None,
             entries: Vec::new(),
             undo: Vec::new(),
-            named: Vec::new(),
         }
     }
 
@@ -77,6 +87,14 @@ impl Decoder {
     #[must_use]
     pub fn templates(&self) -> &Arc<Templates> {
         &self.templates
+    }
+
+    /// A field by its template and path (as in [`Projection`]), to ask messages for; the first of several.
+    #[must_use]
+    pub fn field(&self, template: &str, path: &str) -> Option<FieldRef> {
+        let index = self.templates.list().iter().position(|t| t.name.local == template)?;
+        let info = self.program.paths.get(&(index as u32, path.to_owned()))?;
+        Some(FieldRef { info: *info })
     }
 
     /// Empties all dictionaries, that of the template's id as well.
@@ -103,6 +121,7 @@ impl Decoder {
             decoder: self,
             cursor: Cursor { bytes, at: 0 },
             dynamic: 0,
+            items: 0,
             place: (NONE, NONE),
         };
         let result = if pass.decoder.strict { pass.segment::<true>() } else { pass.segment::<false>() };
@@ -112,7 +131,6 @@ impl Decoder {
                 program: &self.program,
                 entries: &self.entries,
                 arena: &self.arena,
-                named: &self.named,
                 template: template as usize,
                 bytes: used,
             }),
@@ -121,6 +139,17 @@ impl Decoder {
                 Err(self.fault(code, at, place))
             }
         }
+    }
+
+    /// Decodes the message at the start of `bytes` and tells a visitor what is in it, once it is known to be good. Gives
+    /// its template, by its place in the list, and its bytes.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; the visitor is then told nothing.
+    pub fn decode_with(&mut self, bytes: &[u8], visitor: &mut impl Visitor) -> Result<(usize, usize), Fault> {
+        let message = self.decode(bytes)?;
+        message.visit(visitor);
+        Ok((message.template, message.bytes))
     }
 
     /// Bytes of texts kept, of this message and of dictionaries.
@@ -154,7 +183,6 @@ impl Decoder {
     fn tidy(&mut self) {
         self.entries.clear();
         self.undo.clear();
-        self.named.clear();
         self.text_bytes = 0;
         if self.arena.len() > self.sweep_at || self.epoch > u32::MAX / 2 {
             self.sweep();
@@ -184,6 +212,8 @@ struct Pass<'p, 'b> {
     decoder: &'p mut Decoder,
     cursor: Cursor<'b>,
     dynamic: usize,
+    /// Values, and twice groups, sequences and elements, so far; delivered or not, without constants.
+    items: usize,
     /// Template and field of the fault.
     place: (u32, u32),
 }
@@ -202,11 +232,11 @@ impl<'b> Pass<'_, 'b> {
             self.decoder.template_id.ok_or((Code::D5, start))?
         };
         let template = *self.program.by_id.get(&id).ok_or((Code::D9, start))?;
-        let (block, reset) = self.program.templates[template as usize];
-        if reset {
+        let compiled = self.program.templates[template as usize];
+        if compiled.reset {
             self.decoder.empty();
         }
-        let block = self.program.blocks[block as usize];
+        let block = self.program.blocks[compiled.block as usize];
         self.run::<STRICT>(block, bits, map)?;
         Ok(template)
     }
@@ -219,7 +249,7 @@ impl<'b> Pass<'_, 'b> {
     }
 
     fn run<const STRICT: bool>(&mut self, block: Block, mut bits: Bits<'b>, map: usize) -> Result<(), Wrong> {
-        if self.decoder.entries.len() > ENTRIES_MAX {
+        if self.items > ENTRIES_MAX {
             return Err((Code::TooLarge, self.cursor.at));
         }
         let mut exponent = 0i8;
@@ -232,9 +262,9 @@ impl<'b> Pass<'_, 'b> {
             match op.code {
                 OpCode::Group => {
                     if !op.optional || bits.take() {
-                        self.push(Tag::Group, Found::int(0), op.info);
+                        self.push(Form::Group, Found::int(0), op);
                         self.block::<STRICT>(program.blocks[op.block as usize])?;
-                        self.push(Tag::End, Found::int(0), NONE);
+                        self.push(Form::End, Found::int(0), op);
                     }
                 }
                 OpCode::Sequence => self.sequence::<STRICT>(op, length)?,
@@ -243,9 +273,14 @@ impl<'b> Pass<'_, 'b> {
                         return Err((Code::TooLarge, self.cursor.at));
                     }
                     self.dynamic += 1;
-                    let index = self.decoder.named.len();
-                    self.decoder.named.push(NONE);
-                    self.decoder.named[index] = self.segment::<STRICT>()?;
+                    let (begin, items) = (self.decoder.entries.len(), self.items);
+                    self.push(Form::Inner, Found::int(0), op);
+                    self.items = items;
+                    let template = self.segment::<STRICT>()?;
+                    self.decoder.entries[begin].bits = u64::from(template);
+                    let items = self.items;
+                    self.push(Form::End, Found::int(0), op);
+                    self.items = items;
                     self.dynamic -= 1;
                 }
                 OpCode::Missing => {
@@ -265,7 +300,7 @@ impl<'b> Pass<'_, 'b> {
                                     return Err((Code::TooLarge, start));
                                 }
                             }
-                            self.push(tag(op.kind, found), found, op.info);
+                            self.push(found.form(op.kind), found, op);
                         }
                         // What follows is left out with it.
                         (Role::Exponent | Role::Length, None) => next += 1,
@@ -278,7 +313,7 @@ impl<'b> Pass<'_, 'b> {
                             exponent = value as i8;
                         }
                         (Role::Mantissa, Some(found)) => {
-                            self.push(Tag::Decimal, Found { exponent, ..found }, op.info);
+                            self.push(Form::Decimal, Found { exponent, ..found }, op);
                         }
                         (Role::Length, Some(found)) => length = found.bits,
                         (Role::Mantissa, None) => unreachable!("a mantissa is mandatory"),
@@ -298,17 +333,17 @@ impl<'b> Pass<'_, 'b> {
     fn sequence<const STRICT: bool>(&mut self, op: &Op, length: u64) -> Result<(), Wrong> {
         let start = self.cursor.at;
         let block = self.program.blocks[op.block as usize];
-        self.push(Tag::Sequence, Found::int(length), op.info);
+        self.push(Form::Sequence, Found::int(length), op);
         for _ in 0..length {
             let before = self.cursor.at;
-            self.push(Tag::Element, Found::int(0), NONE);
+            self.push(Form::Element, Found::int(0), op);
             self.block::<STRICT>(block)?;
-            self.push(Tag::End, Found::int(0), NONE);
+            self.items += 1;
             if self.cursor.at == before && length > EMPTY_ELEMENTS_MAX {
                 return Err((Code::TooLarge, start));
             }
         }
-        self.push(Tag::End, Found::int(0), NONE);
+        self.push(Form::End, Found::int(0), op);
         Ok(())
     }
 
@@ -320,9 +355,13 @@ impl<'b> Pass<'_, 'b> {
     }
 
     #[inline(always)]
-    fn push(&mut self, tag: Tag, found: Found, info: u32) {
-        let Found { bits, exponent, len, .. } = found;
-        self.decoder.entries.push(Entry { bits, info, tag, exponent, len });
+    fn push(&mut self, form: Form, found: Found, op: &Op) {
+        self.items += 1;
+        if op.deliver {
+            let extra = if form == Form::Decimal { found.exponent as u8 } else { found.len };
+            let tag = if form < Form::Element { op.tag } else { UNTAGGED };
+            self.decoder.entries.push(Entry { bits: found.bits, info: op.info, tag, form, extra });
+        }
     }
 
     /// The value of an op, none where it is absent.
@@ -565,15 +604,4 @@ impl<'b> Pass<'_, 'b> {
 #[inline(always)]
 fn is_text(kind: Type) -> bool {
     matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes)
-}
-
-#[inline(always)]
-fn tag(kind: Type, found: Found) -> Tag {
-    match kind {
-        Type::Int32 | Type::Int64 => Tag::Int,
-        Type::UInt32 | Type::UInt64 => Tag::UInt,
-        Type::Decimal => Tag::Decimal,
-        _ if found.long => Tag::Long,
-        _ => Tag::Short,
-    }
 }

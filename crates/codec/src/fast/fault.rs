@@ -147,3 +147,5 @@ impl fmt::Display for Fault {
         write!(f, ", at byte {} of the message", self.at)
     }
 }
+
+impl std::error::Error for Fault {}

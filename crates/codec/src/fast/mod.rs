@@ -37,6 +37,7 @@ mod json;
 #[doc(hidden)]
 pub mod naive;
 mod program;
+mod projection;
 mod record;
 mod slot;
 pub mod template;
@@ -45,9 +46,10 @@ mod tests;
 mod wire;
 
 pub use decode::Decoder;
-pub use encode::{Draft, Encoder, FieldRef, SequenceRef};
+pub use encode::{Draft, Encoder, SequenceRef};
 pub use fault::{Code, Fault};
 pub use frames::{Framing, MESSAGE_BYTES_MAX};
 pub use json::{DecodeOptions, Summary, decode_json};
-pub use record::{Item, Message, Value};
+pub use projection::{FieldRef, Projection, UNTAGGED, UnknownField};
+pub use record::{Cell, Item, Message, Value, Visitor};
 pub use template::{Source, StaticCode, StaticError, Templates};

@@ -6,6 +6,8 @@
 //!                  └ presence map of its own?  group and element of a sequence: blocks of their own
 //! ```
 
+use super::projection::{Projection, UNTAGGED};
+use super::record::{Entry, Form, is_bytes};
 use super::template::{
     Dictionary, Field, Instruction, Key, Kind, Name, Operation, Operator, Part, Templates, Type, Value,
 };
@@ -30,6 +32,9 @@ pub(super) struct Op {
     pub initial: u32,
     /// Of what is inside.
     pub block: u32,
+    /// It is delivered, as this.
+    pub deliver: bool,
+    pub tag: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,12 +75,49 @@ pub(super) struct Block {
     pub template: u32,
 }
 
+/// A template.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compiled {
+    pub block: u32,
+    /// It empties the dictionaries.
+    pub reset: bool,
+    pub inside: Inside,
+}
+
+/// The constants of a block, in [`Program::constants`]: what its fields tell without an op, and without a byte.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inside {
+    pub from: u32,
+    pub to: u32,
+}
+
+impl Inside {
+    pub const NOTHING: Self = Inside { from: 0, to: 0 };
+}
+
+/// A mandatory constant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Constant {
+    pub entry: Entry,
+}
+
 /// A field of a message.
 #[derive(Debug, Clone)]
 pub(super) struct Info {
     /// The template in which it is written.
     pub template: u32,
     pub of: Of,
+    /// It is a byte vector.
+    pub is_bytes: bool,
+    /// Its block is the element of a sequence.
+    pub in_element: bool,
+    /// Where the constants before it in its block end, and where those of all of its block do.
+    pub constants: u32,
+    pub around: u32,
+    /// Those of the block that it is the name of.
+    pub inside: Inside,
+    /// It is one.
+    pub constant: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -84,14 +126,23 @@ pub(super) enum Of {
     Group(Name),
     Sequence(Name),
     Reference(Name),
+    Dynamic,
+}
+
+impl Of {
+    pub fn name(&self) -> &Name {
+        static NOBODY: Name = Name { ns: String::new(), local: String::new() };
+        match self {
+            Of::Field(field) => &field.name,
+            Of::Group(name) | Of::Sequence(name) | Of::Reference(name) => name,
+            Of::Dynamic => &NOBODY,
+        }
+    }
 }
 
 impl Info {
     pub fn name(&self) -> &Name {
-        match &self.of {
-            Of::Field(field) => &field.name,
-            Of::Group(name) | Of::Sequence(name) | Of::Reference(name) => name,
-        }
+        self.of.name()
     }
 }
 
@@ -121,6 +172,20 @@ impl Found {
         Found { len: text.len() as u8, ..Self::int(u64::from_le_bytes(word)) }
     }
 
+    pub fn form(&self, kind: Type) -> Form {
+        match kind {
+            Type::Int32 | Type::Int64 => Form::Int,
+            Type::UInt32 | Type::UInt64 => Form::UInt,
+            Type::Decimal => Form::Decimal,
+            _ if self.long => Form::Long,
+            _ => Form::Short,
+        }
+    }
+
+    pub fn extra(&self, kind: Type) -> u8 {
+        if kind == Type::Decimal { self.exponent as u8 } else { self.len }
+    }
+
     /// A text in the arena.
     #[inline(always)]
     pub fn long(from: usize, len: usize) -> Self {
@@ -138,8 +203,10 @@ pub(super) struct Program {
     /// Initial values that are long texts: what every arena begins with.
     pub texts: Vec<u8>,
     pub slots: usize,
-    /// The block of each template, and whether it empties the dictionaries.
-    pub templates: Vec<(u32, bool)>,
+    pub constants: Vec<Constant>,
+    pub templates: Vec<Compiled>,
+    /// What stands at a path of a template.
+    pub paths: HashMap<(u32, String), u32>,
     pub by_id: HashMap<u32, u32>,
 }
 
@@ -153,8 +220,13 @@ enum Place {
 
 struct Compiler<'t> {
     templates: &'t Templates,
+    projection: Option<&'t Projection>,
     program: Program,
     slots: HashMap<(Place, Name, Part), u32>,
+    /// The template that is compiled.
+    root: usize,
+    /// Where in it.
+    path: String,
 }
 
 /// Where an instruction stands.
@@ -170,15 +242,38 @@ impl Context {
     }
 }
 
+/// A block that is not yet whole.
+#[derive(Default)]
+struct Draft {
+    ops: Vec<Op>,
+    constants: Vec<Constant>,
+    /// Its fields.
+    infos: Vec<u32>,
+    /// Any of it has a bit.
+    has_map: bool,
+    /// Any of it is delivered.
+    deliver: bool,
+}
+
+/// A block that is.
+struct Made {
+    block: u32,
+    inside: Inside,
+    deliver: bool,
+}
+
 impl Program {
-    pub fn new(templates: &Templates) -> Self {
-        let mut compiler = Compiler { templates, program: Self::default(), slots: HashMap::new() };
+    pub fn new(templates: &Templates, projection: Option<&Projection>) -> Self {
+        let program = Self::default();
+        let mut compiler =
+            Compiler { templates, projection, program, slots: HashMap::new(), root: 0, path: String::new() };
         for (index, template) in templates.list().iter().enumerate() {
+            compiler.root = index;
             let context = Context { template: index, kind: template.type_ref.clone() };
-            let block = compiler.block(&template.body, &context);
+            let Made { block, inside, .. } = compiler.block(&template.body, &context, false);
             // Of the template's id, at least.
             compiler.program.blocks[block as usize].has_map = true;
-            compiler.program.templates.push((block, template.reset));
+            compiler.program.templates.push(Compiled { block, reset: template.reset, inside });
             if let Some(id) = template.id {
                 compiler.program.by_id.insert(id, index as u32);
             }
@@ -190,71 +285,123 @@ impl Program {
 
 impl Compiler<'_> {
     /// The ops of a body stand together; the blocks inside stand before it.
-    fn block(&mut self, body: &[Instruction], context: &Context) -> u32 {
-        let mut ops = Vec::new();
-        let has_map = self.body(body, context, &mut ops);
-        let from = self.program.ops.len() as u32;
-        self.program.ops.extend_from_slice(&ops);
-        let to = self.program.ops.len() as u32;
-        self.program.blocks.push(Block { from, to, has_map, template: context.template as u32 });
-        self.program.blocks.len() as u32 - 1
+    fn block(&mut self, body: &[Instruction], context: &Context, in_element: bool) -> Made {
+        let mut draft = Draft::default();
+        self.body(body, context, &mut draft);
+        let program = &mut self.program;
+        let from = program.constants.len() as u32;
+        program.constants.extend_from_slice(&draft.constants);
+        let inside = Inside { from, to: program.constants.len() as u32 };
+        for index in draft.infos {
+            let info = &mut program.infos[index as usize];
+            info.constants += inside.from;
+            info.around = inside.to;
+            info.in_element = in_element;
+            info.constant = info.constant.map(|index| index + inside.from);
+        }
+        let from = program.ops.len() as u32;
+        program.ops.extend_from_slice(&draft.ops);
+        let to = program.ops.len() as u32;
+        program.blocks.push(Block { from, to, has_map: draft.has_map, template: context.template as u32 });
+        Made { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver }
     }
 
-    /// Whether any of it has a bit.
-    fn body(&mut self, body: &[Instruction], context: &Context, ops: &mut Vec<Op>) -> bool {
-        let mut any = false;
+    fn body(&mut self, body: &[Instruction], context: &Context, draft: &mut Draft) {
         for instruction in body {
-            any |= match instruction {
-                Instruction::Field(field) => self.field(field, context, Role::Value, ops),
+            match instruction {
+                Instruction::Field(field) => self.field(field, context, Role::Value, draft),
                 Instruction::Group(group) => {
                     let inside = context.inside(group.type_ref.as_ref());
-                    let block = self.block(&group.body, &inside);
-                    let info = self.info(context, Of::Group(group.name.clone()));
-                    ops.push(Op { optional: group.optional, block, info, ..Op::of(OpCode::Group) });
-                    group.optional
+                    let op = Op { optional: group.optional, ..Op::of(OpCode::Group) };
+                    self.nested((Of::Group(group.name.clone()), op), &group.body, (context, &inside), draft);
+                    draft.has_map |= group.optional;
                 }
                 Instruction::Sequence(sequence) => {
                     let inside = context.inside(sequence.type_ref.as_ref());
-                    let bit = self.field(&sequence.length, &inside, Role::Length, ops);
-                    let block = self.block(&sequence.body, &inside);
-                    let info = self.info(context, Of::Sequence(sequence.name.clone()));
-                    ops.push(Op { block, info, ..Op::of(OpCode::Sequence) });
-                    bit
+                    self.field(&sequence.length, &inside, Role::Length, draft);
+                    let of = (Of::Sequence(sequence.name.clone()), Op::of(OpCode::Sequence));
+                    self.nested(of, &sequence.body, (context, &inside), draft);
                 }
                 Instruction::Static(name, None) => {
-                    let info = self.info(context, Of::Reference(name.clone()));
-                    ops.push(Op { info, ..Op::of(OpCode::Missing) });
-                    false
+                    let info = self.info(context, Of::Reference(name.clone()), draft);
+                    draft.ops.push(Op { info, ..Op::of(OpCode::Missing) });
                 }
                 Instruction::Static(_, Some(index)) => {
                     let templates = self.templates;
                     let template = &templates.list()[*index];
                     let mut inside = context.inside(template.type_ref.as_ref());
                     inside.template = *index;
-                    self.body(&template.body, &inside, ops)
+                    self.body(&template.body, &inside, draft);
                 }
                 Instruction::Dynamic => {
-                    ops.push(Op::of(OpCode::Dynamic));
-                    false
+                    let info = self.info(context, Of::Dynamic, draft);
+                    draft.ops.push(Op { info, ..Op::of(OpCode::Dynamic) });
+                    // What the message names has its own place in the projection.
+                    draft.deliver |= self.projection.is_some();
                 }
-            };
+            }
         }
-        any
     }
 
-    fn field(&mut self, field: &Arc<Field>, context: &Context, role: Role, ops: &mut Vec<Op>) -> bool {
-        let info = self.info(context, Of::Field(field.clone()));
+    /// A group or a sequence, its body a block of its own.
+    fn nested(
+        &mut self,
+        (of, op): (Of, Op),
+        body: &[Instruction],
+        (context, inside): (&Context, &Context),
+        draft: &mut Draft,
+    ) {
+        let (outer, in_element) = (self.path.len(), matches!(of, Of::Sequence(_)));
+        let selected = self.selected(of.name());
+        self.path.push_str(&of.name().local);
+        self.path.push('/');
+        let made = self.block(body, inside, in_element);
+        self.path.truncate(outer);
+        let info = self.info(context, of, draft);
+        self.program.infos[info as usize].inside = made.inside;
+        let (deliver, tag) = (made.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
+        draft.deliver |= deliver;
+        draft.ops.push(Op { block: made.block, info, deliver, tag, ..op });
+    }
+
+    /// The tag of this name in the block, where it is to be delivered.
+    fn selected(&mut self, name: &Name) -> Option<u16> {
+        let Some(projection) = self.projection else { return Some(UNTAGGED) };
+        let outer = self.path.len();
+        self.path.push_str(&name.local);
+        let tag = projection.tag(self.root, &self.path);
+        self.path.truncate(outer);
+        tag
+    }
+
+    fn field(&mut self, field: &Arc<Field>, context: &Context, role: Role, draft: &mut Draft) {
+        let info = self.info(context, Of::Field(field.clone()), draft);
         let optional = field.optional;
+        let selected = if role == Role::Length { None } else { self.selected(&field.name) };
+        let (deliver, tag) = (selected.is_some(), selected.unwrap_or(UNTAGGED));
+        draft.deliver |= deliver;
+        if let (Kind::Plain(kind, operation), false, Role::Value) = (&field.kind, optional, role)
+            && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
+        {
+            let found = self.found(value);
+            let entry =
+                Entry { bits: found.bits, info, tag, form: found.form(*kind), extra: found.extra(*kind) };
+            if deliver {
+                self.program.infos[info as usize].constant = Some(draft.constants.len() as u32);
+                draft.constants.push(Constant { entry });
+            }
+            return;
+        }
         let mut push = |operation: &Operation, kind, role, optional| {
             let op = self.op(operation, context);
-            ops.push(Op { role, kind, optional, info, ..op });
-            operation.has_bit(optional)
+            draft.ops.push(Op { role, kind, optional, info, deliver, tag, ..op });
+            draft.has_map |= operation.has_bit(optional);
         };
         match &field.kind {
             Kind::Plain(kind, operation) => push(operation, *kind, role, optional),
             Kind::Split(exponent, mantissa) => {
-                let bit = push(exponent, Type::Int32, Role::Exponent, optional);
-                push(mantissa, Type::Int64, Role::Mantissa, false) || bit
+                push(exponent, Type::Int32, Role::Exponent, optional);
+                push(mantissa, Type::Int64, Role::Mantissa, false);
             }
         }
     }
@@ -278,8 +425,14 @@ impl Compiler<'_> {
     }
 
     fn initial(&mut self, value: &Value) -> u32 {
-        let program = &mut self.program;
-        program.initials.push(match value {
+        let found = self.found(value);
+        self.program.initials.push(found);
+        self.program.initials.len() as u32 - 1
+    }
+
+    fn found(&mut self, value: &Value) -> Found {
+        let texts = &mut self.program.texts;
+        match value {
             // Integers in two's complement, whatever their type.
             Value::Int(value) => Found::int(*value as u64),
             Value::Decimal { mantissa, exponent } => {
@@ -287,11 +440,10 @@ impl Compiler<'_> {
             }
             Value::Bytes(text) if text.len() <= 8 => Found::short(text),
             Value::Bytes(text) => {
-                program.texts.extend_from_slice(text);
-                Found::long(program.texts.len() - text.len(), text.len())
+                texts.extend_from_slice(text);
+                Found::long(texts.len() - text.len(), text.len())
             }
-        });
-        program.initials.len() as u32 - 1
+        }
     }
 
     fn slot(&mut self, key: &Key, context: &Context) -> u32 {
@@ -305,9 +457,25 @@ impl Compiler<'_> {
         *self.slots.entry((place, key.name.clone(), key.part)).or_insert(next)
     }
 
-    fn info(&mut self, context: &Context, of: Of) -> u32 {
-        self.program.infos.push(Info { template: context.template as u32, of });
-        self.program.infos.len() as u32 - 1
+    fn info(&mut self, context: &Context, of: Of, draft: &mut Draft) -> u32 {
+        let index = self.program.infos.len() as u32;
+        let path = format!("{}{}", self.path, of.name().local);
+        if let Of::Field(_) | Of::Group(_) | Of::Sequence(_) = of {
+            // Of those at one path, the first; a length has the name of a field at times.
+            self.program.paths.entry((self.root as u32, path)).or_insert(index);
+        }
+        self.program.infos.push(Info {
+            template: context.template as u32,
+            is_bytes: matches!(&of, Of::Field(field) if is_bytes(field)),
+            of,
+            in_element: false,
+            constants: draft.constants.len() as u32,
+            around: 0,
+            inside: Inside::NOTHING,
+            constant: None,
+        });
+        draft.infos.push(index);
+        index
     }
 }
 
@@ -322,6 +490,8 @@ impl Op {
             slot: NONE,
             initial: NONE,
             block: NONE,
+            deliver: true,
+            tag: UNTAGGED,
         }
     }
 }

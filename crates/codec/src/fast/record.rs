@@ -1,14 +1,24 @@
 //! A decoded message: a flat list of entries, used again for the next one.
+//!
+//! ```text
+//!  entries:   value  value  Sequence  Element  value  Element  value  End   value
+//!                                     └ ends the one before it        └ ends the last one, too
+//! ```
+//!
+//! What a template tells by a constant has no entry. It is put in by whoever reads: each field knows how many constants
+//! stand before it in its block ([`Inside`]).
 
-use super::program::{Info, Of, Program};
+use super::program::{Compiled, Constant, Info, Inside, Of, Program};
+use super::projection::FieldRef;
 use super::template::{Field, Kind, Name, Type};
 use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+#[repr(u8)]
+pub(super) enum Form {
     Int,
     UInt,
     Decimal,
@@ -18,23 +28,28 @@ pub(super) enum Tag {
     Long,
     Group,
     Sequence,
+    /// It ends the one before it.
     Element,
-    /// Of a group, a sequence or an element.
+    /// A message in the message; nobody is told.
+    Inner,
+    /// Of a group, a sequence with its last element, a message in the message.
     End,
 }
 
 /// Sixteen bytes.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(super) struct Entry {
-    /// The number; the bytes, the first the lowest; offset and length in the arena; how many elements.
+    /// The number; the bytes, the first the lowest; offset and length in the arena; how many elements; the template of a
+    /// message in the message.
     pub bits: u64,
-    /// Of the field.
+    /// Of the field, group or sequence.
     pub info: u32,
-    pub tag: Tag,
-    /// Of a decimal.
-    pub exponent: i8,
-    /// Of a short text.
-    pub len: u8,
+    /// What the caller calls it.
+    pub tag: u16,
+    pub form: Form,
+    /// The exponent of a decimal, the length of a short text.
+    pub extra: u8,
 }
 
 /// A value of a message.
@@ -72,14 +87,41 @@ pub enum Item<'m> {
     End,
 }
 
+/// The same with the caller's own tags in place of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cell<'m> {
+    /// A field's tag, and its value.
+    Value(u16, Value<'m>),
+    /// A group begins.
+    Group(u16),
+    /// A sequence of so many elements begins.
+    Sequence(u16, u32),
+    /// One of its elements begins.
+    Element,
+    /// What began last is over.
+    End,
+}
+
+/// Is told what is in a message, in order; see [`super::Decoder::decode_with`].
+pub trait Visitor {
+    /// A field's tag, and its value.
+    fn value(&mut self, tag: u16, value: Value<'_>);
+    /// A group begins.
+    fn group(&mut self, _tag: u16) {}
+    /// A sequence of so many elements begins.
+    fn sequence(&mut self, _tag: u16, _elements: u32) {}
+    /// One of its elements begins.
+    fn element(&mut self) {}
+    /// What began last is over.
+    fn end(&mut self) {}
+}
+
 /// A message as the decoder has it, until the next one.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
     pub(super) program: &'m Program,
     pub(super) entries: &'m [Entry],
     pub(super) arena: &'m [u8],
-    /// The templates of its dynamic references, in order.
-    pub(super) named: &'m [u32],
     /// Its template, by its place in the list.
     pub template: usize,
     /// Bytes it has.
@@ -87,21 +129,67 @@ pub struct Message<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// What is in it, in order. What is absent is not there.
+    /// What is in it, in order. What is absent is not there, nor what is not in the decoder's projection.
     pub fn items(&self) -> impl Iterator<Item = Item<'m>> + Clone + use<'m> {
-        let Self { program, entries, arena, .. } = *self;
-        entries.iter().map(move |entry| {
-            if entry.tag == Tag::Element || entry.tag == Tag::End {
-                return if entry.tag == Tag::Element { Item::Element } else { Item::End };
-            }
-            let info: &Info = &program.infos[entry.info as usize];
-            match &info.of {
-                Of::Group(name) => Item::Group(name),
-                Of::Sequence(name) => Item::Sequence(name, entry.bits as u32),
-                Of::Field(field) => Item::Value(field, value(entry, field, arena)),
-                Of::Reference(_) => unreachable!("it has no entries"),
+        let (program, arena) = (self.program, self.arena);
+        self.seen().map(move |seen| {
+            let info = |entry: &Entry| &program.infos[entry.info as usize];
+            match seen {
+                Seen::Entry(entry) => match (entry.form, &info(entry).of) {
+                    (Form::Group, of) => Item::Group(of.name()),
+                    (Form::Sequence, of) => Item::Sequence(of.name(), entry.bits as u32),
+                    (_, Of::Field(field)) => Item::Value(field, value(entry, is_bytes(field), arena)),
+                    (_, of) => unreachable!("{of:?} has no value"),
+                },
+                Seen::Element => Item::Element,
+                Seen::End => Item::End,
             }
         })
+    }
+
+    /// The same with the tags of the projection, which without one are all [`super::UNTAGGED`].
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'m>> + Clone + use<'m> {
+        let (program, arena) = (self.program, self.arena);
+        self.seen().map(move |seen| match seen {
+            Seen::Entry(entry) => match entry.form {
+                Form::Group => Cell::Group(entry.tag),
+                Form::Sequence => Cell::Sequence(entry.tag, entry.bits as u32),
+                _ => {
+                    let is_bytes = program.infos[entry.info as usize].is_bytes;
+                    Cell::Value(entry.tag, value(entry, is_bytes, arena))
+                }
+            },
+            Seen::Element => Cell::Element,
+            Seen::End => Cell::End,
+        })
+    }
+
+    /// Tells a visitor all that is in it.
+    pub fn visit(&self, visitor: &mut impl Visitor) {
+        for cell in self.cells() {
+            match cell {
+                Cell::Value(tag, value) => visitor.value(tag, value),
+                Cell::Group(tag) => visitor.group(tag),
+                Cell::Sequence(tag, elements) => visitor.sequence(tag, elements),
+                Cell::Element => visitor.element(),
+                Cell::End => visitor.end(),
+            }
+        }
+    }
+
+    /// The value of a field that was looked up before; the first, where it is in a sequence.
+    #[must_use]
+    pub fn field(&self, field: FieldRef) -> Option<Value<'m>> {
+        let info = &self.program.infos[field.info as usize];
+        let entry = match info.constant {
+            Some(index) => {
+                // Its block is in the message if it is the template's own, or something says so.
+                let there = self.seen().any(|s| matches!(s, Seen::Entry(e) if e.info == field.info));
+                there.then(|| &self.program.constants[index as usize].entry)
+            }
+            None => self.entries.iter().find(|e| e.info == field.info && e.form <= Form::Long),
+        };
+        entry.map(|entry| value(entry, info.is_bytes, self.arena))
     }
 
     /// The first value of this name outside of groups and sequences.
@@ -118,21 +206,123 @@ impl<'m> Message<'m> {
         }
         None
     }
+
+    /// The templates of its dynamic references, in order.
+    pub(super) fn named(&self) -> impl Iterator<Item = u32> + use<'m> {
+        self.entries.iter().filter(|entry| entry.form == Form::Inner).map(|entry| entry.bits as u32)
+    }
+
+    fn seen(&self) -> SeenIter<'m> {
+        let block = &self.program.templates[self.template].inside;
+        SeenIter {
+            infos: &self.program.infos,
+            constants: &self.program.constants,
+            templates: &self.program.templates,
+            entries: self.entries.iter(),
+            inside: *block,
+            in_element: false,
+        }
+    }
 }
 
-fn value<'m>(entry: &'m Entry, field: &Field, arena: &'m [u8]) -> Value<'m> {
-    let text = |bytes| match field.kind {
-        Kind::Plain(Type::Bytes, _) => Value::Bytes(bytes),
-        _ => Value::Text(bytes),
-    };
-    match entry.tag {
-        Tag::Int => Value::Int(entry.bits as i64),
-        Tag::UInt => Value::UInt(entry.bits),
-        Tag::Decimal => Value::Decimal { mantissa: entry.bits as i64, exponent: entry.exponent },
+/// Entries with constants put in and all ends told.
+enum Seen<'m> {
+    /// A value, or a group or a sequence that begins.
+    Entry(&'m Entry),
+    Element,
+    End,
+}
+
+#[derive(Clone)]
+struct SeenIter<'m> {
+    infos: &'m [Info],
+    constants: &'m [Constant],
+    templates: &'m [Compiled],
+    entries: std::slice::Iter<'m, Entry>,
+    /// Constants of the block that are not told yet.
+    inside: Inside,
+    /// What is open is an element.
+    in_element: bool,
+}
+
+impl<'m> Iterator for SeenIter<'m> {
+    type Item = Seen<'m>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Seen<'m>> {
+        loop {
+            let Some(entry) = self.entries.as_slice().first() else {
+                return self.constant(self.inside.to);
+            };
+            let info = &self.infos[entry.info as usize];
+            if entry.form < Form::Element || entry.form == Form::Inner {
+                if let Some(constant) = self.constant(info.constants) {
+                    return Some(constant);
+                }
+                self.entries.next();
+                match entry.form {
+                    Form::Group | Form::Sequence => {
+                        (self.inside, self.in_element) = (info.inside, false);
+                        if entry.form == Form::Sequence {
+                            self.inside = Inside::NOTHING;
+                        }
+                    }
+                    Form::Inner => {
+                        let template = &self.templates[entry.bits as usize];
+                        (self.inside, self.in_element) = (template.inside, false);
+                        continue;
+                    }
+                    _ => {}
+                }
+                return Some(Seen::Entry(entry));
+            }
+            if let Some(constant) = self.constant(self.inside.to) {
+                return Some(constant);
+            }
+            if self.in_element {
+                (self.inside, self.in_element) = (Inside::NOTHING, false);
+                return Some(Seen::End);
+            }
+            self.entries.next();
+            if entry.form == Form::Element {
+                (self.inside, self.in_element) = (info.inside, true);
+                return Some(Seen::Element);
+            }
+            self.inside = Inside { from: info.constants, to: info.around };
+            self.in_element = info.in_element;
+            if !matches!(info.of, Of::Dynamic) {
+                return Some(Seen::End);
+            }
+        }
+    }
+}
+
+impl<'m> SeenIter<'m> {
+    #[inline]
+    fn constant(&mut self, before: u32) -> Option<Seen<'m>> {
+        if self.inside.from >= before {
+            return None;
+        }
+        self.inside.from += 1;
+        Some(Seen::Entry(&self.constants[self.inside.from as usize - 1].entry))
+    }
+}
+
+pub(super) fn is_bytes(field: &Field) -> bool {
+    matches!(field.kind, Kind::Plain(Type::Bytes, _))
+}
+
+#[inline]
+fn value<'m>(entry: &'m Entry, is_bytes: bool, arena: &'m [u8]) -> Value<'m> {
+    let text = |bytes| if is_bytes { Value::Bytes(bytes) } else { Value::Text(bytes) };
+    match entry.form {
+        Form::Int => Value::Int(entry.bits as i64),
+        Form::UInt => Value::UInt(entry.bits),
+        Form::Decimal => Value::Decimal { mantissa: entry.bits as i64, exponent: entry.extra as i8 },
         // The lowest byte is the first.
-        Tag::Short => text(&entry.bits.as_bytes()[..usize::from(entry.len)]),
-        Tag::Long => text(&arena[span(entry.bits)]),
-        Tag::Group | Tag::Sequence | Tag::Element | Tag::End => unreachable!("no value"),
+        Form::Short => text(&entry.bits.as_bytes()[..usize::from(entry.extra)]),
+        Form::Long => text(&arena[span(entry.bits)]),
+        _ => unreachable!("no value"),
     }
 }
 

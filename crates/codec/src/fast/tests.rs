@@ -1,5 +1,5 @@
 use super::check::{compare, from_bytes};
-use super::{Code, DecodeOptions, Decoder, Framing, Source, Templates, Value, decode_json};
+use super::{Code, DecodeOptions, Decoder, Framing, Projection, Source, Templates, Value, decode_json};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -324,4 +324,62 @@ fn made_messages_are_good_often_enough() {
         good += from_bytes(&bytes);
     }
     assert!(good > 100, "{good}");
+}
+
+/// Constants have no byte and no op; they come with what is asked for all the same, and only then.
+#[test]
+fn fields_are_asked_for_by_reference() {
+    let body = "<uInt32 name=\"A\"><constant value=\"7\"/></uInt32><group name=\"G\" presence=\"optional\">\
+        <string name=\"B\"><constant value=\"a text of more than eight\"/></string><uInt32 name=\"C\"/></group>\
+        <decimal name=\"D\"/>";
+    let templates = made(body);
+    let mut decoder = Decoder::new(templates.clone());
+    let [a, b, c, d] = ["A", "G/B", "G/C", "D"].map(|path| decoder.field("T", path).unwrap());
+    assert!(decoder.field("T", "B").is_none() && decoder.field("U", "A").is_none());
+    let px = Value::Decimal { mantissa: 5, exponent: -1 };
+    let message = decoder.decode(b"\xc0\x81\xff\x85").unwrap();
+    assert_eq!([a, b, c, d].map(|f| message.field(f)), [Some(Value::UInt(7)), None, None, Some(px)]);
+    let message = decoder.decode(b"\xa0\x83\xff\x85").unwrap();
+    assert_eq!(message.field(b), Some(Value::Text(b"a text of more than eight")));
+    assert_eq!((message.field(c), message.field(d)), (Some(Value::UInt(3)), Some(px)));
+    let projection = Projection::new(templates.clone()).field("T", "G/B", 3).unwrap();
+    let mut decoder = Decoder::with_projection(projection.clone());
+    let seen = |message: super::Message<'_>| message.cells().map(|c| format!("{c:?}")).collect::<Vec<_>>();
+    assert!(seen(decoder.decode(b"\xc0\x81\xff\x85").unwrap()).is_empty());
+    let cells = seen(decoder.decode(b"\xa0\x83\xff\x85").unwrap());
+    let text = Value::Text(b"a text of more than eight");
+    assert_eq!(cells, ["Group(65535)".to_owned(), format!("Value(3, {text:?})"), "End".to_owned()]);
+    assert_eq!(projection.paths("T").unwrap(), ["A", "G", "G/B", "G/C", "D"]);
+    for (template, path, says) in
+        [("T", "G/A", "template T has no field G/A"), ("X", "A", "no template is called X")]
+    {
+        assert_eq!(projection.clone().field(template, path, 1).unwrap_err().to_string(), says);
+    }
+}
+
+/// A visitor of a message that turns out to be bad would have acted on what nobody sent.
+#[test]
+fn a_visitor_sees_whole_messages_alone() {
+    #[derive(Default)]
+    struct Sum(Vec<(u16, u64)>, usize, usize);
+    impl super::Visitor for Sum {
+        fn value(&mut self, tag: u16, value: Value<'_>) {
+            if let Value::UInt(value) = value {
+                self.0.push((tag, value));
+            }
+        }
+        fn element(&mut self) {
+            self.1 += 1;
+        }
+        fn end(&mut self) {
+            self.2 += 1;
+        }
+    }
+    let templates = made("<sequence name=\"S\"><uInt32 name=\"A\"/></sequence><uInt32 name=\"B\"/>");
+    let projection = Projection::new(templates).template("T", 1).unwrap().field("T", "B", 2).unwrap();
+    let (mut decoder, mut sum) = (Decoder::with_projection(projection), Sum::default());
+    assert!(decoder.decode_with(b"\xc0\x81\x82\x85\x86", &mut sum).is_err());
+    assert_eq!(sum.0, []);
+    assert_eq!(decoder.decode_with(b"\xc0\x81\x82\x85\x86\x87\x88", &mut sum).unwrap(), (0, 6));
+    assert_eq!((sum.0, sum.1, sum.2), (vec![(1, 5), (1, 6), (2, 7)], 2, 3));
 }

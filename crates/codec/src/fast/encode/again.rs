@@ -15,8 +15,7 @@ use std::sync::Arc;
 pub(super) fn copy(templates: &Templates, message: &Message<'_>, draft: &mut Draft) -> Result<(), Fault> {
     draft.begin(message.template);
     let plan = draft.plan.clone();
-    let mut copy =
-        Copy { plan: &plan, draft, items: message.items().peekable(), named: message.named, info: NONE };
+    let mut copy = Copy { plan: &plan, draft, items: message.items().peekable(), named: message.named(), info: NONE };
     let block = plan.templates[message.template].block;
     let whole = copy.block(block, 0).and_then(|()| copy.items.next().is_none().then_some(()));
     whole.ok_or_else(|| Fault {
@@ -27,16 +26,17 @@ pub(super) fn copy(templates: &Templates, message: &Message<'_>, draft: &mut Dra
     })
 }
 
-struct Copy<'c, 'm, I: Iterator<Item = Item<'m>>> {
+struct Copy<'c, 'm, I: Iterator<Item = Item<'m>>, N> {
     plan: &'c Plan,
     draft: &'c mut Draft,
     items: Peekable<I>,
-    named: &'m [u32],
+    /// Templates of dynamic references.
+    named: N,
     /// What was looked for last.
     info: u32,
 }
 
-impl<'m, I: Iterator<Item = Item<'m>>> Copy<'_, 'm, I> {
+impl<'m, I: Iterator<Item = Item<'m>>, N: Iterator<Item = u32>> Copy<'_, 'm, I, N> {
     fn block(&mut self, block: u32, frame: u32) -> Option<()> {
         let block = self.plan.blocks[block as usize];
         for op in &self.plan.ops[block.from as usize..block.to as usize] {
@@ -66,12 +66,11 @@ impl<'m, I: Iterator<Item = Item<'m>>> Copy<'_, 'm, I> {
                     self.end()?;
                 }
                 OpCode::Dynamic => {
-                    let (template, rest) = self.named.split_first()?;
-                    self.named = rest;
-                    let of = self.plan.templates[*template as usize];
+                    let template = self.named.next()?;
+                    let of = self.plan.templates[template as usize];
                     let at = self.draft.frame(of.frame);
                     self.draft.cells[index] =
-                        Cell { bits: at.into(), count: *template, exponent: 0, tag: Tag::There };
+                        Cell { bits: at.into(), count: template, exponent: 0, tag: Tag::There };
                     self.block(of.block, at)?;
                 }
                 // Both are of what stands behind them.

@@ -20,7 +20,7 @@ const EMPTY_ELEMENTS_MAX: i128 = 4096;
 /// Bytes of all texts of a message, at most.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// Values, and twice groups, sequences and elements, at which nothing more is begun.
+/// Values that are no constants, and twice groups, sequences and elements, at which nothing more is begun.
 const ITEMS_MAX: usize = 1 << 22;
 
 /// What is in a message, in order; what is absent is not there.
@@ -193,7 +193,7 @@ impl Pass<'_> {
             match instruction {
                 Instruction::Field(field) => {
                     if let Some(value) = self.named(field, context, bits)? {
-                        self.items += 1;
+                        self.items += usize::from(!is_constant(field));
                         out.push(Node::Value(field.clone(), value));
                     }
                 }
@@ -464,6 +464,11 @@ impl Pass<'_> {
         let previous = value.map_or(Previous::Empty, |value| Previous::Assigned(kind, value));
         self.decoder.previous.insert(slot, previous);
     }
+}
+
+fn is_constant(field: &Field) -> bool {
+    matches!(&field.kind, Kind::Plain(_, operation) if operation.operator == Operator::Constant)
+        && !field.optional
 }
 
 fn inside(context: &Context, kind: Option<&Name>) -> Context {
