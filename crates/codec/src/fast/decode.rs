@@ -1,12 +1,14 @@
 //! The engine: runs the program of a message's template over its bytes.
 
+use super::engine;
 use super::fault::{Code, Fault};
 use super::program::{Block, Found, NONE, Op, OpCode, Program, Role};
 use super::projection::{FieldRef, Projection, UNTAGGED};
 use super::record::{Entry, Form, Message, Visitor, span};
-use super::slot::{Slot, State};
+use super::slot::{Slot, State, Undo};
 use super::template::{Templates, Type};
 use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Templates that messages name, in each other.
@@ -28,19 +30,23 @@ const ARENA_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone)]
 pub struct Decoder {
     templates: Arc<Templates>,
-    program: Arc<Program>,
+    pub(super) program: Arc<Program>,
     strict: bool,
-    slots: Vec<Slot>,
-    epoch: u32,
-    template_id: Option<u32>,
-    entries: Vec<Entry>,
-    arena: Vec<u8>,
+    /// Nothing is decoded by the fast engine.
+    exact: bool,
+    pub(super) slots: Vec<Slot>,
+    pub(super) epoch: u32,
+    pub(super) template_id: Option<u32>,
+    pub(super) entries: Vec<Entry>,
+    /// The end of a message at the end of its buffer, with room behind it.
+    pub(super) padded: Vec<u8>,
+    pub(super) arena: Vec<u8>,
     /// Bytes of the arena at which it is looked through.
     sweep_at: usize,
     /// Bytes of the message's texts so far.
     text_bytes: usize,
     /// What the slots had before this message, the first written first.
-    undo: Vec<(u32, Slot)>,
+    pub(super) undo: Vec<Undo>,
 }
 
 impl Decoder {
@@ -60,16 +66,16 @@ impl Decoder {
 
     fn of(templates: Arc<Templates>, program: Program) -> Self {
         let program = Arc::new(program);
-        let nothing =
-            Slot { bits: 0, epoch: 0, state: State::Empty, kind: Type::UInt32, exponent: 0, len: 0 };
         Self {
-            slots: vec![nothing; program.slots],
+            slots: vec![Slot::NOTHING; program.slots],
             arena: program.texts.clone(),
             sweep_at: program.texts.len() + ARENA_BYTES,
             text_bytes: 0,
             templates,
             program,
             strict: false,
+            exact: false,
+            padded: Vec::new(),
             epoch: 1,
             template_id: None,
             entries: Vec::new(),
@@ -81,6 +87,13 @@ impl Decoder {
     #[must_use]
     pub fn with_strict(self, strict: bool) -> Self {
         Self { strict, ..self }
+    }
+
+    /// The same without its fast engine; for tests and comparisons.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_exact(self) -> Self {
+        Self { exact: true, ..self }
     }
 
     /// The templates.
@@ -103,7 +116,7 @@ impl Decoder {
         self.template_id = None;
     }
 
-    fn empty(&mut self) {
+    pub(super) fn empty(&mut self) {
         // Numbered anew between messages, long before they run out.
         self.epoch += 1;
     }
@@ -113,32 +126,80 @@ impl Decoder {
     /// # Errors
     /// The first fault; the dictionaries are then as they were before.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+        self.decode_in(bytes, 0..bytes.len())
+    }
+
+    /// Decodes the message at the start of `range` of a buffer. What is behind the range decides nothing, yet where there is
+    /// some (a kilobyte does) the message need not be copied.
+    ///
+    /// # Errors
+    /// As [`Self::decode`], places counted from the beginning of the range.
+    ///
+    /// # Panics
+    /// If the range is not inside the buffer.
+    #[inline]
+    pub fn decode_in(&mut self, buffer: &[u8], range: Range<usize>) -> Result<Message<'_>, Fault> {
         self.tidy();
+        if !self.exact {
+            let before = (self.epoch, self.template_id);
+            if let Some((template, bytes)) = engine::decode(self, buffer, range.start, range.end) {
+                return Ok(self.message(template, bytes));
+            }
+            self.undo(before);
+            self.text_bytes = 0;
+        }
+        self.decode_exactly(&buffer[range])
+    }
+
+    fn message(&self, template: u32, bytes: usize) -> Message<'_> {
+        let Self { program, entries, arena, .. } = self;
+        Message { program, entries, arena, template: template as usize, bytes }
+    }
+
+    #[inline(never)]
+    fn decode_exactly(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
         let before = (self.epoch, self.template_id);
         let program = self.program.clone();
-        let mut pass = Pass {
-            program: &program,
-            decoder: self,
-            cursor: Cursor { bytes, at: 0 },
-            dynamic: 0,
-            items: 0,
-            place: (NONE, NONE),
-        };
+        let mut pass = self.pass(&program, bytes);
         let result = if pass.decoder.strict { pass.segment::<true>() } else { pass.segment::<false>() };
         let (used, place) = (pass.cursor.at, pass.place);
         match result {
-            Ok(template) => Ok(Message {
-                program: &self.program,
-                entries: &self.entries,
-                arena: &self.arena,
-                template: template as usize,
-                bytes: used,
-            }),
+            Ok(template) => Ok(self.message(template, used)),
             Err((code, at)) => {
                 self.undo(before);
                 Err(self.fault(code, at, place))
             }
         }
+    }
+
+    fn pass<'p, 'b>(&'p mut self, program: &'p Program, bytes: &'b [u8]) -> Pass<'p, 'b> {
+        let cursor = Cursor { bytes, at: 0 };
+        Pass { program, decoder: self, cursor, dynamic: 0, items: 0, place: (NONE, NONE) }
+    }
+
+    /// One op of a message whose others are done elsewhere, with its bit; the bytes it has, none where something is wrong.
+    pub(super) fn one(&mut self, op: usize, bytes: &[u8], bit: bool) -> Option<usize> {
+        let program = self.program.clone();
+        let op = &program.ops[op];
+        let mut pass = self.pass(&program, bytes);
+        let mut bits = Bits::one(bit);
+        let found = if pass.decoder.strict {
+            pass.checked::<true>(op, &mut bits)
+        } else {
+            pass.checked::<false>(op, &mut bits)
+        };
+        if let Some(found) = found.ok()? {
+            pass.push(found.form(op.kind), found, op);
+        }
+        Some(pass.cursor.at)
+    }
+
+    /// Counts a text; whether there were less than half of what is taken. The short ones, which are not counted, are never
+    /// more than that in what the fast engine decodes.
+    #[inline(always)]
+    pub(super) fn text_fits(&mut self, len: usize) -> bool {
+        self.text_bytes += len;
+        self.text_bytes < TEXT_BYTES_MAX / 2
     }
 
     /// Decodes the message at the start of `bytes` and tells a visitor what is in it, once it is known to be good. Gives
@@ -172,8 +233,8 @@ impl Decoder {
 
     #[cold]
     fn undo(&mut self, before: (u32, Option<u32>)) {
-        while let Some((index, slot)) = self.undo.pop() {
-            self.slots[index as usize] = slot;
+        while let Some(Undo { place, slot }) = self.undo.pop() {
+            self.slots[place as usize / size_of::<Slot>()] = slot;
         }
         // A slot of before is of its epoch again.
         (self.epoch, self.template_id) = before;
@@ -194,9 +255,9 @@ impl Decoder {
     fn sweep(&mut self) {
         let before = std::mem::replace(&mut self.arena, self.program.texts.clone());
         for slot in &mut self.slots {
-            let live = slot.epoch == self.epoch;
-            slot.epoch = u32::from(live);
-            if live && slot.state == State::Long {
+            let live = slot.epoch() == self.epoch;
+            slot.set_epoch(u32::from(live));
+            if live && slot.state() == State::Long {
                 let text = &before[span(slot.bits)];
                 slot.bits = Found::long(self.arena.len(), text.len()).bits;
                 self.arena.extend_from_slice(text);
@@ -289,19 +350,10 @@ impl<'b> Pass<'_, 'b> {
                 }
                 _ => {
                     let start = self.cursor.at;
-                    let found = self.value::<STRICT>(op, &mut bits).inspect_err(|_| self.note(op.info))?;
+                    let found = self.checked::<STRICT>(op, &mut bits)?;
                     match (op.role, found) {
                         (Role::Value, None) => {}
-                        (Role::Value, Some(found)) => {
-                            if is_text(op.kind) {
-                                self.decoder.text_bytes += found.text_len();
-                                if self.decoder.text_bytes > TEXT_BYTES_MAX {
-                                    self.note(op.info);
-                                    return Err((Code::TooLarge, start));
-                                }
-                            }
-                            self.push(found.form(op.kind), found, op);
-                        }
+                        (Role::Value, Some(found)) => self.push(found.form(op.kind), found, op),
                         // What follows is left out with it.
                         (Role::Exponent | Role::Length, None) => next += 1,
                         (Role::Exponent, Some(found)) => {
@@ -360,11 +412,25 @@ impl<'b> Pass<'_, 'b> {
         if op.deliver {
             let extra = if form == Form::Decimal { found.exponent as u8 } else { found.len };
             let tag = if form < Form::Element { op.tag } else { UNTAGGED };
-            self.decoder.entries.push(Entry { bits: found.bits, info: op.info, tag, form, extra });
+            self.decoder.entries.push(Entry { bits: found.bits, meta: Entry::meta(op.info, tag, form, extra) });
         }
     }
 
-    /// The value of an op, none where it is absent.
+    /// The value of an op, none where it is absent, and the field of the fault noted.
+    #[inline(always)]
+    fn checked<const STRICT: bool>(&mut self, op: &Op, bits: &mut Bits<'b>) -> Result<Option<Found>, Wrong> {
+        let start = self.cursor.at;
+        let found = self.value::<STRICT>(op, bits).inspect_err(|_| self.note(op.info))?;
+        if let (Some(found), true) = (found, is_text(op.kind)) {
+            self.decoder.text_bytes += found.text_len();
+            if self.decoder.text_bytes > TEXT_BYTES_MAX {
+                self.note(op.info);
+                return Err((Code::TooLarge, start));
+            }
+        }
+        Ok(found)
+    }
+
     #[inline(always)]
     fn value<const STRICT: bool>(&mut self, op: &Op, bits: &mut Bits<'b>) -> Result<Option<Found>, Wrong> {
         match op.code {
@@ -395,7 +461,7 @@ impl<'b> Pass<'_, 'b> {
     fn previous(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
         let slot = self.decoder.slots[op.slot as usize];
         let start = self.cursor.at;
-        if slot.epoch != self.decoder.epoch {
+        if slot.epoch() != self.decoder.epoch {
             let initial = self.initial(op);
             if initial.is_none() && !op.optional {
                 return Err((Code::D5, start));
@@ -403,10 +469,10 @@ impl<'b> Pass<'_, 'b> {
             self.assign(op, initial);
             return Ok(initial);
         }
-        if slot.state == State::Empty {
+        if slot.state() == State::Empty {
             return if op.optional { Ok(None) } else { Err((Code::D6, start)) };
         }
-        if slot.kind != op.kind {
+        if !slot.is_of(op.kind) {
             return Err((Code::D4, start));
         }
         let mut found = slot.found();
@@ -430,15 +496,14 @@ impl<'b> Pass<'_, 'b> {
     fn assign(&mut self, op: &Op, found: Option<Found>) {
         let decoder = &mut *self.decoder;
         let slot = &mut decoder.slots[op.slot as usize];
-        decoder.undo.push((op.slot, *slot));
+        decoder.undo.push(Undo { slot: *slot, place: u64::from(op.slot) * size_of::<Slot>() as u64 });
         let epoch = decoder.epoch;
-        *slot = match found {
-            Some(Found { bits, exponent, len, long }) => {
-                let state = if long { State::Long } else { State::Assigned };
-                Slot { bits, epoch, state, kind: op.kind, exponent, len }
-            }
-            None => Slot { bits: 0, epoch, state: State::Empty, kind: op.kind, exponent: 0, len: 0 },
+        let (bits, state, extra) = match found {
+            Some(found @ Found { long: true, .. }) => (found.bits, State::Long, 0),
+            Some(found) => (found.bits, State::Assigned, found.extra(op.kind)),
+            None => (0, State::Empty, 0),
         };
+        *slot = Slot { bits, meta: Slot::meta(epoch, state, op.kind, extra) };
     }
 
     /// A value that stands in the message.
@@ -499,13 +564,13 @@ impl<'b> Pass<'_, 'b> {
     /// The value that a difference or a tail goes with.
     fn base(&mut self, op: &Op, start: usize) -> Result<Found, Wrong> {
         let slot = self.decoder.slots[op.slot as usize];
-        if slot.epoch != self.decoder.epoch {
+        if slot.epoch() != self.decoder.epoch {
             return Ok(self.initial(op).unwrap_or(Found::int(0)));
         }
-        match slot.state {
+        match slot.state() {
             State::Empty if op.code == OpCode::Tail => Ok(self.initial(op).unwrap_or(Found::int(0))),
             State::Empty => Err((Code::D6, start)),
-            _ if slot.kind != op.kind => Err((Code::D4, start)),
+            _ if !slot.is_of(op.kind) => Err((Code::D4, start)),
             _ => Ok(slot.found()),
         }
     }
@@ -575,7 +640,7 @@ impl<'b> Pass<'_, 'b> {
         &mut self,
         op: &Op,
         base: Found,
-        kept: std::ops::Range<usize>,
+        kept: Range<usize>,
         (piece, at_end): (Found, bool),
         start: usize,
     ) -> Result<Found, Wrong> {

@@ -30,6 +30,7 @@
 pub mod check;
 mod decode;
 pub mod encode;
+mod engine;
 mod fault;
 mod frames;
 mod json;

@@ -6,6 +6,7 @@
 //!                  └ presence map of its own?  group and element of a sequence: blocks of their own
 //! ```
 
+use super::engine::steps::Steps;
 use super::projection::{Projection, UNTAGGED};
 use super::record::{Entry, Form, is_bytes};
 use super::template::{
@@ -208,6 +209,8 @@ pub(super) struct Program {
     /// What stands at a path of a template.
     pub paths: HashMap<(u32, String), u32>,
     pub by_id: HashMap<u32, u32>,
+    /// The same for the fast engine.
+    pub steps: Steps,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -278,8 +281,10 @@ impl Program {
                 compiler.program.by_id.insert(id, index as u32);
             }
         }
-        compiler.program.slots = compiler.slots.len();
-        compiler.program
+        let mut program = compiler.program;
+        program.slots = compiler.slots.len();
+        program.steps = Steps::new(&program);
+        program
     }
 }
 
@@ -385,7 +390,7 @@ impl Compiler<'_> {
         {
             let found = self.found(value);
             let entry =
-                Entry { bits: found.bits, info, tag, form: found.form(*kind), extra: found.extra(*kind) };
+                Entry { bits: found.bits, meta: Entry::meta(info, tag, found.form(*kind), found.extra(*kind)) };
             if deliver {
                 self.program.infos[info as usize].constant = Some(draft.constants.len() as u32);
                 draft.constants.push(Constant { entry });

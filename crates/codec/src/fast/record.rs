@@ -43,14 +43,52 @@ pub(super) struct Entry {
     /// The number; the bytes, the first the lowest; offset and length in the arena; how many elements; the template of a
     /// message in the message.
     pub bits: u64,
-    /// Of the field, group or sequence.
-    pub info: u32,
-    /// What the caller calls it.
-    pub tag: u16,
-    pub form: Form,
-    /// The exponent of a decimal, the length of a short text.
-    pub extra: u8,
+    /// From the lowest bit: 32 of the field, group or sequence, 16 of the caller's tag, 8 of the form, 8 of the exponent of
+    /// a decimal or the length of a short text.
+    pub meta: u64,
 }
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+impl Entry {
+    pub fn meta(info: u32, tag: u16, form: Form, extra: u8) -> u64 {
+        u64::from(info) | u64::from(tag) << 32 | (form as u64) << 48 | u64::from(extra) << 56
+    }
+
+    #[inline(always)]
+    pub fn info(&self) -> u32 {
+        self.meta as u32
+    }
+
+    #[inline(always)]
+    pub fn tag(&self) -> u16 {
+        (self.meta >> 32) as u16
+    }
+
+    #[inline(always)]
+    pub fn form(&self) -> Form {
+        FORMS[(self.meta >> 48 & 15) as usize]
+    }
+
+    #[inline(always)]
+    pub fn extra(&self) -> u8 {
+        (self.meta >> 56) as u8
+    }
+}
+
+/// By number; what has none is never asked for.
+const FORMS: [Form; 16] = {
+    let mut forms = [Form::End; 16];
+    let all = [Form::Int, Form::UInt, Form::Decimal, Form::Short, Form::Long, Form::Group, Form::Sequence];
+    let mut n = 0;
+    while n < all.len() {
+        forms[n] = all[n];
+        n += 1;
+    }
+    forms[Form::Element as usize] = Form::Element;
+    forms[Form::Inner as usize] = Form::Inner;
+    forms
+};
 
 /// A value of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,9 +171,9 @@ impl<'m> Message<'m> {
     pub fn items(&self) -> impl Iterator<Item = Item<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen().map(move |seen| {
-            let info = |entry: &Entry| &program.infos[entry.info as usize];
+            let info = |entry: &Entry| &program.infos[entry.info() as usize];
             match seen {
-                Seen::Entry(entry) => match (entry.form, &info(entry).of) {
+                Seen::Entry(entry) => match (entry.form(), &info(entry).of) {
                     (Form::Group, of) => Item::Group(of.name()),
                     (Form::Sequence, of) => Item::Sequence(of.name(), entry.bits as u32),
                     (_, Of::Field(field)) => Item::Value(field, value(entry, is_bytes(field), arena)),
@@ -151,12 +189,12 @@ impl<'m> Message<'m> {
     pub fn cells(&self) -> impl Iterator<Item = Cell<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen().map(move |seen| match seen {
-            Seen::Entry(entry) => match entry.form {
-                Form::Group => Cell::Group(entry.tag),
-                Form::Sequence => Cell::Sequence(entry.tag, entry.bits as u32),
+            Seen::Entry(entry) => match entry.form() {
+                Form::Group => Cell::Group(entry.tag()),
+                Form::Sequence => Cell::Sequence(entry.tag(), entry.bits as u32),
                 _ => {
-                    let is_bytes = program.infos[entry.info as usize].is_bytes;
-                    Cell::Value(entry.tag, value(entry, is_bytes, arena))
+                    let is_bytes = program.infos[entry.info() as usize].is_bytes;
+                    Cell::Value(entry.tag(), value(entry, is_bytes, arena))
                 }
             },
             Seen::Element => Cell::Element,
@@ -184,10 +222,10 @@ impl<'m> Message<'m> {
         let entry = match info.constant {
             Some(index) => {
                 // Its block is in the message if it is the template's own, or something says so.
-                let there = self.seen().any(|s| matches!(s, Seen::Entry(e) if e.info == field.info));
+                let there = self.seen().any(|s| matches!(s, Seen::Entry(e) if e.info() == field.info));
                 there.then(|| &self.program.constants[index as usize].entry)
             }
-            None => self.entries.iter().find(|e| e.info == field.info && e.form <= Form::Long),
+            None => self.entries.iter().find(|e| e.info() == field.info && e.form() <= Form::Long),
         };
         entry.map(|entry| value(entry, info.is_bytes, self.arena))
     }
@@ -254,16 +292,16 @@ impl<'m> Iterator for SeenIter<'m> {
             let Some(entry) = self.entries.as_slice().first() else {
                 return self.constant(self.inside.to);
             };
-            let info = &self.infos[entry.info as usize];
-            if entry.form < Form::Element || entry.form == Form::Inner {
+            let info = &self.infos[entry.info() as usize];
+            if entry.form() < Form::Element || entry.form() == Form::Inner {
                 if let Some(constant) = self.constant(info.constants) {
                     return Some(constant);
                 }
                 self.entries.next();
-                match entry.form {
+                match entry.form() {
                     Form::Group | Form::Sequence => {
                         (self.inside, self.in_element) = (info.inside, false);
-                        if entry.form == Form::Sequence {
+                        if entry.form() == Form::Sequence {
                             self.inside = Inside::NOTHING;
                         }
                     }
@@ -284,7 +322,7 @@ impl<'m> Iterator for SeenIter<'m> {
                 return Some(Seen::End);
             }
             self.entries.next();
-            if entry.form == Form::Element {
+            if entry.form() == Form::Element {
                 (self.inside, self.in_element) = (info.inside, true);
                 return Some(Seen::Element);
             }
@@ -315,12 +353,12 @@ pub(super) fn is_bytes(field: &Field) -> bool {
 #[inline]
 fn value<'m>(entry: &'m Entry, is_bytes: bool, arena: &'m [u8]) -> Value<'m> {
     let text = |bytes| if is_bytes { Value::Bytes(bytes) } else { Value::Text(bytes) };
-    match entry.form {
+    match entry.form() {
         Form::Int => Value::Int(entry.bits as i64),
         Form::UInt => Value::UInt(entry.bits),
-        Form::Decimal => Value::Decimal { mantissa: entry.bits as i64, exponent: entry.extra as i8 },
+        Form::Decimal => Value::Decimal { mantissa: entry.bits as i64, exponent: entry.extra() as i8 },
         // The lowest byte is the first.
-        Form::Short => text(&entry.bits.as_bytes()[..usize::from(entry.extra)]),
+        Form::Short => text(&entry.bits.as_bytes()[..usize::from(entry.extra())]),
         Form::Long => text(&arena[span(entry.bits)]),
         _ => unreachable!("no value"),
     }

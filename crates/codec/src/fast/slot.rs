@@ -5,18 +5,18 @@ use super::record::span;
 use super::template::Type;
 use std::ops::Range;
 
-/// A previous value. Sixteen bytes.
+/// A previous value.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(super) struct Slot {
     /// As in an entry.
     pub bits: u64,
-    /// It is undefined unless this is the decoder's.
-    pub epoch: u32,
-    pub state: State,
-    pub kind: Type,
-    pub exponent: i8,
-    pub len: u8,
+    /// From the lowest bit: 8 of the state, 8 of the type, 32 of the epoch (it is undefined unless this is the decoder's), 8
+    /// unused, 8 of the exponent of a decimal or the length of a short text.
+    pub meta: u64,
 }
+
+const _: () = assert!(size_of::<Slot>() == 16);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -43,9 +43,47 @@ impl Found {
 }
 
 impl Slot {
+    /// Of no epoch.
+    pub const NOTHING: Self = Slot { bits: 0, meta: 0 };
+
+    pub const fn meta(epoch: u32, state: State, kind: Type, extra: u8) -> u64 {
+        state as u64 | (kind as u64) << 8 | (epoch as u64) << 16 | (extra as u64) << 56
+    }
+
+    #[inline(always)]
+    pub fn epoch(&self) -> u32 {
+        (self.meta >> 16) as u32
+    }
+
+    pub fn set_epoch(&mut self, epoch: u32) {
+        self.meta = self.meta & !(0xffff_ffff << 16) | u64::from(epoch) << 16;
+    }
+
+    #[inline(always)]
+    pub fn state(&self) -> State {
+        match self.meta as u8 {
+            0 => State::Empty,
+            1 => State::Assigned,
+            _ => State::Long,
+        }
+    }
+
+    #[inline(always)]
+    pub fn is_of(&self, kind: Type) -> bool {
+        (self.meta >> 8) as u8 == kind as u8
+    }
+
     #[inline(always)]
     pub fn found(&self) -> Found {
-        let Slot { bits, exponent, len, state, .. } = *self;
-        Found { bits, exponent, len, long: state == State::Long }
+        let extra = (self.meta >> 56) as u8;
+        Found { bits: self.bits, exponent: extra as i8, len: extra, long: self.state() == State::Long }
     }
+}
+
+/// What the slot had before.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Undo {
+    pub slot: Slot,
+    /// Where it is, in bytes.
+    pub place: u64,
 }

@@ -187,6 +187,10 @@ pub(super) struct Bits<'b> {
 impl<'b> Bits<'b> {
     pub const EMPTY: Self = Bits { word: 0, left: u32::MAX, rest: &[] };
 
+    pub fn one(bit: bool) -> Self {
+        Bits { word: u64::from(bit) << 63, ..Self::EMPTY }
+    }
+
     #[inline(always)]
     pub fn read<const STRICT: bool>(cursor: &mut Cursor<'b>) -> Result<Self, Wrong> {
         match cursor.bytes.get(cursor.at) {

@@ -1,0 +1,172 @@
+//! What handlers are made of: bytes read without a look at the end, and the macros that put them in line.
+
+use super::state::State;
+use super::steps::Step;
+use crate::fast::record::Entry;
+use crate::fast::slot::Undo;
+
+/// A place in the message; null where the exact engine is to decode it.
+pub(super) type At = *const u8;
+
+/// Does what a step says and goes on with the next one. The arguments are the registers of the engine: what all of the
+/// message shares, the step, the place, the presence map (the first bit the highest), and where the next entry and the next
+/// thing to undo go.
+///
+/// # Safety
+/// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
+/// - From `at` on there is memory for [`super::SLACK`] bytes, which the steps before the next check do not read all.
+/// - There is room for an entry and a thing to undo for each step before the next pause.
+pub(super) type Handler = unsafe fn(&mut State, *const Step, At, u64, *mut Entry, *mut Undo) -> At;
+
+/// Gives up on the message.
+macro_rules! give_up {
+    ($state:ident, $undo:ident) => {{
+        $state.undo = $undo;
+        return std::ptr::null();
+    }};
+}
+pub(super) use give_up;
+
+/// Goes on with the step that is `$n` steps ahead.
+macro_rules! go_on {
+    ($state:ident, $step:ident + $n:expr, $at:expr, $map:ident, $out:ident, $undo:ident) => {{
+        // SAFETY: that of the handler; the last step of a block is never gone on from.
+        unsafe {
+            let next = $step.add($n);
+            ((*next).run)($state, next, $at, $map, $out, $undo)
+        }
+    }};
+}
+pub(super) use go_on;
+
+/// A module with the handlers of a body, by its constants. Of the last two of them one says whether the machine has BMI2,
+/// and the other how much is in line: what is mostly so ([`HOT`], in few registers), what is often so, or everything. A body
+/// goes on from one to the next by `more`.
+macro_rules! handlers {
+    ($(#[$meta:meta])* $name:ident [$($c:ident: $t:ty),*] $body:ident) => {
+        $(#[$meta])*
+        pub(super) mod $name {
+            use super::*;
+            use crate::fast::engine::raw::{ALL, HOT, MORE};
+
+            pub fn hot<$(const $c: $t),*>(bmi2: bool) -> Handler {
+                #[cfg(target_arch = "x86_64")]
+                if bmi2 {
+                    return with_bmi2::<$($c,)* HOT>;
+                }
+                let _ = bmi2;
+                portable::<$($c,)* HOT>
+            }
+
+            /// # Safety
+            /// As [`Handler`]; and the machine has BMI2 where the constant says so.
+            #[inline(always)]
+            pub unsafe fn more<$(const $c: $t,)* const BMI2: bool, const L: u8>(
+                state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,
+            ) -> At {
+                // SAFETY: the caller's.
+                unsafe {
+                    #[cfg(target_arch = "x86_64")]
+                    if BMI2 {
+                        return if L == HOT {
+                            with_bmi2::<$($c,)* MORE>(state, step, at, map, out, undo)
+                        } else {
+                            with_bmi2::<$($c,)* ALL>(state, step, at, map, out, undo)
+                        };
+                    }
+                    if L == HOT {
+                        portable::<$($c,)* MORE>(state, step, at, map, out, undo)
+                    } else {
+                        portable::<$($c,)* ALL>(state, step, at, map, out, undo)
+                    }
+                }
+            }
+
+            /// # Safety
+            /// As [`Handler`].
+            #[inline(never)]
+            unsafe fn portable<$(const $c: $t,)* const L: u8>(
+                state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,
+            ) -> At {
+                // SAFETY: the caller's.
+                unsafe { $body::<$($c,)* false, L>(state, step, at, map, out, undo) }
+            }
+
+            /// # Safety
+            /// As [`Handler`]; and the machine has BMI2.
+            #[cfg(target_arch = "x86_64")]
+            #[inline(never)]
+            #[target_feature(enable = "bmi1,bmi2")]
+            unsafe fn with_bmi2<$(const $c: $t,)* const L: u8>(
+                state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,
+            ) -> At {
+                // SAFETY: the caller's.
+                unsafe { $body::<$($c,)* true, L>(state, step, at, map, out, undo) }
+            }
+        }
+    };
+}
+pub(super) use handlers;
+
+/// Integers of one byte.
+pub(super) const HOT: u8 = 0;
+
+/// Of up to eight.
+pub(super) const MORE: u8 = 1;
+
+/// Of any size, and texts of any size.
+pub(super) const ALL: u8 = 2;
+
+/// The stop bit of each of eight bytes.
+pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;
+
+/// # Safety
+/// There are eight bytes.
+#[inline(always)]
+pub(super) unsafe fn eight(at: At) -> u64 {
+    // SAFETY: the caller's.
+    u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read_unaligned() })
+}
+
+/// The number of bytes to the first stop bit, which is there.
+#[inline(always)]
+pub(super) fn length(stops: u64) -> u32 {
+    (stops.trailing_zeros() >> 3) + 1
+}
+
+/// The groups of seven bits of the first `n` of eight bytes, the last the lowest.
+#[inline(always)]
+pub(super) fn groups<const BMI2: bool>(word: u64, n: u32) -> u64 {
+    // Wrapping: n is from 1 to 8.
+    let word = word.swap_bytes() >> ((64u32.wrapping_sub(8 * n)) & 63);
+    #[cfg(target_arch = "x86_64")]
+    if BMI2 {
+        // SAFETY: handlers with this constant are taken only where the machine has it.
+        return unsafe { std::arch::x86_64::_pext_u64(word, !STOPS) };
+    }
+    let word = word & !STOPS;
+    let word = word >> 1 & 0x3f80_3f80_3f80_3f80 | word & 0x007f_007f_007f_007f;
+    let word = word >> 2 & 0x0fff_c000_0fff_c000 | word & 0x0000_3fff_0000_3fff;
+    word >> 4 & 0x00ff_ffff_f000_0000 | word & 0x0000_0000_0fff_ffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The two ways to take the stop bits out must not differ where one machine has the instruction and another has not.
+    #[test]
+    fn groups_are_those_of_a_loop() {
+        let mut word = 0x0123_4567_89ab_cdefu64;
+        for n in 0..2_000u32 {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (n, bytes) = (n % 8 + 1, word.to_le_bytes());
+            let slow = bytes[..n as usize].iter().fold(0, |v, b| v << 7 | u64::from(b & 0x7f));
+            assert_eq!(groups::<false>(word, n), slow);
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("bmi2") {
+                assert_eq!(groups::<true>(word, n), slow);
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! From ops to steps: for each op the handler made for its type, operator and whether it may be absent.
+
+use super::ints::{self, EXPONENT, I32, I64, LENGTH, MANTISSA, U32, U64, VALUE};
+use super::raw::Handler;
+use super::texts::{self, COPY, DEFAULT, PLAIN};
+use super::{RUN_STEPS, parts};
+use crate::fast::program::{Found, Op, OpCode, Program, Role};
+use crate::fast::record::{Entry, Form};
+use crate::fast::projection::UNTAGGED;
+use crate::fast::slot::Slot;
+use crate::fast::template::Type;
+
+/// An op with all that its handler needs. A cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(in crate::fast) struct Step {
+    pub run: Handler,
+    /// Of its entry.
+    pub meta: u64,
+    /// Its bit in the presence map, of the end those that stand for nothing; none where it has none.
+    pub mask: u64,
+    /// The initial value; of a sequence, what each element's entry has.
+    pub initial: u64,
+    /// Its exponent or length, where an entry has it; of a group or sequence, what the entry of its end has.
+    pub initial_extra: u64,
+    /// Where its slot is, in bytes.
+    pub slot: usize,
+    /// The bytes of an entry where it is delivered, or none.
+    pub advance: usize,
+    /// The block inside; of a step that the exact engine does, the op.
+    pub block: u32,
+    pub has_initial: bool,
+    pub initial_long: bool,
+    pub optional: bool,
+}
+
+const _: () = assert!(size_of::<Step>() == 64);
+
+/// What has one presence map, or none.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::fast) struct Block {
+    pub first: u32,
+    pub has_map: bool,
+}
+
+/// The program as steps.
+#[derive(Debug, Clone, Default)]
+pub(in crate::fast) struct Steps {
+    pub steps: Vec<Step>,
+    /// By the number of the program's.
+    pub blocks: Vec<Block>,
+    /// Of the program's templates, those that are not for the exact engine alone.
+    pub templates: Vec<bool>,
+    /// By a hash of the id; the id, and the template behind it and one more.
+    ids: Vec<(u32, u32)>,
+    /// A message of more bytes is for the exact engine: its values may be more than are taken.
+    pub bytes_max: usize,
+}
+
+/// Bits of a map that are spare, where bits are left out with what they are for.
+const SPARE_BITS: u32 = 7;
+
+impl Steps {
+    pub fn new(program: &Program) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        let bmi2 = std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("bmi1");
+        #[cfg(not(target_arch = "x86_64"))]
+        let bmi2 = false;
+        let mut all = Self::default();
+        // Blocks inside stand before those around them.
+        let (mut able, mut weights, mut next) = (Vec::<bool>::new(), Vec::<usize>::new(), 0);
+        for block in &program.blocks {
+            let ops = &program.ops[block.from as usize..block.to as usize];
+            // The first bit of a message is that of the template's id.
+            let of_template = program.templates.get(next).is_some_and(|t| t.block as usize == all.blocks.len());
+            next += usize::from(of_template);
+            all.blocks.push(Block { first: all.steps.len() as u32, has_map: block.has_map });
+            let fits = all.block(program, ops, block.from, u32::from(of_template), bmi2);
+            let inside = |op: &&Op| matches!(op.code, OpCode::Group | OpCode::Sequence);
+            able.push(fits && ops.iter().filter(inside).all(|op| able[op.block as usize]));
+            let groups = ops.iter().filter(|op| op.code == OpCode::Group);
+            let weight: usize = groups.map(|op| weights[op.block as usize]).sum();
+            weights.push(weight + 3 * ops.len() + 3);
+        }
+        let weight = weights.iter().max().copied().unwrap_or(1);
+        all.bytes_max = (1 << 19) / weight;
+        all.templates = program.templates.iter().map(|t| able[t.block as usize]).collect();
+        all.ids = vec![(0, 0); (2 * program.by_id.len() + 2).next_power_of_two()];
+        let mut by_id: Vec<_> = program.by_id.iter().collect();
+        by_id.sort_unstable();
+        for (id, template) in by_id {
+            let mut at = all.place(*id);
+            while all.ids[at].1 != 0 {
+                at = (at + 1) & (all.ids.len() - 1);
+            }
+            all.ids[at] = (*id, template + 1);
+        }
+        all
+    }
+
+    fn place(&self, id: u32) -> usize {
+        id as usize & (self.ids.len() - 1)
+    }
+
+    /// The template of this id.
+    #[inline(always)]
+    pub fn template(&self, id: u32) -> Option<usize> {
+        let mut at = self.place(id);
+        loop {
+            match self.ids[at] {
+                (_, 0) => return None,
+                (known, template) if known == id => return Some(template as usize - 1),
+                _ => at = (at + 1) & (self.ids.len() - 1),
+            }
+        }
+    }
+
+    /// Whether all of its bits fit into a word.
+    fn block(&mut self, program: &Program, ops: &[Op], from: u32, bits: u32, bmi2: bool) -> bool {
+        let (mut bits, mut left_out, mut since) = (bits, 0, 0);
+        for (n, op) in ops.iter().enumerate() {
+            // What may be left out with the op before it stays beside it.
+            if since >= RUN_STEPS - 2 && matches!(op.role, Role::Value | Role::Exponent | Role::Length)
+                && op.code != OpCode::Sequence
+            {
+                self.steps.push(Step { run: parts::pause, ..Step::NOTHING });
+                since = 0;
+            }
+            since += 1;
+            let mut step = self.step(program, op, from + n as u32, bmi2);
+            if has_bit(op) {
+                step.mask = 1u64.checked_shl(63u32.wrapping_sub(bits)).unwrap_or(0);
+                bits += 1;
+                left_out += u32::from(op.role == Role::Mantissa);
+            }
+            self.steps.push(step);
+        }
+        let unused = u64::MAX.checked_shr(bits).unwrap_or(0);
+        self.steps.push(Step { run: parts::end, mask: unused, ..Step::NOTHING });
+        bits <= 56 && left_out <= SPARE_BITS
+    }
+
+    fn step(&self, program: &Program, op: &Op, index: u32, bmi2: bool) -> Step {
+        let meta = |form| Entry::meta(op.info, op.tag, form, 0);
+        let initial = program.initials.get(op.initial as usize).copied();
+        let found = initial.unwrap_or(Found::int(0));
+        let extra = if found.long { 0 } else { u64::from(found.extra(op.kind)) << 56 };
+        let slot = if op.slot == crate::fast::program::NONE { 0 } else { op.slot as usize * size_of::<Slot>() };
+        let step = Step {
+            run: parts::other,
+            meta: match op.code {
+                OpCode::Group => meta(Form::Group),
+                OpCode::Sequence => meta(Form::Sequence),
+                _ if op.role == Role::Mantissa => meta(Form::Decimal),
+                _ => meta(Found::int(0).form(op.kind)),
+            },
+            mask: 0,
+            initial: found.bits,
+            initial_extra: extra,
+            slot,
+            block: op.block,
+            advance: if op.deliver { 16 } else { 0 },
+            has_initial: initial.is_some(),
+            initial_long: found.long,
+            optional: op.optional,
+        };
+        let untagged = |form| Entry::meta(op.info, UNTAGGED, form, 0);
+        let around = Step { initial: untagged(Form::Element), initial_extra: untagged(Form::End), ..step };
+        match op.code {
+            OpCode::Group => Step { run: parts::group, ..around },
+            OpCode::Sequence => Step { run: parts::sequence, ..around },
+            OpCode::Missing | OpCode::Dynamic => step,
+            _ => match handler(op, initial.is_some(), bmi2) {
+                Some(run) => Step { run, ..step },
+                None if op.role != Role::Value => step,
+                None => Step { run: parts::exact, block: index, ..step },
+            },
+        }
+    }
+}
+
+impl Step {
+    const NOTHING: Self = Step {
+        run: parts::other,
+        meta: 0,
+        mask: 0,
+        initial: 0,
+        initial_extra: 0,
+        slot: 0,
+        block: 0,
+        advance: 0,
+        has_initial: false,
+        initial_long: false,
+        optional: false,
+    };
+}
+
+fn has_bit(op: &Op) -> bool {
+    match op.code {
+        OpCode::Constant | OpCode::Group => op.optional,
+        OpCode::Default | OpCode::Copy | OpCode::Increment | OpCode::Tail => true,
+        OpCode::Plain | OpCode::Delta | OpCode::Sequence | OpCode::Dynamic | OpCode::Missing => false,
+    }
+}
+
+/// The handler of an op; none where the exact engine does it.
+fn handler(op: &Op, initial: bool, bmi2: bool) -> Option<Handler> {
+    match op.kind {
+        Type::Ascii => text::<false>(op, bmi2),
+        Type::Decimal => text::<true>(op, bmi2),
+        Type::Unicode | Type::Bytes => None,
+        Type::Int32 if op.role == Role::Exponent => Some(int::<I32, EXPONENT>(op, initial, bmi2)),
+        Type::Int64 if op.role == Role::Mantissa => Some(int::<I64, MANTISSA>(op, initial, bmi2)),
+        Type::UInt32 if op.role == Role::Length => Some(int::<U32, LENGTH>(op, initial, bmi2)),
+        _ if op.role != Role::Value => None,
+        Type::Int32 => Some(int::<I32, VALUE>(op, initial, bmi2)),
+        Type::UInt32 => Some(int::<U32, VALUE>(op, initial, bmi2)),
+        Type::Int64 => Some(int::<I64, VALUE>(op, initial, bmi2)),
+        Type::UInt64 => Some(int::<U64, VALUE>(op, initial, bmi2)),
+    }
+}
+
+fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> Handler {
+    match (op.code, op.optional, initial) {
+        (OpCode::Constant, false, _) => ints::constant::hot::<false, R>(bmi2),
+        (OpCode::Constant, true, _) => ints::constant::hot::<true, R>(bmi2),
+        (OpCode::Default, false, false) => ints::default::hot::<K, false, R, false>(bmi2),
+        (OpCode::Default, false, true) => ints::default::hot::<K, false, R, true>(bmi2),
+        (OpCode::Default, true, false) => ints::default::hot::<K, true, R, false>(bmi2),
+        (OpCode::Default, true, true) => ints::default::hot::<K, true, R, true>(bmi2),
+        (OpCode::Copy, false, _) => ints::copy::hot::<K, false, R, false>(bmi2),
+        (OpCode::Copy, true, _) => ints::copy::hot::<K, true, R, false>(bmi2),
+        (OpCode::Increment, false, _) => ints::copy::hot::<K, false, R, true>(bmi2),
+        (OpCode::Increment, true, _) => ints::copy::hot::<K, true, R, true>(bmi2),
+        (OpCode::Delta, false, _) => ints::delta::hot::<K, false, R>(bmi2),
+        (OpCode::Delta, true, _) => ints::delta::hot::<K, true, R>(bmi2),
+        (_, false, _) => ints::plain::hot::<K, false, R>(bmi2),
+        (_, true, _) => ints::plain::hot::<K, true, R>(bmi2),
+    }
+}
+
+fn text<const D: bool>(op: &Op, bmi2: bool) -> Option<Handler> {
+    Some(match (op.code, op.optional) {
+        (OpCode::Plain, false) => texts::value::hot::<D, false, PLAIN>(bmi2),
+        (OpCode::Plain, true) => texts::value::hot::<D, true, PLAIN>(bmi2),
+        (OpCode::Default, false) => texts::value::hot::<D, false, DEFAULT>(bmi2),
+        (OpCode::Default, true) => texts::value::hot::<D, true, DEFAULT>(bmi2),
+        (OpCode::Copy, false) => texts::value::hot::<D, false, COPY>(bmi2),
+        (OpCode::Copy, true) => texts::value::hot::<D, true, COPY>(bmi2),
+        (OpCode::Delta, false) if D => texts::delta::hot::<false>(bmi2),
+        (OpCode::Delta, true) if D => texts::delta::hot::<true>(bmi2),
+        _ => return None,
+    })
+}

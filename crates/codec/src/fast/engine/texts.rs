@@ -1,0 +1,378 @@
+//! Strings of seven bits a character, and decimals told as one.
+
+use super::ints::{EPOCH, I32, I64, Read, assign, assigned, int, slot_of};
+use super::raw::{At, HOT, Handler, STOPS, eight, give_up, go_on, handlers, length};
+use super::state::State;
+use super::steps::Step;
+use crate::fast::program::Found;
+use crate::fast::record::{Entry, Form};
+use crate::fast::slot::{self, Slot, Undo};
+use crate::fast::template::Type;
+use crate::fast::wire::EXPONENT_MAX;
+
+/// How the value is told.
+pub(super) const PLAIN: u8 = 0;
+pub(super) const DEFAULT: u8 = 1;
+pub(super) const COPY: u8 = 2;
+
+/// A value in two words: as in an entry, and its exponent or length where an entry has it.
+#[derive(Clone, Copy)]
+struct Word {
+    bits: u64,
+    extra: u64,
+}
+
+enum Got {
+    Value(Word, At),
+    Null(At),
+    /// Longer than is read here.
+    More,
+    /// A text of more than eight bytes.
+    Long,
+    Other,
+}
+
+/// # Safety
+/// There are eight bytes.
+#[inline(always)]
+unsafe fn ascii<const N: bool, const L: u8>(at: At) -> Got {
+    // SAFETY: the caller's.
+    let (first, next) = unsafe { (*at, at.add(1)) };
+    if first > 0x80 {
+        return Got::Value(Word { bits: u64::from(first & 0x7f), extra: 1 << 56 }, next);
+    }
+    if first & 0x7f == 0 {
+        // It begins with a nought: absent or empty, or something for the exact engine.
+        return match first {
+            0 => Got::Other,
+            _ if N => Got::Null(next),
+            _ => Got::Value(Word { bits: 0, extra: 0 }, next),
+        };
+    }
+    if L == HOT {
+        return Got::More;
+    }
+    // SAFETY: the caller's.
+    let word = unsafe { eight(at) };
+    let stops = word & STOPS;
+    if stops == 0 {
+        return Got::Long;
+    }
+    let n = length(stops);
+    // Up to the stop bit, without it.
+    let bits = word & ((stops & stops.wrapping_neg()) - 1);
+    // SAFETY: the caller's; n is at most eight.
+    Got::Value(Word { bits, extra: u64::from(n) << 56 }, unsafe { at.add(n as usize) })
+}
+
+/// # Safety
+/// There are 18 bytes.
+#[inline(always)]
+unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: At) -> Got {
+    // SAFETY: the caller's.
+    let first = unsafe { *at };
+    if first < 0x80 {
+        return Got::Other;
+    }
+    let exponent = i64::from((first << 1) as i8 >> 1);
+    // SAFETY: the caller's.
+    let next = unsafe { at.add(1) };
+    if N && exponent == 0 {
+        return Got::Null(next);
+    }
+    let exponent = exponent - i64::from(N && exponent > 0);
+    if exponent < -EXPONENT_MAX {
+        return Got::Other;
+    }
+    // SAFETY: the caller's.
+    match unsafe { int::<I64, false, BMI2, L>(next) } {
+        (Read::Value(bits), at) => Got::Value(Word { bits, extra: (exponent as u64) << 56 }, at),
+        (Read::More, _) => Got::More,
+        _ => Got::Other,
+    }
+}
+
+/// Puts a value into an entry, and goes on.
+///
+/// # Safety
+/// As [`Handler`].
+#[inline(always)]
+unsafe fn put(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+    word: Word,
+) -> At {
+    // SAFETY: the caller's; there is room for an entry.
+    unsafe {
+        *out = Entry { bits: word.bits, meta: (*step).meta | word.extra };
+        let out = out.byte_add((*step).advance);
+        go_on!(state, step + 1, at, map, out, undo)
+    }
+}
+
+/// The same of a value that may be a text in the arena.
+///
+/// # Safety
+/// As [`Handler`].
+#[inline(always)]
+unsafe fn put_any<const D: bool>(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+    (word, long): (Word, bool),
+) -> At {
+    // SAFETY: the caller's.
+    unsafe {
+        if !D && long {
+            if !(*state.decoder).text_fits(word.bits as u32 as usize) {
+                give_up!(state, undo);
+            }
+            *out = Entry { bits: word.bits, meta: (*step).meta + LONG };
+            let out = out.byte_add((*step).advance);
+            return go_on!(state, step + 1, at, map, out, undo);
+        }
+        put(state, step, at, map, out, undo, word)
+    }
+}
+
+/// An initial value that is long.
+///
+/// # Safety
+/// As [`Handler`].
+#[inline(never)]
+unsafe fn put_long(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+) -> At {
+    // SAFETY: the caller's.
+    unsafe { put_any::<false>(state, step, at, map, out, undo, initial(step)) }
+}
+
+/// From the form of a short text to that of a long one.
+const LONG: u64 = (Form::Long as u64 - Form::Short as u64) << 48;
+
+const DECIMAL: u8 = Type::Decimal as u8;
+const ASCII: u8 = Type::Ascii as u8;
+
+/// The kind of the slot.
+const fn kind(decimal: bool) -> u8 {
+    if decimal { DECIMAL } else { ASCII }
+}
+
+handlers! {
+    /// A string, or with D a decimal; O: how it is told.
+    value [D: bool, N: bool, O: u8] value_body
+}
+
+#[inline(always)]
+unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool, const L: u8>(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+) -> At {
+    // SAFETY: the caller's.
+    unsafe {
+        if O != PLAIN && map & (*step).mask == 0 {
+            if O == COPY {
+                let slot = slot_of(state, step);
+                if slot.meta & !(0xff << 56) == state.epoch | assigned(kind(D)) {
+                    let word = Word { bits: slot.bits, extra: slot.meta & 0xff << 56 };
+                    return put(state, step, at, map, out, undo, word);
+                }
+                return previous::<D, N>(state, step, at, map, out, undo);
+            }
+            if (*step).has_initial {
+                if (*step).initial_long {
+                    return put_long(state, step, at, map, out, undo);
+                }
+                return put(state, step, at, map, out, undo, initial(step).0);
+            }
+            return go_on!(state, step + 1, at, map, out, undo);
+        }
+        match if D { decimal::<N, BMI2, L>(at) } else { ascii::<N, L>(at) } {
+            Got::Value(word, at) => {
+                let mut undo = undo;
+                if O == COPY {
+                    let meta = state.epoch | assigned(kind(D)) | word.extra;
+                    undo = assign(state, step, undo, Slot { bits: word.bits, meta });
+                }
+                put(state, step, at, map, out, undo, word)
+            }
+            Got::Null(at) => {
+                let mut undo = undo;
+                if O == COPY {
+                    let meta = state.epoch | assigned(kind(D)) & !0xff;
+                    undo = assign(state, step, undo, Slot { bits: 0, meta });
+                }
+                go_on!(state, step + 1, at, map, out, undo)
+            }
+            Got::More => value::more::<D, N, O, BMI2, L>(state, step, at, map, out, undo),
+            Got::Long if !D => long::<O>(state, step, at, map, out, undo),
+            _ => give_up!(state, undo),
+        }
+    }
+}
+
+/// # Safety
+/// As [`Handler`].
+#[inline(always)]
+unsafe fn initial(step: *const Step) -> (Word, bool) {
+    // SAFETY: the caller's.
+    let step = unsafe { &*step };
+    (Word { bits: step.initial, extra: step.initial_extra }, step.initial_long)
+}
+
+/// The value before, where it is none, empty or long.
+///
+/// # Safety
+/// As [`Handler`].
+#[inline(never)]
+unsafe fn previous<const D: bool, const N: bool>(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+) -> At {
+    // SAFETY: the caller's.
+    unsafe {
+        let slot = slot_of(state, step);
+        let meta = state.epoch | assigned(kind(D));
+        let known = slot.meta & !(0xff << 56);
+        if (slot.meta ^ state.epoch) & EPOCH != 0 {
+            if (*step).has_initial {
+                let (word, long) = initial(step);
+                let long_state = u64::from(long);
+                let new = Slot { bits: word.bits, meta: (meta | word.extra) + long_state };
+                let undo = assign(state, step, undo, new);
+                return put_any::<D>(state, step, at, map, out, undo, (word, long));
+            }
+            if N {
+                let undo = assign(state, step, undo, Slot { bits: 0, meta: meta & !0xff });
+                return go_on!(state, step + 1, at, map, out, undo);
+            }
+        } else if !D && known == meta + 1 {
+            return put_any::<D>(state, step, at, map, out, undo, (Word { bits: slot.bits, extra: 0 }, true));
+        } else if N && slot.state() == slot::State::Empty {
+            return go_on!(state, step + 1, at, map, out, undo);
+        }
+        give_up!(state, undo)
+    }
+}
+
+/// A text of more than eight bytes.
+///
+/// # Safety
+/// As [`Handler`].
+#[inline(never)]
+unsafe fn long<const O: u8>(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+) -> At {
+    // SAFETY: the caller's; the text is looked for inside of the message.
+    unsafe {
+        let left = state.end.offset_from(at);
+        if left < 9 {
+            give_up!(state, undo);
+        }
+        let rest = std::slice::from_raw_parts(at, left as usize);
+        // Most have no more than sixteen.
+        let stop = match rest.get(8..16).map(|_| eight(at.add(8)) & STOPS) {
+            Some(stops @ 1..) => Some(7 + length(stops) as usize),
+            _ => rest.iter().position(|b| *b >= 0x80),
+        };
+        let Some(stop) = stop else { give_up!(state, undo) };
+        let decoder = &mut *state.decoder;
+        let text = &rest[..=stop];
+        if !decoder.text_fits(text.len()) {
+            give_up!(state, undo);
+        }
+        let from = decoder.arena.len();
+        decoder.arena.extend_from_slice(text);
+        decoder.arena[from + stop] &= 0x7f;
+        let bits = Found::long(from, text.len()).bits;
+        let mut undo = undo;
+        if O == COPY {
+            let meta = state.epoch | (assigned(ASCII) + 1);
+            undo = assign(state, step, undo, Slot { bits, meta });
+        }
+        *out = Entry { bits, meta: (*step).meta + LONG };
+        let out = out.byte_add((*step).advance);
+        let mut at = at.add(text.len());
+        if at > state.check {
+            at = state.edge(at);
+            if at.is_null() {
+                give_up!(state, undo);
+            }
+        }
+        go_on!(state, step + 1, at, map, out, undo)
+    }
+}
+
+handlers! {
+    /// A decimal as a difference to the one before.
+    delta [N: bool] delta_body
+}
+
+#[inline(always)]
+unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+) -> At {
+    // SAFETY: the caller's.
+    unsafe {
+        let start = at;
+        let (exponent, at) = match int::<I32, N, BMI2, L>(at) {
+            (Read::Value(exponent), at) => (exponent as i64, at),
+            (Read::Null, at) => return go_on!(state, step + 1, at, map, out, undo),
+            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out, undo),
+            (Read::Other, _) => give_up!(state, undo),
+        };
+        let (mantissa, at) = match int::<I64, false, BMI2, L>(at) {
+            (Read::Value(mantissa), at) => (mantissa, at),
+            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out, undo),
+            _ => give_up!(state, undo),
+        };
+        let slot = slot_of(state, step);
+        let meta = state.epoch | assigned(DECIMAL);
+        let base = if slot.meta & !(0xff << 56) == meta {
+            Word { bits: slot.bits, extra: slot.meta }
+        } else if (slot.meta ^ state.epoch) & EPOCH != 0 {
+            // Nought where there is none.
+            initial(step).0
+        } else {
+            give_up!(state, undo)
+        };
+        let exponent = i64::from((base.extra >> 56) as i8) + exponent;
+        let (mantissa, over) = (base.bits as i64).overflowing_add(mantissa as i64);
+        if over || !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
+            give_up!(state, undo);
+        }
+        let word = Word { bits: mantissa as u64, extra: (exponent as u64) << 56 };
+        let undo = assign(state, step, undo, Slot { bits: word.bits, meta: meta | word.extra });
+        put(state, step, at, map, out, undo, word)
+    }
+}
