@@ -44,7 +44,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     let first = unsafe { *at };
     // SAFETY: one is the first.
     let next = unsafe { at.add(1) };
-    if first >= 0x80 {
+    if L != MORE && first >= 0x80 {
         if is_signed(K) {
             let value = i64::from((first << 1) as i8 >> 1);
             if N && value == 0 {
@@ -66,7 +66,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     let stops = word & STOPS;
     if stops == 0 {
         return match K {
-            I64 | U64 if L == MORE => (Read::More, at),
+            I64 | U64 if L != ALL => (Read::More, at),
             // SAFETY: the caller's.
             I64 | U64 => unsafe { nine::<K, N, BMI2>(at, word) },
             _ => (Read::Other, at),
@@ -238,7 +238,7 @@ unsafe fn plain_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
         match int::<K, N, BMI2, L>(at) {
             (Read::Value(value), at) => put::<R>(state, step, at, map, out, undo, value),
             (Read::Null, at) => leave_out::<R>(state, step, at, map, out, undo),
-            (Read::More, _) => plain::more::<K, N, R, BMI2, L>(state, step, at, map, out, undo),
+            (Read::More, _) => plain::more::<K, N, R, L>(state, step, at, map, out, undo),
             (Read::Other, _) => give_up!(state, undo),
         }
     }
@@ -260,7 +260,7 @@ unsafe fn default_body<const K: u8, const N: bool, const R: u8, const I: bool, c
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        if map & (*step).mask == 0 {
+        if L == HOT && map & (*step).mask == 0 {
             return if I {
                 put::<R>(state, step, at, map, out, undo, (*step).initial)
             } else {
@@ -312,7 +312,8 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const UP: bool, con
     // SAFETY: the caller's.
     unsafe {
         let meta = state.epoch | assigned(K);
-        if map & (*step).mask != 0 {
+        // Beyond the first byte it is here because there is one.
+        if L != HOT || map & (*step).mask != 0 {
             return match int::<K, N, BMI2, L>(at) {
                 (Read::Value(bits), at) => {
                     let undo = assign(state, step, undo, Slot { bits, meta });
@@ -323,13 +324,9 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const UP: bool, con
                     let undo = assign(state, step, undo, Slot { bits: 0, meta });
                     leave_out::<R>(state, step, at, map, out, undo)
                 }
-                (Read::More, _) => copy::more::<K, N, R, UP, BMI2, L>(state, step, at, map, out, undo),
+                (Read::More, _) => copy::more::<K, N, R, UP, L>(state, step, at, map, out, undo),
                 (Read::Other, _) => give_up!(state, undo),
             };
-        }
-        if L != HOT {
-            // It is here for a value that is in the message.
-            give_up!(state, undo);
         }
         let slot = slot_of(state, step);
         if slot.meta == meta {
@@ -413,14 +410,17 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
         let (difference, at) = match int::<I64, N, BMI2, L>(at) {
             (Read::Value(difference), at) => (difference as i64, at),
             (Read::Null, at) => return leave_out::<R>(state, step, at, map, out, undo),
-            (Read::More, _) => return delta::more::<K, N, R, BMI2, L>(state, step, at, map, out, undo),
+            (Read::More, _) => return delta::more::<K, N, R, L>(state, step, at, map, out, undo),
             (Read::Other, _) => give_up!(state, undo),
         };
-        let slot = slot_of(state, step);
+        let place = state.slots.byte_add((*step).slot);
+        // At once, so that less is kept in registers.
+        *undo = Undo { slot: *place, place: (*step).slot as u64 };
         let meta = state.epoch | assigned(K);
-        let base = if slot.meta == meta {
-            slot.bits
-        } else if (slot.meta ^ state.epoch) & EPOCH != 0 {
+        let before = (*place).meta;
+        let base = if before == meta {
+            (*place).bits
+        } else if (before ^ meta) & EPOCH != 0 {
             // Nought where there is none.
             (*step).initial
         } else {
@@ -446,7 +446,7 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
         if !fits {
             give_up!(state, undo);
         }
-        let undo = assign(state, step, undo, Slot { bits, meta });
-        put::<R>(state, step, at, map, out, undo, bits)
+        *place = Slot { bits, meta };
+        put::<R>(state, step, at, map, out, undo.add(1), bits)
     }
 }

@@ -111,20 +111,15 @@ unsafe fn message_at(state: &mut State, steps: &steps::Steps, start: At) -> Opti
         } else {
             (decoder.template_id?, at)
         };
-        let template = steps.template(id)?;
-        if !steps.templates[template] {
-            return None;
-        }
-        let compiled = decoder.program.templates[template];
-        let block = steps.blocks[compiled.block as usize];
-        if compiled.reset {
+        let start = steps.start(id)?;
+        if start.reset {
             decoder.empty();
             state.epoch = u64::from(decoder.epoch) << 16;
         }
-        let at = parts::run(state, state.steps.add(block.first as usize), at, map);
+        let at = parts::run(state, state.steps.add(start.first as usize), at, map);
         if at.is_null() || at > state.end {
             return None;
         }
-        Some((template as u32, at.addr().wrapping_sub(state.base)))
+        Some((start.template, at.addr().wrapping_sub(state.base)))
     }
 }

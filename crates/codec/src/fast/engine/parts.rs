@@ -3,7 +3,8 @@
 use super::raw::{At, STOPS, eight, give_up, go_on, groups, length};
 use super::state::State;
 use super::steps::{Block, Step};
-use crate::fast::record::Entry;
+use crate::fast::projection::UNTAGGED;
+use crate::fast::record::{Entry, Form};
 use crate::fast::slot::Undo;
 
 /// A presence map of up to eight bytes, its first bit the highest; none where it is longer, or longer than it has to be.
@@ -17,6 +18,10 @@ pub(super) unsafe fn map(at: At) -> Option<(u64, At)> {
         let first = *at;
         if first >= 0x80 {
             return Some((u64::from(first) << 57, at.add(1)));
+        }
+        let second = *at.add(1);
+        if second > 0x80 {
+            return Some((u64::from(first) << 57 | u64::from(second & 0x7f) << 50, at.add(2)));
         }
         let word = eight(at);
         let stops = word & STOPS;
@@ -214,6 +219,9 @@ pub(super) unsafe fn sequence(
     }
 }
 
+/// What an entry of an end has beside its field.
+const END: u64 = (Form::End as u64) << 48 | (UNTAGGED as u64) << 32;
+
 /// Goes on behind a group or a sequence.
 ///
 /// # Safety
@@ -222,7 +230,7 @@ pub(super) unsafe fn sequence(
 unsafe fn close(state: &mut State, step: *const Step, at: At, map: u64) -> At {
     // SAFETY: the caller's; there is room for the entry, and then for those of the steps that follow.
     unsafe {
-        *state.out = Entry { bits: 0, meta: (*step).initial_extra };
+        *state.out = Entry { bits: 0, meta: (*step).meta & 0xffff_ffff | END };
         state.out = state.out.byte_add((*step).advance);
         state.room();
         let mut at = at;

@@ -49,33 +49,26 @@ macro_rules! handlers {
             use super::*;
             use crate::fast::engine::raw::{ALL, HOT, MORE};
 
-            pub fn hot<$(const $c: $t),*>(bmi2: bool) -> Handler {
+            /// For [`Step::run`] and [`Step::more`].
+            pub fn hot<$(const $c: $t),*>(bmi2: bool) -> (Handler, Handler) {
                 #[cfg(target_arch = "x86_64")]
                 if bmi2 {
-                    return with_bmi2::<$($c,)* HOT>;
+                    return (with_bmi2::<$($c,)* HOT>, with_bmi2::<$($c,)* MORE>);
                 }
                 let _ = bmi2;
-                portable::<$($c,)* HOT>
+                (portable::<$($c,)* HOT>, portable::<$($c,)* MORE>)
             }
 
             /// # Safety
-            /// As [`Handler`]; and the machine has BMI2 where the constant says so.
+            /// As [`Handler`].
             #[inline(always)]
-            pub unsafe fn more<$(const $c: $t,)* const BMI2: bool, const L: u8>(
+            pub unsafe fn more<$(const $c: $t,)* const L: u8>(
                 state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,
             ) -> At {
                 // SAFETY: the caller's.
                 unsafe {
-                    #[cfg(target_arch = "x86_64")]
-                    if BMI2 {
-                        return if L == HOT {
-                            with_bmi2::<$($c,)* MORE>(state, step, at, map, out, undo)
-                        } else {
-                            with_bmi2::<$($c,)* ALL>(state, step, at, map, out, undo)
-                        };
-                    }
                     if L == HOT {
-                        portable::<$($c,)* MORE>(state, step, at, map, out, undo)
+                        ((*step).more)(state, step, at, map, out, undo)
                     } else {
                         portable::<$($c,)* ALL>(state, step, at, map, out, undo)
                     }
@@ -108,14 +101,17 @@ macro_rules! handlers {
 }
 pub(super) use handlers;
 
-/// Integers of one byte.
+/// Integers and strings of one byte.
 pub(super) const HOT: u8 = 0;
 
-/// Of up to eight.
+/// Of two to eight.
 pub(super) const MORE: u8 = 1;
 
-/// Of any size, and texts of any size.
+/// Of any size.
 pub(super) const ALL: u8 = 2;
+
+/// Integers of one to eight bytes.
+pub(super) const BOTH: u8 = 3;
 
 /// The stop bit of each of eight bytes.
 pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;

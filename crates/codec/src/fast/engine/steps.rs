@@ -15,20 +15,22 @@ use crate::fast::template::Type;
 #[repr(C, align(64))]
 pub(in crate::fast) struct Step {
     pub run: Handler,
+    /// The same where that is not enough; see [`super::raw::handlers`].
+    pub more: Handler,
     /// Of its entry.
     pub meta: u64,
     /// Its bit in the presence map, of the end those that stand for nothing; none where it has none.
     pub mask: u64,
     /// The initial value; of a sequence, what each element's entry has.
     pub initial: u64,
-    /// Its exponent or length, where an entry has it; of a group or sequence, what the entry of its end has.
-    pub initial_extra: u64,
     /// Where its slot is, in bytes.
     pub slot: usize,
     /// The bytes of an entry where it is delivered, or none.
     pub advance: usize,
     /// The block inside; of a step that the exact engine does, the op.
     pub block: u32,
+    /// The exponent or length of the initial value.
+    pub initial_extra: u8,
     pub has_initial: bool,
     pub initial_long: bool,
     pub optional: bool,
@@ -49,12 +51,24 @@ pub(in crate::fast) struct Steps {
     pub steps: Vec<Step>,
     /// By the number of the program's.
     pub blocks: Vec<Block>,
-    /// Of the program's templates, those that are not for the exact engine alone.
-    pub templates: Vec<bool>,
-    /// By a hash of the id; the id, and the template behind it and one more.
-    ids: Vec<(u32, u32)>,
+    /// By the lowest bits of the id, or behind it; a power of two of them.
+    starts: Vec<Start>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
     pub bytes_max: usize,
+}
+
+/// Where a template's steps begin.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::fast) struct Start {
+    id: u32,
+    /// The first of its steps.
+    pub first: u32,
+    pub template: u32,
+    /// It empties the dictionaries.
+    pub reset: bool,
+    /// It is there, and not for the exact engine alone.
+    pub able: bool,
+    used: bool,
 }
 
 /// Bits of a map that are spare, where bits are left out with what they are for.
@@ -84,34 +98,39 @@ impl Steps {
         }
         let weight = weights.iter().max().copied().unwrap_or(1);
         all.bytes_max = (1 << 19) / weight;
-        all.templates = program.templates.iter().map(|t| able[t.block as usize]).collect();
-        all.ids = vec![(0, 0); (2 * program.by_id.len() + 2).next_power_of_two()];
+        all.starts = vec![Start::default(); (2 * program.by_id.len() + 2).next_power_of_two()];
         let mut by_id: Vec<_> = program.by_id.iter().collect();
         by_id.sort_unstable();
-        for (id, template) in by_id {
-            let mut at = all.place(*id);
-            while all.ids[at].1 != 0 {
-                at = (at + 1) & (all.ids.len() - 1);
+        for (&id, &template) in by_id {
+            let compiled = program.templates[template as usize];
+            let (first, able) = (all.blocks[compiled.block as usize].first, able[compiled.block as usize]);
+            let mut at = all.place(id);
+            while all.starts[at].used {
+                at = (at + 1) & (all.starts.len() - 1);
             }
-            all.ids[at] = (*id, template + 1);
+            all.starts[at] = Start { id, first, template, reset: compiled.reset, able, used: true };
         }
         all
     }
 
+    #[inline(always)]
     fn place(&self, id: u32) -> usize {
-        id as usize & (self.ids.len() - 1)
+        id as usize & (self.starts.len() - 1)
     }
 
-    /// The template of this id.
+    /// The template of this id, where it is for this engine.
     #[inline(always)]
-    pub fn template(&self, id: u32) -> Option<usize> {
+    pub fn start(&self, id: u32) -> Option<Start> {
         let mut at = self.place(id);
         loop {
-            match self.ids[at] {
-                (_, 0) => return None,
-                (known, template) if known == id => return Some(template as usize - 1),
-                _ => at = (at + 1) & (self.ids.len() - 1),
+            let start = self.starts[at];
+            if start.id == id && start.able {
+                return Some(start);
             }
+            if !start.used {
+                return None;
+            }
+            at = (at + 1) & (self.starts.len() - 1);
         }
     }
 
@@ -144,10 +163,11 @@ impl Steps {
         let meta = |form| Entry::meta(op.info, op.tag, form, 0);
         let initial = program.initials.get(op.initial as usize).copied();
         let found = initial.unwrap_or(Found::int(0));
-        let extra = if found.long { 0 } else { u64::from(found.extra(op.kind)) << 56 };
+        let extra = if found.long { 0 } else { found.extra(op.kind) };
         let slot = if op.slot == crate::fast::program::NONE { 0 } else { op.slot as usize * size_of::<Slot>() };
         let step = Step {
             run: parts::other,
+            more: parts::other,
             meta: match op.code {
                 OpCode::Group => meta(Form::Group),
                 OpCode::Sequence => meta(Form::Sequence),
@@ -164,14 +184,13 @@ impl Steps {
             initial_long: found.long,
             optional: op.optional,
         };
-        let untagged = |form| Entry::meta(op.info, UNTAGGED, form, 0);
-        let around = Step { initial: untagged(Form::Element), initial_extra: untagged(Form::End), ..step };
+        let around = Step { initial: Entry::meta(op.info, UNTAGGED, Form::Element, 0), ..step };
         match op.code {
             OpCode::Group => Step { run: parts::group, ..around },
             OpCode::Sequence => Step { run: parts::sequence, ..around },
             OpCode::Missing | OpCode::Dynamic => step,
             _ => match handler(op, initial.is_some(), bmi2) {
-                Some(run) => Step { run, ..step },
+                Some((run, more)) => Step { run, more, ..step },
                 None if op.role != Role::Value => step,
                 None => Step { run: parts::exact, block: index, ..step },
             },
@@ -182,6 +201,7 @@ impl Steps {
 impl Step {
     const NOTHING: Self = Step {
         run: parts::other,
+        more: parts::other,
         meta: 0,
         mask: 0,
         initial: 0,
@@ -204,7 +224,7 @@ fn has_bit(op: &Op) -> bool {
 }
 
 /// The handler of an op; none where the exact engine does it.
-fn handler(op: &Op, initial: bool, bmi2: bool) -> Option<Handler> {
+fn handler(op: &Op, initial: bool, bmi2: bool) -> Option<(Handler, Handler)> {
     match op.kind {
         Type::Ascii => text::<false>(op, bmi2),
         Type::Decimal => text::<true>(op, bmi2),
@@ -220,7 +240,7 @@ fn handler(op: &Op, initial: bool, bmi2: bool) -> Option<Handler> {
     }
 }
 
-fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> Handler {
+fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> (Handler, Handler) {
     match (op.code, op.optional, initial) {
         (OpCode::Constant, false, _) => ints::constant::hot::<false, R>(bmi2),
         (OpCode::Constant, true, _) => ints::constant::hot::<true, R>(bmi2),
@@ -239,7 +259,7 @@ fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> Handler 
     }
 }
 
-fn text<const D: bool>(op: &Op, bmi2: bool) -> Option<Handler> {
+fn text<const D: bool>(op: &Op, bmi2: bool) -> Option<(Handler, Handler)> {
     Some(match (op.code, op.optional) {
         (OpCode::Plain, false) => texts::value::hot::<D, false, PLAIN>(bmi2),
         (OpCode::Plain, true) => texts::value::hot::<D, true, PLAIN>(bmi2),

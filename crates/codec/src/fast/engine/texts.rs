@@ -1,7 +1,7 @@
 //! Strings of seven bits a character, and decimals told as one.
 
 use super::ints::{EPOCH, I32, I64, Read, assign, assigned, int, slot_of};
-use super::raw::{At, HOT, Handler, STOPS, eight, give_up, go_on, handlers, length};
+use super::raw::{ALL, At, BOTH, HOT, MORE, Handler, STOPS, eight, give_up, go_on, handlers, length};
 use super::state::State;
 use super::steps::Step;
 use crate::fast::program::Found;
@@ -38,7 +38,7 @@ enum Got {
 unsafe fn ascii<const N: bool, const L: u8>(at: At) -> Got {
     // SAFETY: the caller's.
     let (first, next) = unsafe { (*at, at.add(1)) };
-    if first > 0x80 {
+    if L != MORE && first > 0x80 {
         return Got::Value(Word { bits: u64::from(first & 0x7f), extra: 1 << 56 }, next);
     }
     if first & 0x7f == 0 {
@@ -65,6 +65,16 @@ unsafe fn ascii<const N: bool, const L: u8>(at: At) -> Got {
     Got::Value(Word { bits, extra: u64::from(n) << 56 }, unsafe { at.add(n as usize) })
 }
 
+/// An integer beside another: what comes first says nothing of its bytes.
+///
+/// # Safety
+/// There are ten bytes.
+#[inline(always)]
+unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(at: At) -> (Read, At) {
+    // SAFETY: the caller's.
+    unsafe { if L == HOT { int::<K, N, BMI2, BOTH>(at) } else { int::<K, N, BMI2, ALL>(at) } }
+}
+
 /// # Safety
 /// There are 18 bytes.
 #[inline(always)]
@@ -85,7 +95,7 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: At) -> Got {
         return Got::Other;
     }
     // SAFETY: the caller's.
-    match unsafe { int::<I64, false, BMI2, L>(next) } {
+    match unsafe { sized::<I64, false, BMI2, L>(next) } {
         (Read::Value(bits), at) => Got::Value(Word { bits, extra: (exponent as u64) << 56 }, at),
         (Read::More, _) => Got::More,
         _ => Got::Other,
@@ -186,7 +196,7 @@ unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        if O != PLAIN && map & (*step).mask == 0 {
+        if L == HOT && O != PLAIN && map & (*step).mask == 0 {
             if O == COPY {
                 let slot = slot_of(state, step);
                 if slot.meta & !(0xff << 56) == state.epoch | assigned(kind(D)) {
@@ -220,7 +230,7 @@ unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool
                 }
                 go_on!(state, step + 1, at, map, out, undo)
             }
-            Got::More => value::more::<D, N, O, BMI2, L>(state, step, at, map, out, undo),
+            Got::More => value::more::<D, N, O, L>(state, step, at, map, out, undo),
             Got::Long if !D => long::<O>(state, step, at, map, out, undo),
             _ => give_up!(state, undo),
         }
@@ -233,7 +243,7 @@ unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool
 unsafe fn initial(step: *const Step) -> (Word, bool) {
     // SAFETY: the caller's.
     let step = unsafe { &*step };
-    (Word { bits: step.initial, extra: step.initial_extra }, step.initial_long)
+    (Word { bits: step.initial, extra: u64::from(step.initial_extra) << 56 }, step.initial_long)
 }
 
 /// The value before, where it is none, empty or long.
@@ -345,15 +355,15 @@ unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
     // SAFETY: the caller's.
     unsafe {
         let start = at;
-        let (exponent, at) = match int::<I32, N, BMI2, L>(at) {
+        let (exponent, at) = match sized::<I32, N, BMI2, L>(at) {
             (Read::Value(exponent), at) => (exponent as i64, at),
             (Read::Null, at) => return go_on!(state, step + 1, at, map, out, undo),
-            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out, undo),
+            (Read::More, _) => return delta::more::<N, L>(state, step, start, map, out, undo),
             (Read::Other, _) => give_up!(state, undo),
         };
-        let (mantissa, at) = match int::<I64, false, BMI2, L>(at) {
+        let (mantissa, at) = match sized::<I64, false, BMI2, L>(at) {
             (Read::Value(mantissa), at) => (mantissa, at),
-            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out, undo),
+            (Read::More, _) => return delta::more::<N, L>(state, step, start, map, out, undo),
             _ => give_up!(state, undo),
         };
         let slot = slot_of(state, step);
