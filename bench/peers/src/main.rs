@@ -1,7 +1,7 @@
 //! Peers under the cases of `unitape bench`, in one run with ours, repeat by repeat in turn.
 //!
 //! ```text
-//! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] [fix] [farm] [swift]
+//! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] [fix] [fast] [farm] [swift]
 //!     [--only unitape,quickfix] [--repeats N] > bench/record/DATE-peers.jsonl
 //! cargo run --release --manifest-path bench/Cargo.toml -- [--quick] tape [--only unitape,aeron] [--repeats N]
 //!     [--dir DIR] > bench/record/DATE-messaging.jsonl
@@ -14,6 +14,9 @@
 
 mod apart;
 mod farm;
+mod fast;
+#[path = "../../../crates/unitape/src/commands/bench/fast_passes.rs"]
+mod fast_passes;
 mod fix;
 mod messaging;
 #[path = "../../../crates/unitape/src/commands/bench/passes.rs"]
@@ -36,7 +39,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use unitape_bench_side::Case;
 
-const NAMES: [&str; 6] = ["fix", "farm", "swift", "tape", "tape/rtt", "tape/one-way"];
+const NAMES: [&str; 7] = ["fix", "fast", "farm", "swift", "tape", "tape/rtt", "tape/one-way"];
 
 /// A bench whose records are printed when all of them are there.
 type Bench = fn(&Asked) -> Result<Vec<Record>, String>;
@@ -80,7 +83,8 @@ fn main() -> Result<(), String> {
     }
     let (names, mut asked) = parse(arguments)?;
     let wants = |name: &str| names.iter().any(|n| n == name);
-    let benches: [(&str, Bench); 3] = [("fix", fix::run), ("farm", farm::run), ("swift", swift::run)];
+    let benches: [(&str, Bench); 4] =
+        [("fix", fix::run), ("fast", fast::run), ("farm", farm::run), ("swift", swift::run)];
     for (name, run) in benches {
         if names.is_empty() || wants(name) {
             run(&asked)?.iter().try_for_each(print)?;
@@ -107,8 +111,13 @@ fn parse(arguments: Vec<String>) -> Result<(Vec<String>, Asked), String> {
             other => return Err(format!("no bench is called {other}; there are: {}", NAMES.join(", "))),
         }
     }
-    let ids: BTreeSet<&str> =
-        fix::IDS.into_iter().chain(farm::IDS).chain(swift::IDS).chain(messaging::ids()).collect();
+    let ids: BTreeSet<&str> = fix::IDS
+        .into_iter()
+        .chain(fast::IDS)
+        .chain(farm::IDS)
+        .chain(swift::IDS)
+        .chain(messaging::ids())
+        .collect();
     if let Some(id) = asked.only.iter().find(|only| !ids.contains(only.as_str())) {
         let all: Vec<&str> = ids.into_iter().collect();
         return Err(format!("no subject is called {id}; there are: {}", all.join(", ")));

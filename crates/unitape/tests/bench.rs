@@ -30,8 +30,9 @@ const TAPE_CASES: [&str; 12] = [
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
-    let benches =
-        ["tape", "farm", "fix", "fixed", "swift", "itch", "iso20022", "store", "watch", "book", "sim"];
+    let benches = [
+        "tape", "farm", "fix", "fast", "fixed", "swift", "itch", "iso20022", "store", "watch", "book", "sim",
+    ];
     let output = unitape(&[&["bench"], &benches[..], &["--quick", "--json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let records = lines(&output);

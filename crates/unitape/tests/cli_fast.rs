@@ -47,12 +47,12 @@ fn lines_of_hexadecimal_and_the_bad_one_among_them() {
 #[test]
 fn real_messages_in_their_framing() {
     let (templates, day) =
-        (root().join("vectors/fast/moex/test.xml"), root().join("vectors/fast/moex/olr_500.dat"));
+        (root().join("vectors/fast/moex/test.xml"), root().join("vectors/fast/moex/olr_5020.dat"));
     let mut args = vec![OsStr::new("decode"), "fast".as_ref(), "--templates".as_ref(), templates.as_os_str()];
     args.extend(["--framing", "moex", "--json"].map(OsStr::new));
     args.push(day.as_os_str());
     let plain = run(&args).code(0).lines();
-    assert_eq!(plain.len(), 500);
+    assert_eq!(plain.len(), 5020);
     args.extend(["--reset-per-message", "--strict"].map(OsStr::new));
     assert_eq!(run(&args).code(0).lines(), plain);
 }

@@ -412,7 +412,9 @@ impl<'b> Pass<'_, 'b> {
         if op.deliver {
             let extra = if form == Form::Decimal { found.exponent as u8 } else { found.len };
             let tag = if form < Form::Element { op.tag } else { UNTAGGED };
-            self.decoder.entries.push(Entry { bits: found.bits, meta: Entry::meta(op.info, tag, form, extra) });
+            self.decoder
+                .entries
+                .push(Entry { bits: found.bits, meta: Entry::meta(op.info, tag, form, extra) });
         }
     }
 

@@ -389,8 +389,10 @@ impl Compiler<'_> {
             && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
         {
             let found = self.found(value);
-            let entry =
-                Entry { bits: found.bits, meta: Entry::meta(info, tag, found.form(*kind), found.extra(*kind)) };
+            let entry = Entry {
+                bits: found.bits,
+                meta: Entry::meta(info, tag, found.form(*kind), found.extra(*kind)),
+            };
             if deliver {
                 self.program.infos[info as usize].constant = Some(draft.constants.len() as u32);
                 draft.constants.push(Constant { entry });

@@ -110,7 +110,7 @@ unsafe fn nine<const K: u8, const N: bool, const BMI2: bool>(at: At, word: u64) 
     let (ninth, next) = unsafe { (*at.add(8), at.add(9)) };
     let high = groups::<BMI2>(word, 8);
     let first = word as u8;
-    let overlong = if is_signed(K) { ((high << 8) as i64 >> 56) + 1 & 0xff <= 1 } else { first == 0 };
+    let overlong = if is_signed(K) { (((high << 8) as i64 >> 56) + 1) as u8 <= 1 } else { first == 0 };
     if ninth < 0x80 || overlong {
         return (Read::Other, at);
     }
@@ -179,18 +179,44 @@ pub(super) unsafe fn leave_out<const R: u8>(
     out: *mut Entry,
     undo: *mut Undo,
 ) -> At {
-    match R {
-        VALUE => go_on!(state, step + 1, at, map, out, undo),
-        LENGTH => go_on!(state, step + 2, at, map, out, undo),
-        EXPONENT => {
-            // SAFETY: the mantissa is in the block.
-            let bit = unsafe { (*step.add(1)).mask };
-            // It has no bit in the map then: those behind it are one place nearer.
-            let behind = if bit == 0 { 0 } else { bit | (bit - 1) };
-            let map = map & !behind | (map & behind) >> 1;
-            go_on!(state, step + 2, at, map, out, undo)
+    // SAFETY: the caller's; what is left out is in the block.
+    unsafe {
+        match R {
+            VALUE => go_on!(state, step + 1, at, map, out, undo),
+            LENGTH => go_on!(state, step + 2, at, map, out, undo),
+            EXPONENT => {
+                let bit = (*step.add(1)).mask;
+                // It has no bit in the map then: those behind it are one place nearer.
+                let behind = if bit == 0 { 0 } else { bit | (bit - 1) };
+                let map = map & !behind | (map & behind) >> 1;
+                go_on!(state, step + 2, at, map, out, undo)
+            }
+            _ => give_up!(state, undo),
         }
-        _ => give_up!(state, undo),
+    }
+}
+
+/// Goes on behind a field without a bit in the map that is absent with it, and behind those that follow it if they are of
+/// this kind and have no bit either.
+///
+/// # Safety
+/// As [`Handler`]; the step is [`Step::follow`]ed by such.
+#[inline(always)]
+pub(super) unsafe fn left_out<const R: u8>(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+) -> At {
+    // SAFETY: the caller's.
+    unsafe {
+        if map & (*step).initial != 0 {
+            return leave_out::<R>(state, step, at, map, out, undo);
+        }
+        let follow = (*step).follow as usize;
+        go_on!(state, step + follow, at, map, out, undo)
     }
 }
 
@@ -250,7 +276,14 @@ handlers! {
 }
 
 #[inline(always)]
-unsafe fn default_body<const K: u8, const N: bool, const R: u8, const I: bool, const BMI2: bool, const L: u8>(
+unsafe fn default_body<
+    const K: u8,
+    const N: bool,
+    const R: u8,
+    const I: bool,
+    const BMI2: bool,
+    const L: u8,
+>(
     state: &mut State,
     step: *const Step,
     at: At,
@@ -264,10 +297,34 @@ unsafe fn default_body<const K: u8, const N: bool, const R: u8, const I: bool, c
             return if I {
                 put::<R>(state, step, at, map, out, undo, (*step).initial)
             } else {
-                leave_out::<R>(state, step, at, map, out, undo)
+                left_out::<R>(state, step, at, map, out, undo)
             };
         }
         plain_body::<K, N, R, BMI2, L>(state, step, at, map, out, undo)
+    }
+}
+
+handlers! {
+    /// The exponent of a decimal, mostly the initial one, and the difference to the mantissa before in one.
+    scaled [N: bool] scaled_body
+}
+
+#[inline(always)]
+unsafe fn scaled_body<const N: bool, const BMI2: bool, const L: u8>(
+    state: &mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+    undo: *mut Undo,
+) -> At {
+    // SAFETY: the caller's; the mantissa is the step behind this one.
+    unsafe {
+        if L == HOT && map & (*step).mask == 0 {
+            state.exponent = (*step).initial << 56;
+            return delta_body::<I64, false, MANTISSA, BMI2, HOT>(state, step.add(1), at, map, out, undo);
+        }
+        plain_body::<I32, N, EXPONENT, BMI2, L>(state, step, at, map, out, undo)
     }
 }
 
@@ -301,7 +358,14 @@ handlers! {
 }
 
 #[inline(always)]
-unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const UP: bool, const BMI2: bool, const L: u8>(
+unsafe fn copy_body<
+    const K: u8,
+    const N: bool,
+    const R: u8,
+    const UP: bool,
+    const BMI2: bool,
+    const L: u8,
+>(
     state: &mut State,
     step: *const Step,
     at: At,

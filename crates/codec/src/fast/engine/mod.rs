@@ -103,7 +103,8 @@ unsafe fn message_at(state: &mut State, steps: &steps::Steps, start: At) -> Opti
         let (map, at) = parts::map(at)?;
         let decoder = &mut *state.decoder;
         let (id, at) = if map >> 63 != 0 {
-            let (ints::Read::Value(id), at) = ints::int::<{ ints::U32 }, false, false, { raw::MORE }>(at) else {
+            let (ints::Read::Value(id), at) = ints::int::<{ ints::U32 }, false, false, { raw::MORE }>(at)
+            else {
                 return None;
             };
             decoder.template_id = Some(id as u32);

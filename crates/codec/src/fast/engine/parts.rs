@@ -176,7 +176,7 @@ pub(super) unsafe fn group(
         *out = Entry { bits: 0, meta: (*step).meta };
         state.out = out.byte_add((*step).advance);
         state.undo = undo;
-        let at = enter(state, &*state.blocks.add((*step).block as usize), at);
+        let at = enter(state, &*state.blocks.add((*step).follow as usize), at);
         if at.is_null() {
             return at;
         }
@@ -202,7 +202,7 @@ pub(super) unsafe fn sequence(
         *out = Entry { bits: elements, meta: (*step).meta };
         state.out = out.byte_add((*step).advance);
         state.undo = undo;
-        let block = &*state.blocks.add((*step).block as usize);
+        let block = &*state.blocks.add((*step).follow as usize);
         let mut at = at;
         for _ in 0..elements {
             // Between elements there is always room for one entry, as a run has some to spare.
@@ -265,7 +265,7 @@ pub(super) unsafe fn exact(
         }
         state.give_back();
         let left = std::slice::from_raw_parts(at, state.end.offset_from(at) as usize);
-        let used = (*state.decoder).one((*step).block as usize, left, map & (*step).mask != 0);
+        let used = (*state.decoder).one((*step).follow as usize, left, map & (*step).mask != 0);
         state.borrow();
         let Some(used) = used else { return std::ptr::null() };
         let (out, undo, at) = (state.out, state.undo, at.add(used));

@@ -27,14 +27,12 @@ macro_rules! give_up {
 }
 pub(super) use give_up;
 
-/// Goes on with the step that is `$n` steps ahead.
+/// Goes on with the step that is `$n` steps ahead, which is in the block: the last of a block is never gone on from. As unsafe as
+/// the handler around it.
 macro_rules! go_on {
     ($state:ident, $step:ident + $n:expr, $at:expr, $map:ident, $out:ident, $undo:ident) => {{
-        // SAFETY: that of the handler; the last step of a block is never gone on from.
-        unsafe {
-            let next = $step.add($n);
-            ((*next).run)($state, next, $at, $map, $out, $undo)
-        }
+        let next = $step.add($n);
+        ((*next).run)($state, next, $at, $map, $out, $undo)
     }};
 }
 pub(super) use go_on;
@@ -61,6 +59,7 @@ macro_rules! handlers {
 
             /// # Safety
             /// As [`Handler`].
+            #[allow(dead_code, reason = "not all bodies have more to do")]
             #[inline(always)]
             pub unsafe fn more<$(const $c: $t,)* const L: u8>(
                 state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,

@@ -4,16 +4,16 @@ use super::ints::{self, EXPONENT, I32, I64, LENGTH, MANTISSA, U32, U64, VALUE};
 use super::raw::Handler;
 use super::texts::{self, COPY, DEFAULT, PLAIN};
 use super::{RUN_STEPS, parts};
-use crate::fast::program::{Found, Op, OpCode, Program, Role};
-use crate::fast::record::{Entry, Form};
+use crate::fast::program::{Found, NONE, Op, OpCode, Program, Role};
 use crate::fast::projection::UNTAGGED;
+use crate::fast::record::{Entry, Form};
 use crate::fast::slot::Slot;
 use crate::fast::template::Type;
 
 /// An op with all that its handler needs. A cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-pub(in crate::fast) struct Step {
+pub(super) struct Step {
     pub run: Handler,
     /// The same where that is not enough; see [`super::raw::handlers`].
     pub more: Handler,
@@ -27,8 +27,10 @@ pub(in crate::fast) struct Step {
     pub slot: usize,
     /// The bytes of an entry where it is delivered, or none.
     pub advance: usize,
-    /// The block inside; of a step that the exact engine does, the op.
-    pub block: u32,
+    /// Of a field that is absent with its bit: how many steps further the next one that is not so is, and the bits until then
+    /// are where the initial value would be.
+    /// Of a group or sequence the block inside, of a step that the exact engine does the op.
+    pub follow: u32,
     /// The exponent or length of the initial value.
     pub initial_extra: u8,
     pub has_initial: bool,
@@ -40,7 +42,7 @@ const _: () = assert!(size_of::<Step>() == 64);
 
 /// What has one presence map, or none.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::fast) struct Block {
+pub(super) struct Block {
     pub first: u32,
     pub has_map: bool,
 }
@@ -48,18 +50,18 @@ pub(in crate::fast) struct Block {
 /// The program as steps.
 #[derive(Debug, Clone, Default)]
 pub(in crate::fast) struct Steps {
-    pub steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     /// By the number of the program's.
-    pub blocks: Vec<Block>,
+    pub(super) blocks: Vec<Block>,
     /// By the lowest bits of the id, or behind it; a power of two of them.
     starts: Vec<Start>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
-    pub bytes_max: usize,
+    pub(super) bytes_max: usize,
 }
 
 /// Where a template's steps begin.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::fast) struct Start {
+pub(super) struct Start {
     id: u32,
     /// The first of its steps.
     pub first: u32,
@@ -86,7 +88,8 @@ impl Steps {
         for block in &program.blocks {
             let ops = &program.ops[block.from as usize..block.to as usize];
             // The first bit of a message is that of the template's id.
-            let of_template = program.templates.get(next).is_some_and(|t| t.block as usize == all.blocks.len());
+            let of_template =
+                program.templates.get(next).is_some_and(|t| t.block as usize == all.blocks.len());
             next += usize::from(of_template);
             all.blocks.push(Block { first: all.steps.len() as u32, has_map: block.has_map });
             let fits = all.block(program, ops, block.from, u32::from(of_template), bmi2);
@@ -120,7 +123,7 @@ impl Steps {
 
     /// The template of this id, where it is for this engine.
     #[inline(always)]
-    pub fn start(&self, id: u32) -> Option<Start> {
+    pub(super) fn start(&self, id: u32) -> Option<Start> {
         let mut at = self.place(id);
         loop {
             let start = self.starts[at];
@@ -137,34 +140,60 @@ impl Steps {
     /// Whether all of its bits fit into a word.
     fn block(&mut self, program: &Program, ops: &[Op], from: u32, bits: u32, bmi2: bool) -> bool {
         let (mut bits, mut left_out, mut since) = (bits, 0, 0);
+        let mut ops_of = Vec::new();
         for (n, op) in ops.iter().enumerate() {
             // What may be left out with the op before it stays beside it.
-            if since >= RUN_STEPS - 2 && matches!(op.role, Role::Value | Role::Exponent | Role::Length)
+            if since >= RUN_STEPS - 2
+                && matches!(op.role, Role::Value | Role::Exponent | Role::Length)
                 && op.code != OpCode::Sequence
             {
                 self.steps.push(Step { run: parts::pause, ..Step::NOTHING });
                 since = 0;
             }
             since += 1;
-            let mut step = self.step(program, op, from + n as u32, bmi2);
+            let mut step = self.step(program, (op, ops.get(n + 1)), from + n as u32, bmi2);
             if has_bit(op) {
                 step.mask = 1u64.checked_shl(63u32.wrapping_sub(bits)).unwrap_or(0);
                 bits += 1;
                 left_out += u32::from(op.role == Role::Mantissa);
             }
+            ops_of.push((self.steps.len(), *op));
             self.steps.push(step);
         }
+        self.follow(&ops_of);
         let unused = u64::MAX.checked_shr(bits).unwrap_or(0);
         self.steps.push(Step { run: parts::end, mask: unused, ..Step::NOTHING });
         bits <= 56 && left_out <= SPARE_BITS
     }
 
-    fn step(&self, program: &Program, op: &Op, index: u32, bmi2: bool) -> Step {
+    /// What of a block's steps can be passed over together.
+    fn follow(&mut self, ops: &[(usize, Op)]) {
+        let mut behind: Option<usize> = None;
+        for (n, (at, op)) in ops.iter().enumerate().rev() {
+            let next = ops.get(n + 1).filter(|(next, _)| *next == at + 1);
+            // With an exponent its mantissa is left out, as long as that has no bit of its own.
+            let mantissa =
+                op.role == Role::Exponent && next.is_some_and(|(next, _)| self.steps[*next].mask == 0);
+            let alone = op.code == OpCode::Default && (op.role == Role::Value || mantissa);
+            if alone && !self.steps[*at].has_initial && !matches!(op.kind, Type::Unicode | Type::Bytes) {
+                let own = 1 + usize::from(mantissa);
+                let joined = behind.filter(|behind| *behind == at + own);
+                let (bits, steps) = joined
+                    .map_or((0, 0), |b| (self.steps[b].initial | self.steps[b].mask, self.steps[b].follow));
+                self.steps[*at].initial = bits;
+                self.steps[*at].follow = own as u32 + steps;
+                behind = Some(*at);
+            }
+        }
+    }
+
+    fn step(&self, program: &Program, (op, next): (&Op, Option<&Op>), index: u32, bmi2: bool) -> Step {
+        let scaled = next.is_some_and(|next| next.code == OpCode::Delta);
         let meta = |form| Entry::meta(op.info, op.tag, form, 0);
         let initial = program.initials.get(op.initial as usize).copied();
         let found = initial.unwrap_or(Found::int(0));
         let extra = if found.long { 0 } else { found.extra(op.kind) };
-        let slot = if op.slot == crate::fast::program::NONE { 0 } else { op.slot as usize * size_of::<Slot>() };
+        let slot = if op.slot == NONE { 0 } else { op.slot as usize * size_of::<Slot>() };
         let step = Step {
             run: parts::other,
             more: parts::other,
@@ -178,7 +207,7 @@ impl Steps {
             initial: found.bits,
             initial_extra: extra,
             slot,
-            block: op.block,
+            follow: if op.block == NONE { 1 } else { op.block },
             advance: if op.deliver { 16 } else { 0 },
             has_initial: initial.is_some(),
             initial_long: found.long,
@@ -189,10 +218,18 @@ impl Steps {
             OpCode::Group => Step { run: parts::group, ..around },
             OpCode::Sequence => Step { run: parts::sequence, ..around },
             OpCode::Missing | OpCode::Dynamic => step,
+            OpCode::Default if op.role == Role::Exponent && initial.is_some() && scaled => {
+                let (run, more) = if op.optional {
+                    ints::scaled::hot::<true>(bmi2)
+                } else {
+                    ints::scaled::hot::<false>(bmi2)
+                };
+                Step { run, more, ..step }
+            }
             _ => match handler(op, initial.is_some(), bmi2) {
                 Some((run, more)) => Step { run, more, ..step },
                 None if op.role != Role::Value => step,
-                None => Step { run: parts::exact, block: index, ..step },
+                None => Step { run: parts::exact, follow: index, ..step },
             },
         }
     }
@@ -207,7 +244,7 @@ impl Step {
         initial: 0,
         initial_extra: 0,
         slot: 0,
-        block: 0,
+        follow: 1,
         advance: 0,
         has_initial: false,
         initial_long: false,

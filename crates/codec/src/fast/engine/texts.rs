@@ -1,7 +1,7 @@
 //! Strings of seven bits a character, and decimals told as one.
 
-use super::ints::{EPOCH, I32, I64, Read, assign, assigned, int, slot_of};
-use super::raw::{ALL, At, BOTH, HOT, MORE, Handler, STOPS, eight, give_up, go_on, handlers, length};
+use super::ints::{EPOCH, I32, I64, Read, VALUE, assign, assigned, int, left_out, slot_of};
+use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, handlers, length};
 use super::state::State;
 use super::steps::Step;
 use crate::fast::program::Found;
@@ -211,7 +211,7 @@ unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool
                 }
                 return put(state, step, at, map, out, undo, initial(step).0);
             }
-            return go_on!(state, step + 1, at, map, out, undo);
+            return left_out::<VALUE>(state, step, at, map, out, undo);
         }
         match if D { decimal::<N, BMI2, L>(at) } else { ascii::<N, L>(at) } {
             Got::Value(word, at) => {

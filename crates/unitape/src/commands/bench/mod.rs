@@ -6,6 +6,8 @@
 mod book;
 mod csv;
 mod farm;
+mod fast;
+mod fast_passes;
 mod fix;
 mod fixed;
 mod iso20022;
@@ -29,10 +31,11 @@ use record::Record;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 12] = [
+const BENCHES: [(&str, &[&str], Bench); 13] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
+    ("fast", &fast::CASES, fast::run),
     ("fixed", &["taq", "taq-events", "taq-to-tape"], fixed::run),
     ("csv", &["taq", "taq-events"], csv::run),
     ("swift", &["typed", "to-tape"], swift::run),
@@ -56,7 +59,8 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
   unitape bench --render figures.jsonl
 
 Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20
-isolation), farm (empty), fix (orders jse orders-to-tape),
+isolation), farm (empty), fix (orders jse orders-to-tape), fast (cme complex30000 moex2521, each with -half; cme reads
+fast/cme in the directory that UNITAPE_SAMPLES names),
 fixed (taq taq-events taq-to-tape), csv (taq taq-events), swift (typed to-tape), itch (events with-orders),
 iso20022 (pacs008), store (ingest scan size),
 watch (otr wash spoofing three), book (flow deep), sim (events frames).
@@ -175,6 +179,11 @@ impl Context {
         self.wanted.is_empty() || self.wanted.iter().any(named)
     }
 
+    /// Whether one of these cases was asked for by its own name.
+    fn names(&self, bench: &str, cases: &[&str]) -> bool {
+        self.wanted.iter().any(|(b, c)| b == bench && c.as_deref().is_some_and(|c| cases.contains(&c)))
+    }
+
     /// The small number with `--quick`, the full one without.
     fn pick(&self, quick: u64, full: u64) -> u64 {
         if self.quick { quick } else { full }
@@ -237,7 +246,7 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
-            ("tapes", "tape, farm, fix, fixed, csv, swift, itch, iso20022, store, watch, book, sim"),
+            ("tapes", "tape, farm, fix, fast, fixed, csv, swift, itch, iso20022, store, watch, book, sim"),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match wanted(name) {

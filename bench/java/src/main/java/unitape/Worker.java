@@ -47,6 +47,7 @@ public final class Worker {
         Peer peer =
                 switch (arguments[0]) {
                     case "quickfixj" -> new QuickFixJ(arguments[1], arguments[2], input);
+                    case "openfast" -> new OpenFast(Path.of(arguments[1]), Integer.parseInt(arguments[2]), input);
                     case "prowide" -> new Prowide(arguments[1], input);
                     default -> throw new IllegalArgumentException("no peer is called " + arguments[0]);
                 };

@@ -1,0 +1,87 @@
+//! `bench fast`: FAST messages by templates that are loaded at run time, all fields and half of them.
+
+use super::Context;
+use super::fast_passes::{Pass, SETS, Set, half, half_values, pass, slow_half_values, slow_values, values};
+use super::record::{Hash, Record, Repeats, rounded, sha256};
+use crate::output::Failure;
+use unitape_codec::fast::Decoder;
+
+/// The cases.
+pub const CASES: [&str; 6] =
+    ["cme", "complex30000", "moex2521", "cme-half", "complex30000-half", "moex2521-half"];
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
+    for set in SETS {
+        let cases = CASES.into_iter().filter(|case| case.strip_suffix("-half").unwrap_or(case) == set);
+        let wanted: Vec<_> = cases.filter(|case| context.wants("fast", case)).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let set = match Set::load(set) {
+            Ok(set) => set,
+            Err(what) if context.names("fast", &wanted) => {
+                return Err(Failure::Error(format!("fast/{set}: {what}")));
+            }
+            Err(what) => {
+                eprintln!("fast/{set} is passed over: {what}");
+                continue;
+            }
+        };
+        for case in wanted {
+            out(measure(context, case, &set)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(context: &Context, case: &str, set: &Set) -> Result<Record, Failure> {
+    let wrong = |what: &dyn std::fmt::Display| Failure::Error(format!("fast/{case}: {what}"));
+    let halved = case.ends_with("-half");
+    let (mut decoder, mut hash, mut slow) =
+        (Decoder::new(set.templates.clone()), Hash::default(), Hash::default());
+    if halved {
+        decoder = Decoder::with_projection(half(&set.templates).map_err(|e| wrong(&e))?);
+    }
+    decoder = decoder.with_strict(true);
+    let count = if halved {
+        slow_half_values(set, |bytes| slow.add(bytes)).map_err(|e| wrong(&e))?;
+        half_values(&mut decoder, set, |bytes| hash.add(bytes))
+    } else {
+        slow_values(set, |bytes| slow.add(bytes)).map_err(|e| wrong(&e))?;
+        values(&mut decoder, set, |bytes| hash.add(bytes))
+    };
+    let (count, hash) = (count.map_err(|e| wrong(&e))?, hash.hex());
+    if hash != slow.hex() {
+        return Err(wrong(&"other values than the slow twin's"));
+    }
+    let good = Pass { messages: set.messages.len() as u64, faults: 0, bytes: set.bytes() };
+    // So many messages that the clock can tell.
+    let rounds = context.pick(1, 300_000 / set.messages.len() as u64 + 1);
+    let (mut seed, mut times) = (42, Repeats::default());
+    for repeat in 0..=context.repeats(9) {
+        let stream = set.permuted(&mut seed);
+        let mut work = || (0..rounds).map(|_| pass(&mut decoder, &stream)).all(|found| found == good);
+        // The first warms up.
+        let right = if repeat == 0 { work() } else { times.time(work) };
+        if !right {
+            return Err(wrong(&"another result in a repeat"));
+        }
+    }
+    let messages = good.messages * rounds;
+    let method = format!(
+        "{}; {} messages of {} bytes and {} values delivered{}, decoded one by one from memory in an order that is new in \
+         each repeat, templates loaded before, all checks on, R6, R7 and R9 too; values of all messages equal to the slow \
+         twin's",
+        set.what,
+        good.messages,
+        rounded(good.bytes as f64 / good.messages as f64),
+        rounded(count as f64 / good.messages as f64),
+        if halved { " (every other field is subscribed to)" } else { "" },
+    );
+    Ok(Record {
+        input_sha256: Some(sha256(&set.input)),
+        output_sha256: Some(hash),
+        ..times.record("fast", case, messages, good.bytes * rounds, method)
+    })
+}
