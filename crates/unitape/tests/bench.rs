@@ -123,6 +123,9 @@ fn every_measurement_has_the_fields_of_the_contract() {
     assert!(has("fixed", "taq", None, 1) && has("fixed", "taq-to-tape", None, 2));
     assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1) && has("swift", "typed", None, 1));
     assert!(["otr", "wash", "spoofing", "three"].iter().all(|case| has("watch", case, None, 1)));
+    for case in ["complex30000", "moex2521", "complex30000-half", "moex2521-half"] {
+        assert!(has("fast", case, None, 1), "fast {case}");
+    }
     assert!(has("book", "flow", None, 1) && has("book", "deep", None, 1));
     assert!(has("sim", "events", None, 1) && has("sim", "frames", None, 1));
 }
@@ -152,6 +155,20 @@ fn the_frozen_orders_are_those_of_the_record() {
     assert_eq!(records.len(), 1);
     let frozen = "0cefe823a6e7870f2ef839d10b385f91bbbfaad3673fffcdde3ccf09f5878388";
     assert_eq!(records[0]["input_sha256"], frozen);
+}
+
+/// A case whose messages are not here and that was asked for by its name must not end well with no figure.
+#[test]
+fn a_case_without_its_messages_says_where_to_put_them() {
+    let dir = std::env::temp_dir();
+    for (name, code) in [("fast/cme", 1), ("fast/cme-half", 1), ("fast/moex2521", 0)] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_unitape"));
+        command.args(["bench", name, "--quick", "--json"]).current_dir(&dir).env("UNITAPE_SAMPLES", &dir);
+        let output = command.output().unwrap();
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{name}: {says}");
+        assert_eq!(says.contains("UNITAPE_SAMPLES"), code == 1, "{name}: {says}");
+    }
 }
 
 /// A tuning table whose rows were all measured with the defaults would look like a finding; and a pinned process

@@ -22,14 +22,24 @@ pub fn compare<'m>(
     let mut fast = Decoder::new(templates.clone()).with_strict(strict);
     let projection = some_of(templates);
     let mut some = Decoder::with_projection(projection.clone()).with_strict(strict);
+    let mut within = Decoder::new(templates.clone()).with_strict(strict);
     for (n, message) in messages.enumerate() {
         if resets(n) {
+            within.reset();
             slow.reset();
             fast.reset();
             some.reset();
         }
+        // Among others it is read where it lies, and what is behind it must not be taken for a part of it.
+        let mut buffer = message.to_vec();
+        let behind = message.iter().rev().chain(&[0x00, 0x81]).map(|b| b.rotate_left(n as u32 % 8));
+        buffer.extend(behind.cycle().take(1_500));
+        let within = within.decode_in(&buffer, 0..message.len());
         match (slow.decode(message), fast.decode(message)) {
             (Ok(slow), Ok(fast)) => {
+                let within = within.unwrap_or_else(|e| panic!("message {n}, in a buffer: {e}"));
+                assert_eq!((within.template, within.bytes), (fast.template, fast.bytes), "message {n}");
+                assert_eq!(nodes(&within), slow.nodes, "message {n}, in a buffer");
                 let some = some.decode(message).unwrap_or_else(|e| panic!("message {n}, projected: {e}"));
                 let paths = projection.paths(&templates.list()[slow.template].name.local);
                 let (mut cells, mut path) = (String::new(), String::new());
@@ -45,6 +55,7 @@ pub fn compare<'m>(
             }
             (Err(slow), Err(fast)) => {
                 assert_eq!(slow, fast, "message {n}");
+                assert_eq!(Some(&slow), within.err().as_ref(), "message {n}, in a buffer");
                 assert_eq!(Some(slow), some.decode(message).err(), "message {n}, projected");
             }
             (slow, fast) => panic!("message {n}: slow {slow:?}, fast {fast:?}"),

@@ -385,3 +385,24 @@ fn a_visitor_sees_whole_messages_alone() {
     assert_eq!(decoder.decode_with(b"\xc0\x81\x82\x85\x86\x87\x88", &mut sum).unwrap(), (0, 6));
     assert_eq!((sum.0, sum.1, sum.2), (vec![(1, 5), (1, 6), (2, 7)], 2, 3));
 }
+
+/// An exponent, or a length, that was left out with its bit once took the mantissa behind it, or the sequence, for the next
+/// field: the engine passes over such fields many at a time.
+#[test]
+fn what_is_left_out_takes_with_it_what_it_is_for() {
+    let left_out = "<decimal name=\"D\" presence=\"optional\"><exponent><default/></exponent><mantissa>OPERATOR</mantissa>\
+        </decimal><uInt32 name=\"A\" presence=\"optional\"><default/></uInt32><string name=\"B\" presence=\"optional\">\
+        <default/></string><sequence name=\"S\" presence=\"optional\"><length><default/></length><uInt32 name=\"C\"/>\
+        </sequence><uInt32 name=\"E\" presence=\"optional\"><default/></uInt32><uInt32 name=\"F\"/>";
+    for operator in ["<default value=\"77\"/>", "<delta/>", "<copy value=\"5\"/>", ""] {
+        let templates = made(&left_out.replace("OPERATOR", operator));
+        for map in 0..64u8 {
+            let mut message = vec![0xc0 | map, 0x81];
+            message.extend([0x82, 0x83, 0x84, 0x82, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a]);
+            compare(&templates, [&message[..], &message[..]].into_iter(), true, |_| false);
+            message[0] = 0x40 | map;
+            message.insert(1, 0xc0);
+            compare(&templates, [&message[..], &message[..]].into_iter(), true, |_| true);
+        }
+    }
+}

@@ -170,12 +170,17 @@ impl Steps {
     fn follow(&mut self, ops: &[(usize, Op)]) {
         let mut behind: Option<usize> = None;
         for (n, (at, op)) in ops.iter().enumerate().rev() {
+            let absent = op.code == OpCode::Default && !self.steps[*at].has_initial;
+            if absent && op.role != Role::Value {
+                // With no bit left the mantissa, or the sequence, is passed over; with any there is more to do.
+                (self.steps[*at].initial, self.steps[*at].follow) = (u64::MAX, 2);
+            }
             let next = ops.get(n + 1).filter(|(next, _)| *next == at + 1);
             // With an exponent its mantissa is left out, as long as that has no bit of its own.
             let mantissa =
                 op.role == Role::Exponent && next.is_some_and(|(next, _)| self.steps[*next].mask == 0);
-            let alone = op.code == OpCode::Default && (op.role == Role::Value || mantissa);
-            if alone && !self.steps[*at].has_initial && !matches!(op.kind, Type::Unicode | Type::Bytes) {
+            let alone = absent && (op.role == Role::Value || mantissa);
+            if alone && !matches!(op.kind, Type::Unicode | Type::Bytes) {
                 let own = 1 + usize::from(mantissa);
                 let joined = behind.filter(|behind| *behind == at + own);
                 let (bits, steps) = joined
