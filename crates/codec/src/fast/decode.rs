@@ -1,27 +1,19 @@
-//! The engine: runs the program of a message's template over its bytes.
+//! The decoder: dictionaries, what is kept between messages, and which engine decodes one.
 
 use super::engine;
+use super::exact::Pass;
 use super::fault::{Code, Fault};
-use super::program::{Block, Found, NONE, Op, OpCode, Program, Role};
-use super::projection::{FieldRef, Projection, UNTAGGED};
-use super::record::{Entry, Form, Message, Visitor, span};
+use super::program::{Found, NONE, Program};
+use super::projection::{FieldRef, Projection};
+use super::record::{Entry, Message, Visitor, span};
 use super::slot::{Slot, State, Undo};
-use super::template::{Templates, Type};
-use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
+use super::template::Templates;
+use super::wire::Bits;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Templates that messages name, in each other.
-pub(super) const DYNAMIC_MAX: usize = 16;
-
-/// Elements of a sequence that have no byte, at most.
-pub(super) const EMPTY_ELEMENTS_MAX: u64 = 4096;
-
 /// Bytes of all texts of a message, at most.
 pub(super) const TEXT_BYTES_MAX: usize = 16 << 20;
-
-/// Entries at which nothing more is begun.
-pub(super) const ENTRIES_MAX: usize = 1 << 22;
 
 /// Texts of earlier messages are thrown out of the arena when it has this much more than what is referred to.
 const ARENA_BYTES: usize = 64 << 10;
@@ -44,7 +36,7 @@ pub struct Decoder {
     /// Bytes of the arena at which it is looked through.
     sweep_at: usize,
     /// Bytes of the message's texts so far.
-    text_bytes: usize,
+    pub(super) text_bytes: usize,
     /// What the slots had before this message, the first written first.
     pub(super) undo: Vec<Undo>,
 }
@@ -160,7 +152,7 @@ impl Decoder {
     fn decode_exactly(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
         let before = (self.epoch, self.template_id);
         let program = self.program.clone();
-        let mut pass = self.pass(&program, bytes);
+        let mut pass = Pass::new(self, &program, bytes);
         let result = if pass.decoder.strict { pass.segment::<true>() } else { pass.segment::<false>() };
         let (used, place) = (pass.cursor.at, pass.place);
         match result {
@@ -172,16 +164,11 @@ impl Decoder {
         }
     }
 
-    fn pass<'p, 'b>(&'p mut self, program: &'p Program, bytes: &'b [u8]) -> Pass<'p, 'b> {
-        let cursor = Cursor { bytes, at: 0 };
-        Pass { program, decoder: self, cursor, dynamic: 0, items: 0, place: (NONE, NONE) }
-    }
-
     /// One op of a message whose others are done elsewhere, with its bit; the bytes it has, none where something is wrong.
     pub(super) fn one(&mut self, op: usize, bytes: &[u8], bit: bool) -> Option<usize> {
         let program = self.program.clone();
         let op = &program.ops[op];
-        let mut pass = self.pass(&program, bytes);
+        let mut pass = Pass::new(self, &program, bytes);
         let mut bits = Bits::one(bit);
         let found = if pass.decoder.strict {
             pass.checked::<true>(op, &mut bits)
@@ -266,409 +253,4 @@ impl Decoder {
         self.epoch = 1;
         self.sweep_at = 2 * self.arena.len() + ARENA_BYTES;
     }
-}
-
-struct Pass<'p, 'b> {
-    program: &'p Program,
-    decoder: &'p mut Decoder,
-    cursor: Cursor<'b>,
-    dynamic: usize,
-    /// Values, and twice groups, sequences and elements, so far; delivered or not, without constants.
-    items: usize,
-    /// Template and field of the fault.
-    place: (u32, u32),
-}
-
-impl<'b> Pass<'_, 'b> {
-    /// Presence map, template id and what the template has; the template.
-    fn segment<const STRICT: bool>(&mut self) -> Result<u32, Wrong> {
-        let map = self.cursor.at;
-        let mut bits = Bits::read::<STRICT>(&mut self.cursor)?;
-        let start = self.cursor.at;
-        let id = if bits.take() {
-            let id = self.cursor.int::<STRICT>(Type::UInt32, false)?.unwrap_or_default() as u32;
-            self.decoder.template_id = Some(id);
-            id
-        } else {
-            self.decoder.template_id.ok_or((Code::D5, start))?
-        };
-        let template = *self.program.by_id.get(&id).ok_or((Code::D9, start))?;
-        let compiled = self.program.templates[template as usize];
-        if compiled.reset {
-            self.decoder.empty();
-        }
-        let block = self.program.blocks[compiled.block as usize];
-        self.run::<STRICT>(block, bits, map)?;
-        Ok(template)
-    }
-
-    /// A group or an element.
-    fn block<const STRICT: bool>(&mut self, block: Block) -> Result<(), Wrong> {
-        let start = self.cursor.at;
-        let bits = if block.has_map { Bits::read::<STRICT>(&mut self.cursor)? } else { Bits::EMPTY };
-        self.run::<STRICT>(block, bits, start)
-    }
-
-    fn run<const STRICT: bool>(&mut self, block: Block, mut bits: Bits<'b>, map: usize) -> Result<(), Wrong> {
-        if self.items > ENTRIES_MAX {
-            return Err((Code::TooLarge, self.cursor.at));
-        }
-        let mut exponent = 0i8;
-        let mut length = 0;
-        let program = self.program;
-        let ops = &program.ops[block.from as usize..block.to as usize];
-        let mut next = 0;
-        while let Some(op) = ops.get(next) {
-            next += 1;
-            match op.code {
-                OpCode::Group => {
-                    if !op.optional || bits.take() {
-                        self.push(Form::Group, Found::int(0), op);
-                        self.block::<STRICT>(program.blocks[op.block as usize])?;
-                        self.push(Form::End, Found::int(0), op);
-                    }
-                }
-                OpCode::Sequence => self.sequence::<STRICT>(op, length)?,
-                OpCode::Dynamic => {
-                    if self.dynamic == DYNAMIC_MAX {
-                        return Err((Code::TooLarge, self.cursor.at));
-                    }
-                    self.dynamic += 1;
-                    let (begin, items) = (self.decoder.entries.len(), self.items);
-                    self.push(Form::Inner, Found::int(0), op);
-                    self.items = items;
-                    let template = self.segment::<STRICT>()?;
-                    self.decoder.entries[begin].bits = u64::from(template);
-                    let items = self.items;
-                    self.push(Form::End, Found::int(0), op);
-                    self.items = items;
-                    self.dynamic -= 1;
-                }
-                OpCode::Missing => {
-                    self.note(op.info);
-                    return Err((Code::D8, self.cursor.at));
-                }
-                _ => {
-                    let start = self.cursor.at;
-                    let found = self.checked::<STRICT>(op, &mut bits)?;
-                    match (op.role, found) {
-                        (Role::Value, None) => {}
-                        (Role::Value, Some(found)) => self.push(found.form(op.kind), found, op),
-                        // What follows is left out with it.
-                        (Role::Exponent | Role::Length, None) => next += 1,
-                        (Role::Exponent, Some(found)) => {
-                            let value = found.bits as i64;
-                            if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&value) {
-                                self.note(op.info);
-                                return Err((Code::R1, start));
-                            }
-                            exponent = value as i8;
-                        }
-                        (Role::Mantissa, Some(found)) => {
-                            self.push(Form::Decimal, Found { exponent, ..found }, op);
-                        }
-                        (Role::Length, Some(found)) => length = found.bits,
-                        (Role::Mantissa, None) => unreachable!("a mantissa is mandatory"),
-                    }
-                }
-            }
-        }
-        if bits.any_left() {
-            if self.place == (NONE, NONE) {
-                self.place = (block.template, NONE);
-            }
-            return Err((Code::R8, map));
-        }
-        Ok(())
-    }
-
-    fn sequence<const STRICT: bool>(&mut self, op: &Op, length: u64) -> Result<(), Wrong> {
-        let start = self.cursor.at;
-        let block = self.program.blocks[op.block as usize];
-        self.push(Form::Sequence, Found::int(length), op);
-        for _ in 0..length {
-            let before = self.cursor.at;
-            self.push(Form::Element, Found::int(0), op);
-            self.block::<STRICT>(block)?;
-            self.items += 1;
-            if self.cursor.at == before && length > EMPTY_ELEMENTS_MAX {
-                return Err((Code::TooLarge, start));
-            }
-        }
-        self.push(Form::End, Found::int(0), op);
-        Ok(())
-    }
-
-    #[cold]
-    fn note(&mut self, info: u32) {
-        if self.place == (NONE, NONE) {
-            self.place = (self.program.infos[info as usize].template, info);
-        }
-    }
-
-    #[inline(always)]
-    fn push(&mut self, form: Form, found: Found, op: &Op) {
-        self.items += 1;
-        if op.deliver {
-            let extra = if form == Form::Decimal { found.exponent as u8 } else { found.len };
-            let tag = if form < Form::Element { op.tag } else { UNTAGGED };
-            self.decoder
-                .entries
-                .push(Entry { bits: found.bits, meta: Entry::meta(op.info, tag, form, extra) });
-        }
-    }
-
-    /// The value of an op, none where it is absent, and the field of the fault noted.
-    #[inline(always)]
-    fn checked<const STRICT: bool>(&mut self, op: &Op, bits: &mut Bits<'b>) -> Result<Option<Found>, Wrong> {
-        let start = self.cursor.at;
-        let found = self.value::<STRICT>(op, bits).inspect_err(|_| self.note(op.info))?;
-        if let (Some(found), true) = (found, is_text(op.kind)) {
-            self.decoder.text_bytes += found.text_len();
-            if self.decoder.text_bytes > TEXT_BYTES_MAX {
-                self.note(op.info);
-                return Err((Code::TooLarge, start));
-            }
-        }
-        Ok(found)
-    }
-
-    #[inline(always)]
-    fn value<const STRICT: bool>(&mut self, op: &Op, bits: &mut Bits<'b>) -> Result<Option<Found>, Wrong> {
-        match op.code {
-            OpCode::Plain => self.read::<STRICT>(op.kind, op.optional),
-            OpCode::Constant if op.optional && !bits.take() => Ok(None),
-            OpCode::Constant => Ok(self.initial(op)),
-            OpCode::Default if bits.take() => self.read::<STRICT>(op.kind, op.optional),
-            OpCode::Default => Ok(self.initial(op)),
-            OpCode::Copy | OpCode::Increment if bits.take() => {
-                let found = self.read::<STRICT>(op.kind, op.optional)?;
-                self.assign(op, found);
-                Ok(found)
-            }
-            OpCode::Copy | OpCode::Increment => self.previous(op),
-            OpCode::Tail if bits.take() => self.tail::<STRICT>(op),
-            OpCode::Tail => self.previous(op),
-            _ => self.delta::<STRICT>(op),
-        }
-    }
-
-    #[inline(always)]
-    fn initial(&self, op: &Op) -> Option<Found> {
-        self.program.initials.get(op.initial as usize).copied()
-    }
-
-    /// A value that is left out: the one before, or the one after it.
-    #[inline(always)]
-    fn previous(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
-        let slot = self.decoder.slots[op.slot as usize];
-        let start = self.cursor.at;
-        if slot.epoch() != self.decoder.epoch {
-            let initial = self.initial(op);
-            if initial.is_none() && !op.optional {
-                return Err((Code::D5, start));
-            }
-            self.assign(op, initial);
-            return Ok(initial);
-        }
-        if slot.state() == State::Empty {
-            return if op.optional { Ok(None) } else { Err((Code::D6, start)) };
-        }
-        if !slot.is_of(op.kind) {
-            return Err((Code::D4, start));
-        }
-        let mut found = slot.found();
-        if op.code == OpCode::Increment {
-            let most = match op.kind {
-                Type::Int32 => i32::MAX as u64,
-                Type::UInt32 => u64::from(u32::MAX),
-                Type::Int64 => i64::MAX as u64,
-                _ => u64::MAX,
-            };
-            if found.bits == most {
-                return Err((Code::D2, start));
-            }
-            found.bits = found.bits.wrapping_add(1);
-            self.assign(op, Some(found));
-        }
-        Ok(Some(found))
-    }
-
-    #[inline(always)]
-    fn assign(&mut self, op: &Op, found: Option<Found>) {
-        let decoder = &mut *self.decoder;
-        let slot = &mut decoder.slots[op.slot as usize];
-        decoder.undo.push(Undo { slot: *slot, place: u64::from(op.slot) * size_of::<Slot>() as u64 });
-        let epoch = decoder.epoch;
-        let (bits, state, extra) = match found {
-            Some(found @ Found { long: true, .. }) => (found.bits, State::Long, 0),
-            Some(found) => (found.bits, State::Assigned, found.extra(op.kind)),
-            None => (0, State::Empty, 0),
-        };
-        *slot = Slot { bits, meta: Slot::meta(epoch, state, op.kind, extra) };
-    }
-
-    /// A value that stands in the message.
-    #[inline(always)]
-    fn read<const STRICT: bool>(&mut self, kind: Type, nullable: bool) -> Result<Option<Found>, Wrong> {
-        match kind {
-            Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64 => {
-                Ok(self.cursor.int::<STRICT>(kind, nullable)?.map(Found::int))
-            }
-            Type::Decimal => {
-                let start = self.cursor.at;
-                let Some(exponent) = self.cursor.int::<STRICT>(Type::Int32, nullable)? else {
-                    return Ok(None);
-                };
-                let exponent = exponent as i64;
-                if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
-                    return Err((Code::R1, start));
-                }
-                let mantissa = self.cursor.int::<STRICT>(Type::Int64, false)?;
-                Ok(mantissa.map(|bits| Found { exponent: exponent as i8, ..Found::int(bits) }))
-            }
-            Type::Ascii => {
-                let Some(characters) = self.cursor.ascii::<STRICT>(nullable)? else { return Ok(None) };
-                Ok(Some(self.ascii(characters)))
-            }
-            Type::Unicode | Type::Bytes => {
-                let Some(bytes) = self.cursor.vector::<STRICT>(nullable)? else { return Ok(None) };
-                Ok(Some(self.text(bytes)))
-            }
-        }
-    }
-
-    /// Characters of which the last has its stop bit still.
-    #[inline(always)]
-    fn ascii(&mut self, characters: &[u8]) -> Found {
-        let mut found = self.text(characters);
-        if let Some(end) = characters.len().checked_sub(1) {
-            if found.long {
-                let last = self.decoder.arena.len() - 1;
-                self.decoder.arena[last] &= 0x7f;
-            } else {
-                found.bits &= !(0x80 << (8 * end));
-            }
-        }
-        found
-    }
-
-    #[inline(always)]
-    fn text(&mut self, bytes: &[u8]) -> Found {
-        if bytes.len() <= 8 {
-            return Found::short(bytes);
-        }
-        let arena = &mut self.decoder.arena;
-        arena.extend_from_slice(bytes);
-        Found::long(arena.len() - bytes.len(), bytes.len())
-    }
-
-    /// The value that a difference or a tail goes with.
-    fn base(&mut self, op: &Op, start: usize) -> Result<Found, Wrong> {
-        let slot = self.decoder.slots[op.slot as usize];
-        if slot.epoch() != self.decoder.epoch {
-            return Ok(self.initial(op).unwrap_or(Found::int(0)));
-        }
-        match slot.state() {
-            State::Empty if op.code == OpCode::Tail => Ok(self.initial(op).unwrap_or(Found::int(0))),
-            State::Empty => Err((Code::D6, start)),
-            _ if !slot.is_of(op.kind) => Err((Code::D4, start)),
-            _ => Ok(slot.found()),
-        }
-    }
-
-    #[inline(always)]
-    fn delta<const STRICT: bool>(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
-        let start = self.cursor.at;
-        let Some(difference) = self.cursor.difference::<STRICT>(op.optional)? else { return Ok(None) };
-        if is_text(op.kind) {
-            return self.piece::<STRICT>(op, difference, start).map(Some);
-        }
-        let found = if op.kind == Type::Decimal {
-            let mantissa = self.cursor.difference::<STRICT>(false)?.unwrap_or_default();
-            let base = self.base(op, start)?;
-            let exponent = i128::from(base.exponent) + difference;
-            let mantissa = i64::try_from(i128::from(base.bits as i64) + mantissa);
-            let max = i128::from(EXPONENT_MAX);
-            let (Ok(mantissa), true) = (mantissa, (-max..=max).contains(&exponent)) else {
-                return Err((Code::R1, start));
-            };
-            Found { exponent: exponent as i8, ..Found::int(mantissa as u64) }
-        } else {
-            let base = self.base(op, start)?.bits;
-            let base = if op.kind == Type::UInt64 { i128::from(base) } else { i128::from(base as i64) };
-            let value = base + difference;
-            let fits = match op.kind {
-                Type::Int32 => i32::try_from(value).is_ok(),
-                Type::UInt32 => u32::try_from(value).is_ok(),
-                Type::Int64 => i64::try_from(value).is_ok(),
-                _ => u64::try_from(value).is_ok(),
-            };
-            if !fits {
-                return Err((Code::D2, start));
-            }
-            Found::int(value as u64)
-        };
-        self.assign(op, Some(found));
-        Ok(Some(found))
-    }
-
-    /// A text with something taken away at one of its ends, and something put there.
-    fn piece<const STRICT: bool>(&mut self, op: &Op, cut: i128, start: usize) -> Result<Found, Wrong> {
-        let Ok(cut) = i32::try_from(cut) else { return Err((Code::D7, start)) };
-        let piece = self.piece_of::<STRICT>(op.kind)?;
-        let base = self.base(op, start)?;
-        let (at_end, cut) = if cut >= 0 { (true, cut as usize) } else { (false, !cut as usize) };
-        let kept = base.text_len().checked_sub(cut).ok_or((Code::D7, start))?;
-        self.put_together(op, base, if at_end { 0..kept } else { cut..cut + kept }, (piece, at_end), start)
-    }
-
-    fn tail<const STRICT: bool>(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
-        let start = self.cursor.at;
-        let Some(tail) = self.read::<STRICT>(op.kind, op.optional)? else {
-            self.assign(op, None);
-            return Ok(None);
-        };
-        let base = self.base(op, start)?;
-        let kept = base.text_len().saturating_sub(tail.text_len());
-        self.put_together(op, base, 0..kept, (tail, true), start).map(Some)
-    }
-
-    fn piece_of<const STRICT: bool>(&mut self, kind: Type) -> Result<Found, Wrong> {
-        Ok(self.read::<STRICT>(kind, false)?.unwrap_or(Found::int(0)))
-    }
-
-    fn put_together(
-        &mut self,
-        op: &Op,
-        base: Found,
-        kept: Range<usize>,
-        (piece, at_end): (Found, bool),
-        start: usize,
-    ) -> Result<Found, Wrong> {
-        let arena = &mut self.decoder.arena;
-        let from = arena.len();
-        if at_end {
-            base.copy(kept, arena);
-            piece.copy(0..piece.text_len(), arena);
-        } else {
-            piece.copy(0..piece.text_len(), arena);
-            base.copy(kept, arena);
-        }
-        let text = &arena[from..];
-        if op.kind == Type::Unicode && std::str::from_utf8(text).is_err() {
-            return Err((Code::R2, start));
-        }
-        let found = if text.len() <= 8 { Found::short(text) } else { Found::long(from, text.len()) };
-        if !found.long {
-            arena.truncate(from);
-        }
-        self.assign(op, Some(found));
-        Ok(found)
-    }
-}
-
-#[inline(always)]
-fn is_text(kind: Type) -> bool {
-    matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes)
 }

@@ -31,6 +31,7 @@ pub mod check;
 mod decode;
 pub mod encode;
 mod engine;
+mod exact;
 mod fault;
 mod frames;
 mod json;

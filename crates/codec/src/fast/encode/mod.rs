@@ -53,7 +53,7 @@ mod wire;
 
 pub use draft::{Draft, FieldRef, GroupRef, Part, Place, ReferenceRef, SequenceRef};
 
-use super::decode::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX};
+use super::exact::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX};
 use super::fault::{Code, Fault};
 use super::record::Message;
 use super::template::{Templates, Type};
