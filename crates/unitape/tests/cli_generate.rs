@@ -201,7 +201,7 @@ fn the_exchange_is_decoded() {
     assert!(fs::read(&pcap).unwrap() == fs::read(&again).unwrap());
     let templates = ["incremental", "snapshot", "reference"]
         .map(|name| format!("{}/../../vectors/fast/box/{name}.xml", env!("CARGO_MANIFEST_DIR")));
-    let mut decode = vec!["decode", "fast", "--framing", "emdi", "--reset-per-message", "--json"];
+    let mut decode = vec!["decode", "fast", "--framing", "emdi", "--reset-per-packet", "--json"];
     templates.iter().for_each(|path| decode.extend(["--templates", path]));
     decode.push(pcap.to_str().unwrap());
     let decoded = run(&decode).code(3);

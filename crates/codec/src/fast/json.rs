@@ -25,9 +25,20 @@ use std::io::{Read, Write};
 pub struct DecodeOptions {
     /// Where messages begin and end.
     pub framing: Framing,
-    /// Dictionaries are emptied before each message, or before each packet where one has several by its framing
-    /// ([`Framing::Emdi`]).
-    pub reset_per_message: bool,
+    /// Where dictionaries are emptied.
+    pub reset: Reset,
+}
+
+/// Where dictionaries are emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reset {
+    /// Nowhere: they are carried through all files.
+    #[default]
+    Never,
+    /// Before each message.
+    Message,
+    /// Before each packet, of which framing says how many messages it has.
+    Packet,
 }
 
 /// What was decoded.
@@ -125,12 +136,16 @@ impl Lines {
         let Some(mut rest) = packet.get(head..) else {
             return self.bad(offset, Code::Truncated.as_str(), &"a packet that is shorter than its head");
         };
-        let mut first = true;
+        let mut reset = options.reset;
         loop {
-            if options.reset_per_message && (first || options.framing != Framing::Emdi) {
-                decoder.reset();
+            match reset {
+                Reset::Never => {}
+                Reset::Message => decoder.reset(),
+                Reset::Packet => {
+                    decoder.reset();
+                    reset = Reset::Never;
+                }
             }
-            first = false;
             let begun = if bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
             let templates = decoder.templates().clone();
             let used = match decoder.decode(rest) {
@@ -159,7 +174,7 @@ impl Lines {
     ) -> Result<bool, Error> {
         let head = options.framing.head_bytes();
         let offset = offset + head as u64;
-        if options.reset_per_message {
+        if options.reset != Reset::Never {
             decoder.reset();
         }
         let templates = decoder.templates().clone();

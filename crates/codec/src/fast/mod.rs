@@ -51,7 +51,7 @@ pub use decode::Decoder;
 pub use encode::{Draft, Encoder, SequenceRef};
 pub use fault::{Code, Fault};
 pub use frames::{Framing, MESSAGE_BYTES_MAX};
-pub use json::{DecodeOptions, Summary, decode_json};
+pub use json::{DecodeOptions, Reset, Summary, decode_json};
 pub use projection::{FieldRef, Projection, UNTAGGED, UnknownField};
 pub use record::{Cell, Item, Message, Value, Visitor};
 pub use template::{Source, StaticCode, StaticError, Templates};

@@ -247,7 +247,7 @@ impl<'m> Message<'m> {
 
     /// The templates of its dynamic references, in order.
     pub(super) fn named(&self) -> impl Iterator<Item = u32> + use<'m> {
-        self.entries.iter().filter(|entry| entry.form == Form::Inner).map(|entry| entry.bits as u32)
+        self.entries.iter().filter(|entry| entry.form() == Form::Inner).map(|entry| entry.bits as u32)
     }
 
     fn seen(&self) -> SeenIter<'m> {

@@ -151,7 +151,7 @@ fn made(body: &str) -> Arc<Templates> {
 fn decoded(templates: &Arc<Templates>, framing: Framing, input: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     let mut decoder = Decoder::new(templates.clone());
-    let options = DecodeOptions { framing, reset_per_message: false };
+    let options = DecodeOptions { framing, ..DecodeOptions::default() };
     decode_json(&mut &input[..], "f", &mut decoder, options, &mut out).unwrap();
     let lines = String::from_utf8(out).unwrap();
     lines.lines().map(|line| line.strip_prefix("{\"file\":\"f\",").unwrap().to_owned()).collect()

@@ -3,8 +3,8 @@
 use super::publish::{Message, Sender};
 use super::world::{Kind, Product, World};
 use super::{Channel, Error};
-use unitape_codec::fast::encode::GroupRef;
 use unitape_codec::fast::encode::FieldRef;
+use unitape_codec::fast::encode::GroupRef;
 use unitape_codec::fast::{SequenceRef, Value};
 
 /// Says what is traded.

@@ -22,7 +22,7 @@ enum FormatArgs {
     /// FAST, by the templates of its venue
     #[command(after_help = "Examples:
   unitape decode fast --templates templates.xml day.frames --json | head -n 3
-  unitape decode fast --templates EMDI.xml --framing emdi --reset-per-message eurex.pcap --json
+  unitape decode fast --templates EMDI.xml --framing emdi --reset-per-packet eurex.pcap --json
   unitape decode fast --templates cme.xml --framing cme --reset-per-message packets.pcap --json
   echo 'c0 81 85' | unitape decode fast --templates T.xml --framing hexlines - --json
 
@@ -120,9 +120,12 @@ struct FastArgs {
     /// How messages are told apart
     #[arg(long, value_enum, default_value = "frames")]
     framing: FastFraming,
-    /// Empty the dictionaries before each message; with `emdi`, before each packet
-    #[arg(long)]
+    /// Empty the dictionaries before each message
+    #[arg(long, conflicts_with = "reset_per_packet")]
     reset_per_message: bool,
+    /// Empty the dictionaries before each packet, however many messages it has
+    #[arg(long)]
+    reset_per_packet: bool,
     /// Refuse what is longer than it has to be, too (R6, R7, R9)
     #[arg(long)]
     strict: bool,
@@ -250,7 +253,12 @@ fn fast(args: &FastArgs) -> output::Result {
         eprintln!("{note}");
     }
     let mut decoder = fast::Decoder::new(Arc::new(templates)).with_strict(args.strict);
-    let options = fast::DecodeOptions { framing, reset_per_message: args.reset_per_message };
+    let reset = match (args.reset_per_message, args.reset_per_packet) {
+        (true, _) => fast::Reset::Message,
+        (_, true) => fast::Reset::Packet,
+        _ => fast::Reset::Never,
+    };
+    let options = fast::DecodeOptions { framing, reset };
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = fast::decode_json(input, label, &mut decoder, options, out)?;

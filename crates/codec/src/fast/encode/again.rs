@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub(super) fn copy(templates: &Templates, message: &Message<'_>, draft: &mut Draft) -> Result<(), Fault> {
     draft.begin(message.template);
     let plan = draft.plan.clone();
-    let mut copy = Copy { plan: &plan, draft, items: message.items().peekable(), named: message.named(), info: NONE };
+    let mut copy =
+        Copy { plan: &plan, draft, items: message.items().peekable(), named: message.named(), info: NONE };
     let block = plan.templates[message.template].block;
     let whole = copy.block(block, 0).and_then(|()| copy.items.next().is_none().then_some(()));
     whole.ok_or_else(|| Fault {

@@ -82,11 +82,11 @@ fn messages_of_venues_told_again() {
     samples(
         "mfast",
         &vectors.join("mfast/example.xml"),
-        &vectors.join("mfast/complex1000.frames"),
-        1000,
+        &vectors.join("mfast/complex30000.frames"),
+        30_001,
         false,
     );
-    samples("moex", &vectors.join("moex/test.xml"), &vectors.join("moex/olr_500.dat"), 500, false);
+    samples("moex", &vectors.join("moex/test.xml"), &vectors.join("moex/olr_5020.dat"), 5020, false);
     let Some(more) = std::env::var_os("UNITAPE_SAMPLES") else {
         eprintln!(
             "not run with the samples that are not in the tree: UNITAPE_SAMPLES does not say where they are"
