@@ -15,7 +15,8 @@
 //! **The account.** A message with events is one; one whose levels wait for a snapshot is ignored, and its levels come with
 //! that snapshot. A packet that is not looked into (a duplicate, one of a channel that nobody needs now, one that cannot be
 //! used) counts as one message. What is held back, because a packet before it is missing, comes on the tape with the packet
-//! that lets it go on: its events name their own place, its unit has one in that packet.
+//! that lets it go on: all of a unit's events have one place, in that packet, and places go up, so that what is on a tape can
+//! be told by them. Where its own message stands is kept with the event, as `place`.
 
 use super::step::{Action, At, Code, Outcome, Packet, Side, Step, Steps};
 use super::{Config, Handler, mapping};
@@ -26,7 +27,7 @@ use crate::reference::{AsTheyAre, ByReference, Instruments};
 use std::sync::Arc;
 use unitape_model::event::Value;
 use unitape_model::{
-    Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags,
+    Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags, schema,
 };
 
 /// Decodes blocks of captures; one per feed.
@@ -121,7 +122,8 @@ impl FastDecoder {
     ) {
         let Self { handler, place, venue, .. } = self;
         let last = block.mark().0;
-        let mut out = Out { block, known, by, place, venue, source, count: 0, ts: 0, last, bad: false };
+        let mut out =
+            Out { block, known, by, place, venue, source, count: 0, ts: 0, first: last, last, bad: false };
         match packet {
             Some(packet) => handler.packet(packet, &mut out),
             None => handler.finish(&mut out),
@@ -138,9 +140,10 @@ struct Out<'o, I> {
     place: &'o mut Place,
     venue: &'o str,
     source: u32,
-    /// Events that no unit has yet, the time of the first, and where the last begins.
+    /// Events that no unit has yet, the time of the first, and where the first and the last begin.
     count: u32,
     ts: i64,
+    first: usize,
     last: usize,
     /// The message in hand is in quarantine, and has its unit.
     bad: bool,
@@ -324,17 +327,19 @@ impl<I: Instruments> Out<'_, I> {
         let ts = UnixNanos(at.ts_event);
         self.by.at((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
         let start = self.block.arena.len();
-        // Of what came in an earlier packet of the same 4 GiB, its own place.
-        let own = at.length > 0 && at.place >> 32 == self.place.next >> 32;
-        let offset = if own { at.place } else { self.place.next };
+        let waited = at.length > 0 && at.place < self.place.next;
         let (arena, names) = self.block.builder(self.known);
         let mut event = EventBuilder::begin(arena, kind, ts);
-        event.source(self.source, offset as u32);
+        // The place is that of its unit, see `stand`.
+        event.source(self.source, 0);
         if let Some(sequence) = at.sequence {
             event.sequence(sequence);
         }
         let mut making = Making { event, names, by: &mut *self.by, venue: self.venue };
-        let filled = fill(&mut making);
+        let filled = fill(&mut making).and_then(|()| match waited {
+            true => making.event.unmapped("place", &at.place.to_string()),
+            false => Ok(()),
+        });
         let event = making.event;
         match filled {
             Ok(()) => event.finish(if at.snapshot { flags::SNAPSHOT } else { 0 }).map(drop)?,
@@ -344,7 +349,7 @@ impl<I: Instruments> Out<'_, I> {
             }
         }
         if self.count == 0 {
-            self.ts = at.ts_event;
+            (self.ts, self.first) = (at.ts_event, start);
         }
         (self.count, self.last) = (self.count + 1, start);
         Ok(())
@@ -374,6 +379,7 @@ impl<I: Instruments> Out<'_, I> {
         }
         self.mark_last(true, self.last);
         let offset = self.offset(place);
+        self.stand(offset);
         let room = self.place.end.saturating_sub(offset) as usize;
         self.block.end_message((offset, length.min(room)), self.ts, self.count, false, self.known);
         self.count = 0;
@@ -396,6 +402,7 @@ impl<I: Instruments> Out<'_, I> {
         }
         self.mark_last(false, before);
         self.mark_last(true, self.last);
+        self.stand(self.block.units.last().map_or(0, |u| u.offset));
         self.block.extend_last(self.count, self.known);
         self.count = 0;
     }
@@ -404,6 +411,17 @@ impl<I: Instruments> Out<'_, I> {
         let header = Header::read(&self.block.arena[at..]);
         let bits = header.flags() & !flags::LAST | if last { flags::LAST } else { 0 };
         header.with_flags(bits).write(&mut self.block.arena[at..]);
+    }
+
+    /// The events in hand stand at this place of the source.
+    fn stand(&mut self, offset: u64) {
+        let arena = &mut self.block.arena;
+        let mut at = self.first;
+        while at < arena.len() {
+            let length = Header::read(&arena[at..]).len_bytes();
+            arena[at + schema::at::OFFSET..][..4].copy_from_slice(&(offset as u32).to_le_bytes());
+            at += length;
+        }
     }
 
     /// Where a unit stands: units go up, so that what is on a tape can be told by it.
