@@ -5,6 +5,7 @@ use crate::capture::{self, Select};
 use crate::csv::{self, CsvDecoder};
 use crate::error::Error;
 use crate::fast::{self, FastDecoder};
+use crate::fast_rules::{self, FastRulesDecoder, FastText};
 use crate::feed_state::Sort;
 use crate::fix::{self, FixDecoder};
 use crate::fixed::{FixedDecoder, layout};
@@ -48,6 +49,8 @@ pub enum Format {
     Fast(Box<Mapping>),
     /// ISO 20022, by a mapping.
     Iso20022(Box<Mapping>),
+    /// FAST, by the rules of a mapping.
+    FastRules(Box<Mapping>),
     /// Text, by a mapping.
     Text(TextSort, Box<Mapping>),
     /// Events as JSON Lines, and by what their instruments are looked up, if by anything.
@@ -101,6 +104,8 @@ pub enum Decoder {
     Fast(Box<FastDecoder>),
     /// ISO 20022 by a mapping.
     Iso20022(Box<IsoDecoder>),
+    /// FAST by the rules of a mapping.
+    FastRules(Box<FastRulesDecoder>),
     /// Text by a mapping.
     Text(Box<TextDecoder>),
     /// Events as JSON Lines.
@@ -125,6 +130,8 @@ impl Format {
             }
             "swift" => Ok(Format::Swift(Box::new(mapping))),
             "itch" => Ok(Format::Itch(Box::new(mapping))),
+            // With rules or with channels: a table says which.
+            "fast" if mapping.fast_messages.is_some() => Ok(Format::FastRules(Box::new(mapping))),
             "fast" => Ok(Format::Fast(Box::new(mapping))),
             "iso20022" => Ok(Format::Iso20022(Box::new(mapping))),
             other => {
@@ -148,6 +155,7 @@ impl Format {
             Format::Itch(_) => "itch",
             Format::Fast(_) => "fast",
             Format::Iso20022(_) => "iso20022",
+            Format::FastRules(_) => "fast",
             Format::Text(sort, _) => sort.name(),
             Format::Events(_) => "events",
         }
@@ -170,6 +178,7 @@ impl Format {
             | Format::Itch(m)
             | Format::Fast(m)
             | Format::Iso20022(m)
+            | Format::FastRules(m)
             | Format::Text(_, m)
             | Format::Fixed(m, _)
             | Format::Csv(m, _) => &mut m.reference,
@@ -187,6 +196,7 @@ impl Format {
             | Format::Itch(m)
             | Format::Fast(m)
             | Format::Iso20022(m)
+            | Format::FastRules(m)
             | Format::Text(_, m)
             | Format::Fixed(m, _)
             | Format::Csv(m, _) => Some(m),
@@ -203,6 +213,9 @@ impl Format {
                 Statefulness::Stream
             }
             Format::Fast(_) => Statefulness::Stream,
+            Format::FastRules(m) if m.fast_messages.as_ref().is_some_and(FastText::is_stream) => {
+                Statefulness::Stream
+            }
             // An ISO 20022 message larger than its bound goes on from block to block, and those blocks are decoded in order.
             Format::Fix(_)
             | Format::Fixed(..)
@@ -210,6 +223,7 @@ impl Format {
             | Format::Swift(_)
             | Format::Itch(_)
             | Format::Iso20022(_)
+            | Format::FastRules(_)
             | Format::Text(..)
             | Format::Events(_) => Statefulness::Stateless,
         }
@@ -230,6 +244,7 @@ impl Format {
             Format::Itch(mapping) => Decoder::Itch(Box::new(ItchDecoder::new(mapping)?)),
             Format::Fast(mapping) => Decoder::Fast(Box::new(FastDecoder::new(mapping)?)),
             Format::Iso20022(mapping) => Decoder::Iso20022(Box::new(IsoDecoder::new(mapping)?)),
+            Format::FastRules(mapping) => Decoder::FastRules(Box::new(FastRulesDecoder::new(mapping)?)),
             Format::Text(sort, mapping) => Decoder::Text(Box::new(TextDecoder::new(*sort, mapping)?)),
             Format::Events(reference) => {
                 Decoder::Events(reference.clone().map(|r| Box::new(ByReference::new(r))))
@@ -274,6 +289,7 @@ impl Format {
             // Packets of captures are cut by their records.
             Format::Fast(_) => buf.len(),
             Format::Iso20022(_) => iso20022::Decoder::<()>::default().cut(buf),
+            Format::FastRules(m) => m.fast_messages.as_ref().map_or(0, |text| fast_rules::cut(text, buf)),
             Format::Text(sort, _) => sort.cut(buf),
             Format::Events(_) => jsonl::cut(buf),
         }
@@ -289,6 +305,7 @@ impl Format {
             | Format::Itch(_)
             | Format::Fast(_)
             | Format::Iso20022(_)
+            | Format::FastRules(_)
             | Format::Text(..)
             | Format::Events(_) => Arc::default(),
         }
@@ -307,6 +324,7 @@ impl Format {
             | Format::Swift(_)
             | Format::Fast(_)
             | Format::Iso20022(_)
+            | Format::FastRules(_)
             | Format::Text(..)
             | Format::Events(_) => Ok(None),
         }
@@ -322,6 +340,7 @@ impl Format {
             | Format::Itch(_)
             | Format::Fast(_)
             | Format::Iso20022(_)
+            | Format::FastRules(_)
             | Format::Text(..)
             | Format::Events(_) => 0,
         }
@@ -354,6 +373,7 @@ impl Decoder {
             match self {
                 Decoder::Itch(d) => d.begin_source(),
                 Decoder::Fast(d) => d.begin_source(),
+                Decoder::FastRules(d) => d.begin_source(),
                 _ => {}
             }
         }
@@ -400,6 +420,7 @@ impl Decoder {
             Decoder::Csv(d) => Some(d.explainer()),
             Decoder::Swift(d) => Some(d.explainer()),
             Decoder::Iso20022(d) => Some(d.explainer()),
+            Decoder::FastRules(d) => Some(d.explainer()),
             Decoder::Text(d) => Some(d.explainer()),
             Decoder::Itch(_) | Decoder::Fast(_) | Decoder::Events(_) => None,
         }
@@ -407,8 +428,10 @@ impl Decoder {
 
     /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
     pub fn go_on_from(&mut self, before: &mut Self) {
-        if let (Decoder::Itch(this), Decoder::Itch(before)) = (self, before) {
-            this.go_on_from(before);
+        match (self, before) {
+            (Decoder::Itch(this), Decoder::Itch(before)) => this.go_on_from(before),
+            (Decoder::FastRules(this), Decoder::FastRules(before)) => this.go_on_from(before),
+            _ => {}
         }
     }
 
@@ -422,6 +445,7 @@ impl Decoder {
             Decoder::Itch(d) => d.decode(block, source, known),
             Decoder::Fast(d) => d.decode(block, source, known),
             Decoder::Iso20022(d) => d.decode(block, source, known),
+            Decoder::FastRules(d) => d.decode(block, source, known),
             Decoder::Text(d) => d.decode(block, source, known),
             Decoder::Events(None) => jsonl::decode(block, source, known, &mut AsTheyAre),
             Decoder::Events(Some(by)) => jsonl::decode(block, source, known, &mut **by),

@@ -12,7 +12,7 @@
 //! | `intake` | cuts them into blocks |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
 //! | `block`, `tally`, `names` | a stretch of bytes, the events made of it, how many, and the ids in them |
-//! | `decode`, `fix`, `fixed`, `csv`, `swift`, `itch`, `iso20022`, `text`, `jsonl` | bytes to events, by format |
+//! | `decode`, `fix`, `fixed`, `csv`, `swift`, `itch`, `iso20022`, `fast_rules`, `text`, `jsonl` | bytes to events, by format |
 //! | `head` | the first bytes of a source, for blocks that begin further on |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
 //! | `mapping` | how a message becomes events, in TOML |
@@ -49,6 +49,7 @@ mod error;
 mod events;
 mod explain;
 pub mod fast;
+mod fast_rules;
 mod feed_state;
 mod fix;
 mod fixed;
@@ -91,10 +92,13 @@ pub use error::Error;
 #[doc(hidden)]
 pub use events::ToEvents;
 pub use explain::explain;
+#[doc(hidden)]
+pub use fast_rules::try_bytes as try_fast;
 pub use gone::before_removal;
 pub use intake::Reload;
 pub use mapping::Mapping;
 pub use merge::{MergeOptions, Segment, merge};
+pub use receive::datagram::{Batch as Datagrams, open as open_datagrams};
 pub use receive::{Receive, WhenFull};
 pub use reference::{Loader, Reference};
 pub use run::{Input, RunFeed, RunOptions, run};

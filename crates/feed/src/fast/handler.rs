@@ -180,6 +180,19 @@ impl Handler {
         self.place(of, (sequence, verdict), packet.payload, body, out);
     }
 
+    /// No packet came until `now`: what has waited too long for a missing one goes on without it.
+    pub fn idle(&mut self, now: i64, out: &mut impl Steps) {
+        if self.waits {
+            self.time(now, out);
+        }
+    }
+
+    /// What it was made by.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Nothing more will come: what waits is used as it is.
     pub fn finish(&mut self, out: &mut impl Steps) {
         for stream in 0..self.streams.len() as u32 {

@@ -27,6 +27,7 @@ mod handler;
 mod levels;
 mod lines;
 mod mapping;
+mod open;
 mod plan;
 mod products;
 mod stats;

@@ -381,7 +381,7 @@ impl Message for Fields<'_> {
 
 /// The price, without first taking zeros off that would be put on again.
 #[inline]
-fn price(mantissa: i64, exponent: i8) -> Result<Price, Refusal> {
+pub(crate) fn price(mantissa: i64, exponent: i8) -> Result<Price, Refusal> {
     let scale = u32::try_from(i32::from(exponent) + Price::PLACES as i32).ok();
     match scale.and_then(|s| 10i64.checked_pow(s)).and_then(|s| mantissa.checked_mul(s)) {
         Some(p) if Price(p) != Price::NONE => Ok(Price(p)),

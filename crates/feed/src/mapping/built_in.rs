@@ -23,4 +23,5 @@ pub(super) const ALL: &[&str] = &[
     include_str!("../../../../mappings/newsml-g2.toml"),
     include_str!("../../../../mappings/t7-emdi.toml"),
     include_str!("../../../../mappings/cme-mdp2.toml"),
+    include_str!("../../../../mappings/moex-trades.toml"),
 ];

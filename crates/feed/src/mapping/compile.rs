@@ -204,7 +204,14 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             None if D::COUNTED_GROUPS => Some(self.path(name)?),
             None => None,
         };
-        let delimiter = self.path(&group.delimiter).map_err(|e| e.under("delimiter"))?;
+        let delimiter = match (&group.delimiter, group.members.first()) {
+            (Some(delimiter), _) => self.path(delimiter).map_err(|e| e.under("delimiter"))?,
+            (None, Some(first)) if !D::DELIMITED_GROUPS => self.path(first)?,
+            (None, None) if !D::DELIMITED_GROUPS => {
+                return Err(Wrong::from("no members".to_owned()).under("members"));
+            }
+            (None, _) => return Err("missing field `delimiter`".to_owned().into()),
+        };
         if !members.contains_key(&delimiter) {
             let what = "the delimiter must be one of the members".to_owned();
             return Err(Wrong::from(what).under("delimiter"));

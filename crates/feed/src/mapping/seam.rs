@@ -45,6 +45,9 @@ pub trait Dialect {
     /// field unless `count` says otherwise.
     const COUNTED_GROUPS: bool;
 
+    /// Whether entries of a group are told apart by their first field. Where they are not, `delimiter` may be left out.
+    const DELIMITED_GROUPS: bool = true;
+
     /// Reads a path.
     ///
     /// # Errors

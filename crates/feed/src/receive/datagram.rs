@@ -41,6 +41,44 @@ pub fn open(address: SocketAddr, interface: Option<IpAddr>, buffer_bytes: usize)
     Ok(socket.into())
 }
 
+/// Room for what one system call receives, used again for the next; for who polls sockets of [`open`] by himself.
+pub struct Batch(system::Batch);
+
+impl Batch {
+    /// Makes room.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(system::Batch::new())
+    }
+
+    /// Receives the datagrams that are there, up to a batch; gives how many.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    #[inline]
+    pub fn receive(&mut self, socket: &UdpSocket) -> std::io::Result<usize> {
+        self.0.receive(socket)
+    }
+
+    /// Sender, payload, the kernel's receive time and its counter of what it dropped for this socket so far.
+    #[inline]
+    pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<i64>, Option<u32>) {
+        self.0.get(i)
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Batch")
+    }
+}
+
 /// Receives until the run stops.
 ///
 /// # Errors
@@ -52,7 +90,7 @@ pub fn receive(
     mut journal: PacketJournal,
     place: &Place,
 ) -> Result<(), Error> {
-    let mut batch = system::Batch::new();
+    let mut batch = Batch::new();
     let mut drops = Drops::default();
     let mut last = false;
     let mut rounds = 0;

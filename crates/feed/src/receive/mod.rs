@@ -5,7 +5,7 @@
 //! the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
 //! counted and stands in the journal, so it comes onto the tape.
 
-mod datagram;
+pub(crate) mod datagram;
 mod stream;
 
 use crate::error::Error;

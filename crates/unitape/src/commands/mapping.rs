@@ -45,14 +45,14 @@ in the end. Nothing is left behind. Exit code 3 when messages would go into quar
     /// Name the shipped mappings
     #[command(after_help = "Example:\n  unitape mapping list")]
     List,
-    /// Print a shipped mapping, or with --layout the layout it names, to begin one of your own with
+    /// Print a shipped mapping, or with --layout the layout or templates it names, to begin one of your own with
     #[command(
         after_help = "Examples:\n  unitape mapping show fix44-orders > mine.toml\n  unitape mapping show nyse-taq-trades --layout > my-layout.toml"
     )]
     Show {
         /// The name of a shipped mapping
         name: String,
-        /// The layout it names
+        /// The layout or templates it names
         #[arg(long)]
         layout: bool,
     },
@@ -91,12 +91,18 @@ fn show(name: &str, layout: bool) -> output::Result {
         let what = format!("no shipped mapping `{name}`; there are {}", names.join(", "));
         return Err(output::Failure::Error(what));
     };
-    let text = match (&mapping.layout_text, layout) {
-        (_, false) => &mapping.text,
-        (Some((text, _)), true) => text,
-        (None, true) => return Err(output::Failure::Error(format!("{name} names no layout"))),
-    };
-    say!("{}", text.trim_end());
+    if !layout {
+        say!("{}", mapping.text.trim_end());
+        return Ok(Done::Clean);
+    }
+    let texts = mapping.layout_text.iter().map(|(text, _)| text);
+    let texts: Vec<_> = texts.chain(mapping.template_texts.iter().map(|(_, text)| text)).collect();
+    if texts.is_empty() {
+        return Err(output::Failure::Error(format!("{name} names neither layout nor templates")));
+    }
+    for text in texts {
+        say!("{}", text.trim_end());
+    }
     Ok(Done::Clean)
 }
 

@@ -1,0 +1,452 @@
+//! What a message has of what the mapping asks for, noted in one pass over its items.
+//!
+//! ```text
+//!  items ─▶ node of the path that is open ─ wants ─▶ slot of the message
+//!            (made when a path is first met,        ├▶ value of an entry, of the group whose element is open
+//!             found by the place of its name)       └▶ value around entries, for those that come behind it
+//! ```
+
+use super::path::{FastPath, Reading};
+use crate::mapping::Places;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use unitape_codec::fast::template::{Field, Meaning, Name};
+use unitape_codec::fast::{Item, Message, Value};
+
+/// A value that was found, as long as its message is in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub value: Held,
+    pub reading: Reading,
+    /// Nanoseconds of what it counts since 1970, where the template says so; 0 where not.
+    pub unit_ns: u64,
+}
+
+/// A value; texts lie in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    Int(i64),
+    UInt(u64),
+    Decimal {
+        mantissa: i64,
+        exponent: i8,
+    },
+    Text {
+        from: u32,
+        to: u32,
+    },
+    Bytes {
+        from: u32,
+        to: u32,
+    },
+    /// The name of the message's template.
+    Template,
+}
+
+/// What the mapping asks for, and what the message in hand has of it.
+#[derive(Debug)]
+pub struct Noted {
+    wants: Wants,
+    nodes: Vec<Node>,
+    slots: Vec<Option<Found>>,
+    groups: Vec<Entries>,
+    arena: Vec<u8>,
+    /// What nothing names: the node, and the value.
+    others: Vec<(u32, Found)>,
+    /// Nodes that are open.
+    open: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Wants {
+    message: Vec<(String, Reading, u8)>,
+    groups: Vec<Group>,
+    dropped: BTreeSet<String>,
+    template: Vec<u8>,
+    number: Vec<u8>,
+    channel: Vec<u8>,
+    keeps: bool,
+}
+
+#[derive(Debug)]
+struct Group {
+    sequence: String,
+    members: Vec<(String, Reading, u8)>,
+}
+
+/// The entries of a group.
+#[derive(Debug, Default)]
+struct Entries {
+    values: Vec<(u8, Found)>,
+    entries: Vec<Range<u32>>,
+    /// Where the values of the entry that is open begin.
+    begun: usize,
+    /// What came before in the elements around, from the innermost on: its level, its slot; the first of each.
+    around: Vec<(u32, u8, Found)>,
+}
+
+/// A path that was met.
+#[derive(Debug)]
+struct Node {
+    path: String,
+    /// Its children by the place of their name, in the order in which they were met.
+    children: Vec<(usize, u32)>,
+    /// The child that was met last.
+    last: usize,
+    wants: Vec<Want>,
+    /// It is kept where it stands.
+    kept: bool,
+    /// The sequence whose element it stands in, if it stands in one.
+    sequence: Option<u32>,
+    /// How many elements it stands in.
+    level: u32,
+    /// Of a sequence: the groups whose entries its elements are, and those in whose entries' elements they stand.
+    entries_of: Vec<usize>,
+    around: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Want {
+    Message(u8, Reading),
+    Entry(usize, u8, Reading),
+    Around(usize, u8, Reading),
+}
+
+/// Paths that are kept from one message to the next, and that one message may have.
+const NODES_KEPT: usize = 1 << 16;
+const NODES_MAX: usize = 1 << 20;
+
+/// The paths of a message are more than are taken.
+#[derive(Debug)]
+pub struct TooMany;
+
+impl Noted {
+    /// What these places ask for.
+    pub fn new(places: &Places<FastPath>, slots: usize) -> Self {
+        let mut wants = Wants {
+            message: Vec::new(),
+            groups: Vec::new(),
+            dropped: BTreeSet::new(),
+            template: Vec::new(),
+            number: Vec::new(),
+            channel: Vec::new(),
+            keeps: places.keeps,
+        };
+        for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
+            match path {
+                FastPath::Template => wants.template.push(*slot),
+                FastPath::Number => wants.number.push(*slot),
+                FastPath::Channel => wants.channel.push(*slot),
+                FastPath::Value { path, reading } => wants.message.push((path.clone(), *reading, *slot)),
+            }
+        }
+        let name = |path: &FastPath| match path {
+            FastPath::Value { path, .. } => path.clone(),
+            FastPath::Template | FastPath::Number | FastPath::Channel => String::new(),
+        };
+        for group in &places.groups {
+            let members = group.members.iter().filter_map(|(path, slot)| match path {
+                FastPath::Value { path, reading } => Some((path.clone(), *reading, *slot)),
+                FastPath::Template | FastPath::Number | FastPath::Channel => None,
+            });
+            wants.groups.push(Group {
+                sequence: group.count.as_ref().map(|(path, _)| name(path)).unwrap_or_default(),
+                members: members.collect(),
+            });
+        }
+        wants.dropped = places.dropped.iter().map(name).collect();
+        let groups = wants.groups.iter().map(|_| Entries::default()).collect();
+        let nodes = vec![Node::root()];
+        let (arena, others, open) = (Vec::new(), Vec::new(), Vec::new());
+        Self { wants, nodes, slots: vec![None; slots], groups, arena, others, open }
+    }
+
+    /// Notes what the message has; `head` is what framing had before it.
+    pub fn read(
+        &mut self,
+        message: &Message<'_>,
+        (number, channel): (Option<u32>, Option<u8>),
+    ) -> Result<(), TooMany> {
+        self.clear();
+        let plain = |value| Found { value, reading: Reading::AsItIs, unit_ns: 0 };
+        for slot in &self.wants.template {
+            self.slots[usize::from(*slot)] = Some(plain(Held::Template));
+        }
+        let number = number.map(|n| plain(Held::UInt(n.into())));
+        let channel = channel.map(|n| plain(Held::UInt(n.into())));
+        for (slots, found) in [(&self.wants.number, number), (&self.wants.channel, channel)] {
+            for slot in slots {
+                self.slots[usize::from(*slot)] = found;
+            }
+        }
+        self.open.push(0);
+        for item in message.items() {
+            let node = self.open.last().copied().unwrap_or(0);
+            match item {
+                Item::Value(field, value) => {
+                    let node = self.child(node, &field.name, false)?;
+                    self.value(node, value, unit_of(field));
+                }
+                Item::Group(name) => {
+                    let node = self.child(node, name, false)?;
+                    self.open.push(node);
+                }
+                Item::Sequence(name, length) => {
+                    let node = self.child(node, name, true)?;
+                    self.value(node, Value::UInt(length.into()), 0);
+                    self.open.push(node);
+                }
+                Item::Element => {
+                    self.element(node);
+                    self.open.push(node);
+                }
+                Item::End => {
+                    self.open.pop();
+                    // An element's node is that of its sequence, below it.
+                    if self.open.last() == Some(&node) {
+                        self.end_element(node);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        if self.nodes.len() > NODES_KEPT {
+            self.nodes.truncate(1);
+            self.nodes[0].children.clear();
+        }
+        self.slots.fill(None);
+        for group in &mut self.groups {
+            group.values.clear();
+            group.entries.clear();
+            group.around.clear();
+        }
+        self.arena.clear();
+        self.others.clear();
+        self.open.clear();
+    }
+
+    #[inline]
+    fn child(&mut self, parent: u32, name: &Name, sequence: bool) -> Result<u32, TooMany> {
+        // A name lives as long as the templates do, and so long its place tells which it is.
+        let place = std::ptr::from_ref(name) as usize;
+        let node = &mut self.nodes[parent as usize];
+        // Items come in the order of the template: what comes next is mostly what came next before.
+        let (before, after) = node.children.split_at(node.last.min(node.children.len()));
+        let found = after.iter().position(|(p, _)| *p == place).map(|n| n + before.len());
+        let found = found.or_else(|| before.iter().position(|(p, _)| *p == place));
+        match found {
+            Some(n) => {
+                node.last = n + 1;
+                Ok(node.children[n].1)
+            }
+            None => self.new_child(parent, place, &name.local, sequence),
+        }
+    }
+
+    #[cold]
+    fn new_child(&mut self, parent: u32, place: usize, name: &str, sequence: bool) -> Result<u32, TooMany> {
+        if self.nodes.len() >= NODES_MAX {
+            return Err(TooMany);
+        }
+        let number = self.nodes.len() as u32;
+        let around = &mut self.nodes[parent as usize];
+        around.children.push((place, number));
+        around.last = around.children.len();
+        let path = if around.path.is_empty() { name.to_owned() } else { format!("{}.{name}", around.path) };
+        // A sequence is open where its elements are: what stands in it stands in one of them.
+        let (of, level) = match around.is_sequence() {
+            true => (Some(parent), (around.level & !SEQUENCE) + 1),
+            false => (around.sequence, around.level),
+        };
+        let node = self.make(path, of, level, sequence);
+        self.nodes.push(node);
+        Ok(number)
+    }
+
+    fn make(&self, path: String, of: Option<u32>, level: u32, sequence: bool) -> Node {
+        let wants = &self.wants;
+        let mut node = Node { sequence: of, level, ..Node::root() };
+        for (_, reading, slot) in wants.message.iter().filter(|(p, ..)| *p == path) {
+            node.wants.push(Want::Message(*slot, *reading));
+        }
+        // Its name from the element of each sequence around it on.
+        let mut names: Vec<(&str, &str)> = Vec::new();
+        let mut up = of;
+        while let Some(at) = up {
+            let sequence = &self.nodes[at as usize];
+            names.push((&sequence.path, &path[sequence.path.len() + 1..]));
+            up = sequence.sequence;
+        }
+        for (g, group) in wants.groups.iter().enumerate() {
+            let Some((home, name)) = names.iter().find(|(home, _)| is_in(&group.sequence, home)) else {
+                continue;
+            };
+            for (_, reading, slot) in group.members.iter().filter(|(member, ..)| member == name) {
+                node.wants.push(match *home == group.sequence {
+                    true => Want::Entry(g, *slot, *reading),
+                    false => Want::Around(g, *slot, *reading),
+                });
+            }
+        }
+        let is_dropped =
+            |name: &str| wants.dropped.contains(name) || wants.groups.iter().any(|g| g.sequence == name);
+        let dropped = is_dropped(&path) || names.iter().any(|(_, name)| is_dropped(name));
+        node.kept = wants.keeps && !sequence && node.wants.is_empty() && !dropped;
+        if sequence {
+            let all = wants.groups.iter().enumerate();
+            node.entries_of = all.clone().filter(|(_, g)| g.sequence == path).map(|(n, _)| n).collect();
+            node.around = all
+                .filter(|(_, g)| g.sequence != path && is_in(&g.sequence, &path))
+                .map(|(n, _)| n)
+                .collect();
+            node.level = level | SEQUENCE;
+        }
+        node.path = path;
+        node
+    }
+
+    #[inline]
+    fn value(&mut self, node: u32, value: Value<'_>, unit_ns: u64) {
+        let node_of = &self.nodes[node as usize];
+        if node_of.wants.is_empty() && !node_of.kept {
+            return;
+        }
+        let mut hold = |bytes: &[u8]| {
+            let from = self.arena.len() as u32;
+            self.arena.extend_from_slice(bytes);
+            (from, self.arena.len() as u32)
+        };
+        let value = match value {
+            Value::Int(n) => Held::Int(n),
+            Value::UInt(n) => Held::UInt(n),
+            Value::Decimal { mantissa, exponent } => Held::Decimal { mantissa, exponent },
+            // As everywhere: what is empty is not there.
+            Value::Text([]) | Value::Bytes([]) => return,
+            Value::Text(bytes) => {
+                let (from, to) = hold(bytes);
+                Held::Text { from, to }
+            }
+            Value::Bytes(bytes) => {
+                let (from, to) = hold(bytes);
+                Held::Bytes { from, to }
+            }
+        };
+        let found = |reading| Found { value, reading, unit_ns };
+        for want in &node_of.wants {
+            match *want {
+                Want::Message(slot, reading) => {
+                    let place = &mut self.slots[usize::from(slot)];
+                    if place.is_none() {
+                        *place = Some(found(reading));
+                    }
+                }
+                Want::Entry(group, slot, reading) => {
+                    self.groups[group].values.push((slot, found(reading)));
+                }
+                Want::Around(group, slot, reading) => {
+                    let (around, level) = (&mut self.groups[group].around, node_of.level & !SEQUENCE);
+                    if !around.iter().any(|(l, s, _)| (*l, *s) == (level, slot)) {
+                        let at = around.partition_point(|(l, ..)| *l >= level);
+                        around.insert(at, (level, slot, found(reading)));
+                    }
+                }
+            }
+        }
+        if node_of.kept {
+            self.others.push((node, found(Reading::AsItIs)));
+        }
+    }
+
+    /// An element of this sequence begins.
+    fn element(&mut self, node: u32) {
+        let node = &self.nodes[node as usize];
+        for group in &node.entries_of {
+            let group = &mut self.groups[*group];
+            group.begun = group.values.len();
+        }
+        let level = (node.level & !SEQUENCE) + 1;
+        for group in &node.around {
+            // What the element before it had is not of this one.
+            self.groups[*group].around.retain(|(l, ..)| *l < level);
+        }
+    }
+
+    fn end_element(&mut self, node: u32) {
+        for group in &self.nodes[node as usize].entries_of {
+            let Entries { values, entries, begun, around } = &mut self.groups[*group];
+            // Behind its own, the innermost first: of equal slots the first stays.
+            values.extend(around.iter().map(|(_, slot, found)| (*slot, *found)));
+            entries.push(*begun as u32..values.len() as u32);
+        }
+    }
+
+    /// The value in a slot of the message.
+    #[inline]
+    pub fn slot(&self, slot: u8) -> Option<Found> {
+        self.slots[usize::from(slot)]
+    }
+
+    /// The bytes of a text.
+    #[inline]
+    pub fn bytes(&self, from: u32, to: u32) -> &[u8] {
+        &self.arena[from as usize..to as usize]
+    }
+
+    /// Fills `entry` with the values of the group's `n`th entry, if it has one.
+    #[inline]
+    pub fn entry(&self, group: usize, n: usize, entry: &mut [Option<Found>]) -> bool {
+        let group_of = &self.groups[group];
+        let Some(values) = group_of.entries.get(n) else { return false };
+        for (slot, found) in &group_of.values[values.start as usize..values.end as usize] {
+            if let Some(place) = entry.get_mut(usize::from(*slot))
+                && place.is_none()
+            {
+                *place = Some(*found);
+            }
+        }
+        true
+    }
+
+    /// What nothing names: path and value.
+    pub fn others(&self) -> impl Iterator<Item = (&str, Found)> {
+        self.others.iter().map(|(node, found)| (self.nodes[*node as usize].path.as_str(), *found))
+    }
+}
+
+/// In `Node::level`: it is a sequence.
+const SEQUENCE: u32 = 1 << 31;
+
+impl Node {
+    fn root() -> Self {
+        Self {
+            path: String::new(),
+            children: Vec::new(),
+            last: 0,
+            wants: Vec::new(),
+            kept: false,
+            sequence: None,
+            level: 0,
+            entries_of: Vec::new(),
+            around: Vec::new(),
+        }
+    }
+
+    fn is_sequence(&self) -> bool {
+        self.level & SEQUENCE != 0
+    }
+}
+
+/// Whether `path` is `home` or stands in it.
+fn is_in(path: &str, home: &str) -> bool {
+    path.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn unit_of(field: &Field) -> u64 {
+    match field.meaning {
+        Meaning::Timestamp { unit_ns } => unit_ns,
+        _ => 0,
+    }
+}

@@ -1,0 +1,230 @@
+//! How mappings name what is in a message of FAST.
+//!
+//! | path | is |
+//! |---|---|
+//! | `MDEntryPx` | the field of this name |
+//! | `Trailer.Flags` | the field `Flags` of the group `Trailer` |
+//! | `Entries.Px` | outside of `[group.Entries]`: `Px` of the first element of the sequence `Entries` |
+//! | `Entries` | how many elements the sequence has |
+//! | `SendingTime@ns` | an integer as a time: `@s`, `@ms`, `@us`, `@ns` since 1970 |
+//! | `SendingTime@YYYYMMDDhhmmssfff` | an integer as a time: its digits; `YY` is a year from 2000 on, `f` parts of a second |
+//! | `@template` | the name of the message's template |
+//! | `@number`, `@channel` | what framing has before a message |
+//!
+//! A group of a mapping is a sequence: `[group.Entries]`, or of sequences in sequences `[group."Entries.Legs"]`. Its
+//! members are named from the element on (`Px`, `TradeGrp.Type`); what an element does not have is taken from what came
+//! before it in the elements that it is in.
+
+use crate::mapping::Dialect;
+use std::collections::BTreeSet;
+use unitape_codec::fast::template::Instruction;
+use unitape_codec::fast::{Templates, template};
+use unitape_codec::fix::value;
+
+/// Fields are named by templates.
+#[derive(Debug)]
+pub struct FastDialect {
+    names: BTreeSet<String>,
+}
+
+/// A path, and how its value is read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // told at the head of the module
+pub enum FastPath {
+    Template,
+    Number,
+    Channel,
+    Value { path: String, reading: Reading },
+}
+
+/// How a value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reading {
+    /// As it stands.
+    AsItIs,
+    /// As a count since 1970, so many nanoseconds each.
+    Count(i64),
+    /// As digits of a date and a time.
+    Digits(Picture),
+}
+
+/// Which digits of a number are what: the lengths of the parts, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Picture {
+    year: u8,
+    /// Month and day, then hour, minute and second: so many of them are there.
+    pairs: u8,
+    fraction: u8,
+}
+
+const TYPE_PATH: &str = "@template";
+
+const UNITS: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)];
+
+/// More parts than any venue's templates have; beyond, names are not looked at.
+const NAMES_MAX: usize = 1 << 16;
+
+impl FastDialect {
+    /// Names of these templates.
+    pub fn new(templates: &Templates) -> Self {
+        let mut names = BTreeSet::new();
+        for template in templates.list() {
+            gather(&template.body, &mut names);
+        }
+        Self { names }
+    }
+}
+
+fn gather(body: &[Instruction], names: &mut BTreeSet<String>) {
+    for part in body {
+        let name: &template::Name = match part {
+            Instruction::Field(field) => &field.name,
+            Instruction::Group(group) => &group.name,
+            Instruction::Sequence(sequence) => &sequence.name,
+            Instruction::Static(..) | Instruction::Dynamic => continue,
+        };
+        if names.len() <= NAMES_MAX {
+            names.insert(name.local.clone());
+        }
+        match part {
+            Instruction::Group(group) => gather(&group.body, names),
+            Instruction::Sequence(sequence) => gather(&sequence.body, names),
+            _ => {}
+        }
+    }
+}
+
+impl Dialect for FastDialect {
+    type Path = FastPath;
+    const TYPE_PATH: &'static str = TYPE_PATH;
+    // A sequence is its own count.
+    const COUNTED_GROUPS: bool = true;
+    const DELIMITED_GROUPS: bool = false;
+
+    fn path(&self, text: &str) -> Result<FastPath, String> {
+        match text {
+            TYPE_PATH => return Ok(FastPath::Template),
+            "@number" => return Ok(FastPath::Number),
+            "@channel" => return Ok(FastPath::Channel),
+            _ => {}
+        }
+        let (path, reading) = match text.split_once('@') {
+            Some((path, form)) => (path, reading(form)?),
+            None => (text, Reading::AsItIs),
+        };
+        let unknown = path.split('.').find(|name| !self.names.contains(*name));
+        match unknown {
+            Some(name) if self.names.len() <= NAMES_MAX => {
+                Err(format!("`{name}` is no field, group or sequence of the templates"))
+            }
+            _ => Ok(FastPath::Value { path: path.to_owned(), reading }),
+        }
+    }
+
+    fn framing(&self) -> Vec<FastPath> {
+        vec![FastPath::Template, FastPath::Number, FastPath::Channel]
+    }
+
+    fn container(&self, path: &FastPath) -> Option<FastPath> {
+        match path {
+            FastPath::Value { path, reading } if *reading != Reading::AsItIs => {
+                Some(FastPath::Value { path: path.clone(), reading: Reading::AsItIs })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn reading(form: &str) -> Result<Reading, String> {
+    if let Some((_, nanos)) = UNITS.iter().find(|(unit, _)| *unit == form) {
+        return Ok(Reading::Count(*nanos));
+    }
+    let mut rest = form;
+    let mut take = |letter: char, wanted: &[usize]| {
+        let n = rest.len() - rest.trim_start_matches(letter).len();
+        rest = &rest[n..];
+        wanted.contains(&n).then_some(n as u8)
+    };
+    let picture = (|| {
+        let year = take('Y', &[2, 4])?;
+        let mut pairs = 0;
+        for letter in ['M', 'D', 'h', 'm', 's'] {
+            let n = take(letter, &[0, 2])?;
+            // None may be left out before one that is there.
+            if n == 2 && pairs == 2 * (['M', 'D', 'h', 'm', 's'].iter().position(|l| *l == letter)? as u8) {
+                pairs += 2;
+            } else if n > 0 {
+                return None;
+            }
+        }
+        let fraction = take('f', &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])?;
+        (pairs >= 4 && (fraction == 0 || pairs == 10)).then_some(Picture { year, pairs: pairs / 2, fraction })
+    })();
+    match (picture, rest) {
+        (Some(picture), "") => Ok(Reading::Digits(picture)),
+        _ => Err(format!(
+            "`@{form}` is neither a unit (@s, @ms, @us, @ns) nor the digits of a time, as @YYYYMMDDhhmmssfff"
+        )),
+    }
+}
+
+impl Picture {
+    /// The time that these digits tell, in nanoseconds since 1970.
+    pub fn nanos(self, mut number: u64) -> Option<i64> {
+        let mut take = |digits: u8| {
+            let power = 10u64.pow(digits.into());
+            let part = number % power;
+            number /= power;
+            part
+        };
+        let fraction = take(self.fraction);
+        let mut pairs = [0; 5];
+        for pair in pairs[..usize::from(self.pairs)].iter_mut().rev() {
+            *pair = take(2);
+        }
+        let year = take(self.year) + if self.year == 2 { 2000 } else { 0 };
+        if number > 0 {
+            return None;
+        }
+        let [month, day, hour, minute, second] = pairs;
+        let mut date = year * 10_000 + month * 100 + day;
+        let mut text = [b'0'; 8];
+        for digit in text.iter_mut().rev() {
+            *digit += (date % 10) as u8;
+            date /= 10;
+        }
+        let midnight = value::date(&text)?;
+        let second =
+            (hour < 24 && minute < 60 && second <= 60).then(|| hour * 3600 + minute * 60 + second)?;
+        let nanos = second * 1_000_000_000 + fraction * 10u64.pow(9 - u32::from(self.fraction));
+        midnight.checked_add(nanos as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MOEX writes years with two digits and CME with four; neither is told by the number.
+    #[test]
+    fn times_of_digits() {
+        for (form, number, nanos) in [
+            ("YYMMDDhhmmssffffff", 190_404_083_636_274_670, Some(1_554_366_996_274_670_000)),
+            ("YYYYMMDDhhmmssfff", 20_190_404_083_636_274, Some(1_554_366_996_274_000_000)),
+            ("YYYYMMDD", 20_190_404, Some(1_554_336_000_000_000_000)),
+            ("YYYYMMDDhh", 2_019_040_408, Some(1_554_364_800_000_000_000)),
+            ("YYYYMMDD", 20_190_431, None),
+            ("YYYYMMDD", 120_190_404, None),
+            ("YYYYMMDDhhmm", 201_904_040_860, None),
+        ] {
+            match reading(form) {
+                Ok(Reading::Digits(picture)) => assert_eq!(picture.nanos(number), nanos, "{form} {number}"),
+                other => panic!("{form}: {other:?}"),
+            }
+        }
+        assert_eq!(reading("us"), Ok(Reading::Count(1000)));
+        for wrong in ["", "m", "YYYY", "YYYYMM", "hhmmss", "YYYYMMDDmm", "YYYYMMDDhhfff", "YYYYMMDDhhmmssx"] {
+            assert!(reading(wrong).is_err(), "{wrong}");
+        }
+    }
+}
