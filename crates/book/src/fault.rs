@@ -91,8 +91,9 @@ impl Faults {
         Fault::ALL.into_iter().map(|f| (f, self.of(f))).filter(|(_, n)| *n > 0)
     }
 
+    /// Counts one.
     #[cold]
-    pub(crate) fn count(&mut self, fault: Fault) {
+    pub fn count(&mut self, fault: Fault) {
         self.0[fault as usize] += 1;
     }
 }
