@@ -1,0 +1,502 @@
+//! Steps become books, and calls for who listens.
+//!
+//! ```text
+//!  steps of a message ─▶ book of the instrument (by its number, no look-up) ─▶ changes ─ End ─▶ one call an instrument
+//!                 └ not subscribed: nothing is applied
+//! ```
+
+use crate::listener::{Changed, Gap, Listener, Update};
+use crate::select::{Selection, Subscription, Wanted};
+use crate::view::BookView;
+use unitape_book::{Fault, Faults, LevelAction, LevelBook, LevelChange, Rung, Side as BookSide};
+use unitape_feed::fast::{Action, At, Level, Side, Step, Steps, Tables};
+
+/// The books of all instruments that are subscribed.
+#[derive(Debug, Default)]
+pub struct Books {
+    books: Vec<One>,
+    products: Vec<OfProduct>,
+    selection: Selection,
+    /// Of the message in hand.
+    changes: Vec<Changed>,
+    touched: Vec<u32>,
+    counters: Counters,
+    faults: Faults,
+}
+
+/// How much was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Levels that were applied to books.
+    pub levels: u64,
+    /// Levels of what is not subscribed.
+    pub passed_over: u64,
+    /// Calls that a book has changed.
+    pub updates: u64,
+    /// Trades of what is subscribed.
+    pub trades: u64,
+    /// Instruments that became stale.
+    pub stale: u64,
+    /// Instruments that are to be trusted again.
+    pub recovered: u64,
+    /// Messages that could not be used.
+    pub refused: u64,
+    /// Gaps on both lines.
+    pub gaps: u64,
+    /// Changes that cannot be, of all instruments: see [`Books::faults`].
+    pub faults: u64,
+}
+
+/// A product.
+#[derive(Debug, Default)]
+struct OfProduct {
+    instruments: Vec<u32>,
+    /// All its books are known: those of instruments that are new, too.
+    whole: bool,
+}
+
+/// An instrument. Where nothing was told of it yet it is stale, unless its product is whole; a level is told of those alone
+/// that are not.
+#[derive(Debug)]
+struct One {
+    book: LevelBook,
+    product: u32,
+    /// Levels of a side, at most.
+    levels_max: u32,
+    wanted: Wanted,
+    /// The feed says so.
+    stale: bool,
+    /// Levels were left out or could not be; until the book is given anew.
+    broken: bool,
+    /// In [`Books::touched`].
+    touched: bool,
+    cleared: bool,
+    recovered: bool,
+    /// Some level is perhaps not between its neighbours, and some was not at the end of a message.
+    unsorted: bool,
+    out_of_order: bool,
+}
+
+/// Levels of a side where neither the venue nor the configuration says how many.
+const LEVELS_MAX: u32 = 4096;
+
+impl Books {
+    /// Asks for more. What an instrument was told before, while nothing asked for it, is not known: its book is stale until
+    /// it is given anew.
+    pub fn subscribe(&mut self, subscription: Subscription, tables: &Tables) {
+        if self.selection.add(subscription) {
+            self.decide_all(tables);
+        }
+    }
+
+    /// Asks for less; the books of what nothing asks for any more are let go.
+    pub fn unsubscribe(&mut self, subscription: &Subscription, tables: &Tables) {
+        if self.selection.remove(subscription) {
+            self.decide_all(tables);
+        }
+    }
+
+    /// The book of an instrument; none where it is not subscribed.
+    #[must_use]
+    pub fn book(&self, instrument: u32) -> Option<BookView<'_>> {
+        let one = self.books.get(instrument as usize).filter(|one| one.wanted == Wanted::Yes)?;
+        Some(one.view())
+    }
+
+    /// How much was done.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters { faults: self.faults.total(), ..self.counters }
+    }
+
+    /// Changes that cannot be, by what is wrong with them.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Takes steps, and tells `listener`.
+    #[inline]
+    pub fn take<'b, L: Listener>(&'b mut self, listener: &'b mut L) -> Taker<'b, L> {
+        Taker { books: self, listener }
+    }
+
+    fn decide_all(&mut self, tables: &Tables) {
+        for instrument in 0..self.books.len() as u32 {
+            self.decide(tables, instrument);
+        }
+    }
+
+    /// Something is told of an instrument, or of what is asked for. Gives whether it is wanted.
+    fn decide(&mut self, tables: &Tables, instrument: u32) -> bool {
+        let of = &tables.instruments[instrument as usize];
+        while self.books.len() <= instrument as usize {
+            self.books.push(One::new());
+        }
+        let wanted = self.selection.wants(tables, instrument);
+        let one = &mut self.books[instrument as usize];
+        if one.product != of.product {
+            one.product = of.product;
+            let product = of.product as usize;
+            self.products.resize_with(self.products.len().max(product + 1), OfProduct::default);
+            let product = &mut self.products[product];
+            product.instruments.push(instrument);
+            one.stale &= !product.whole;
+        }
+        let depth = of.depth.or(tables.products[of.product as usize].depth);
+        one.levels_max = depth.map_or(LEVELS_MAX, u32::from);
+        match (one.wanted, wanted) {
+            (before, after) if before == after => {}
+            (Wanted::No, _) => one.wanted = wanted,
+            (_, Wanted::No) => {
+                one.wanted = wanted;
+                one.broken |= BookSide::BOTH.iter().any(|side| one.book.levels(*side) > 0);
+                one.book = LevelBook::default();
+            }
+            (_, Wanted::Yes) => {
+                one.wanted = wanted;
+                self.touch(instrument);
+            }
+            (_, Wanted::NotYet) => one.wanted = wanted,
+        }
+        wanted == Wanted::Yes
+    }
+
+    #[inline]
+    fn touch(&mut self, instrument: u32) {
+        let one = &mut self.books[instrument as usize];
+        if !one.touched {
+            one.touched = true;
+            self.touched.push(instrument);
+        }
+    }
+
+    /// Applies a level; whether its book cannot be trusted from here on.
+    #[inline]
+    fn level(&mut self, level: &Level) -> bool {
+        let Some(one) = self.books.get_mut(level.instrument as usize) else { return false };
+        if one.wanted == Wanted::No {
+            one.broken = true;
+            self.counters.passed_over += 1;
+            return false;
+        }
+        if one.stale {
+            one.known();
+        }
+        let change = LevelChange {
+            action: match level.action {
+                Action::Add => LevelAction::Add,
+                Action::Change => LevelAction::Change,
+                Action::Delete => LevelAction::Delete,
+            },
+            side: Some(match level.side {
+                Side::Buy => BookSide::Buy,
+                Side::Sell => BookSide::Sell,
+            }),
+            px: level.px.0,
+            qty: level.qty.map(|qty| (qty.mantissa(), qty.exponent())),
+            orders: level.orders.unwrap_or(u32::MAX),
+            depth: level.depth.map(u64::from),
+        };
+        let done = one.book.apply(&change, one.levels_max as usize);
+        self.counters.levels += 1;
+        if !one.touched {
+            one.touched = true;
+            self.touched.push(level.instrument);
+        }
+        if done.depth > 0 && one.wanted == Wanted::Yes {
+            self.changes.push(Changed {
+                instrument: level.instrument,
+                number: self.changes.len() as u32,
+                side: level.side,
+                action: level.action,
+                depth: done.depth,
+                level: done.level,
+            });
+        }
+        match done.fault {
+            None => false,
+            // By depth, the levels of a message may pass each other; what counts is how it leaves them.
+            Some(Fault::UnsortedLevel) => {
+                one.unsorted = true;
+                false
+            }
+            Some(fault) => self.fault(level.instrument, fault),
+        }
+    }
+
+    #[cold]
+    fn fault(&mut self, instrument: u32, fault: Fault) -> bool {
+        self.faults.count(fault);
+        let one = &mut self.books[instrument as usize];
+        let was = one.is_stale();
+        one.broken = true;
+        !was && one.wanted == Wanted::Yes
+    }
+
+    fn clear(&mut self, instrument: u32) {
+        let Some(one) = self.books.get_mut(instrument as usize) else { return };
+        if one.wanted == Wanted::No {
+            return;
+        }
+        one.book.clear();
+        one.cleared = true;
+        one.unsorted = false;
+        let was = std::mem::replace(&mut one.broken, false) | std::mem::replace(&mut one.out_of_order, false);
+        if was && !one.stale {
+            one.recovered = true;
+        }
+        // What came before it in the message is no more.
+        self.changes.retain(|change| change.instrument != instrument);
+        self.touch(instrument);
+    }
+
+    /// The message is over: who listens is told of each book that it changed.
+    #[inline]
+    fn end<L: Listener>(&mut self, at: &At<'_>, listener: &mut L) {
+        match self.touched[..] {
+            [] => return,
+            [one] => self.tell(at, listener, one, 0..self.changes.len()),
+            _ => self.tell_many(at, listener),
+        }
+        self.touched.clear();
+        self.changes.clear();
+    }
+
+    fn tell_many<L: Listener>(&mut self, at: &At<'_>, listener: &mut L) {
+        // Those of one instrument are beside each other mostly, but need not be.
+        if !self.changes.is_sorted_by_key(|change| change.instrument) {
+            self.changes.sort_unstable_by_key(|change| (change.instrument, change.number));
+        }
+        let touched = std::mem::take(&mut self.touched);
+        for instrument in &touched {
+            let from = self.changes.partition_point(|change| change.instrument < *instrument);
+            let to = self.changes.partition_point(|change| change.instrument <= *instrument);
+            self.tell(at, listener, *instrument, from..to);
+        }
+        self.touched = touched;
+    }
+
+    #[inline]
+    fn tell<L: Listener>(
+        &mut self,
+        at: &At<'_>,
+        listener: &mut L,
+        instrument: u32,
+        changes: std::ops::Range<usize>,
+    ) {
+        let one = &mut self.books[instrument as usize];
+        one.touched = false;
+        let out_of_order = one.unsorted && one.order();
+        let cleared = std::mem::replace(&mut one.cleared, false);
+        let recovered = std::mem::replace(&mut one.recovered, false);
+        if one.wanted != Wanted::Yes {
+            return;
+        }
+        if out_of_order {
+            self.faults.count(Fault::UnsortedLevel);
+            self.counters.stale += 1;
+            listener.stale(at, instrument);
+        }
+        if recovered {
+            self.counters.recovered += 1;
+            listener.recovered(at, instrument);
+        }
+        self.counters.updates += 1;
+        let (book, changes) = (self.books[instrument as usize].view(), &self.changes[changes]);
+        listener.book(&Update { at, instrument, cleared, changes, book });
+    }
+}
+
+impl One {
+    fn new() -> Self {
+        Self {
+            book: LevelBook::default(),
+            product: u32::MAX,
+            levels_max: LEVELS_MAX,
+            wanted: Wanted::NotYet,
+            stale: true,
+            broken: false,
+            touched: false,
+            cleared: false,
+            recovered: false,
+            unsorted: false,
+            out_of_order: false,
+        }
+    }
+
+    /// The feed knows it again.
+    #[cold]
+    fn known(&mut self) {
+        self.stale = false;
+        self.recovered |= !self.broken;
+    }
+
+    /// Looks at the order of all levels, at the end of a message; whether they are out of order now and were not before.
+    #[cold]
+    fn order(&mut self) -> bool {
+        let side = |side: BookSide| {
+            let better = |a: &Rung, b: &Rung| match side {
+                BookSide::Buy => a.px > b.px,
+                BookSide::Sell => a.px < b.px,
+            };
+            self.book.iter(side).is_sorted_by(|a, b| better(a, b))
+        };
+        self.unsorted = !BookSide::BOTH.into_iter().all(side);
+        let was = std::mem::replace(&mut self.out_of_order, self.unsorted);
+        self.recovered |= was && !self.unsorted && !self.stale && !self.broken;
+        self.unsorted && !was
+    }
+
+    #[inline]
+    fn is_stale(&self) -> bool {
+        self.stale | self.broken | self.out_of_order
+    }
+
+    #[inline]
+    fn view(&self) -> BookView<'_> {
+        BookView { book: &self.book, stale: self.is_stale() }
+    }
+}
+
+/// Books and who listens to them, for a handler to give steps to.
+#[derive(Debug)]
+pub struct Taker<'b, L> {
+    books: &'b mut Books,
+    listener: &'b mut L,
+}
+
+impl<L: Listener> Steps for Taker<'_, L> {
+    #[inline]
+    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+        let Self { books, listener } = self;
+        match step {
+            Step::Level(level) => {
+                if books.level(&level) {
+                    books.counters.stale += 1;
+                    listener.stale(at, level.instrument);
+                }
+            }
+            Step::End(_) => books.end(at, *listener),
+            Step::Trade(trade) => {
+                if books.is_wanted(trade.instrument) {
+                    books.counters.trades += 1;
+                    listener.trade(at, &trade);
+                }
+            }
+            other => self.seldom(at, other),
+        }
+    }
+}
+
+impl Books {
+    /// An instrument is not known any more; whether somebody is to be told. Where nothing will mend it levels go on, and it
+    /// stays so until its book is given anew.
+    fn stale(&mut self, instrument: u32, mended: bool) -> bool {
+        let Some(one) = self.books.get_mut(instrument as usize) else { return false };
+        if let Some(product) = self.products.get_mut(one.product as usize) {
+            product.whole = false;
+        }
+        let was = one.is_stale();
+        one.stale = true;
+        one.broken |= !mended;
+        !was && one.wanted == Wanted::Yes
+    }
+
+    fn recovered(&mut self, instrument: u32) {
+        if let Some(one) = self.books.get_mut(instrument as usize)
+            && one.stale
+        {
+            one.known();
+            self.touch(instrument);
+        }
+    }
+
+    /// The instruments of a product, while they are gone through.
+    fn take_instruments(&mut self, product: u32) -> Vec<u32> {
+        let product = self.products.get_mut(product as usize);
+        product.map(|product| std::mem::take(&mut product.instruments)).unwrap_or_default()
+    }
+
+    fn put_instruments(&mut self, product: u32, instruments: Vec<u32>) {
+        if let Some(product) = self.products.get_mut(product as usize) {
+            product.instruments = instruments;
+        }
+    }
+
+    #[inline]
+    fn is_wanted(&self, instrument: u32) -> bool {
+        self.books.get(instrument as usize).is_some_and(|one| one.wanted == Wanted::Yes)
+    }
+}
+
+impl<L: Listener> Taker<'_, L> {
+    #[inline(never)]
+    #[allow(clippy::collapsible_match, reason = "a guard that changes books would hide what it does")]
+    fn seldom(&mut self, at: &At<'_>, step: Step<'_>) {
+        let Self { books, listener } = self;
+        match step {
+            Step::Instrument(instrument) => {
+                if books.decide(at.tables, instrument) {
+                    listener.instrument(at, instrument);
+                }
+            }
+            Step::Product(product) => {
+                let all = books.take_instruments(product);
+                for instrument in &all {
+                    if books.decide(at.tables, *instrument) {
+                        listener.instrument(at, *instrument);
+                    }
+                }
+                books.put_instruments(product, all);
+            }
+            Step::Clear { instrument } => books.clear(instrument),
+            Step::Stale { instrument, mended } => {
+                if books.stale(instrument, mended) {
+                    books.counters.stale += 1;
+                    listener.stale(at, instrument);
+                }
+            }
+            Step::Recovered { instrument } => books.recovered(instrument),
+            Step::Whole { product } => {
+                let all = books.take_instruments(product);
+                all.iter().for_each(|instrument| books.recovered(*instrument));
+                books.put_instruments(product, all);
+                if let Some(product) = books.products.get_mut(product as usize) {
+                    product.whole = true;
+                }
+            }
+            Step::State(state) => {
+                let wanted = match state.instrument {
+                    Some(instrument) => books.is_wanted(instrument),
+                    None => {
+                        let all = books.products.get(state.product as usize);
+                        all.is_some_and(|all| {
+                            all.instruments.iter().any(|instrument| books.is_wanted(*instrument))
+                        })
+                    }
+                };
+                if wanted {
+                    listener.state(at, &state);
+                }
+            }
+            Step::Missing { product, from, to } => {
+                books.counters.gaps += 1;
+                listener.gap(at, Gap::Messages { product, from, to });
+            }
+            Step::Lost { from, to } => {
+                books.counters.gaps += 1;
+                listener.gap(at, Gap::Packets { from, to });
+            }
+            Step::NoRoom { product } => {
+                books.counters.gaps += 1;
+                listener.gap(at, Gap::NoRoom { product });
+            }
+            Step::Refused(refusal) => {
+                books.counters.refused += 1;
+                listener.refused(at, &refusal);
+            }
+            _ => {}
+        }
+    }
+}
