@@ -23,6 +23,9 @@ pub(crate) enum Error {
     /// The tape's own.
     #[error(transparent)]
     Tape(#[from] Tape),
+    /// A handler's own.
+    #[error(transparent)]
+    Handler(#[from] unitape_handler::Error),
 }
 
 impl Error {
@@ -40,6 +43,16 @@ impl Error {
             Self::Argument(_) => code::ARGUMENT,
             Self::Misuse(_) => code::MISUSE,
             Self::Panic(_) => code::PANIC,
+            Self::Handler(error) => match error {
+                unitape_handler::Error::Socket(_)
+                | unitape_handler::Error::Read { .. }
+                | unitape_handler::Error::Receive { .. } => code::IO,
+                unitape_handler::Error::Config(_) => code::OPTION,
+                unitape_handler::Error::Container { .. } => code::DAMAGE,
+                unitape_handler::Error::NotLive => code::MISUSE,
+                unitape_handler::Error::Channel(_) => code::ARGUMENT,
+                _ => code::OTHER,
+            },
             Self::Tape(error) => match error {
                 Tape::Io { .. } => code::IO,
                 Tape::DiskFull { .. } => code::DISK_FULL,

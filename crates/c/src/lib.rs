@@ -1,5 +1,5 @@
 //! The tape for C: publications, subscriptions, gates and ring tapes behind opaque handles, as `include/unitape.h`
-//! declares them.
+//! declares them; and handlers of market data, as `include/unitape_handler.h` does.
 //!
 //! ```text
 //!   C caller                 this crate                              unitape-tape
@@ -23,6 +23,8 @@ mod call;
 mod cursor;
 mod error;
 mod gate;
+mod handler;
+mod market;
 mod options;
 mod publication;
 mod ring;
@@ -33,6 +35,8 @@ pub use call::Handle;
 pub use cursor::*;
 pub use error::code;
 pub use gate::*;
+pub use handler::*;
+pub use market::{Book, Level, LevelChange, Market, MarketCallback};
 pub use options::*;
 pub use publication::*;
 pub use ring::*;

@@ -305,7 +305,10 @@ unsafe extern "C" fn meddle(context: *mut c_void, frame: *const Frame) -> i32 {
     // SAFETY: alive; all of these must be refused, closing too.
     unsafe {
         assert_eq!(unitape_subscription_next(subscription, &mut { empty() }), code::MISUSE);
-        assert_eq!(unitape_subscription_poll(subscription, 1, Some(stop), null_mut()), code::MISUSE.into());
+        assert_eq!(
+            unitape_subscription_poll(subscription, 1, Some(stop), null_mut()),
+            i64::from(code::MISUSE)
+        );
         assert_eq!(unitape_subscription_seek(subscription, 0), code::MISUSE);
         assert_eq!(unitape_subscription_close(subscription), code::MISUSE);
         i32::from((*frame).topic == 4)

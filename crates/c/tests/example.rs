@@ -16,7 +16,7 @@ use unitape_tape::{
 const COUNT: u64 = 100_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-const NAMES: [&str; 4] = ["publisher", "subscriber", "risk", "quotes"];
+const NAMES: [&str; 5] = ["publisher", "subscriber", "risk", "quotes", "depth"];
 
 /// The programs, compiled once: against the static library, the shared one, and as C++.
 struct Programs {

@@ -9,13 +9,19 @@ use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
 use common::{C99, CXX, LIBS, compiler, include, library, must};
-use unitape_c::{Dropped, Frame, Gate, GateStanding, Lag, Losses, Options, code};
+use unitape_c::{
+    ChannelStats, Dropped, Frame, Gate, GateStanding, HandlerStats, Lag, Level, LevelChange, LineStats,
+    Losses, Market, Options, code,
+};
 
-const HEADER: &str = include_str!("../include/unitape.h");
-const SOURCES: [&str; 7] = [
+const HEADER: &str =
+    concat!(include_str!("../include/unitape.h"), include_str!("../include/unitape_handler.h"));
+const SOURCES: [&str; 9] = [
     include_str!("../src/lib.rs"),
     include_str!("../src/cursor.rs"),
     include_str!("../src/gate.rs"),
+    include_str!("../src/handler.rs"),
+    include_str!("../src/market.rs"),
     include_str!("../src/options.rs"),
     include_str!("../src/publication.rs"),
     include_str!("../src/ring.rs"),
@@ -23,7 +29,7 @@ const SOURCES: [&str; 7] = [
 ];
 
 /// The types of the functions' arguments and results, as C says them.
-const TYPES: [(&str, &str); 33] = [
+const TYPES: [(&str, &str); 43] = [
     ("()", "void"),
     ("*const c_char", "const char *"),
     ("*const c_void", "const void *"),
@@ -48,6 +54,16 @@ const TYPES: [(&str, &str); 33] = [
     ("*mut Lag", "unitape_lag *"),
     ("*const Frame", "const unitape_frame *"),
     ("*mut u64", "uint64_t *"),
+    ("*mut u32", "uint32_t *"),
+    ("*mut Handlers", "unitape_handler *"),
+    ("*mut *mut Handlers", "unitape_handler **"),
+    ("*const Market", "const unitape_market *"),
+    ("*const Book", "const unitape_book *"),
+    ("*mut Level", "unitape_level *"),
+    ("*mut HandlerStats", "unitape_handler_stats *"),
+    ("*mut ChannelStats", "unitape_channel_stats *"),
+    ("MarketCallback", "unitape_market_callback"),
+    ("i16", "int16_t"),
     ("Callback", "unitape_callback"),
     ("u8", "uint8_t"),
     ("u16", "uint16_t"),
@@ -129,7 +145,7 @@ fn size_of_field<T, F>(_: Option<T>, _: impl Fn(&T) -> &F) -> usize {
 
 /// A C file that does not compile unless the header says what the code does.
 fn check() -> String {
-    let mut c = String::from("#include \"unitape.h\"\n");
+    let mut c = String::from("#include \"unitape_handler.h\"\n");
     // Without C11 an array of negative size is what stops the compiler.
     c.push_str("#define JOIN(a, b) a##b\n#define NAME(line) JOIN(check_, line)\n");
     c.push_str("#define STATIC(truth) extern char NAME(__LINE__)[(truth) ? 1 : -1]\n");
@@ -145,6 +161,14 @@ fn check() -> String {
     layout!(c, Dropped, "unitape_dropped": count, bytes, first, last);
     layout!(c, GateStanding, "unitape_gate_standing": position, dropped, waits, alive, reserved);
     layout!(c, Losses, "unitape_losses": overruns, bytes, events);
+    layout!(c, Level, "unitape_level": px, qty, qty_exponent, orders);
+    layout!(c, LevelChange, "unitape_level_change": level, side, action, depth, reserved);
+    layout!(c, Market, "unitape_market": what, flags, instrument, product, channel, phase, sequence, ts_event, ts_recv, px,
+        qty, qty_exponent, side, id, from, to, code, text, text_length, changes, change_count, book);
+    layout!(c, HandlerStats, "unitape_handler_stats": packets, unknown, refused, gaps, levels, passed_over, updates, trades,
+        stale, recovered, faults, waiting, dropped);
+    layout!(c, LineStats, "unitape_line_stats": packets, bytes, first, twice, missed, reordered, corrupt);
+    layout!(c, ChannelStats, "unitape_channel_stats": name, name_length, gaps, lost, late, recovered, restarts, lines);
     for (name, value) in code::ALL {
         let name = name.to_str().unwrap();
         let name = if *value == 0 { name.to_owned() } else { format!("E_{name}") };
@@ -164,12 +188,27 @@ fn check() -> String {
     }
     // Where the code has them private, both say them in words.
     for source in SOURCES {
-        for line in source.lines().filter_map(|line| line.strip_prefix("const ")) {
+        for line in
+            source.lines().filter_map(|line| line.trim_start_matches("pub(crate) ").strip_prefix("const "))
+        {
             let Some((name, value)) = line.split_once(": u32 = ").or_else(|| line.split_once(": u64 = "))
             else {
                 continue;
             };
-            let known = ["BACKING_", "RECORDER_", "START_", "WAIT_", "GATE_", "TRUNCATE_", "NO_"];
+            let known = [
+                "BACKING_",
+                "RECORDER_",
+                "START_",
+                "WAIT_",
+                "GATE_",
+                "TRUNCATE_",
+                "NO_",
+                "MARKET_",
+                "LEVEL_",
+                "SIDE_",
+                "SUBSCRIBE_",
+            ];
+            let value = value.replace("u32::MAX", "UINT32_MAX").replace("u64::MAX", "UINT64_MAX");
             if known.iter().any(|start| name.starts_with(start)) {
                 let value = value.trim_end_matches(';');
                 writeln!(c, "STATIC(UNITAPE_{name} == {value});").unwrap();

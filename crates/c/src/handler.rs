@@ -1,0 +1,580 @@
+//! Handlers of market data for C.
+
+use std::ffi::{c_char, c_void};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use unitape_handler::{
+    At, Gap, Handler, Listener, LiveOptions, Packet, Refusal, State, Subscription, Tables, Trade, Update,
+};
+
+use crate::call::{Handle, run};
+use crate::error::Error;
+use crate::market::{
+    Book, Level, LevelChange, MARKET_RECOVERED, MARKET_STALE, Market, MarketCallback, NO_NUMBER, side_of,
+};
+use crate::text;
+
+/// A handler behind a handle.
+#[derive(Debug)]
+pub struct Handling {
+    handler: Handler,
+    callbacks: Callbacks,
+}
+
+/// Who is called with what.
+#[derive(Debug, Default)]
+struct Callbacks {
+    subscribed: Vec<Subscribed>,
+    /// By instrument: places in `subscribed`; none while it is not known.
+    routes: Vec<Option<Vec<u32>>>,
+    changes: Vec<LevelChange>,
+    text: String,
+}
+
+#[derive(Debug)]
+struct Subscribed {
+    subscription: Subscription,
+    callback: unsafe extern "C" fn(context: *mut c_void, market: *const Market),
+    context: *mut c_void,
+}
+
+/// `unitape_handler_stats` of the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)] // the header tells, here and below
+pub struct HandlerStats {
+    pub packets: u64,
+    pub unknown: u64,
+    pub refused: u64,
+    pub gaps: u64,
+    pub levels: u64,
+    pub passed_over: u64,
+    pub updates: u64,
+    pub trades: u64,
+    pub stale: u64,
+    pub recovered: u64,
+    pub faults: u64,
+    pub waiting: u64,
+    pub dropped: u64,
+}
+
+/// `unitape_line_stats` of the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct LineStats {
+    pub packets: u64,
+    pub bytes: u64,
+    pub first: u64,
+    pub twice: u64,
+    pub missed: u64,
+    pub reordered: u64,
+    pub corrupt: u64,
+}
+
+/// `unitape_channel_stats` of the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct ChannelStats {
+    pub name: *const c_char,
+    pub name_length: usize,
+    pub gaps: u64,
+    pub lost: u64,
+    pub late: u64,
+    pub recovered: u64,
+    pub restarts: u64,
+    pub lines: [LineStats; 2],
+}
+
+const SUBSCRIBE_ALL: u32 = 0;
+const SUBSCRIBE_PRODUCT: u32 = 1;
+const SUBSCRIBE_GROUP: u32 = 2;
+const SUBSCRIBE_INSTRUMENT: u32 = 3;
+
+type Handlers = Handle<Handling>;
+
+impl Callbacks {
+    /// Calls those whose subscription covers the instrument.
+    #[inline]
+    fn call(&mut self, tables: &Tables, instrument: u32, market: &Market) {
+        let known = self.routes.get(instrument as usize).is_some_and(Option::is_some);
+        if !known {
+            self.route(tables, instrument);
+        }
+        let Some(Some(route)) = self.routes.get(instrument as usize) else { return };
+        for n in route {
+            self.subscribed[*n as usize].call(market);
+        }
+    }
+
+    #[cold]
+    fn route(&mut self, tables: &Tables, instrument: u32) {
+        let at = instrument as usize;
+        if self.routes.len() <= at {
+            self.routes.resize_with(at + 1, || None);
+        }
+        let covers = |(s, n): (&Subscribed, u32)| s.subscription.covers(tables, instrument).then_some(n);
+        self.routes[at] = Some(self.subscribed.iter().zip(0..).filter_map(covers).collect());
+    }
+
+    fn call_all(&self, market: &Market) {
+        self.subscribed.iter().for_each(|s| s.call(market));
+    }
+}
+
+impl Subscribed {
+    #[inline]
+    fn call(&self, market: &Market) {
+        // SAFETY: the caller of `unitape_handler_subscribe` vouches for both as long as the subscription lasts, and what the
+        // event points to lives until this is over.
+        unsafe { (self.callback)(self.context, market) };
+    }
+}
+
+impl Listener for Callbacks {
+    fn book(&mut self, update: &Update<'_>) {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.clear();
+        changes.extend(update.changes.iter().map(LevelChange::from));
+        // SAFETY: it is pointed to until the calls below are over, and the header forbids to use it longer.
+        let book = unsafe { Book::new(update.book) };
+        let market = Market::book(update, &changes, &book);
+        self.call(update.at.tables, update.instrument, &market);
+        self.changes = changes;
+    }
+
+    fn trade(&mut self, at: &At<'_>, trade: &Trade) {
+        self.call(at.tables, trade.instrument, &Market::trade(at, trade));
+    }
+
+    fn state(&mut self, at: &At<'_>, state: &State<'_>) {
+        let market = Market::state(at, state);
+        match state.instrument {
+            Some(instrument) => self.call(at.tables, instrument, &market),
+            None => {
+                // To whoever has an instrument of the product.
+                let of = |(i, _): &(&_, u32)| is_of(i, state.product);
+                let all = at.tables.instruments.iter().zip(0u32..).filter(of);
+                let all: Vec<u32> = all.map(|(_, n)| n).collect();
+                for s in &self.subscribed {
+                    if all.iter().any(|n| s.subscription.covers(at.tables, *n)) {
+                        s.call(&market);
+                    }
+                }
+            }
+        }
+    }
+
+    fn stale(&mut self, at: &At<'_>, instrument: u32) {
+        self.call(at.tables, instrument, &Market::new(MARKET_STALE, at, instrument));
+    }
+
+    fn recovered(&mut self, at: &At<'_>, instrument: u32) {
+        self.call(at.tables, instrument, &Market::new(MARKET_RECOVERED, at, instrument));
+    }
+
+    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
+        self.route(at.tables, instrument);
+        self.call(at.tables, instrument, &Market::instrument(at, instrument));
+    }
+
+    fn gap(&mut self, at: &At<'_>, gap: Gap) {
+        let market = match gap {
+            Gap::Messages { product, from, to } => Market::gap(at, Some(product), (from, to)),
+            Gap::Packets { from, to } => Market::gap(at, None, (from, to)),
+            Gap::NoRoom { product } => Market::gap(at, Some(product), (0, 0)),
+        };
+        self.call_all(&market);
+    }
+
+    fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
+        let mut text = std::mem::take(&mut self.text);
+        self.call_all(&Market::refused(at, refusal, &mut text));
+        self.text = text;
+    }
+}
+
+fn is_of(instrument: &unitape_handler::Instrument, product: u32) -> bool {
+    instrument.product == product
+}
+
+/// What C subscribes to.
+///
+/// # Safety
+/// `name` is null or a string.
+unsafe fn subscription_of(what: u32, name: *const c_char) -> Result<Subscription, Error> {
+    if what == SUBSCRIBE_ALL {
+        return match name.is_null() {
+            true => Ok(Subscription::All),
+            false => Err(Error::Argument("everything has no name: it must be null".to_owned())),
+        };
+    }
+    // SAFETY: the caller's duty.
+    let name = unsafe { text::word(name, "name") }?.to_owned();
+    match what {
+        SUBSCRIBE_PRODUCT => Ok(Subscription::Product(name)),
+        SUBSCRIBE_GROUP => Ok(Subscription::Group(name)),
+        SUBSCRIBE_INSTRUMENT => Ok(Subscription::Instrument(name)),
+        other => Err(Error::Argument(format!("a subscription {other} is unknown"))),
+    }
+}
+
+/// `unitape_handler_open` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_open(config: *const c_char, handler: *mut *mut Handlers) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let (config, handler) =
+            unsafe { (text::path(config, "config")?, text::must(handler, "the place for the handler")?) };
+        let opened = Handling { handler: Handler::open(config)?, callbacks: Callbacks::default() };
+        // SAFETY: not null.
+        unsafe { handler.write(Handle::give(opened)) };
+        Ok(0)
+    })
+}
+
+/// `unitape_handler_close` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_close(handler: *mut Handlers) -> i32 {
+    // SAFETY: the caller's duty.
+    run(|| unsafe { Handle::take(handler) }.map(|_| 0))
+}
+
+/// `unitape_handler_subscribe` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_subscribe(
+    handler: *mut Handlers,
+    what: u32,
+    name: *const c_char,
+    callback: MarketCallback,
+    context: *mut c_void,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let subscription = unsafe { subscription_of(what, name) }?;
+        let callback = callback.ok_or(Error::Null("the callback"))?;
+        let subscribed = Subscribed { subscription: subscription.clone(), callback, context };
+        // SAFETY: see above.
+        unsafe {
+            Handle::with(handler, |this| {
+                this.handler.subscribe(subscription);
+                this.callbacks.subscribed.push(subscribed);
+                this.callbacks.routes.clear();
+                Ok(0)
+            })
+        }
+    })
+}
+
+/// `unitape_handler_unsubscribe` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_unsubscribe(
+    handler: *mut Handlers,
+    what: u32,
+    name: *const c_char,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let subscription = unsafe { subscription_of(what, name) }?;
+        // SAFETY: see above.
+        unsafe {
+            Handle::with(handler, |this| {
+                this.handler.unsubscribe(&subscription);
+                let before = this.callbacks.subscribed.len();
+                this.callbacks.subscribed.retain(|s| s.subscription != subscription);
+                this.callbacks.routes.clear();
+                Ok((before - this.callbacks.subscribed.len()) as i32)
+            })
+        }
+    })
+}
+
+/// `unitape_handler_replay` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_replay(
+    handler: *mut Handlers,
+    file: *const c_char,
+    channel: *const c_char,
+) -> i64 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let file = unsafe { text::path(file, "file") }?;
+        let channel = match channel.is_null() {
+            true => None,
+            // SAFETY: see above.
+            false => Some(unsafe { text::word(channel, "channel") }?),
+        };
+        // SAFETY: see above.
+        unsafe {
+            Handle::with(handler, |this| {
+                let counts = this.handler.replay(file, channel, &mut this.callbacks)?;
+                Ok(counts.packets as i64)
+            })
+        }
+    })
+}
+
+/// `unitape_handler_packet` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_packet(
+    handler: *mut Handlers,
+    address: *const c_char,
+    bytes: *const c_void,
+    length: usize,
+    ts_recv: i64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let (address, payload) = unsafe { (text::word(address, "address")?, text::bytes(bytes, length)?) };
+        let to: SocketAddr = address.parse().map_err(|_| {
+            Error::Argument(format!("`{address}` is no address and port, as 224.0.50.1:59001"))
+        })?;
+        // SAFETY: see above.
+        unsafe {
+            Handle::with(handler, |this| {
+                let packet = Packet { to, ts_recv, place: 0, payload };
+                this.handler.packet(packet, &mut this.callbacks);
+                Ok(0)
+            })
+        }
+    })
+}
+
+/// `unitape_handler_listen` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_listen(
+    handler: *mut Handlers,
+    interface: *const c_char,
+    buffer_bytes: u64,
+) -> i32 {
+    run(|| {
+        let mut options = LiveOptions::default();
+        if !interface.is_null() {
+            // SAFETY: the caller's duty, here and below.
+            let told = unsafe { text::word(interface, "interface") }?;
+            let parsed: Result<IpAddr, _> = told.parse();
+            let wrong = |_| Error::Argument(format!("`{told}` is no address of an interface"));
+            options.interface = Some(parsed.map_err(wrong)?);
+        }
+        if buffer_bytes > 0 {
+            options.buffer_bytes = usize::try_from(buffer_bytes).unwrap_or(usize::MAX);
+        }
+        // SAFETY: see above.
+        unsafe { Handle::with(handler, |this| Ok(this.handler.listen(&options).map(|()| 0)?)) }
+    })
+}
+
+/// `unitape_handler_poll` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_poll(handler: *mut Handlers) -> i64 {
+    // SAFETY: the caller's duty.
+    run(|| unsafe { Handle::with(handler, |this| Ok(this.handler.poll(&mut this.callbacks)? as i64)) })
+}
+
+/// `unitape_handler_wait` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_wait(handler: *mut Handlers, timeout_ns: u64) -> i32 {
+    run(|| {
+        let timeout = Duration::from_nanos(timeout_ns);
+        // SAFETY: the caller's duty.
+        unsafe { Handle::with(handler, |this| Ok(i32::from(this.handler.wait(timeout)?))) }
+    })
+}
+
+/// `unitape_handler_find` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_find(
+    handler: *mut Handlers,
+    name: *const c_char,
+    instrument: *mut u32,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let (name, instrument) =
+            unsafe { (text::word(name, "name")?, text::must(instrument, "the place for the number")?) };
+        // SAFETY: see above.
+        let found = unsafe { Handle::with(handler, |this| Ok(this.handler.find(name))) }?;
+        // SAFETY: not null.
+        unsafe { instrument.write(found.unwrap_or(NO_NUMBER)) };
+        Ok(i32::from(found.is_some()))
+    })
+}
+
+/// `unitape_handler_levels` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_levels(
+    handler: *mut Handlers,
+    instrument: u32,
+    side: u32,
+    levels: *mut Level,
+    capacity: usize,
+    stale: *mut u32,
+) -> i64 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        unsafe {
+            Handle::with(handler, |this| {
+                let not_subscribed =
+                    || Error::Argument(format!("the instrument {instrument} is not subscribed"));
+                let book = this.handler.book(instrument).ok_or_else(not_subscribed)?;
+                text::put(stale, u32::from(book.is_stale()));
+                copy(book, side, levels, capacity)
+            })
+        }
+    })
+}
+
+/// `unitape_book_levels` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_book_levels(
+    book: *const Book,
+    side: u32,
+    levels: *mut Level,
+    capacity: usize,
+) -> i64 {
+    run(|| {
+        // SAFETY: null, or of the callback that is running, as the caller vouches.
+        let book = unsafe { book.as_ref() }.ok_or(Error::Null("the book"))?;
+        // SAFETY: the caller's duty.
+        unsafe { copy(book.view(), side, levels, capacity) }
+    })
+}
+
+/// Copies the best levels of a side; how many it has.
+///
+/// # Safety
+/// `levels` points to room for `capacity` levels; if that is 0 it may be anything.
+unsafe fn copy(
+    book: unitape_handler::BookView<'_>,
+    side: u32,
+    levels: *mut Level,
+    capacity: usize,
+) -> Result<i64, Error> {
+    let side = side_of(side).ok_or_else(|| Error::Argument(format!("a side {side} is unknown")))?;
+    if capacity > 0 && levels.is_null() {
+        return Err(Error::Null("the levels"));
+    }
+    for (n, rung) in book.levels(side).take(capacity).enumerate() {
+        // SAFETY: there is room for `capacity` of them.
+        unsafe { levels.add(n).write(Level::from(rung)) };
+    }
+    Ok(book.depth(side) as i64)
+}
+
+/// `unitape_handler_get_stats` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_get_stats(handler: *mut Handlers, stats: *mut HandlerStats) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let stats = unsafe { text::must(stats, "the place for the figures") }?;
+        // SAFETY: see above.
+        unsafe {
+            Handle::with(handler, |this| {
+                let (core, books) = (this.handler.core().stats(), this.handler.counters());
+                let lines = core.channels.iter().flat_map(|c| &c.lines);
+                let dropped = this.handler.live().map_or(0, |live| live.dropped().map(|(_, n)| n).sum());
+                stats.write(HandlerStats {
+                    packets: lines.map(|l| l.packets).sum(),
+                    unknown: core.unknown,
+                    refused: books.refused,
+                    gaps: books.gaps,
+                    levels: books.levels,
+                    passed_over: books.passed_over,
+                    updates: books.updates,
+                    trades: books.trades,
+                    stale: books.stale,
+                    recovered: books.recovered,
+                    faults: books.faults,
+                    waiting: core.waiting as u64,
+                    dropped,
+                });
+                Ok(0)
+            })
+        }
+    })
+}
+
+/// `unitape_handler_channel` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_handler_channel(
+    handler: *mut Handlers,
+    channel: u32,
+    stats: *mut ChannelStats,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty, here and below.
+        let stats = unsafe { text::must(stats, "the place for the figures") }?;
+        // SAFETY: see above.
+        unsafe {
+            Handle::with(handler, |this| {
+                let all = this.handler.core().stats().channels;
+                let Some(of) = all.get(channel as usize) else { return Ok(0) };
+                let name = &this.handler.tables().channels[channel as usize].name;
+                let line = |line: &unitape_handler::LineStats| LineStats {
+                    packets: line.packets,
+                    bytes: line.bytes,
+                    first: line.first,
+                    twice: line.twice,
+                    missed: line.missed,
+                    reordered: line.reordered,
+                    corrupt: line.corrupt,
+                };
+                stats.write(ChannelStats {
+                    name: name.as_ptr().cast(),
+                    name_length: name.len(),
+                    gaps: of.gaps,
+                    lost: of.lost,
+                    late: of.late,
+                    recovered: of.recovered,
+                    restarts: of.restarts,
+                    lines: [line(&of.lines[0]), line(&of.lines[1])],
+                });
+                Ok(1)
+            })
+        }
+    })
+}

@@ -1,0 +1,225 @@
+//! What callbacks of a handler are told, as C sees it.
+
+use std::ffi::{c_char, c_void};
+
+use unitape_handler::{Action, At, BookView, Changed, Code, Refusal, Rung, Side, State, Trade, Update};
+
+/// `unitape_level` of the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)] // the header tells, here and below
+pub struct Level {
+    pub px: i64,
+    pub qty: i64,
+    pub qty_exponent: i32,
+    pub orders: u32,
+}
+
+/// `unitape_level_change` of the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct LevelChange {
+    pub level: Level,
+    pub side: u32,
+    pub action: u32,
+    pub depth: u32,
+    pub reserved: u32,
+}
+
+/// `unitape_market` of the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Market {
+    pub what: u32,
+    pub flags: u32,
+    pub instrument: u32,
+    pub product: u32,
+    pub channel: u32,
+    pub phase: u32,
+    pub sequence: u64,
+    pub ts_event: i64,
+    pub ts_recv: i64,
+    pub px: i64,
+    pub qty: i64,
+    pub qty_exponent: i32,
+    pub side: u32,
+    pub id: u64,
+    pub from: u64,
+    pub to: u64,
+    pub code: u64,
+    pub text: *const c_char,
+    pub text_length: usize,
+    pub changes: *const LevelChange,
+    pub change_count: usize,
+    pub book: *const Book,
+}
+
+/// `unitape_book` of the header: it lives as long as the callback that it is given to.
+#[derive(Debug)]
+pub struct Book(BookView<'static>);
+
+/// `unitape_market_callback` of the header.
+pub type MarketCallback = Option<unsafe extern "C" fn(context: *mut c_void, market: *const Market)>;
+
+const MARKET_BOOK: u32 = 1;
+const MARKET_TRADE: u32 = 2;
+const MARKET_STATE: u32 = 3;
+pub(crate) const MARKET_STALE: u32 = 4;
+pub(crate) const MARKET_RECOVERED: u32 = 5;
+const MARKET_INSTRUMENT: u32 = 6;
+const MARKET_GAP: u32 = 7;
+const MARKET_REFUSED: u32 = 8;
+
+const MARKET_SNAPSHOT: u32 = 1;
+const MARKET_CLEARED: u32 = 2;
+const MARKET_IS_STALE: u32 = 4;
+
+const LEVEL_ADD: u32 = 0;
+const LEVEL_CHANGE: u32 = 1;
+const LEVEL_DELETE: u32 = 2;
+
+const SIDE_BUY: u32 = 0;
+const SIDE_SELL: u32 = 1;
+
+pub(crate) const NO_NUMBER: u32 = u32::MAX;
+const NO_SEQUENCE: u64 = u64::MAX;
+
+impl From<&Rung> for Level {
+    #[inline]
+    fn from(rung: &Rung) -> Self {
+        Self { px: rung.px, qty: rung.qty.0, qty_exponent: rung.qty.1.into(), orders: rung.orders }
+    }
+}
+
+impl From<&Changed> for LevelChange {
+    #[inline]
+    fn from(changed: &Changed) -> Self {
+        Self {
+            level: Level::from(&changed.level),
+            side: changed.side as u32,
+            action: match changed.action {
+                Action::Add => LEVEL_ADD,
+                Action::Change => LEVEL_CHANGE,
+                Action::Delete => LEVEL_DELETE,
+            },
+            depth: changed.depth,
+            reserved: 0,
+        }
+    }
+}
+
+/// The side of this number.
+pub(crate) fn side_of(side: u32) -> Option<Side> {
+    match side {
+        SIDE_BUY => Some(Side::Buy),
+        SIDE_SELL => Some(Side::Sell),
+        _ => None,
+    }
+}
+
+impl Book {
+    /// The book that a callback is told of.
+    ///
+    /// # Safety
+    /// The pointer that is made of it is not used when the callback is over.
+    pub(crate) unsafe fn new(view: BookView<'_>) -> Self {
+        // SAFETY: the lifetime alone is another; the caller vouches that it is not used longer.
+        Self(unsafe { std::mem::transmute::<BookView<'_>, BookView<'static>>(view) })
+    }
+
+    /// The same to look at.
+    pub(crate) fn view(&self) -> BookView<'_> {
+        self.0
+    }
+}
+
+impl Market {
+    /// An event of this message, with nothing in it.
+    #[inline]
+    pub(crate) fn new(what: u32, at: &At<'_>, instrument: u32) -> Self {
+        let product = at.tables.instruments.get(instrument as usize).map_or(NO_NUMBER, |i| i.product);
+        Self {
+            what,
+            flags: if at.snapshot { MARKET_SNAPSHOT } else { 0 },
+            instrument,
+            product,
+            channel: at.channel.into(),
+            phase: NO_NUMBER,
+            sequence: at.sequence.unwrap_or(NO_SEQUENCE),
+            ts_event: at.ts_event,
+            ts_recv: at.ts_recv,
+            px: i64::MAX,
+            qty: 0,
+            qty_exponent: 0,
+            side: NO_NUMBER,
+            id: NO_SEQUENCE,
+            from: 0,
+            to: 0,
+            code: NO_SEQUENCE,
+            text: std::ptr::null(),
+            text_length: 0,
+            changes: std::ptr::null(),
+            change_count: 0,
+            book: std::ptr::null(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn book(update: &Update<'_>, changes: &[LevelChange], book: &Book) -> Self {
+        let mut this = Self::new(MARKET_BOOK, update.at, update.instrument);
+        this.flags |= if update.cleared { MARKET_CLEARED } else { 0 };
+        this.flags |= if update.book.is_stale() { MARKET_IS_STALE } else { 0 };
+        (this.changes, this.change_count) = (changes.as_ptr(), changes.len());
+        this.book = book;
+        this
+    }
+
+    pub(crate) fn trade(at: &At<'_>, trade: &Trade) -> Self {
+        Self {
+            px: trade.px.0,
+            qty: trade.qty.mantissa(),
+            qty_exponent: trade.qty.exponent().into(),
+            side: trade.aggressor.map_or(NO_NUMBER, |side| side as u32),
+            id: trade.id.unwrap_or(NO_SEQUENCE),
+            ..Self::new(MARKET_TRADE, at, trade.instrument)
+        }
+    }
+
+    pub(crate) fn state(at: &At<'_>, state: &State<'_>) -> Self {
+        let mut this = Self::new(MARKET_STATE, at, state.instrument.unwrap_or(NO_NUMBER));
+        this.product = state.product;
+        this.phase = state.phase.map_or(NO_NUMBER, |phase| phase as u32);
+        match state.code {
+            Code::Number(code) => this.code = code,
+            Code::Text(text) => this.tell(text),
+        }
+        this
+    }
+
+    pub(crate) fn instrument(at: &At<'_>, instrument: u32) -> Self {
+        let mut this = Self::new(MARKET_INSTRUMENT, at, instrument);
+        this.tell(at.tables.instruments[instrument as usize].id.as_bytes());
+        this
+    }
+
+    pub(crate) fn gap(at: &At<'_>, product: Option<u32>, (from, to): (u64, u64)) -> Self {
+        Self { product: product.unwrap_or(NO_NUMBER), from, to, ..Self::new(MARKET_GAP, at, NO_NUMBER) }
+    }
+
+    /// A refusal; `text` is where its words are put together.
+    pub(crate) fn refused(at: &At<'_>, refusal: &Refusal<'_>, text: &mut String) -> Self {
+        text.clear();
+        text.push_str(refusal.code);
+        text.push_str(": ");
+        text.push_str(refusal.detail);
+        let mut this = Self::new(MARKET_REFUSED, at, NO_NUMBER);
+        this.tell(text.as_bytes());
+        this
+    }
+
+    fn tell(&mut self, text: &[u8]) {
+        (self.text, self.text_length) = (text.as_ptr().cast(), text.len());
+    }
+}
