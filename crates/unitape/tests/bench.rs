@@ -123,7 +123,8 @@ fn every_measurement_has_the_fields_of_the_contract() {
     assert!(has("fixed", "taq", None, 1) && has("fixed", "taq-to-tape", None, 2));
     assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1) && has("swift", "typed", None, 1));
     assert!(["otr", "wash", "spoofing", "three"].iter().all(|case| has("watch", case, None, 1)));
-    for case in ["complex30000", "moex2521", "complex30000-half", "moex2521-half"] {
+    for case in ["complex30000", "moex2521", "complex30000-half", "moex2521-half", "handler", "book-latency"]
+    {
         assert!(has("fast", case, None, 1), "fast {case}");
     }
     assert!(has("book", "flow", None, 1) && has("book", "deep", None, 1));

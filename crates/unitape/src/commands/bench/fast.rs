@@ -1,14 +1,22 @@
 //! `bench fast`: FAST messages by templates that are loaded at run time, all fields and half of them.
 
-use super::Context;
 use super::fast_passes::{Pass, SETS, Set, half, half_values, pass, slow_half_values, slow_values, values};
 use super::record::{Hash, Record, Repeats, rounded, sha256};
+use super::{Context, fast_handler};
 use crate::output::Failure;
 use unitape_codec::fast::Decoder;
 
 /// The cases.
-pub const CASES: [&str; 6] =
-    ["cme", "complex30000", "moex2521", "cme-half", "complex30000-half", "moex2521-half"];
+pub const CASES: [&str; 8] = [
+    "cme",
+    "complex30000",
+    "moex2521",
+    "cme-half",
+    "complex30000-half",
+    "moex2521-half",
+    "handler",
+    "book-latency",
+];
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
@@ -32,7 +40,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>
             out(measure(context, case, &set)?)?;
         }
     }
-    Ok(())
+    fast_handler::run(context, out)
 }
 
 fn measure(context: &Context, case: &str, set: &Set) -> Result<Record, Failure> {

@@ -7,6 +7,7 @@ mod book;
 mod csv;
 mod farm;
 mod fast;
+mod fast_handler;
 mod fast_passes;
 mod fix;
 mod fixed;
@@ -59,8 +60,8 @@ type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Failure>) -> Resu
   unitape bench --render figures.jsonl
 
 Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20
-isolation), farm (empty), fix (orders jse orders-to-tape), fast (cme complex30000 moex2521, each with -half; cme reads
-fast/cme in the directory that UNITAPE_SAMPLES names),
+isolation), farm (empty), fix (orders jse orders-to-tape), fast (cme complex30000 moex2521, each with -half; handler
+book-latency; cme reads fast/cme in the directory that UNITAPE_SAMPLES names),
 fixed (taq taq-events taq-to-tape), csv (taq taq-events), swift (typed to-tape), itch (events with-orders),
 iso20022 (pacs008), store (ingest scan size),
 watch (otr wash spoofing three), book (flow deep), sim (events frames).

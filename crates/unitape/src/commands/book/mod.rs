@@ -1,6 +1,7 @@
 //! `unitape book`: order books and best prices from a tape, at its end, at a point of it, or as it grows.
 
 mod at;
+mod packets;
 mod render;
 
 use crate::output::{self, Done, Failure, grouped};
@@ -24,18 +25,30 @@ use unitape_tape::{Definitions, Reader, Start};
   unitape book tape --at @1048576 --orders      # with the orders in line
   unitape book tape --bbo --json | head         # each change of a best price
   unitape book tape --bbo --follow              # and on, as the tape grows
+  unitape book day.pcap --handler venue.toml --group BUND --depth 10
 
 --at takes an ordinal of events (`seq`), a tape position with an @ before it, a time in UTC, or nanoseconds since 1970;
 the books are then as they were behind it. The venue NBBO is the best price over all venues that trade, without those
 whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
---basis. Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults.")]
+--basis. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
+capture, at its end; exit code 3 then also tells of gaps, of books that are stale and of packets that cannot be used.
+Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults.")]
 pub struct Args {
-    /// Directory of the tape
+    /// Directory of the tape, or with --handler a capture
     dir: PathBuf,
-    /// Only this instrument, by its name on the tape
+    /// Only this instrument, by its name on the tape; with --handler by its id or symbol
     #[arg(long, value_name = "X")]
     instr: Option<String>,
+    /// Make the books of packets by this configuration of a FAST handler
+    #[arg(long, value_name = "CONFIG", conflicts_with_all = ["venue", "at", "bbo", "basis", "orders", "follow"])]
+    handler: Option<PathBuf>,
+    /// Only this group of products
+    #[arg(long, value_name = "G", requires = "handler")]
+    group: Option<String>,
+    /// The file has packets with four bytes of length before each, of this channel
+    #[arg(long, value_name = "NAME", requires = "handler")]
+    channel: Option<String>,
     /// Only this venue; NBBO is the best price over all of them
     #[arg(long, value_name = "V")]
     venue: Option<String>,
@@ -81,6 +94,9 @@ struct Here {
 
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
+    if let Some(config) = &args.handler {
+        return packets::run(&args, config);
+    }
     let at = args.at.as_deref().map(At::parse).transpose()?;
     let stop = output::stop_flag()?;
     let mut reader = Reader::open(&args.dir, Start::Oldest)?;

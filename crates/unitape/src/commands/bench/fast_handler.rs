@@ -1,0 +1,312 @@
+//! `bench fast/handler` and `bench fast/book-latency`: packets of the exchange in a box, to books and to a strategy's calls.
+
+use super::Context;
+use super::record::{Hash, Latency, Record, Repeats, histogram, note};
+use crate::output::Failure;
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use unitape_codec::capture::write::{datagram, file_header};
+use unitape_handler::{Handler, Listener, LiveOptions, Side, Subscription, Update};
+use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Line, Packet, TemplateSets};
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
+    if context.wants("fast", "handler") {
+        for (condition, lines, all) in
+            [("A alone", 1, true), ("A and B", 2, true), ("A and B, one product of 20", 2, false)]
+        {
+            out(handler(context, condition, lines, all)?)?;
+        }
+    }
+    if context.wants("fast", "book-latency") {
+        out(latency(context)?)?;
+    }
+    Ok(())
+}
+
+/// What an exchange has published, and what its books are at the end.
+struct Day {
+    packets: Vec<Packet>,
+    exchange: Exchange,
+    partitions: u32,
+}
+
+impl Day {
+    fn new(group: SocketAddrV4, messages: u64, rate: u32) -> Result<Self, Failure> {
+        let config = ExchangeConfig {
+            products: 20,
+            futures: 4,
+            options: 40,
+            partitions: 2,
+            messages,
+            rate,
+            group,
+            ..ExchangeConfig::default()
+        };
+        let partitions = config.partitions;
+        let wrong = |e: unitape_sim::exchange::Error| Failure::Error(format!("the exchange: {e}"));
+        let mut exchange = Exchange::new(config, &TemplateSets::ours()).map_err(wrong)?;
+        let mut packets = Vec::new();
+        while let Some(packet) = exchange.next().map_err(wrong)? {
+            packets.push(packet);
+        }
+        Ok(Self { packets, exchange, partitions })
+    }
+
+    /// The handler's configuration, in a directory with its templates.
+    fn config(&self, dir: &Path) -> Result<PathBuf, Failure> {
+        const TEMPLATES: [(&str, &str); 3] = [
+            ("incremental.xml", include_str!("../../../../../vectors/fast/box/incremental.xml")),
+            ("snapshot.xml", include_str!("../../../../../vectors/fast/box/snapshot.xml")),
+            ("reference.xml", include_str!("../../../../../vectors/fast/box/reference.xml")),
+        ];
+        let fail = |e: std::io::Error| Failure::Error(format!("{}: {e}", dir.display()));
+        for (name, text) in TEMPLATES {
+            std::fs::write(dir.join(name), text).map_err(fail)?;
+        }
+        let config = self.exchange.config();
+        let addresses = |channel, line, partitions: u32| {
+            let all = (1..=partitions).map(|p| format!("\"{}\"", config.address(channel, line, p)));
+            all.collect::<Vec<_>>().join(", ")
+        };
+        let text = include_str!("box.toml")
+            .replace("A_DEPTH", &addresses(Channel::Incremental, Line::A, self.partitions))
+            .replace("B_DEPTH", &addresses(Channel::Incremental, Line::B, self.partitions))
+            .replace("A_SNAPSHOTS", &addresses(Channel::Snapshot, Line::A, self.partitions))
+            .replace("A_REFERENCE", &addresses(Channel::Reference, Line::A, 1));
+        let path = dir.join("box.toml");
+        std::fs::write(&path, text).map_err(fail)?;
+        Ok(path)
+    }
+
+    /// All packets as a capture, those of line B where there are two lines.
+    fn capture(&self, lines: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        file_header(&mut bytes);
+        let from = "10.0.0.1:1".parse().expect("an address");
+        for packet in self.packets.iter().filter(|p| lines == 2 || p.line == Line::A) {
+            datagram(&mut bytes, packet.ts_ns as i64, from, SocketAddr::V4(packet.to), &packet.bytes);
+        }
+        bytes
+    }
+
+    /// The books of all instruments of the products that are asked for, as the exchange has them.
+    fn truth(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let (world, truth) = (self.exchange.world(), self.exchange.truth());
+        let mut all = Vec::new();
+        for (n, instrument) in world.instruments.iter().enumerate() {
+            let product = world.product_of(n);
+            let Some(moment) = truth.now(n).filter(|_| wanted(&product.id.to_string())) else { continue };
+            let mut line = instrument.id.to_string();
+            for levels in [&moment.bids, &moment.offers] {
+                line += " |";
+                for level in levels.iter() {
+                    let px = i128::from(level.px) * 10i128.pow((9 + i32::from(product.exponent)) as u32);
+                    line += &format!(" {}@{px}", level.qty);
+                }
+            }
+            all.push(line);
+        }
+        all.sort();
+        all.join("\n")
+    }
+}
+
+/// Counts calls.
+#[derive(Default)]
+struct Count {
+    updates: u64,
+    changes: u64,
+}
+
+impl Listener for Count {
+    #[inline]
+    fn book(&mut self, update: &Update<'_>) {
+        self.updates += 1;
+        self.changes += update.changes.len() as u64;
+    }
+}
+
+/// The books that the handler has, as [`Day::truth`] tells them.
+fn books(handler: &Handler) -> String {
+    let mut all = Vec::new();
+    for (n, instrument) in handler.tables().instruments.iter().enumerate() {
+        let Some(book) = handler.book(n as u32) else { continue };
+        let mut line = instrument.id.clone();
+        for side in Side::BOTH {
+            line += " |";
+            for level in book.levels(side) {
+                line += &format!(" {}@{}", level.qty.0 * 10i64.pow(level.qty.1.max(0) as u32), level.px);
+            }
+        }
+        all.push(line);
+    }
+    all.sort();
+    all.join("\n")
+}
+
+/// Packets out of a capture in memory to books.
+fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Result<Record, Failure> {
+    let fail = |e: unitape_handler::Error| Failure::Error(format!("fast handler: {e}"));
+    let day = Day::new(ExchangeConfig::default().group, context.pick(20_000, 500_000), 200_000)?;
+    let dir = context.fresh("fast-handler")?;
+    let (config, capture) = (day.config(dir.path())?, day.capture(lines));
+    let file = dir.path().join("day.pcap");
+    std::fs::write(&file, &capture).map_err(|e| Failure::Error(format!("{}: {e}", file.display())))?;
+    let product = day.exchange.world().products[0].id.to_string();
+    let open = || {
+        let mut handler = Handler::open(&config).map_err(fail)?;
+        handler.subscribe(match all {
+            true => Subscription::All,
+            false => Subscription::Product(product.clone()),
+        });
+        Ok::<_, Failure>(handler)
+    };
+    let (mut repeats, mut told) = (Repeats::default(), None);
+    let (mut hash, mut text) = (Hash::default(), String::new());
+    for n in 0..=context.repeats(9) {
+        let mut handler = open()?;
+        let mut count = Count::default();
+        let (cpu, since) = (super::record::cpu_ns(), Instant::now());
+        handler.replay(&file, None, &mut count).map_err(fail)?;
+        let wall = since.elapsed().as_nanos() as u64;
+        // The first warms up, and its books are looked at.
+        if n > 0 {
+            repeats.add(wall, super::record::cpu_ns() - cpu);
+        } else {
+            text = books(&handler);
+            let truth = day.truth(|id| all || id == product);
+            if text != truth {
+                let differs = text.lines().zip(truth.lines()).find(|(a, b)| a != b);
+                return Err(Failure::Error(format!(
+                    "fast handler: books are not those of the exchange: {differs:?}"
+                )));
+            }
+            let counters = handler.counters();
+            if counters.refused > 0 || counters.gaps > 0 {
+                return Err(Failure::Error(format!(
+                    "fast handler: {counters:?}, {:?}",
+                    handler.books().faults()
+                )));
+            }
+            hash.add(text.as_bytes());
+        }
+        let now = (count.updates, count.changes);
+        if told.is_some_and(|before| before != now) {
+            return Err(Failure::Error(format!("fast handler: {now:?} calls and levels, {told:?} before")));
+        }
+        told = Some(now);
+    }
+    let (updates, levels) = told.unwrap_or_default();
+    let packets = day.packets.iter().filter(|p| lines == 2 || p.line == Line::A).count();
+    let messages = day.exchange.messages();
+    let method = format!(
+        "{messages} messages of 20 products in {packets} packets of a capture in memory ({condition}), snapshots and \
+         reference data among them, one thread: read, both lines arbitrated, decoded, books of {} instruments kept; \
+         {updates} calls with {levels} levels; every book at the end equal to the exchange's own",
+        text.lines().count()
+    );
+    let record = repeats.record("fast", "handler", messages, capture.len() as u64, method);
+    let condition = Some(condition.to_owned());
+    Ok(Record {
+        condition,
+        input_sha256: Some(super::record::sha256(&capture)),
+        output_sha256: Some(hash.hex()),
+        ..record
+    })
+}
+
+/// Notes how long after its packet came each book was told.
+struct Clocked {
+    times: super::record::Hist,
+}
+
+impl Listener for Clocked {
+    #[inline]
+    fn book(&mut self, update: &Update<'_>) {
+        if !update.at.snapshot {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
+            note(&mut self.times, (now - update.at.ts_recv).max(1) as u64);
+        }
+    }
+}
+
+/// Both lines of all channels over loopback, at a steady rate.
+fn latency(context: &Context) -> Result<Record, Failure> {
+    let fail = |e: unitape_handler::Error| Failure::Error(format!("fast book-latency: {e}"));
+    let rate = 20_000;
+    let day = Day::new("127.77.0.0:24310".parse().expect("an address"), context.pick(4_000, 200_000), rate)?;
+    let dir = context.fresh("fast-latency")?;
+    let mut handler = Handler::open(&day.config(dir.path())?).map_err(fail)?;
+    handler.subscribe(Subscription::All);
+    handler.listen(&LiveOptions::default()).map_err(fail)?;
+    let mut clocked = Clocked { times: histogram() };
+    let (sent, start) = (AtomicBool::new(false), Instant::now());
+    let cpu = super::record::cpu_ns();
+    let got = std::thread::scope(|scope| {
+        let send = || {
+            let result = send(&day);
+            sent.store(true, Ordering::Release); // Release: pairs with the Acquire below
+            result
+        };
+        let sender = scope.spawn(send);
+        let (mut got, mut quiet) = (0, Instant::now());
+        loop {
+            match handler.poll(&mut clocked).map_err(fail)? {
+                0 if quiet.elapsed() > QUIET && sent.load(Ordering::Acquire) => break,
+                0 => std::hint::spin_loop(),
+                n => {
+                    got += n;
+                    quiet = Instant::now();
+                }
+            }
+        }
+        let result = sender.join().unwrap_or_else(|_| Err(Failure::Error("the sender fell".to_owned())));
+        result.map(|()| got)
+    })?;
+    let dropped: u64 = handler.live().map_or(0, |live| live.dropped().map(|(_, n)| n).sum());
+    let all = day.packets.len();
+    if dropped == 0 && (got != all || books(&handler) != day.truth(|_| true)) {
+        return Err(Failure::Error(format!(
+            "fast book-latency: {got} of {all} packets, or the books differ"
+        )));
+    }
+    let mut repeats = Repeats::default();
+    repeats.add(start.elapsed().as_nanos() as u64, super::record::cpu_ns() - cpu);
+    let count = clocked.times.len();
+    let method = format!(
+        "{all} packets of lines A and B, snapshots and reference data over UDP on loopback, {rate} messages a second; from \
+         the kernel's receive time of the packet to the call that its book has changed, {count} calls, one thread polling \
+         all sockets without a pause; {dropped} datagrams dropped by the kernel, all books at the end equal to the \
+         exchange's own"
+    );
+    let bytes = day.packets.iter().map(|p| p.bytes.len() as u64).sum();
+    let record = repeats.record("fast", "book-latency", count, bytes, method);
+    Ok(Record {
+        latency: Some(Latency::of(&clocked.times)),
+        rate_per_s: Some(rate.into()),
+        threads: 2,
+        ..record
+    })
+}
+
+/// So long nothing has come when all has been sent.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Sends the packets of a day at the times that they have.
+fn send(day: &Day) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| Failure::Error(format!("fast book-latency: cannot send: {e}"));
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(fail)?;
+    let first = day.packets.first().map_or(0, |p| p.ts_ns);
+    let start = Instant::now();
+    for packet in &day.packets {
+        let due = Duration::from_nanos(packet.ts_ns - first);
+        while start.elapsed() < due {
+            std::hint::spin_loop();
+        }
+        socket.send_to(&packet.bytes, packet.to).map_err(fail)?;
+    }
+    Ok(())
+}

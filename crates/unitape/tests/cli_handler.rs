@@ -1,0 +1,98 @@
+//! `unitape book CAPTURE --handler CONFIG`: an exchange in a box, its packets in a capture, its books against the exchange's own.
+
+mod common;
+
+use common::{Ran, run};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use unitape_codec::capture::write::{datagram, file_header};
+use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Line, TemplateSets};
+
+/// A capture of a short day, the handler's configuration, and the exchange at its end.
+fn day(dir: &Path) -> (PathBuf, PathBuf, Exchange) {
+    let config = ExchangeConfig { messages: 3_000, options: 20, ..ExchangeConfig::default() };
+    let address = |channel, line| {
+        let all = (1..=config.partitions).map(|p| format!("\"{}\"", config.address(channel, line, p)));
+        format!("[{}]", all.collect::<Vec<_>>().join(", "))
+    };
+    let mut text =
+        "name = \"box\"\nformat = \"fast\"\n[fast]\nlike = \"t7-emdi\"\nvenue = \"XBOX\"\n".to_owned();
+    let b = format!("b = {}", address(Channel::Incremental, Line::B));
+    for (name, role, channel, b) in [
+        ("incremental", "incremental", Channel::Incremental, b.as_str()),
+        ("snapshot", "snapshot", Channel::Snapshot, ""),
+        ("reference", "reference", Channel::Reference, ""),
+    ] {
+        let a = address(channel, Line::A);
+        text += &format!(
+            "[[fast.channel]]\nname = \"{name}\"\nrole = \"{role}\"\na = {a}\n{b}\ntemplates = [\"{name}.xml\"]\n"
+        );
+        let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fast/box");
+        std::fs::copy(vectors.join(format!("{name}.xml")), dir.join(format!("{name}.xml"))).unwrap();
+    }
+    let mut exchange = Exchange::new(config, &TemplateSets::ours()).unwrap();
+    let (mut capture, from) = (Vec::new(), "10.0.0.1:1".parse().unwrap());
+    file_header(&mut capture);
+    while let Some(packet) = exchange.next().unwrap() {
+        datagram(&mut capture, packet.ts_ns as i64, from, SocketAddr::V4(packet.to), &packet.bytes);
+    }
+    let (pcap, toml) = (dir.join("day.pcap"), dir.join("box.toml"));
+    std::fs::write(&pcap, capture).unwrap();
+    std::fs::write(&toml, text).unwrap();
+    (pcap, toml, exchange)
+}
+
+fn book(pcap: &Path, config: &Path, args: &[&str]) -> Ran {
+    let start = ["book".as_ref(), pcap.as_os_str(), "--handler".as_ref(), config.as_os_str()];
+    run(start.into_iter().chain(args.iter().map(AsRef::as_ref)))
+}
+
+#[test]
+fn the_books_of_a_capture_are_those_of_the_exchange() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pcap, config, exchange) = day(dir.path());
+    let books = book(&pcap, &config, &["--json", "--depth", "100"]).code(0).lines();
+    let (world, truth) = (exchange.world(), exchange.truth());
+    let mut compared = 0;
+    for (n, instrument) in world.instruments.iter().enumerate() {
+        let product = world.product_of(n);
+        let id = instrument.id.to_string();
+        let Some(moment) = truth.now(n) else { continue };
+        let mine = books.iter().find(|b| b["instr"] == id.as_str()).unwrap_or_else(|| panic!("{id}"));
+        assert_eq!(
+            (&mine["stale"], mine["product"].as_str().unwrap()),
+            (&Value::Bool(false), product.id.to_string().as_str())
+        );
+        for (side, levels) in [("bids", &moment.bids), ("asks", &moment.offers)] {
+            let of = |value: &Value| value.as_str().unwrap().parse::<f64>().unwrap();
+            let told: Vec<(f64, f64)> =
+                mine[side].as_array().unwrap().iter().map(|l| (of(&l["px"]), of(&l["qty"]))).collect();
+            let unit = 10f64.powi(-i32::from(product.exponent));
+            let so: Vec<(f64, f64)> = levels.iter().map(|l| (l.px as f64 / unit, f64::from(l.qty))).collect();
+            assert_eq!(told, so, "{id} {side}");
+            compared += told.len();
+        }
+    }
+    assert!(compared > 100, "{compared}");
+}
+
+#[test]
+fn one_group_one_instrument_and_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pcap, config, exchange) = day(dir.path());
+    let product = &exchange.world().products[0];
+    let books = book(&pcap, &config, &["--json", "--group", &product.name]).code(0).lines();
+    assert!(!books.is_empty() && books.iter().all(|b| b["group"] == product.name.as_str()));
+    let id = exchange.world().instruments[0].id.to_string();
+    let ran = book(&pcap, &config, &["--instr", &id]).code(0);
+    let said = ran.text();
+    assert!(said.starts_with(&format!("{id} ")) && said.contains("bid"), "{said}");
+    book(&pcap, &config, &["--instr", "nobody"]).code(1).says(&["no instrument nobody"]);
+    book(&pcap, &config, &["--follow"]).code(2);
+    book(&config, &config, &[]).code(1).says(&["no capture"]);
+    // The end is missing, and with it some of the day.
+    let bytes = std::fs::read(&pcap).unwrap();
+    std::fs::write(&pcap, &bytes[..bytes.len() - 7]).unwrap();
+    book(&pcap, &config, &["--json"]).code(3).says(&["bytes at the end that are no whole packet"]);
+}
