@@ -16,6 +16,8 @@ pub(super) struct Of {
     pub channel: u16,
     pub line: u8,
     pub stream: u32,
+    /// The same for all channels of one sender and partition.
+    pub origin: u32,
     pub ts_recv: i64,
     pub place: u64,
     /// The sender's clock.
@@ -70,7 +72,12 @@ impl Core {
         let channels = config.channels.iter().map(|c| super::Channel { name: c.name.clone(), role: c.role });
         Self {
             tables: Tables { channels: channels.collect(), ..Tables::default() },
-            products: Products::new(config.recovery, config.window.dead_ns, config.pairs.clone()),
+            products: Products::new(
+                config.recovery,
+                config.window.dead_ns,
+                config.pairs.clone(),
+                config.depth_told,
+            ),
             ids: Ids::default(),
             by_id: FxHashMap::default(),
             instruments: FxHashMap::default(),
@@ -153,7 +160,7 @@ impl Core {
                 if let Turn::Missing(from, to) = turn {
                     self.gap(product, (from, to), &around, out);
                 }
-                self.products.list[product as usize].stream = around.of.stream;
+                self.products.comes_from(product, around.of.stream, around.of.origin);
                 return Ok(Outcome::Used);
             }
             _ => {}
@@ -168,7 +175,7 @@ impl Core {
                 Turn::Missing(from, to) => self.gap(product, (from, to), &around, out),
                 Turn::Begins => self.begins(product, &around, out),
             }
-            self.products.list[product as usize].stream = around.of.stream;
+            self.products.comes_from(product, around.of.stream, around.of.origin);
         }
         if let Some(bad) = told.bad {
             return Err(bad);
@@ -274,6 +281,7 @@ impl Core {
         if let Some(bad) = told.bad {
             return Err(bad);
         }
+        self.products.list[product as usize].snapshots_from(around.of.origin);
         let index = self.instrument(told.instrument, product, &around, out)?;
         // One without a number is from before the first message.
         let last = some(told.last).unwrap_or(0);
@@ -368,7 +376,7 @@ impl Core {
             let begins = match role {
                 Role::Incremental => at.stream == of.stream,
                 // One that is known by snapshots alone is of their numbers.
-                Role::Snapshot => at.pair == pair && at.stream == u32::MAX,
+                Role::Snapshot => at.stream == u32::MAX && at.pair == pair && at.is_from(of.origin),
                 Role::Reference => false,
             };
             if begins {
@@ -379,7 +387,7 @@ impl Core {
             }
         }
         if role == Role::Snapshot {
-            self.products.snapshots_restart(pair, of.ts_recv);
+            self.products.snapshots_restart((pair, of.origin), of.ts_recv);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What reference data tell of products and instruments. They come round again and again: only what is new is a step.
 
 use super::core::{Around, Core};
+use super::levels;
 use super::step::{Outcome, Step, Steps};
 use super::view::{Batch, Definition, NO_TIME, Told};
 
@@ -26,10 +27,23 @@ impl Core {
                 }
             }
         }
+        self.products.list[index as usize].deep = true;
         if changed {
             out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
+            for n in 0..self.products.list[index as usize].instruments.len() {
+                self.trim(self.products.list[index as usize].instruments[n], around, out);
+            }
         }
         if changed { Outcome::Used } else { Outcome::Ignored }
+    }
+
+    /// Levels beyond a depth that was not known when they came.
+    fn trim(&mut self, index: u32, around: &Around, out: &mut impl Steps) {
+        let instrument = &mut self.products.instruments[index as usize];
+        if instrument.live {
+            let at = around.at(&self.tables, NO_TIME);
+            levels::trim(index, instrument, |step| out.step(&at, step));
+        }
     }
 
     pub(super) fn define_instrument(
@@ -52,6 +66,7 @@ impl Core {
         }
         if changed {
             out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
+            self.trim(index, around, out);
         }
         match told.deleted {
             true => self.products.goes(index),

@@ -38,6 +38,8 @@ struct Sent {
     channel: u16,
     sender: u64,
     partition: u64,
+    /// The first stream of the same sender and partition, on whichever channel.
+    origin: u32,
     stream: Stream,
 }
 
@@ -207,7 +209,12 @@ impl Handler {
     }
 
     fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, sent: Option<i64>) -> Of {
-        Of { channel, line, stream, ts_recv: packet.ts_recv, place: packet.place, sent }
+        let origin = self.origin(stream);
+        Of { channel, line, stream, origin, ts_recv: packet.ts_recv, place: packet.place, sent }
+    }
+
+    fn origin(&self, stream: u32) -> u32 {
+        self.streams.get(stream as usize).map_or(u32::MAX, |s| s.origin)
     }
 
     #[inline]
@@ -397,7 +404,8 @@ impl Handler {
 
     fn lost(&mut self, stream: u32, now: i64, (from, to): (u64, u64), out: &mut impl Steps) {
         let channel = self.streams[stream as usize].channel;
-        let of = Of { channel, line: 0, stream, ts_recv: now, place: 0, sent: None };
+        let origin = self.origin(stream);
+        let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None };
         self.core.tell(of, 0, Step::Lost { from, to }, out);
     }
 
@@ -406,7 +414,7 @@ impl Handler {
         self.held_bytes -= kept.bytes.len();
         let Kept { line, ts_recv, place, bytes } = kept;
         let channel = self.streams[stream as usize].channel;
-        let mut of = Of { channel, line, stream, ts_recv, place, sent: None };
+        let mut of = Of { channel, line, stream, origin: self.origin(stream), ts_recv, place, sent: None };
         let read = self.open(channel, &bytes).and_then(|(head, body)| {
             of.sent = head.time;
             match self.rests(channel) {
@@ -505,8 +513,8 @@ impl Handler {
     /// A packet whose number was damaged.
     fn damaged(&mut self, stream: u32, kept: Kept, out: &mut impl Steps) {
         let channel = self.streams[stream as usize].channel;
-        let of =
-            Of { channel, line: kept.line, stream, ts_recv: kept.ts_recv, place: kept.place, sent: None };
+        let (line, origin) = (kept.line, self.origin(stream));
+        let of = Of { channel, line, stream, origin, ts_recv: kept.ts_recv, place: kept.place, sent: None };
         let detail = "its number is far from all others of its line".to_owned();
         self.refuse(of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
     }
@@ -544,7 +552,9 @@ impl Handler {
             None => {
                 let Head { sender, partition, .. } = *head;
                 let stream = Stream::new(self.config.window);
-                self.streams.push(Sent { channel, sender, partition, stream });
+                let same = |s: &Sent| (s.sender, s.partition) == (sender, partition);
+                let origin = self.streams.iter().position(same).unwrap_or(self.streams.len()) as u32;
+                self.streams.push(Sent { channel, sender, partition, origin, stream });
                 self.streams.len() - 1
             }
         };

@@ -8,7 +8,7 @@ use super::plan::{Type, Update};
 use super::products::{Counters, Instrument};
 use super::step::{Action, Level, Side, Step};
 use super::view::Entry;
-use unitape_model::{Price, Quantity};
+use unitape_model::Price;
 
 /// Applies an entry for a level, or for an empty book.
 #[inline]
@@ -57,18 +57,7 @@ pub(super) fn apply(
         return;
     }
     let delete = |depth| level(Action::Delete, Some(depth));
-    let gone = |depth| {
-        let nothing: (Option<Quantity>, Price) = (None, Price::NONE);
-        Step::Level(Level {
-            instrument: index,
-            side,
-            action: Action::Delete,
-            px: nothing.1,
-            qty: nothing.0,
-            orders: None,
-            depth: Some(depth),
-        })
-    };
+    let gone = |depth| gone(index, side, depth);
     match update {
         Update::New => {
             if max > 0 && *levels >= max {
@@ -109,4 +98,22 @@ pub(super) fn apply(
         }
         Update::Ignore => {}
     }
+}
+
+/// The depth of a book has become known, or another: what is beyond it goes.
+pub(super) fn trim(index: u32, instrument: &mut Instrument, mut emit: impl FnMut(Step<'static>)) {
+    let max = instrument.depth;
+    for side in [Side::Buy, Side::Sell] {
+        let levels = &mut instrument.levels[side as usize];
+        while max > 0 && *levels > max {
+            emit(gone(index, side, *levels));
+            *levels -= 1;
+        }
+    }
+}
+
+/// A level goes that nobody tells of.
+fn gone(instrument: u32, side: Side, depth: u16) -> Step<'static> {
+    let (action, px, qty, orders) = (Action::Delete, Price::NONE, None, None);
+    Step::Level(Level { instrument, side, action, px, qty, orders, depth: Some(depth) })
 }

@@ -22,6 +22,8 @@ pub struct Config {
     pub(super) px_exponent: i8,
     pub(super) qty_exponent: i8,
     pub(super) market_depth: Option<u16>,
+    /// Reference data tell how many levels a product has, and nothing else does.
+    pub(super) depth_told: bool,
     pub(super) window: Window,
     pub(super) recovery: Recovery,
     pub(super) framing: Framing,
@@ -225,6 +227,7 @@ impl Config {
             px_exponent: text.px_exponent.unwrap_or(0),
             qty_exponent: text.qty_exponent.unwrap_or(0),
             market_depth: text.market_depth,
+            depth_told: false,
             window: text.window.unwrap_or_default(),
             recovery: text.recovery.unwrap_or_default(),
             framing,
@@ -324,6 +327,7 @@ impl Config {
     }
 
     fn messages(&mut self, text: &FastText, own: usize) -> Made<()> {
+        let mut tells = false;
         for (i, message) in text.message.iter().enumerate() {
             let at = i.to_string();
             let at = ["message", &at];
@@ -338,7 +342,9 @@ impl Config {
                     set.kinds[index] = Some(message.kind);
                     templates += 1;
                     for (n, (path, tag)) in fields.iter().enumerate() {
-                        found[n] += set.tags.add(&set.templates, index, path, *tag);
+                        let added = set.tags.add(&set.templates, index, path, *tag);
+                        found[n] += added;
+                        tells |= added > 0 && *tag == Tag::MarketDepth && message.kind == Kind::Product;
                     }
                 }
             }
@@ -367,6 +373,8 @@ impl Config {
                 );
             }
         }
+        let reference = self.channels.iter().any(|c| c.role == Role::Reference);
+        self.depth_told = tells && reference && self.market_depth.is_none();
         Ok(())
     }
 

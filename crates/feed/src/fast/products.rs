@@ -44,6 +44,8 @@ pub(super) struct Product {
     pub pair: u16,
     /// The stream that its last message came from.
     pub stream: u32,
+    /// Of which sender and partition, as far as that is known.
+    origin: u32,
     /// The next message, none before the first.
     pub next: Option<u64>,
     /// The last message that is known to be missing before those that came in a row.
@@ -54,6 +56,8 @@ pub(super) struct Product {
     pub stale: u32,
     /// All of its instruments are known and live.
     pub whole: bool,
+    /// How many levels it has is known, as far as it will be: a book whose lowest levels fall out unseen is not the venue's.
+    pub deep: bool,
     /// Reference data tell of its instruments.
     pub defined: bool,
     /// Books begin empty: what is not known yet needs no snapshot.
@@ -99,6 +103,8 @@ pub(super) enum Turn {
 #[derive(Clone, Debug)]
 pub(super) struct Products {
     bounds: Recovery,
+    /// Products wait for their definition.
+    depth_told: bool,
     /// Within this time both channels of a pair begin to count anew.
     settle_ns: i64,
     pub list: Vec<Product>,
@@ -124,7 +130,7 @@ pub struct Counters {
     pub recovered: u64,
     /// Snapshots that were taken.
     pub snapshots: u64,
-    /// Snapshots older than the gap.
+    /// Snapshots older than the gap, or of a product of which reference data have not told yet.
     pub snapshots_old: u64,
     /// Snapshots of instruments that needed none.
     pub snapshots_spare: u64,
@@ -142,10 +148,25 @@ pub struct Counters {
     pub unknown: u64,
 }
 
+impl Product {
+    /// Whether it is of this sender and partition, or may be.
+    pub fn is_from(&self, origin: u32) -> bool {
+        self.origin == origin || self.origin == u32::MAX
+    }
+
+    /// Its snapshots are of this sender and partition, and until messages tell otherwise so is all of it.
+    pub fn snapshots_from(&mut self, origin: u32) {
+        if self.stream == u32::MAX {
+            self.origin = origin;
+        }
+    }
+}
+
 impl Products {
-    pub fn new(bounds: Recovery, settle_ns: i64, snapshots: Vec<bool>) -> Self {
+    pub fn new(bounds: Recovery, settle_ns: i64, snapshots: Vec<bool>, depth_told: bool) -> Self {
         Self {
             bounds,
+            depth_told,
             settle_ns,
             list: Vec::new(),
             instruments: Vec::new(),
@@ -165,11 +186,13 @@ impl Products {
         self.list.push(Product {
             pair,
             stream: u32::MAX,
+            origin: u32::MAX,
             next: None,
             need: 0,
             instruments: Vec::new(),
             stale: 0,
             whole,
+            deep: whole || !self.depth_told,
             defined: false,
             begun: whole,
             round: None,
@@ -241,7 +264,7 @@ impl Products {
         match of.next {
             None => {
                 of.next = Some(sequence.wrapping_add(1));
-                if self.bounds.first == Some(sequence) {
+                if self.bounds.first == Some(sequence) && of.deep {
                     self.begin(product);
                     return Turn::Begins;
                 }
@@ -349,9 +372,18 @@ impl Products {
         }
     }
 
+    /// A message of the product has come on this stream.
+    #[inline]
+    pub fn comes_from(&mut self, product: u32, stream: u32, origin: u32) {
+        let of = &mut self.list[product as usize];
+        (of.stream, of.origin) = (stream, origin);
+    }
+
     /// The numbers of a pair's snapshots begin again.
-    pub fn snapshots_restart(&mut self, pair: u16, now: i64) {
-        for of in self.list.iter_mut().filter(|p| p.pair == pair) {
+    pub fn snapshots_restart(&mut self, (pair, origin): (u16, u32), now: i64) {
+        // A venue may send snapshots under another name than the rest.
+        let named = self.list.iter().any(|p| p.pair == pair && p.origin == origin);
+        for of in self.list.iter_mut().filter(|p| p.pair == pair && (p.is_from(origin) || !named)) {
             let first = of.restarted.is_none() && of.next.is_some();
             (of.early, of.restarted) = (first.then_some(now), None);
         }
@@ -399,7 +431,7 @@ impl Products {
         // Should the other channel's word have been lost, this is over after a time.
         let lately = |since: Option<i64>| since.is_some_and(|since| now - since <= self.settle_ns);
         let other_numbers = lately(of.early) || lately(of.restarted) && last >= next;
-        if last < i.need || other_numbers {
+        if last < i.need || other_numbers || !of.deep {
             self.counters.snapshots_old += 1;
             return false;
         }

@@ -10,6 +10,8 @@ use crate::rng::Rng;
 
 /// Nobody says anything before the exchange has begun again.
 const PAUSE_NS: u64 = 200_000_000;
+/// Nobody waits for so long.
+const GIVEN_UP_NS: u64 = 2_000_000_000;
 /// Between two packets at the end.
 const SETTLE_NS: u64 = 100_000;
 
@@ -183,25 +185,27 @@ impl Exchange {
         self.messages >= self.config.messages || self.now_ns - self.config.start_ns >= self.config.span_ns
     }
 
-    /// The end: all that is under way comes, then every product tells its last number, and every book and all that is
-    /// traded is told once more. Of this nothing is lost, so that who can recover has.
+    /// The end: all that is under way comes, then every product tells its last number, and all that is traded and every
+    /// book is told once more. Of this nothing is lost, so that who can recover has.
     fn settle(&mut self) -> Result<(), Error> {
         self.lines.calm();
         self.now_ns += PAUSE_NS;
         for product in 0..self.products.len() {
             self.beacon(product)?;
         }
+        self.reference_next = 0;
+        while self.reference_next < self.world.products.len() + self.world.instruments.len() {
+            self.now_ns += SETTLE_NS;
+            self.reference()?;
+        }
+        // Who still waits for a packet that was lost, or for the word that a channel has begun again, has given it up.
+        self.now_ns += GIVEN_UP_NS;
         for partition in 0..self.partitions.len() {
             self.partitions[partition].snapshot_next = (0, 0);
             while self.partitions[partition].snapshot_next.0 < self.partitions[partition].products.len() {
                 self.now_ns += SETTLE_NS;
                 self.snapshots(partition)?;
             }
-        }
-        self.reference_next = 0;
-        while self.reference_next < self.world.products.len() + self.world.instruments.len() {
-            self.now_ns += SETTLE_NS;
-            self.reference()?;
         }
         for product in 0..self.products.len() {
             self.beacon(product)?;

@@ -236,7 +236,14 @@ const SNAP: u16 = 2;
 const REF: u16 = 3;
 
 impl Rig {
+    /// Books of at most a hundred levels, unless it is said otherwise.
     fn new(more: &str) -> Self {
+        let depth = if more.contains("market_depth") { "" } else { "market_depth = 100\n" };
+        Self::told(&format!("{depth}{more}"))
+    }
+
+    /// Nothing tells how many levels books have but reference data.
+    fn told(more: &str) -> Self {
         Self { handler: Handler::new(config(more)), seen: Seen::default(), now: 1_000_000, place: 0 }
     }
 

@@ -368,3 +368,19 @@ fn a_mapping_is_like_a_shipped_one_and_mistakes_have_their_line() {
         assert!(told.contains(&format!("mine.toml:{line}: ")) && told.contains(says), "{told}\n{more}");
     }
 }
+
+/// A venue does not say that its last level falls out: who does not know how many there are has levels that are none.
+#[test]
+fn a_book_waits_for_reference_data_that_tell_its_depth() {
+    let mut rig = Rig::told("");
+    rig.bid(1);
+    rig.send(0, SNAP, &snap(1, 1));
+    assert_eq!(rig.said(), "");
+    let mut told = message(7, &[9]);
+    told.push(b'P' | 0x80);
+    put(&mut told, 1);
+    rig.send(0, REF, &packet(1, 1, false, &[told]));
+    rig.send(0, SNAP, &snap(2, 1));
+    rig.bid(2);
+    assert_eq!((rig.said(), rig.bids("50")), ("recovered 50".to_owned(), vec![2]));
+}
