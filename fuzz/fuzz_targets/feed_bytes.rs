@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 use unitape_feed::{Format, Mapping};
 
 static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
-    let mapped = Mapping::all_built_in().map(|m| Format::by(m).expect("shipped"));
+    // Those of a handler have no channels: they are what mappings of handlers are like.
+    let whole = Mapping::all_built_in().filter(|m| m.fast.is_none());
+    let mapped = whole.map(|m| Format::by(m).expect("shipped"));
     mapped.chain([Format::Events(None)]).collect()
 });
 
