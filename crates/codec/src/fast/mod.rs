@@ -38,6 +38,7 @@ mod json;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
+mod ops;
 mod program;
 mod projection;
 mod record;

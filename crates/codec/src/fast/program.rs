@@ -7,16 +7,13 @@
 //! ```
 
 use super::engine::steps::Steps;
+use super::ops::Slots;
+pub(super) use super::ops::{NONE, OpCode, Role};
 use super::projection::{Projection, UNTAGGED};
 use super::record::{Entry, Form, is_bytes};
-use super::template::{
-    Dictionary, Field, Instruction, Key, Kind, Name, Operation, Operator, Part, Templates, Type, Value,
-};
+use super::template::{Field, Instruction, Kind, Name, Operation, Operator, Templates, Type, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// In place of an index: none.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// A value, or what is around some.
 #[derive(Debug, Clone, Copy)]
@@ -36,34 +33,6 @@ pub(super) struct Op {
     /// It is delivered, as this.
     pub deliver: bool,
     pub tag: u16,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpCode {
-    Plain,
-    Constant,
-    Default,
-    Copy,
-    Increment,
-    Delta,
-    Tail,
-    Group,
-    /// Behind its length.
-    Sequence,
-    Dynamic,
-    /// A reference to a template that is not there.
-    Missing,
-}
-
-/// What becomes of an op's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Value,
-    /// The op behind it is its mantissa, and left out where this is absent.
-    Exponent,
-    Mantissa,
-    /// The op behind it is its sequence, and left out where this is absent.
-    Length,
 }
 
 /// What has one presence map, or none.
@@ -213,19 +182,11 @@ pub(super) struct Program {
     pub steps: Steps,
 }
 
-#[derive(PartialEq, Eq, Hash)]
-enum Place {
-    Global,
-    Template(usize),
-    Type(Option<Name>),
-    Named(Name),
-}
-
 struct Compiler<'t> {
     templates: &'t Templates,
     projection: Option<&'t Projection>,
     program: Program,
-    slots: HashMap<(Place, Name, Part), u32>,
+    slots: Slots,
     /// The template that is compiled.
     root: usize,
     /// Where in it.
@@ -268,8 +229,14 @@ struct Made {
 impl Program {
     pub fn new(templates: &Templates, projection: Option<&Projection>) -> Self {
         let program = Self::default();
-        let mut compiler =
-            Compiler { templates, projection, program, slots: HashMap::new(), root: 0, path: String::new() };
+        let mut compiler = Compiler {
+            templates,
+            projection,
+            program,
+            slots: Slots::default(),
+            root: 0,
+            path: String::new(),
+        };
         for (index, template) in templates.list().iter().enumerate() {
             compiler.root = index;
             let context = Context { template: index, kind: template.type_ref.clone() };
@@ -414,20 +381,12 @@ impl Compiler<'_> {
     }
 
     fn op(&mut self, operation: &Operation, context: &Context) -> Op {
-        let code = match operation.operator {
-            Operator::None => return Op::of(OpCode::Plain),
-            Operator::Constant => OpCode::Constant,
-            Operator::Default => OpCode::Default,
-            Operator::Copy => OpCode::Copy,
-            Operator::Increment => OpCode::Increment,
-            Operator::Delta => OpCode::Delta,
-            Operator::Tail => OpCode::Tail,
-        };
+        let code = OpCode::of(operation.operator);
+        if code == OpCode::Plain {
+            return Op::of(code);
+        }
         let initial = operation.initial.as_ref().map_or(NONE, |value| self.initial(value));
-        let slot = match operation.operator {
-            Operator::Constant | Operator::Default => NONE,
-            _ => self.slot(&operation.key, context),
-        };
+        let slot = if code.has_slot() { self.slots.of(&operation.key, context.kind.as_ref()) } else { NONE };
         Op { initial, slot, ..Op::of(code) }
     }
 
@@ -451,17 +410,6 @@ impl Compiler<'_> {
                 Found::long(texts.len() - text.len(), text.len())
             }
         }
-    }
-
-    fn slot(&mut self, key: &Key, context: &Context) -> u32 {
-        let place = match &key.dictionary {
-            Dictionary::Global => Place::Global,
-            Dictionary::Template(index) => Place::Template(*index),
-            Dictionary::Type => Place::Type(context.kind.clone()),
-            Dictionary::Named(name) => Place::Named(name.clone()),
-        };
-        let next = self.slots.len() as u32;
-        *self.slots.entry((place, key.name.clone(), key.part)).or_insert(next)
     }
 
     fn info(&mut self, context: &Context, of: Of, draft: &mut Draft) -> u32 {

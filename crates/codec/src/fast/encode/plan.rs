@@ -6,15 +6,10 @@
 //! ```
 
 use super::draft::{FieldRef, GroupRef, Part, ReferenceRef, SequenceRef};
-use crate::fast::template::{
-    Dictionary, Field, Instruction, Key, Kind, Name, Operation, Operator, Part as KeyPart, Templates, Type,
-    Value,
-};
-use std::collections::HashMap;
+use crate::fast::ops::Slots;
+pub(super) use crate::fast::ops::{NONE, OpCode, Role};
+use crate::fast::template::{Field, Instruction, Kind, Name, Operation, Templates, Type, Value};
 use std::sync::Arc;
-
-/// In place of an index: none.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// A value, or what is around some.
 #[derive(Debug, Clone, Copy)]
@@ -35,33 +30,6 @@ pub(super) struct Op {
     pub block: u32,
     /// Of a sequence's elements.
     pub frame: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpCode {
-    Plain,
-    Constant,
-    Default,
-    Copy,
-    Increment,
-    Delta,
-    Tail,
-    Group,
-    /// Behind its length.
-    Sequence,
-    Dynamic,
-    /// A reference to a template that is not there.
-    Missing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Value,
-    /// The op behind it is its mantissa, and left out where this is absent.
-    Exponent,
-    Mantissa,
-    /// The op behind it is its sequence, and left out where this is absent.
-    Length,
 }
 
 /// What has one presence map, or none.
@@ -130,18 +98,10 @@ pub(super) struct Plan {
     pub parts: Vec<Vec<(String, Part)>>,
 }
 
-#[derive(PartialEq, Eq, Hash)]
-enum Place {
-    Global,
-    Template(usize),
-    Type(Option<Name>),
-    Named(Name),
-}
-
 struct Compiler<'t> {
     templates: &'t Templates,
     plan: Plan,
-    slots: HashMap<(Place, Name, KeyPart), u32>,
+    slots: Slots,
     parts: Vec<(String, Part)>,
 }
 
@@ -166,7 +126,7 @@ impl Context {
 impl Plan {
     pub fn new(templates: &Templates) -> Self {
         let mut compiler =
-            Compiler { templates, plan: Self::default(), slots: HashMap::new(), parts: Vec::new() };
+            Compiler { templates, plan: Self::default(), slots: Slots::default(), parts: Vec::new() };
         for (index, template) in templates.list().iter().enumerate() {
             let frame = compiler.frame();
             let kind = template.type_ref.clone();
@@ -313,15 +273,10 @@ impl Compiler<'_> {
     }
 
     fn op(&mut self, operation: &Operation, context: &Context) -> Op {
-        let code = match operation.operator {
-            Operator::None => return Op::of(OpCode::Plain),
-            Operator::Constant => OpCode::Constant,
-            Operator::Default => OpCode::Default,
-            Operator::Copy => OpCode::Copy,
-            Operator::Increment => OpCode::Increment,
-            Operator::Delta => OpCode::Delta,
-            Operator::Tail => OpCode::Tail,
-        };
+        let code = OpCode::of(operation.operator);
+        if code == OpCode::Plain {
+            return Op::of(code);
+        }
         let initial = operation.initial.as_ref().map_or(NONE, |value| {
             self.plan.initials.push(match value {
                 // Integers in two's complement, whatever their type.
@@ -333,22 +288,8 @@ impl Compiler<'_> {
             });
             self.plan.initials.len() as u32 - 1
         });
-        let slot = match operation.operator {
-            Operator::Constant | Operator::Default => NONE,
-            _ => self.slot(&operation.key, context),
-        };
+        let slot = if code.has_slot() { self.slots.of(&operation.key, context.kind.as_ref()) } else { NONE };
         Op { initial, slot, ..Op::of(code) }
-    }
-
-    fn slot(&mut self, key: &Key, context: &Context) -> u32 {
-        let place = match &key.dictionary {
-            Dictionary::Global => Place::Global,
-            Dictionary::Template(index) => Place::Template(*index),
-            Dictionary::Type => Place::Type(context.kind.clone()),
-            Dictionary::Named(name) => Place::Named(name.clone()),
-        };
-        let next = self.slots.len() as u32;
-        *self.slots.entry((place, key.name.clone(), key.part)).or_insert(next)
     }
 
     fn info(&mut self, context: &Context, name: &Name, field: Option<Arc<Field>>) -> u32 {

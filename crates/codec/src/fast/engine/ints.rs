@@ -250,6 +250,8 @@ handlers! {
     plain [K: u8, N: bool, R: u8] plain_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn plain_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, const L: u8>(
     state: &mut State,
@@ -275,6 +277,8 @@ handlers! {
     default [K: u8, N: bool, R: u8, I: bool] default_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn default_body<
     const K: u8,
@@ -309,6 +313,8 @@ handlers! {
     scaled [N: bool] scaled_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn scaled_body<const N: bool, const BMI2: bool, const L: u8>(
     state: &mut State,
@@ -333,6 +339,8 @@ handlers! {
     constant [N: bool, R: u8] constant_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn constant_body<const N: bool, const R: u8, const BMI2: bool, const _L: u8>(
     state: &mut State,
@@ -357,6 +365,8 @@ handlers! {
     copy [K: u8, N: bool, R: u8, UP: bool] copy_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn copy_body<
     const K: u8,
@@ -460,6 +470,8 @@ handlers! {
     delta [K: u8, N: bool, R: u8] delta_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, const L: u8>(
     state: &mut State,

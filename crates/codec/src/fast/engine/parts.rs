@@ -82,6 +82,10 @@ pub(super) unsafe fn run(state: &mut State, step: *const Step, at: At, map: u64)
     }
 }
 
+/// Goes on where a run paused.
+///
+/// # Safety
+/// The state is whole, and `at` is where its last run came to.
 #[inline(never)]
 unsafe fn resume(state: &mut State, at: At) -> At {
     let mut at = at;

@@ -89,6 +89,8 @@ impl State {
         }
     }
 
+    /// # Safety
+    /// As [`Self::room`].
     #[cold]
     #[inline(never)]
     unsafe fn more_room(&mut self) {

@@ -185,6 +185,8 @@ handlers! {
     value [D: bool, N: bool, O: u8] value_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool, const L: u8>(
     state: &mut State,
@@ -343,6 +345,8 @@ handlers! {
     delta [N: bool] delta_body
 }
 
+/// # Safety
+/// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
     state: &mut State,
