@@ -3,15 +3,12 @@
 
 mod common;
 
-use common::{assert_same, files, run, run_in_parts};
+use common::{assert_same, events, files, run, run_in_parts};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use unitape_codec::events::{Form, Sources, write_event};
 use unitape_feed::mapping::Outcome;
 use unitape_feed::{Account, Feed, Format, Mapping, explain, quarantine};
-use unitape_model::Event;
-use unitape_tape::{Reader, Start};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fast")
@@ -19,19 +16,6 @@ fn vectors() -> PathBuf {
 
 fn feed(format: &Format, file: &Path) -> Feed {
     Feed { name: "f".to_owned(), format: format.clone(), files: vec![file.to_owned()] }
-}
-
-fn events(dir: &Path) -> Vec<Value> {
-    let names = Account::of(dir).unwrap().dictionary;
-    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
-    let mut lines = Vec::new();
-    while let Some(frame) = reader.next().unwrap() {
-        let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
-        let mut out = Vec::new();
-        write_event(&mut out, &event, 0, &names, &Sources::default(), Form::Plain);
-        lines.push(serde_json::from_slice(&out).unwrap());
-    }
-    lines
 }
 
 /// A mapping beside a file of templates.

@@ -2,17 +2,14 @@
 
 mod common;
 
-use common::{assert_same, feed, run};
+use common::{assert_same, events, feed, run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use unitape_codec::events::{Form, Sources, write_event};
 use unitape_codec::iso20022::sample::sample_messages;
 use unitape_feed::{Account, Feed, Format, Mapping, quarantine};
-use unitape_model::Event;
-use unitape_tape::{Reader, Start};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/iso20022")
@@ -21,20 +18,6 @@ fn vectors() -> PathBuf {
 fn named(path: &Path) -> Feed {
     let format = Format::named("iso20022", "iso20022").unwrap();
     Feed { name: "iso".to_owned(), format, files: vec![path.to_owned()] }
-}
-
-/// The events of the tape, as their lines.
-fn events(dir: &Path) -> Vec<Value> {
-    let names = Account::of(dir).unwrap().dictionary;
-    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
-    let mut lines = Vec::new();
-    while let Some(frame) = reader.next().unwrap() {
-        let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
-        let mut out = Vec::new();
-        write_event(&mut out, &event, 0, &names, &Sources::default(), Form::Plain);
-        lines.push(serde_json::from_slice(&out).unwrap());
-    }
-    lines
 }
 
 /// Events of `text`, and why the rest was refused, by reason.

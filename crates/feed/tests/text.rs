@@ -2,13 +2,10 @@
 
 mod common;
 
-use common::run;
+use common::{events, run};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use unitape_codec::events::{Form, Sources, write_event};
 use unitape_feed::{Account, Feed, Format, Mapping, detect, quarantine};
-use unitape_model::Event;
-use unitape_tape::{Reader, Start};
 
 fn vectors(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/text").join(name)
@@ -21,17 +18,10 @@ fn told(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
     std::fs::write(&file, text).unwrap();
     let feed = Feed { name: "text".to_owned(), format: format.clone(), files: vec![file] };
     run(&tape, &[feed], 1, 64 << 10);
-    let account = Account::of(&tape).unwrap();
-    assert!(account.sources.iter().all(|s| s.end && s.tally.closes()));
-    let mut reader = Reader::open(&tape, Start::Oldest).unwrap();
-    let mut events = Vec::new();
-    while let Some(frame) = reader.next().unwrap() {
-        let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
-        let mut out = Vec::new();
-        write_event(&mut out, &event, 0, &account.dictionary, &Sources::default(), Form::Plain);
-        let mut event: Value = serde_json::from_slice(&out).unwrap();
+    assert!(Account::of(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    let mut events = events(&tape);
+    for event in &mut events {
         event.as_object_mut().unwrap().remove("seq");
-        events.push(event);
     }
     events.retain(|e| e["kind"] != "quarantine");
     let entries = quarantine::list(&tape).unwrap();

@@ -111,17 +111,23 @@ fn real_messages_back_to_back() {
     );
 }
 
-/// The messages of a benchmark, framed; each is what the twin says, alone and in what carries over from the others.
-#[test]
-fn framed_messages_and_their_dictionaries() {
-    let templates = templates("mfast/example.xml");
-    let bytes = std::fs::read(root("mfast/complex30000.frames")).unwrap();
+/// Messages with their length before each.
+pub(super) fn framed(bytes: &[u8]) -> Vec<&[u8]> {
     let (mut at, mut messages) = (0, Vec::new());
     while at < bytes.len() {
         let length = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         messages.push(&bytes[at + 4..at + 4 + length]);
         at += 4 + length;
     }
+    messages
+}
+
+/// The messages of a benchmark, framed; each is what the twin says, alone and in what carries over from the others.
+#[test]
+fn framed_messages_and_their_dictionaries() {
+    let templates = templates("mfast/example.xml");
+    let bytes = std::fs::read(root("mfast/complex30000.frames")).unwrap();
+    let mut messages = framed(&bytes);
     assert_eq!(messages.len(), 30_001);
     // The last one is of another template.
     messages.drain(1_000..30_000);
@@ -143,7 +149,7 @@ fn framed_messages_and_their_dictionaries() {
     assert!(lines.iter().all(|line| line["error"].is_null() && line["rest_bytes"].is_null()));
 }
 
-fn made(body: &str) -> Arc<Templates> {
+pub(super) fn made(body: &str) -> Arc<Templates> {
     let text = format!("<templates><template name=\"T\" id=\"1\">{body}</template></templates>");
     Arc::new(Templates::load(&[Source { name: "t", content: text.as_bytes() }]).unwrap())
 }
@@ -309,21 +315,24 @@ fn what_grows_without_end_is_refused() {
     assert!(decoder.arena_bytes() < 1 << 20);
 }
 
+/// As many bytes as wanted, the same for the same seed.
+pub(super) fn some_bytes(seed: u64, count: usize) -> Vec<u8> {
+    let mut r = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut byte = || {
+        r ^= r << 13;
+        r ^= r >> 7;
+        r ^= r << 17;
+        (r >> 24) as u8
+    };
+    (0..count).map(|_| byte()).collect()
+}
+
 /// The engine once met so few good messages in its property test that it might have been wrong in any of them.
 #[test]
 fn made_messages_are_good_often_enough() {
     let mut good = 0;
     for seed in 1u64..60 {
-        let mut r = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let bytes: Vec<u8> = (0..600)
-            .map(|_| {
-                r ^= r << 13;
-                r ^= r >> 7;
-                r ^= r << 17;
-                (r >> 24) as u8
-            })
-            .collect();
-        good += from_bytes(&bytes);
+        good += from_bytes(&some_bytes(seed, 600));
     }
     assert!(good > 100, "{good}");
 }

@@ -1,11 +1,14 @@
 //! What the tests of consolidation share.
 #![allow(dead_code)] // each test file uses its part
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_feed::{Ending, Feed, Options, Outcome, consolidate, feed_of_file};
-use unitape_tape::Options as TapeOptions;
+use unitape_codec::events::{Form, Sources, write_event};
+use unitape_feed::{Account, Ending, Feed, Options, Outcome, consolidate, feed_of_file};
+use unitape_model::Event;
+use unitape_tape::{Options as TapeOptions, Reader, Start};
 
 /// The real JSE index feed.
 pub fn jse() -> PathBuf {
@@ -108,4 +111,18 @@ pub fn fix(begin: &str, body: &str) -> Vec<u8> {
     let sum = m.iter().fold(0u8, |s, b| s.wrapping_add(*b));
     m.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
     m
+}
+
+/// The events of the tape, as their lines.
+pub fn events(dir: &Path) -> Vec<Value> {
+    let names = Account::of(dir).unwrap().dictionary;
+    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut lines = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
+        let mut out = Vec::new();
+        write_event(&mut out, &event, 0, &names, &Sources::default(), Form::Plain);
+        lines.push(serde_json::from_slice(&out).unwrap());
+    }
+    lines
 }

@@ -1,6 +1,7 @@
 use super::check::{again, from_bytes};
 use super::*;
 use crate::fast::record::Value;
+use crate::fast::tests::{self, framed, some_bytes};
 use crate::fast::{Decoder, Source};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -20,16 +21,7 @@ proptest! {
 fn made_messages_are_told_often_enough() {
     let mut good = 0;
     for seed in 1u64..60 {
-        let mut r = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let bytes: Vec<u8> = (0..900)
-            .map(|_| {
-                r ^= r << 13;
-                r ^= r >> 7;
-                r ^= r << 17;
-                (r >> 24) as u8
-            })
-            .collect();
-        good += from_bytes(&bytes);
+        good += from_bytes(&some_bytes(seed, 900));
     }
     assert!(good > 300, "{good}");
 }
@@ -39,19 +31,7 @@ fn load(content: &[u8]) -> Arc<Templates> {
 }
 
 fn made(body: &str) -> Encoder {
-    Encoder::new(load(
-        format!("<templates><template name=\"T\" id=\"1\">{body}</template></templates>").as_bytes(),
-    ))
-}
-
-fn framed(bytes: &[u8]) -> Vec<&[u8]> {
-    let (mut at, mut messages) = (0, Vec::new());
-    while at < bytes.len() {
-        let length = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
-        messages.push(&bytes[at + 4..at + 4 + length]);
-        at += 4 + length;
-    }
-    messages
+    Encoder::new(tests::made(body))
 }
 
 /// Messages with four bytes before each, of which nothing tells where they end but themselves.
