@@ -84,12 +84,20 @@ int main(int argc, char **argv) {
     } else {
         if (unitape_handler_listen(handler, NULL, 0) != UNITAPE_OK)
             fail("listen");
-        /* Until nothing has come for ten seconds; a strategy would go on. */
-        while (unitape_handler_wait(handler, UINT64_C(10000000000)) == 1) {
-            int64_t got = unitape_handler_poll(handler);
+        /*
+         * Until nothing has come for ten seconds; a strategy would go on. Poll also when nothing came: what waits for a
+         * missing packet is given up by time.
+         */
+        int quiet = 0;
+        while (quiet < 1000) {
+            int64_t got;
+            if (unitape_handler_wait(handler, UINT64_C(10000000)) < 0)
+                fail("wait");
+            got = unitape_handler_poll(handler);
             if (got < 0)
                 fail("poll");
             packets += got;
+            quiet = got > 0 ? 0 : quiet + 1;
         }
     }
     if (unitape_handler_get_stats(handler, &stats) != UNITAPE_OK)

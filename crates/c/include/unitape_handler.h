@@ -142,7 +142,8 @@ int32_t unitape_handler_unsubscribe(unitape_handler *handler, uint32_t what, con
 
 /*
  * Takes all packets of a file: a capture (pcap, pcapng) when `channel` is null; otherwise packets with four bytes of length
- * before each, the lowest first, that were sent to the channel of this name. Gives how many packets there were.
+ * before each, the lowest first, that were sent to the channel of this name (a capture tells itself where packets were
+ * sent, and is refused then). Gives how many packets there were.
  */
 int64_t unitape_handler_replay(unitape_handler *handler, const char *file, const char *channel);
 
@@ -156,10 +157,16 @@ int32_t unitape_handler_packet(unitape_handler *handler, const char *address, co
  */
 int32_t unitape_handler_listen(unitape_handler *handler, const char *interface, uint64_t buffer_bytes);
 
-/* Takes the packets that are there, at most 32 of each line: how many there were. Never waits. */
+/*
+ * Takes the packets that are there, at most 32 of each line: how many there were. Never waits. Call it also where none is:
+ * packets that wait for a missing one are given up for it by time, and only here.
+ */
 int64_t unitape_handler_poll(unitape_handler *handler);
 
-/* Waits until a packet is there: 1, or 0 when `timeout_ns` has passed. */
+/*
+ * Waits until a packet is there: 1, or 0 when `timeout_ns` has passed. Wait no longer than what waits for a missing packet
+ * may, ten milliseconds unless the configuration says otherwise, and then poll either way.
+ */
 int32_t unitape_handler_wait(unitape_handler *handler, uint64_t timeout_ns);
 
 /* The number of the instrument with this id or symbol: 1, or 0 where none was seen yet. */
@@ -178,7 +185,7 @@ int64_t unitape_book_levels(const unitape_book *book, uint32_t side, unitape_lev
 
 /* How much was done. */
 typedef struct unitape_handler_stats {
-    uint64_t packets;     /* packets of all lines */
+    uint64_t packets;     /* packets of all lines whose header could be read */
     uint64_t unknown;     /* packets sent to addresses of no channel */
     uint64_t refused;     /* packets and messages that could not be used */
     uint64_t gaps;        /* gaps on both lines */

@@ -33,7 +33,8 @@ impl Error {
     pub fn tell(&self) -> i32 {
         // Text of the outside (a path) may hold a zero, at which a C string would end.
         let text = self.to_string().replace('\0', "?");
-        LAST.with_borrow_mut(|last| *last = CString::new(text).unwrap_or_default());
+        // While a thread ends its message is gone already; the code is still told.
+        let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
         self.code()
     }
 

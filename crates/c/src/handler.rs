@@ -22,6 +22,12 @@ pub struct Handling {
     callbacks: Callbacks,
 }
 
+// A handle may go from thread to thread; the pointers beside the handler are the caller's own to vouch for.
+const _: () = {
+    const fn may_be_sent<T: Send>() {}
+    may_be_sent::<Handler>();
+};
+
 /// Who is called with what.
 #[derive(Debug, Default)]
 struct Callbacks {

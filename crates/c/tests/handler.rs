@@ -5,17 +5,23 @@ mod common;
 mod venue;
 
 use std::ffi::{CString, c_void};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 use std::ptr::{null, null_mut};
+use std::time::{Duration, Instant};
 
 use common::{C99, LIBS, compiler, include, library, must, root};
 use unitape_c::*;
+use unitape_handler::PacketFile;
 use venue::{DEPTH, REFERENCE, SNAPSHOTS, Venue};
 
 /// A product with two instruments, one of which trades, and another product.
 fn day(dir: &Path) -> (CString, CString) {
-    let mut venue = Venue::new([239, 1, 2, 3], 5000);
+    day_of(dir, Venue::new([239, 1, 2, 3], 5000))
+}
+
+fn day_of(dir: &Path, mut venue: Venue) -> (CString, CString) {
     for (product, name, instruments) in [(5, "BUND", &[51, 52][..]), (6, "DAX", &[61])] {
         let packet = venue.reference(product, name, 3, instruments);
         venue.send(REFERENCE, &packet, &[0, 1]);
@@ -121,6 +127,78 @@ fn books_by_the_functions() {
         let missing = CString::new("/nowhere/venue.toml").unwrap();
         assert_eq!(unitape_handler_open(missing.as_ptr(), &raw mut handler), code::OPTION);
     }
+}
+
+/// Packets that the caller has, and those of the network.
+#[test]
+fn packets_by_hand_and_live() {
+    let dir = tempfile::tempdir().unwrap();
+    let port = 40_000 + (std::process::id() % 20_000) as u16;
+    let (config, file) = day_of(dir.path(), Venue::new([127, 0, 0, 1], port));
+    let mut packets = Vec::new();
+    let mut capture = PacketFile::open(Path::new(file.to_str().unwrap()), None).unwrap();
+    while let Some(packet) = capture.next().unwrap() {
+        packets.push((packet.to, packet.ts_recv, packet.payload.to_vec()));
+    }
+    let open = |seen: &mut Seen| {
+        let mut handler = null_mut();
+        // SAFETY: pointers that live, from one thread, here and below.
+        unsafe {
+            assert_eq!(unitape_handler_open(config.as_ptr(), &raw mut handler), 0);
+            seen.handler = handler as usize;
+            let context = std::ptr::from_mut(seen).cast();
+            assert_eq!(unitape_handler_subscribe(handler, 0, null(), Some(on_market), context), 0);
+        }
+        handler
+    };
+    let mut by_hand = Seen::default();
+    let handler = open(&mut by_hand);
+    for (to, ts_recv, bytes) in &packets {
+        let address = CString::new(to.to_string()).unwrap();
+        // SAFETY: see above.
+        let taken = unsafe {
+            unitape_handler_packet(handler, address.as_ptr(), bytes.as_ptr().cast(), bytes.len(), *ts_recv)
+        };
+        assert_eq!(taken, 0);
+    }
+    let address = CString::new(packets[0].0.to_string()).unwrap();
+    let nowhere = CString::new("nowhere").unwrap();
+    // SAFETY: see above.
+    unsafe {
+        // Nothing is a packet that cannot be used, and said to be.
+        let refused = by_hand.whats.iter().filter(|what| **what == 8).count();
+        assert_eq!(unitape_handler_packet(handler, address.as_ptr(), null(), 0, 0), 0);
+        assert_eq!(by_hand.whats.iter().filter(|what| **what == 8).count(), refused + 1);
+        assert_eq!(unitape_handler_packet(handler, address.as_ptr(), null(), 1, 0), code::NULL);
+        assert_eq!(unitape_handler_packet(handler, null(), null(), 0, 0), code::NULL);
+        assert_eq!(unitape_handler_packet(handler, nowhere.as_ptr(), null(), 0, 0), code::ARGUMENT);
+        assert_eq!(unitape_handler_close(handler), 0);
+    }
+    by_hand.whats.pop();
+    let mut live = Seen::default();
+    let handler = open(&mut live);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // SAFETY: see above.
+    unsafe {
+        let wrong = CString::new("lo0?").unwrap();
+        assert_eq!(unitape_handler_listen(handler, wrong.as_ptr(), 0), code::ARGUMENT);
+        assert_eq!(unitape_handler_listen(handler, null(), 1 << 16), 0);
+        assert_eq!(unitape_handler_wait(handler, 1_000_000), 0);
+        assert_eq!(unitape_handler_poll(handler), 0);
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut got = 0;
+        for ((to, _, bytes), sent) in packets.iter().zip(1..) {
+            socket.send_to(bytes, to).unwrap();
+            // One after the other, so that they come in this order.
+            while got < sent && Instant::now() < until {
+                assert!(unitape_handler_wait(handler, 10_000_000) >= 0);
+                got += unitape_handler_poll(handler);
+            }
+        }
+        assert_eq!(got, packets.len() as i64);
+        assert_eq!(unitape_handler_close(handler), 0);
+    }
+    assert_eq!((live.whats, live.best), (by_hand.whats, by_hand.best));
 }
 
 #[test]

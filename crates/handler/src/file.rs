@@ -54,7 +54,7 @@ impl PacketFile {
     /// Opens a capture, or, where `to` is told, packets with their lengths before them that were sent there.
     ///
     /// # Errors
-    /// When it cannot be read, or is no capture and nothing is told.
+    /// When it cannot be read, is no capture and nothing is told, or is one and something is.
     pub fn open(path: &Path, to: Option<SocketAddr>) -> Result<Self, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let mut this = Self {
@@ -69,7 +69,12 @@ impl PacketFile {
         };
         this.read()?;
         match (is_capture(&this.bytes), to) {
-            (true, _) => {}
+            (true, None) => {}
+            (true, Some(_)) => {
+                return Err(
+                    this.wrong("a capture, which tells itself where packets were sent: say no channel")
+                );
+            }
             (false, Some(to)) => this.sort = Sort::Frames(to),
             (false, None) => {
                 let what =

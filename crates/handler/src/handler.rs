@@ -95,7 +95,8 @@ impl Handler {
     }
 
     /// Takes the packets that are there, at most a batch of each line; how many there were. Call it again and again, or
-    /// after [`Handler::wait`].
+    /// after [`Handler::wait`], also where that found nothing: what waits for a missing packet is given up by time, and
+    /// only here.
     ///
     /// # Errors
     /// When nothing is listened to, or the system refuses.
@@ -109,7 +110,8 @@ impl Handler {
         Ok(got)
     }
 
-    /// Waits until a packet is there, at most so long; whether one is.
+    /// Waits until a packet is there, at most so long; whether one is. Longer than the window of the configuration is too
+    /// long, see [`Handler::poll`].
     ///
     /// # Errors
     /// When nothing is listened to, or the system refuses.

@@ -42,8 +42,8 @@ pub enum Error {
         /// What was asked for.
         bad_per_million: u32,
     },
-    /// A value of a day's configuration that cannot be.
-    #[error("day config: {name} is {value}, not {least} to {most}")]
+    /// A value of a configuration that cannot be.
+    #[error("configuration: {name} is {value}, not {least} to {most}")]
     OutOfRange {
         /// Which value.
         name: &'static str,
@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// A scene or a halt has its instrument to itself; this many find no place.
     #[error(
-        "day config: no instrument is free for another {what} after {placed}; give more instruments or a longer span"
+        "configuration: no instrument is free for another {what} after {placed}; give more instruments or a longer span"
     )]
     NoRoom {
         /// What was to be placed.

@@ -225,4 +225,10 @@ fn the_exchange_is_decoded() {
     assert!(books.iter().filter(|book| book["bids"].as_array().unwrap().len() > 1).count() > 10);
     let wrong = ["generate", "exchange", "--pcap", pcap.to_str().unwrap(), "--faults", "lost=often"];
     assert!(run(wrong).code(2).stderr.contains("lost=often"));
+    // No time, and no room for the addresses that follow.
+    let wrong = ["generate", "exchange", "--pcap", pcap.to_str().unwrap(), "--seconds", "0"];
+    assert!(run(wrong).code(2).stderr.contains("--seconds"));
+    for group in ["239.1.2.3:65533", "239.1.253.3:1000", "239.1.2.254:1000"] {
+        assert!(run(["generate", "exchange", "--udp", group]).code(2).stderr.contains(group));
+    }
 }

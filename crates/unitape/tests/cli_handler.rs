@@ -89,6 +89,17 @@ fn one_group_one_instrument_and_what_is_wrong() {
     let said = ran.text();
     assert!(said.starts_with(&format!("{id} ")) && said.contains("bid"), "{said}");
     book(&pcap, &config, &["--instr", "nobody"]).code(1).says(&["no instrument nobody"]);
+    let ran = book(&pcap, &config, &["--instr", &id, "--depth", "1"]).code(0);
+    assert!(ran.text().contains(" more levels of bids, "), "{}", ran.text());
+    book(&pcap, &config, &["--group", "nobody"]).code(1).says(&["no group nobody", &product.name]);
+    book(&pcap, &config, &["--group", &product.name, "--instr", &id]).code(2);
+    book(&pcap, &config, &["--channel", "incremental"]).code(1).says(&["say no channel"]);
+    // Another venue's addresses.
+    let text = std::fs::read_to_string(&config).unwrap();
+    let other = dir.path().join("other.toml");
+    std::fs::write(&other, text.replace(":14", ":15")).unwrap();
+    let first = exchange.config().address(Channel::Incremental, Line::A, 1).to_string();
+    book(&pcap, &other, &[]).code(1).says(&["no packet was sent to an address of a channel of", &first]);
     book(&pcap, &config, &["--follow"]).code(2);
     book(&config, &config, &[]).code(1).says(&["no capture"]);
     // The end is missing, and with it some of the day.

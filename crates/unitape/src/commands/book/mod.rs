@@ -1,6 +1,7 @@
 //! `unitape book`: order books and best prices from a tape, at its end, at a point of it, or as it grows.
 
 mod at;
+mod ladder;
 mod packets;
 mod render;
 
@@ -44,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "CONFIG", conflicts_with_all = ["venue", "at", "bbo", "basis", "orders", "follow"])]
     handler: Option<PathBuf>,
     /// Only this group of products
-    #[arg(long, value_name = "G", requires = "handler")]
+    #[arg(long, value_name = "G", requires = "handler", conflicts_with = "instr")]
     group: Option<String>,
     /// The file has packets with four bytes of length before each, of this channel
     #[arg(long, value_name = "NAME", requires = "handler")]

@@ -1,11 +1,13 @@
 //! `unitape book CAPTURE --handler CONFIG`: the books that a handler makes of packets.
 
-use super::Args;
+use super::{Args, ladder};
 use crate::output::{self, Done, Failure, grouped};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
-use unitape_handler::{At, BookView, Gap, Handler, Listener, Refusal, Rung, Side, Subscription};
+use unitape_book::Level;
+use unitape_handler::{At, BookView, Gap, Handler, Listener, PacketFile, Refusal, Rung, Side, Subscription};
 
 /// Counts what is wrong; books are looked at when all has been read.
 #[derive(Debug, Default)]
@@ -44,15 +46,7 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
     }
     let mut wrong = Wrong::default();
     let counts = handler.replay(&args.dir, args.channel.as_deref(), &mut wrong).map_err(fail)?;
-    if let Some(name) = &args.instr
-        && handler.find(name).is_none()
-    {
-        let all = &handler.tables().instruments;
-        let first: Vec<&str> = all.iter().take(10).map(|i| i.id.as_str()).collect();
-        let more = if all.len() > 10 { ", …" } else { "" };
-        let what = format!("no instrument {name} in these packets; there are: {}{more}", first.join(", "));
-        return Err(Failure::Error(what));
-    }
+    known(args, config, &handler)?;
     let mut out = output::stdout();
     let mut stale = 0;
     for instrument in 0..handler.tables().instruments.len() as u32 {
@@ -70,6 +64,7 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
         (wrong.gaps, "times something was missing on both lines"),
         (wrong.refused, "packets or messages could not be used"),
         (counts.unusable, "datagrams of which the capture has only a part, or fragments"),
+        (handler.core().stats().unknown, "packets were sent to addresses of no channel"),
         (counts.dropped, "datagrams were dropped when the capture was made"),
         (counts.lost_bytes, "bytes at the end that are no whole packet"),
     ] {
@@ -82,6 +77,48 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
     }
     let flawed = stale + wrong.gaps + wrong.refused + lost > 0;
     Ok(if flawed { Done::Flawed } else { Done::Clean })
+}
+
+/// What was asked for and is not there is more likely misspelt than without a book, and so are addresses.
+fn known(args: &Args, config: &Path, handler: &Handler) -> Result<(), Failure> {
+    let tables = handler.tables();
+    let stats = handler.core().stats();
+    if stats.unknown > 0 && stats.channels.iter().all(|c| c.lines.iter().all(|line| line.packets == 0)) {
+        let sent = sent_to(&args.dir)?;
+        let what = "no packet was sent to an address of a channel of";
+        return Err(Failure::Error(format!("{}: {what} {}: {sent}", args.dir.display(), config.display())));
+    }
+    let missing = |what: &str, name: &str, mut all: Vec<&str>| {
+        all.dedup();
+        let more = if all.len() > 10 { ", …" } else { "" };
+        all.truncate(10);
+        Failure::Error(format!("no {what} {name} in these packets; there are: {}{more}", all.join(", ")))
+    };
+    if let Some(name) = args.instr.as_ref().filter(|name| handler.find(name).is_none()) {
+        return Err(missing("instrument", name, tables.instruments.iter().map(|i| i.id.as_str()).collect()));
+    }
+    let mut groups: Vec<&str> = (0..tables.instruments.len() as u32).map(|n| tables.group(n)).collect();
+    groups.sort_unstable();
+    if let Some(name) = args.group.as_ref().filter(|name| groups.binary_search(&name.as_str()).is_err()) {
+        return Err(missing("group", name, groups));
+    }
+    Ok(())
+}
+
+/// Where the packets of a capture were sent.
+fn sent_to(capture: &Path) -> Result<String, Failure> {
+    let fail = |e: unitape_handler::Error| Failure::Error(e.to_string());
+    let mut file = PacketFile::open(capture, None).map_err(fail)?;
+    let mut sent = BTreeSet::new();
+    while let Some(packet) = file.next().map_err(fail)? {
+        sent.insert(packet.to);
+        if sent.len() > 10 {
+            break;
+        }
+    }
+    let more = if sent.len() > 10 { ", …" } else { "" };
+    let list: Vec<String> = sent.iter().take(10).map(ToString::to_string).collect();
+    Ok(format!("they were sent to {}{more}", list.join(", ")))
 }
 
 /// A book as a line of JSON.
@@ -134,25 +171,9 @@ fn table(
         head += ", stale";
     }
     writeln!(out, "{head}")?;
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["orders", "qty", "bid", "ask", "qty", "orders"]);
-    let rows = book.depth(Side::Buy).max(book.depth(Side::Sell)).min(depth);
-    for n in 1..=rows {
-        let cells = |side| match book.level(side, n).map(Rung::level) {
-            Some(level) => {
-                let orders = level.orders.map(|n| n.to_string()).unwrap_or_default();
-                [orders, level.qty.to_string(), level.px.to_string()]
-            }
-            None => Default::default(),
-        };
-        let ([a, b, c], [f, e, d]) = (cells(Side::Buy), cells(Side::Sell));
-        table.add_row([a, b, c, d, e, f]);
-    }
-    for column in 0..3 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        }
-    }
-    Ok(writeln!(out, "{table}\n")?)
+    let levels = |side| book.levels(side).take(depth).map(Rung::level).collect::<Vec<_>>();
+    let (bids, asks) = (levels(Side::Buy), levels(Side::Sell));
+    let orders = |_, level: &Level| level.orders.map(|n| n.to_string()).unwrap_or_default();
+    ladder::print(out, [&bids, &asks], Side::BOTH.map(|side| book.depth(side)), orders)?;
+    Ok(writeln!(out)?)
 }

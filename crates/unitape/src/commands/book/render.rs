@@ -1,6 +1,6 @@
 //! Books and best prices, for people and as JSON.
 
-use super::{Args, Here};
+use super::{Args, Here, ladder};
 use crate::commands::tape::utc;
 use crate::output::{Failure, grouped};
 use serde_json::{Map, Value, json};
@@ -96,37 +96,15 @@ pub fn book_table(
         head += &format!(", {} × {}", grouped(n), fault.name());
     }
     writeln!(out, "{head}, {}", utc(book.ts().0))?;
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["orders", "qty", "bid", "ask", "qty", "orders"]);
     let depth = book.depth(args.depth);
-    for n in 0..depth.bids.len().max(depth.asks.len()) {
-        let cells = |side, levels: &[Level]| match levels.get(n) {
-            Some(level) => {
-                let count = level.orders.map(|n| n.to_string()).unwrap_or_default();
-                let ids = || {
-                    book.queue(side, level.px).map(|o| format!("{} {}", o.oid, o.left)).collect::<Vec<_>>()
-                };
-                let count = if args.orders { ids().join("\n") } else { count };
-                [count, level.qty.to_string(), level.px.to_string()]
-            }
-            None => Default::default(),
-        };
-        let [a, b, c] = cells(Side::Buy, &depth.bids);
-        let [f, e, d] = cells(Side::Sell, &depth.asks);
-        table.add_row([a, b, c, d, e, f]);
-    }
-    for (column, right) in [true, true, true, false, false, false].into_iter().enumerate() {
-        if right && let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+    let orders = |side, level: &Level| match args.orders {
+        true => {
+            let line = book.queue(side, level.px).map(|o| format!("{} {}", o.oid, o.left));
+            line.collect::<Vec<_>>().join("\n")
         }
-    }
-    writeln!(out, "{table}")?;
-    let (bids, asks) = (book.level_count(Side::Buy), book.level_count(Side::Sell));
-    let more = [bids, asks].map(|n| n.saturating_sub(args.depth));
-    if more != [0, 0] {
-        writeln!(out, "and {} more levels of bids, {} of asks", more[0], more[1])?;
-    }
+        false => level.orders.map(|n| n.to_string()).unwrap_or_default(),
+    };
+    ladder::print(out, [&depth.bids, &depth.asks], Side::BOTH.map(|side| book.level_count(side)), orders)?;
     if args.orders {
         for order in book.aside() {
             let px = order.px.map_or_else(|| "no price".to_owned(), |px| px.to_string());

@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, default_value_t = 100_000)]
     messages: u64,
     /// No more than so many seconds of the exchange's time
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
     /// Messages a second, about
     #[arg(long, default_value_t = 20_000)]
@@ -148,6 +148,14 @@ fn config(args: &Args) -> Result<ExchangeConfig, Failure> {
         Some(seconds) => seconds.checked_mul(1_000_000_000),
         None => Some(plain.span_ns),
     };
+    let partitions = args.partitions.min(args.products);
+    if let Some(group) = args.udp {
+        let [_, _, c, d] = group.ip().octets();
+        if group.port() > u16::MAX - 3 || c > u8::MAX - 3 || u32::from(d) + partitions > u8::MAX.into() {
+            let what = "the addresses of its channels follow from it, and there is no room for them";
+            return Err(Failure::Usage(format!("--udp {group}: {what}; see --help")));
+        }
+    }
     Ok(ExchangeConfig {
         seed: args.seed,
         messages: args.messages,

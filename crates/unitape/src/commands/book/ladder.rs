@@ -1,0 +1,37 @@
+//! The levels of a book as a table: bids and asks beside each other, the best on top.
+
+use crate::output::Failure;
+use std::io::Write;
+use unitape_book::{Level, Side};
+
+/// Prints `shown` levels of each side, the best first, and how many more there are of the `depths`; `orders` tells what
+/// stands beside a level.
+pub fn print(
+    out: &mut impl Write,
+    [bids, asks]: [&[Level]; 2],
+    depths: [usize; 2],
+    orders: impl Fn(Side, &Level) -> String,
+) -> Result<(), Failure> {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["orders", "qty", "bid", "ask", "qty", "orders"]);
+    for n in 0..bids.len().max(asks.len()) {
+        let cells = |side, levels: &[Level]| match levels.get(n) {
+            Some(level) => [orders(side, level), level.qty.to_string(), level.px.to_string()],
+            None => Default::default(),
+        };
+        let ([a, b, c], [f, e, d]) = (cells(Side::Buy, bids), cells(Side::Sell, asks));
+        table.add_row([a, b, c, d, e, f]);
+    }
+    for column in 0..3 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    writeln!(out, "{table}")?;
+    let more = [depths[0] - bids.len(), depths[1] - asks.len()];
+    if more != [0, 0] {
+        writeln!(out, "and {} more levels of bids, {} of asks", more[0], more[1])?;
+    }
+    Ok(())
+}
