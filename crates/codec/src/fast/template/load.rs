@@ -41,23 +41,22 @@ const OPERATORS: [(&str, Operator); 6] = [
 
 pub(super) fn load(files: &[Source<'_>]) -> Result<Templates, StaticError> {
     let mut trees = Vec::new();
-    for source in files {
-        trees.push((source.name, parse(source.name, source.content)?));
+    for (index, source) in files.iter().enumerate() {
+        trees.push(parse((index, source.name), source.content)?);
     }
     // Types of 1.2 are known in all files.
     let mut defines = HashMap::new();
-    for (file, (root, _)) in &trees {
+    for (root, _) in &trees {
         for element in root.children.iter().filter(|child| child.name == "define") {
-            let name = element.get("name").unwrap_or_default();
-            defines.entry(name).or_insert((*file, element));
+            defines.entry(element.get("name").unwrap_or_default()).or_insert(element);
         }
     }
     let mut templates = Templates::default();
     let mut counts = Counts::default();
-    for (file, (root, language)) in &trees {
+    for (root, language) in &trees {
         let strict = language == STRICT;
         let mut loader =
-            Loader { file, strict, defines: &defines, templates: &mut templates, counts: &mut counts };
+            Loader { files, strict, defines: &defines, templates: &mut templates, counts: &mut counts };
         loader.file(root)?;
     }
     refer::resolve(&mut templates, &counts.origins)?;
@@ -102,9 +101,9 @@ impl Scope {
 }
 
 struct Loader<'l> {
-    file: &'l str,
+    files: &'l [Source<'l>],
     strict: bool,
-    defines: &'l HashMap<&'l str, (&'l str, &'l Element)>,
+    defines: &'l HashMap<&'l str, &'l Element>,
     templates: &'l mut Templates,
     counts: &'l mut Counts,
 }
@@ -149,7 +148,11 @@ fn operators(element: &Element) -> impl Iterator<Item = &Element> {
 
 impl Loader<'_> {
     fn at(&self, element: &Element) -> At<'_> {
-        At { file: self.file, line: element.line }
+        At { file: self.file_of(element), line: element.line }
+    }
+
+    fn file_of(&self, element: &Element) -> &str {
+        self.files[element.file].name
     }
 
     fn file(&mut self, root: &Element) -> Result<(), StaticError> {
@@ -170,10 +173,9 @@ impl Loader<'_> {
                         "define" => self.define(child, &scope)?,
                         // Of the library that has them, for its own programs.
                         "view" => {
-                            let line = child.line;
-                            self.templates
-                                .notes
-                                .push(format!("{}:{line}: <view> is no template: left out", self.file));
+                            let (file, line) = (self.file_of(child), child.line);
+                            let note = format!("{file}:{line}: <view> is no template: left out");
+                            self.templates.notes.push(note);
                         }
                         other => {
                             return Err(self.at(child).error(
@@ -219,15 +221,13 @@ impl Loader<'_> {
             return Err(self.at(element).error(S1, format!("template id {id} is that of {other}, too")));
         }
         if !self.counts.names.insert(name.clone()) {
-            let line = element.line;
-            self.templates.notes.push(format!(
-                "{}:{line}: another template {}; references go to the first",
-                self.file, name.local
-            ));
+            let (file, line) = (self.file_of(element), element.line);
+            let note = format!("{file}:{line}: another template {}; references go to the first", name.local);
+            self.templates.notes.push(note);
         }
         // It has its place before its body is read.
         self.templates.list.push(Template { name, id, reset, type_ref: None, body: Vec::new() });
-        self.counts.origins.push((self.file.to_owned(), element.line));
+        self.counts.origins.push((self.file_of(element).to_owned(), element.line));
         let type_ref = self.type_ref(element, &scope)?;
         let body = self.body(element, &scope)?;
         let template = &mut self.templates.list[index];
@@ -317,11 +317,11 @@ impl Loader<'_> {
             }
             "type" => {
                 let name = self.name(of)?;
-                let Some((file, define)) = self.defines.get(name.as_str()).copied() else {
+                let Some(define) = self.defines.get(name.as_str()).copied() else {
                     return Err(self.at(of).error(S1, format!("no type is defined as {name}")));
                 };
                 let Some(inner) = define.children.first() else {
-                    return Err(At { file, line: define.line }.error(S1, "<define> without a type in it"));
+                    return Err(self.at(define).error(S1, "<define> without a type in it"));
                 };
                 // What it is called is not what the field is called, nor how it is told where the field says so.
                 if parts.around.is_empty() {

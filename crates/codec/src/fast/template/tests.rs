@@ -159,3 +159,23 @@ fn what_is_around_a_field_is_its_own() {
     assert_eq!(decimal("12000"), Value::Decimal { mantissa: 12, exponent: 3 });
     assert_eq!(decimal("0.000"), Value::Decimal { mantissa: 0, exponent: 0 });
 }
+
+/// A mistake in a type was told with the line of the file that has it, and the name of the file that used it.
+#[test]
+fn a_mistake_in_a_type_of_another_file_is_told_with_that_file() {
+    let uses = "<templates>\n<template name=\"T\"><field name=\"A\"><type name=\"D\"/></field></template></templates>";
+    let defines =
+        "<templates>\n\n\n\n<define name=\"D\"><uInt32>\n<copy value=\"x\"/></uInt32></define></templates>";
+    let files = [("uses.xml", uses), ("defines.xml", defines)];
+    let load = |files: &[(&str, &str)]| {
+        let sources: Vec<Source<'_>> =
+            files.iter().map(|(name, text)| Source { name, content: text.as_bytes() }).collect();
+        Templates::load(&sources).unwrap_err().to_string()
+    };
+    assert!(load(&files).starts_with("defines.xml:6: S3: "), "{}", load(&files));
+    // And one in what the field says itself, with the file of the field.
+    let twice = uses.replace("<type", "\n<copy/><delta/><type");
+    let good = defines.replace("\"x\"", "\"1\"");
+    let files = [("uses.xml", &*twice), ("defines.xml", &*good)];
+    assert!(load(&files).starts_with("uses.xml:3: S1: "), "{}", load(&files));
+}

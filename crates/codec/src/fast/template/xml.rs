@@ -12,6 +12,8 @@ const DEPTH_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Element {
     pub name: String,
+    /// The file it is in, by its place among those that are loaded.
+    pub file: usize,
     pub line: usize,
     pub attributes: Vec<(String, String)>,
     pub children: Vec<Element>,
@@ -56,8 +58,8 @@ impl At<'_> {
 ///
 /// # Errors
 /// S1 where it is not well-formed, or its elements go deeper than 64.
-pub(super) fn parse(file: &str, content: &[u8]) -> Result<(Element, String), StaticError> {
-    let mut tree = Tree { file, content, counted: 0, line: 1 };
+pub(super) fn parse((index, file): (usize, &str), content: &[u8]) -> Result<(Element, String), StaticError> {
+    let mut tree = Tree { index, file, content, counted: 0, line: 1 };
     let mut reader = Reader::from_reader(content);
     // The elements that are open, each with the namespaces that it binds.
     let mut open: Vec<(Element, bool)> = Vec::new();
@@ -128,6 +130,7 @@ fn close(open: &mut Vec<(Element, bool)>, root: &mut Option<Element>) {
 }
 
 struct Tree<'c> {
+    index: usize,
     file: &'c str,
     content: &'c [u8],
     /// Lines are counted from here on.
@@ -153,8 +156,8 @@ impl Tree<'_> {
         depth: usize,
         bound: &mut Vec<(usize, String, String)>,
     ) -> Result<(Element, String), StaticError> {
-        let mut element =
-            Element { name: start.local_name().as_ref().to_owned(), line: self.line, ..Element::default() };
+        let name = start.local_name().as_ref().to_owned();
+        let mut element = Element { name, file: self.index, line: self.line, ..Element::default() };
         for attribute in start.attributes() {
             let attribute = attribute.map_err(|e| self.error(format!("not well-formed XML: {e}")))?;
             let value = attribute
