@@ -6,6 +6,9 @@ use super::{Meaning, Type};
 use StaticCode::S1;
 use std::sync::Arc;
 
+/// Elements of an enumeration, at most.
+const ELEMENTS_MAX: usize = 4096;
+
 /// The type that an element says, and what its numbers stand for.
 pub(super) fn kind(at: &At<'_>, of: &Element) -> Result<(Type, Meaning), StaticError> {
     let plain = |kind| Ok((kind, Meaning::Number));
@@ -69,6 +72,9 @@ fn elements<'e>(at: &At<'_>, of: &'e Element) -> Result<Vec<&'e Element>, Static
     let elements: Vec<&Element> = of.children.iter().filter(|child| child.name == "element").collect();
     if elements.is_empty() {
         return Err(at.error(S1, format!("<{}> without elements", of.name)));
+    }
+    if elements.len() > ELEMENTS_MAX {
+        return Err(at.error(S1, format!("<{}> of more than {ELEMENTS_MAX} elements", of.name)));
     }
     Ok(elements)
 }

@@ -27,6 +27,12 @@ const NESTED_MAX: usize = 32;
 /// Parts of all files together, and of one template with all that it refers to, at most.
 pub(super) const PARTS_MAX: usize = 1 << 18;
 
+/// Bytes of the names and initial values of all parts, at most.
+pub(super) const TEXT_MAX: usize = 64 << 20;
+
+/// Bytes of an initial value that is no text, at most.
+const PLAIN_MAX: usize = 4096;
+
 /// The namespace in which every field has to have a name.
 const STRICT: &str = "http://www.fixprotocol.org/ns/fast/td/1.1";
 
@@ -114,6 +120,10 @@ struct Counts {
     /// Lengths without a name.
     lengths: usize,
     parts: usize,
+    /// Bytes of their names and initial values.
+    text: usize,
+    /// Enumerations and sets by the element that has them: a type that is used often is held once.
+    meanings: HashMap<*const Element, (Type, Meaning)>,
     /// Where each template is written.
     origins: Vec<(String, usize)>,
     names: HashSet<Name>,
@@ -285,12 +295,30 @@ impl Loader<'_> {
         Ok(body)
     }
 
-    fn reference(&self, element: &Element, scope: &Scope) -> Result<Instruction, StaticError> {
-        let Some(local) = element.get("name") else { return Ok(Instruction::Dynamic) };
+    /// Counts a part.
+    fn count(&mut self, element: &Element, text: usize) -> Result<(), StaticError> {
+        self.counts.parts += 1;
+        self.counts.text += text;
+        if self.counts.parts > PARTS_MAX {
+            return Err(self.at(element).error(S1, format!("more than {PARTS_MAX} parts")));
+        }
+        if self.counts.text > TEXT_MAX {
+            let what = format!("more than {TEXT_MAX} bytes of names and initial values");
+            return Err(self.at(element).error(S1, what));
+        }
+        Ok(())
+    }
+
+    fn reference(&mut self, element: &Element, scope: &Scope) -> Result<Instruction, StaticError> {
+        let Some(local) = element.get("name") else {
+            self.count(element, 0)?;
+            return Ok(Instruction::Dynamic);
+        };
         if local.is_empty() {
             return Err(self.at(element).error(S1, "<templateRef> with an empty name"));
         }
         let ns = element.get("templateNs").unwrap_or(&scope.template_ns).to_owned();
+        self.count(element, ns.len() + local.len())?;
         Ok(Instruction::Static(Name { ns, local: local.to_owned() }, None))
     }
 
@@ -302,10 +330,6 @@ impl Loader<'_> {
             return Err(self.at(parts.of).error(S1, what));
         }
         let of = parts.of;
-        self.counts.parts += 1;
-        if self.counts.parts > PARTS_MAX {
-            return Err(self.at(of).error(S1, format!("more than {PARTS_MAX} parts")));
-        }
         match of.name.as_str() {
             "field" => {
                 let is_type = |child: &&Element| !OPERATORS.iter().any(|(word, _)| *word == child.name);
@@ -333,6 +357,7 @@ impl Loader<'_> {
             }
             "group" => {
                 let head = self.head(&parts, scope)?;
+                self.count(of, head.name.bytes())?;
                 let scope = scope.inside(of);
                 let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
                 Ok(Instruction::Group(Group { name: head.name, optional: head.optional, type_ref, body }))
@@ -341,6 +366,7 @@ impl Loader<'_> {
                 let head = self.head(&parts, scope)?;
                 let scope = scope.inside(of);
                 let length = self.length(of, head.optional, &scope)?;
+                self.count(of, head.name.bytes() + length.bytes())?;
                 let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
                 Ok(sequence(head, type_ref, length, body))
             }
@@ -348,6 +374,7 @@ impl Loader<'_> {
                 Some(kind) => {
                     let head = self.head(&parts, scope)?;
                     let length = self.length(of, head.optional, scope)?;
+                    self.count(of, head.name.bytes() + length.bytes())?;
                     let kind = Kind::Plain(kind, none(key(scope, &Name::default(), Part::Whole)));
                     let element = Field {
                         name: Name::default(),
@@ -358,7 +385,11 @@ impl Loader<'_> {
                     };
                     Ok(sequence(head, None, length, vec![Instruction::Field(Arc::new(element))]))
                 }
-                None => Ok(Instruction::Field(Arc::new(self.field(&parts, scope)?))),
+                None => {
+                    let field = self.field(&parts, scope)?;
+                    self.count(of, field.bytes())?;
+                    Ok(Instruction::Field(Arc::new(field)))
+                }
             },
         }
     }
@@ -385,7 +416,7 @@ impl Loader<'_> {
     }
 
     fn field(&mut self, parts: &Parts<'_>, scope: &Scope) -> Result<Field, StaticError> {
-        let (kind, meaning) = kinds::kind(&self.at(parts.of), parts.of)?;
+        let (kind, meaning) = self.meaning(parts.of)?;
         let head = self.head(parts, scope)?;
         let Head { name, id, optional } = head;
         for element in parts.elements() {
@@ -423,6 +454,18 @@ impl Loader<'_> {
             Kind::Plain(kind, self.operation(parts.operator(), (kind, &meaning), optional, place, scope)?)
         };
         Ok(Field { name, id, optional, kind, meaning })
+    }
+
+    fn meaning(&mut self, of: &Element) -> Result<(Type, Meaning), StaticError> {
+        let place = std::ptr::from_ref(of);
+        if let Some(known) = self.counts.meanings.get(&place) {
+            return Ok(known.clone());
+        }
+        let found = kinds::kind(&self.at(of), of)?;
+        if let Meaning::Enum(_) | Meaning::Set(_) = &found.1 {
+            self.counts.meanings.insert(place, found.clone());
+        }
+        Ok(found)
     }
 
     /// What stands in a field beside its operator.
@@ -480,7 +523,7 @@ impl Loader<'_> {
         let operator = OPERATORS.iter().find(|(known, _)| known == word).map_or(Operator::None, |(_, o)| *o);
         let fits = match operator {
             Operator::Increment => kind.bounds().is_some(),
-            Operator::Tail => matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes),
+            Operator::Tail => kind.is_text(),
             _ => true,
         };
         if !fits {
@@ -488,6 +531,9 @@ impl Loader<'_> {
         }
         let value = match element.get("value") {
             None => None,
+            Some(text) if text.len() > PLAIN_MAX && !kind.is_text() => {
+                return Err(at.error(S3, format!("a value of more than {PLAIN_MAX} bytes")));
+            }
             Some(text) => Some(
                 initial(&kinds::of_name(text, meaning), kind, self.strict)
                     .map_err(|what| at.error(S3, what))?,

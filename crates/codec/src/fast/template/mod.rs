@@ -40,6 +40,13 @@ pub struct Name {
     pub local: String,
 }
 
+impl Name {
+    /// Bytes that it has.
+    fn bytes(&self) -> usize {
+        self.ns.len() + self.local.len()
+    }
+}
+
 /// All templates of some files.
 #[derive(Debug, Clone, Default)]
 pub struct Templates {
@@ -93,6 +100,17 @@ pub struct Field {
     pub meaning: Meaning,
 }
 
+impl Field {
+    /// Bytes of names and initial values.
+    fn bytes(&self) -> usize {
+        let operations = match &self.kind {
+            Kind::Plain(_, operation) => operation.bytes(),
+            Kind::Split(exponent, mantissa) => exponent.bytes() + mantissa.bytes(),
+        };
+        self.name.bytes() + self.id.as_ref().map_or(0, String::len) + operations
+    }
+}
+
 /// A type, and one operation for all of it or one for each part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
@@ -131,6 +149,12 @@ impl Type {
             Type::UInt64 => Some((0, u64::MAX as i128)),
             _ => None,
         }
+    }
+
+    /// Whether its values are strings or byte vectors.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        matches!(self, Type::Ascii | Type::Unicode | Type::Bytes)
     }
 
     /// The word of the template language.
@@ -188,6 +212,12 @@ impl Operation {
             Operator::Constant => optional,
             Operator::Default | Operator::Copy | Operator::Increment | Operator::Tail => true,
         }
+    }
+
+    fn bytes(&self) -> usize {
+        let initial = if let Some(Value::Bytes(text)) = &self.initial { text.len() } else { 0 };
+        let dictionary = if let Dictionary::Named(name) = &self.key.dictionary { name.bytes() } else { 0 };
+        initial + self.key.name.bytes() + dictionary
     }
 }
 

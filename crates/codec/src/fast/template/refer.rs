@@ -1,13 +1,16 @@
 //! From names of templates to places, and how large templates are with all that they refer to.
 
 use super::error::{StaticCode, StaticError};
-use super::load::PARTS_MAX;
+use super::load::{PARTS_MAX, TEXT_MAX};
 use super::xml::At;
 use super::{Instruction, Name, Templates};
 use std::collections::HashMap;
 
 /// Parts in each other, with those of all templates referred to, at most.
 const DEPTH_MAX: usize = 64;
+
+/// Parts of all templates, each with all that it refers to, at most: they are written out where references stand.
+const ALL_PARTS_MAX: usize = 1 << 20;
 
 /// Finds what static references refer to. None may come back to where it began, nor lead to more than can be held.
 pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) -> Result<(), StaticError> {
@@ -18,9 +21,18 @@ pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) ->
     for template in &mut templates.list {
         refer(&mut template.body, &places);
     }
-    let mut sizes = vec![Size::Unknown; templates.list.len()];
+    let mut sizes = vec![State::Unknown; templates.list.len()];
+    let (mut parts, mut text) = (0, 0);
     for index in 0..templates.list.len() {
-        size_of(templates, (index, 0), &mut sizes, origins)?;
+        let size = size_of(templates, (index, 0), &mut sizes, origins)?;
+        (parts, text) = (parts + size.parts, text + size.text);
+        if parts > ALL_PARTS_MAX || text > TEXT_MAX {
+            let what = format!(
+                "templates with all that they refer to have {parts} parts up to here, and {text} bytes of names and initial \
+                 values; {ALL_PARTS_MAX} and {TEXT_MAX} at most"
+            );
+            return Err(at(origins, index).error(StaticCode::S1, what));
+        }
     }
     Ok(())
 }
@@ -36,58 +48,85 @@ fn refer(body: &mut [Instruction], places: &HashMap<Name, usize>) {
     }
 }
 
-/// How many parts a template has with all that it refers to, and how many of them are in each other.
+/// What a template has with all that it refers to.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    parts: usize,
+    /// How many of them are in each other.
+    depth: usize,
+    /// Bytes of their paths, namespaces and initial values.
+    text: usize,
+}
+
 #[derive(Clone, Copy)]
-enum Size {
+enum State {
     Unknown,
     UnderWay,
-    Known { parts: usize, depth: usize },
+    Known(Size),
 }
 
 fn size_of(
     templates: &Templates,
     (index, through): (usize, usize),
-    sizes: &mut [Size],
+    sizes: &mut [State],
     origins: &[(String, usize)],
-) -> Result<(usize, usize), StaticError> {
+) -> Result<Size, StaticError> {
     let template = &templates.list[index];
     let error = |what: String| {
-        let (file, line) = &origins[index];
-        Err(At { file, line: *line }
-            .error(StaticCode::S1, format!("template {} {what}", template.name.local)))
+        let what = format!("template {} {what}", template.name.local);
+        Err(at(origins, index).error(StaticCode::S1, what))
     };
     match sizes[index] {
-        Size::Known { parts, depth } => return Ok((parts, depth)),
-        Size::UnderWay => return error("refers to itself".to_owned()),
-        Size::Unknown => {}
+        State::Known(size) => return Ok(size),
+        State::UnderWay => return error("refers to itself".to_owned()),
+        State::Unknown => {}
     }
     if through >= DEPTH_MAX {
         return error(format!("is reached through more than {DEPTH_MAX} others"));
     }
-    sizes[index] = Size::UnderWay;
-    let (mut parts, mut depth) = (0usize, 0);
-    let mut bodies = vec![(&template.body, 1)];
-    while let Some((body, level)) = bodies.pop() {
-        depth = depth.max(level);
+    sizes[index] = State::UnderWay;
+    let mut size = Size::default();
+    // Each with its depth, and the bytes of the path to it.
+    let mut bodies = vec![(&template.body, 1, 0)];
+    while let Some((body, level, path)) = bodies.pop() {
+        size.depth = size.depth.max(level);
         for instruction in body {
-            parts += 1;
+            size.parts += 1;
+            size.text += path;
+            let mut inside = |name: &Name, body| {
+                size.text += name.bytes();
+                bodies.push((body, level + 1, path + name.local.len() + 1));
+            };
             match instruction {
                 Instruction::Static(_, Some(other)) => {
-                    let (more, deeper) = size_of(templates, (*other, through + 1), sizes, origins)?;
-                    (parts, depth) = (parts + more, depth.max(level + deeper));
+                    let more = size_of(templates, (*other, through + 1), sizes, origins)?;
+                    size.parts += more.parts;
+                    size.text += more.text + path * more.parts;
+                    size.depth = size.depth.max(level + more.depth);
                 }
-                Instruction::Group(group) => bodies.push((&group.body, level + 1)),
-                Instruction::Sequence(sequence) => bodies.push((&sequence.body, level + 1)),
-                _ => {}
+                Instruction::Group(group) => inside(&group.name, &group.body),
+                Instruction::Sequence(sequence) => {
+                    inside(&sequence.name, &sequence.body);
+                    size.text += sequence.length.bytes();
+                }
+                Instruction::Field(field) => size.text += field.bytes(),
+                Instruction::Static(name, None) => size.text += name.bytes(),
+                Instruction::Dynamic => {}
             }
         }
     }
-    if parts > PARTS_MAX || depth > DEPTH_MAX {
-        let what = format!(
-            "has, with those it refers to, {parts} parts, {depth} in each other; {PARTS_MAX} and {DEPTH_MAX} at most"
-        );
-        return error(what);
+    if size.parts > PARTS_MAX || size.depth > DEPTH_MAX || size.text > TEXT_MAX {
+        let Size { parts, depth, text } = size;
+        return error(format!(
+            "has, with those it refers to, {parts} parts, {depth} in each other, and {text} bytes of names and initial \
+             values; {PARTS_MAX}, {DEPTH_MAX} and {TEXT_MAX} at most"
+        ));
     }
-    sizes[index] = Size::Known { parts, depth };
-    Ok((parts, depth))
+    sizes[index] = State::Known(size);
+    Ok(size)
+}
+
+fn at(origins: &[(String, usize)], index: usize) -> At<'_> {
+    let (file, line) = &origins[index];
+    At { file, line: *line }
 }

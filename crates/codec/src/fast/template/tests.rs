@@ -105,6 +105,67 @@ fn templates_that_grow_are_refused() {
     assert!(error.what.contains("through more than"), "{error}");
 }
 
+/// Small files that become large ones were not refused where no template alone was too large, or a name or a type was large
+/// and used often.
+#[test]
+fn files_that_grow_in_all_are_refused() {
+    let refused = |text: &str, says: &str| {
+        let error = load(text).unwrap_err();
+        assert!(error.code == S1 && error.what.contains(says), "{error}");
+    };
+    // Each of 64 templates has as many parts as one may have, and all in a few kilobytes.
+    let mut doubling = String::from("<template name=\"T0\"><uInt32 name=\"A\"/></template>");
+    for n in 1..17 {
+        let refer = format!("<templateRef name=\"T{}\"/>", n - 1);
+        doubling.push_str(&format!("<template name=\"T{n}\">{refer}{refer}</template>"));
+    }
+    let many: String =
+        (0..64).map(|n| format!("<template name=\"X{n}\"><templateRef name=\"T16\"/></template>")).collect();
+    refused(&format!("<templates>{doubling}{many}</templates>"), "parts up to here");
+    let inside = |inner: &str| {
+        let name = "g".repeat(256);
+        let (begin, end) = (format!("<group name=\"{name}\">").repeat(20), "</group>".repeat(20));
+        format!("<templates>{doubling}<template name=\"X\">{begin}{inner}{end}</template></templates>")
+    };
+    refused(&inside("<templateRef name=\"T16\"/>"), "names and initial values");
+    refused(&in_template(&"<templateRef/>".repeat((1 << 18) + 1)), "262144 parts");
+    let long = "x".repeat(257);
+    for attribute in ["name", "ns", "dictionary", "id"] {
+        refused(&in_template(&format!("<uInt32 {attribute}=\"{long}\"/>")), "256 bytes");
+    }
+    refused(&in_template(&format!("<uInt32 name=\"A\"><copy key=\"{long}\"/></uInt32>")), "256 bytes");
+    let value = "x".repeat(64 << 10);
+    let constant = |value: &str| format!("<string name=\"A\"><constant value=\"{value}\"/></string>");
+    load(&in_template(&constant(&value))).unwrap();
+    refused(&in_template(&constant(&format!("{value}x"))), "65536 bytes");
+    // A type is held once, however often it is used; a constant is not.
+    let define = |of: &str, uses: usize| {
+        let uses: String =
+            (0..uses).map(|n| format!("<field name=\"F{n}\"><type name=\"D\"/></field>")).collect();
+        format!(
+            "<templates><define name=\"D\">{of}</define><template name=\"T\">{uses}</template></templates>"
+        )
+    };
+    refused(&define(&constant(&value).replace(" name=\"A\"", ""), 2_000), "names and initial values");
+    let elements: String = (0..3_000).map(|n| format!("<element name=\"E{n}\"/>")).collect();
+    let templates = load(&define(&format!("<enum>{elements}</enum>"), 3_000)).unwrap();
+    let [Instruction::Field(first), .., Instruction::Field(last)] = &templates.list[0].body[..] else {
+        panic!("fields")
+    };
+    let (Meaning::Enum(first), Meaning::Enum(last)) = (&first.meaning, &last.meaning) else {
+        panic!("an enum")
+    };
+    assert!(std::sync::Arc::ptr_eq(first, last));
+    refused(&define(&format!("<enum>{elements}{elements}</enum>"), 1), "4096 elements");
+    let spaces: String = (0..65).map(|n| format!(" xmlns:a{n}=\"\"")).collect();
+    refused(&format!("<templates{spaces}/>"), "64 attributes");
+    let spaces: String = (0..40).map(|n| format!(" xmlns:a{n}=\"\"")).collect();
+    refused(&format!("<templates{spaces}><template{spaces} name=\"T\"/></templates>"), "namespaces");
+    let one =
+        format!("<template name=\"T\"><uInt32 name=\"A\"{spaces}/><uInt32 name=\"B\"{spaces}/></template>");
+    load(&format!("<templates>{one}</templates>")).unwrap();
+}
+
 /// Names and values that a file has around them: namespaces, dictionaries, types of 1.2.
 #[test]
 fn what_is_around_a_field_is_its_own() {

@@ -7,6 +7,15 @@ use quick_xml::events::{BytesStart, Event};
 /// Elements in each other, at most.
 const DEPTH_MAX: usize = 64;
 
+/// Attributes of an element, and namespaces that have a prefix at one place, at most.
+const ATTRIBUTES_MAX: usize = 64;
+
+/// Bytes of a name, a namespace or an id, at most.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Bytes of an initial value, at most.
+const VALUE_BYTES_MAX: usize = 64 << 10;
+
 /// An element of the template language. Elements of other languages are left out, attributes of theirs are kept under
 /// their name with its prefix.
 #[derive(Debug, Default)]
@@ -80,8 +89,7 @@ pub(super) fn parse((index, file): (usize, &str), content: &[u8]) -> Result<(Ele
             Event::Empty(start) => (start, true),
             Event::End(_) => {
                 tree.count_to(end);
-                let depth = open.len();
-                bound.retain(|(at, ..)| *at < depth);
+                unbind(&mut bound, open.len());
                 close(&mut open, &mut root);
                 continue;
             }
@@ -112,12 +120,17 @@ pub(super) fn parse((index, file): (usize, &str), content: &[u8]) -> Result<(Ele
         let foreign = !prefix.is_empty() && uri.is_some_and(|uri| uri != *language);
         open.push((element, foreign));
         if empty {
-            bound.retain(|(at, ..)| *at < depth);
+            unbind(&mut bound, depth);
             close(&mut open, &mut root);
         }
     }
     let root = root.ok_or_else(|| tree.error("no XML element"))?;
     Ok((root, language.unwrap_or_default()))
+}
+
+/// Forgets what is bound at this depth; the deepest stand last.
+fn unbind(bound: &mut Vec<(usize, String, String)>, depth: usize) {
+    while bound.pop_if(|(at, ..)| *at >= depth).is_some() {}
 }
 
 fn close(open: &mut Vec<(Element, bool)>, root: &mut Option<Element>) {
@@ -158,13 +171,27 @@ impl Tree<'_> {
     ) -> Result<(Element, String), StaticError> {
         let name = start.local_name().as_ref().to_owned();
         let mut element = Element { name, file: self.index, line: self.line, ..Element::default() };
-        for attribute in start.attributes() {
+        for (count, attribute) in start.attributes().enumerate() {
             let attribute = attribute.map_err(|e| self.error(format!("not well-formed XML: {e}")))?;
+            if count == ATTRIBUTES_MAX || bound.len() > ATTRIBUTES_MAX {
+                let what = format!("more than {ATTRIBUTES_MAX} attributes in one element, or namespaces");
+                return Err(self.error(what));
+            }
             let value = attribute
                 .normalized_value(quick_xml::XmlVersion::Implicit1_0)
                 .map_err(|e| self.error(format!("not well-formed XML: {e}")))?
                 .into_owned();
             let key: &str = attribute.key.as_ref();
+            let most = match key {
+                "name" | "ns" | "templateNs" | "dictionary" | "key" | "id" => NAME_BYTES_MAX,
+                "value" => VALUE_BYTES_MAX,
+                _ if key.starts_with("xmlns") => NAME_BYTES_MAX,
+                // Of others only words are looked for.
+                _ => usize::MAX,
+            };
+            if value.len() > most || key.len() > NAME_BYTES_MAX {
+                return Err(self.error(format!("an attribute of more than {most} bytes")));
+            }
             match key.strip_prefix("xmlns") {
                 Some("") => bound.push((depth, String::new(), value)),
                 Some(prefix) if prefix.starts_with(':') => bound.push((depth, prefix[1..].to_owned(), value)),
