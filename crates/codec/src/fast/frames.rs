@@ -201,6 +201,9 @@ impl<'s> Units<'s> {
             return Ok(Unit::More(0));
         }
         let Some(stop) = bytes.iter().take(5).position(|b| *b >= 0x80) else {
+            if bytes.len() < 5 {
+                return self.lost(Code::Truncated, "the input ends inside a length");
+            }
             return self.lost(Code::D2, "a length of a block that does not end");
         };
         let length = bytes[..=stop].iter().fold(0u64, |length, b| length << 7 | u64::from(b & 0x7f));

@@ -206,6 +206,8 @@ fn framings() {
         (Framing::Raw, b"\xc0\x81\x00\x00", 0, "truncated"),
         (Framing::LengthPrefix, b"\x80", 0, "D12"),
         (Framing::LengthPrefix, b"\x01\x01\x01\x01\x01", 0, "D2"),
+        (Framing::LengthPrefix, b"\x01", 0, "truncated"),
+        (Framing::LengthPrefix, b"\x83\xc0\x81\x85\x01\x01", 1, "truncated"),
         (Framing::HexLines, b"c08", 0, "garbage"),
         (Framing::HexLines, b"c0 81 85\nx", 1, "garbage"),
         (Framing::Cme, b"\x02\0\0\0\0\0", 0, "truncated"),
