@@ -354,12 +354,25 @@ impl Pass<'_> {
     /// Exponent and mantissa of a decimal that has an operator for each. A constant exponent is had where it can be
     /// without loss.
     fn halves<'t>(&self, op: &Op, cell: Cell) -> Result<(Option<Told<'t>>, Option<Told<'t>>), Code> {
+        // No decoder takes an exponent that is out of bounds, also not where its template has it.
+        let initial = || {
+            let exponent = self.plan.initials[op.initial as usize].bits as i64;
+            if exponent.abs() <= EXPONENT_MAX { Ok(exponent) } else { Err(Code::R1) }
+        };
         let (mut mantissa, mut exponent) = match cell.tag {
-            Tag::Absent => return Ok((None, None)),
+            Tag::Absent => {
+                if !op.optional && matches!(op.code, OpCode::Constant | OpCode::Default) {
+                    initial()?;
+                }
+                return Ok((None, None));
+            }
             _ => decimal(cell)?,
         };
         if op.code == OpCode::Constant {
-            let constant = self.plan.initials[op.initial as usize].bits as i64;
+            let constant = initial()?;
+            if mantissa == 0 {
+                exponent = constant as i8;
+            }
             while i64::from(exponent) != constant {
                 let more = i64::from(exponent) > constant;
                 let scaled = if more {

@@ -142,6 +142,29 @@ fn what_cannot_be_told_is_said() {
     check(&split, decimal(5, -3), Code::D3);
     check(&split, decimal(6, -2), Code::D3);
     check(&split, decimal(i64::MAX, 0), Code::D3);
+    // A nought has any exponent, yet not one that no decoder takes: it was looked for without an end.
+    for (operator, exponent) in
+        ["constant", "default"].iter().flat_map(|o| [64, 100, 200, -64, -300].map(|e| (o, e)))
+    {
+        let body =
+            format!("<decimal name=\"A\"><exponent><{operator} value=\"{exponent}\"/></exponent></decimal>");
+        let mut encoder = made(&body);
+        let (field, mut draft, mut out) = (encoder.field(0, "A").unwrap(), encoder.draft(0), Vec::new());
+        if *operator == "constant" {
+            check(&body, decimal(0, 0), Code::R1);
+            check(&body, decimal(1, 0), Code::R1);
+        } else {
+            draft.set(field, decimal(0, 63));
+            encoder.encode(&draft, &mut out).unwrap();
+        }
+        let fault = encoder.clone().with_neutral(true).encode(&encoder.draft(0), &mut out).unwrap_err();
+        assert_eq!((fault.code, fault.field.as_str()), (Code::R1, "A"), "{body}");
+    }
+    let mut encoder = made("<decimal name=\"A\"><exponent><constant value=\"-63\"/></exponent></decimal>");
+    let (field, mut draft, mut out) = (encoder.field(0, "A").unwrap(), encoder.draft(0), Vec::new());
+    draft.set(field, decimal(0, 63));
+    encoder.encode(&draft, &mut out).unwrap();
+    assert_eq!(out, b"\xc0\x81\x80");
     let shared =
         "<uInt32 name=\"B\"><copy key=\"k\"/></uInt32><string name=\"A\"><delta key=\"k\"/></string>";
     let mut encoder = made(shared);
