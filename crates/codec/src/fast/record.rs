@@ -245,9 +245,12 @@ impl<'m> Message<'m> {
         None
     }
 
-    /// The templates of its dynamic references, in order.
-    pub(super) fn named(&self) -> impl Iterator<Item = u32> + use<'m> {
-        self.entries.iter().filter(|entry| entry.form() == Form::Inner).map(|entry| entry.bits as u32)
+    /// The value of one of its entries, if it is of this field.
+    pub(super) fn value(&self, entry: &'m Entry, of: &Arc<Field>) -> Option<Value<'m>> {
+        match &self.program.infos[entry.info() as usize].of {
+            Of::Field(field) if Arc::ptr_eq(field, of) => Some(value(entry, is_bytes(field), self.arena)),
+            _ => None,
+        }
     }
 
     fn seen(&self) -> SeenIter<'m> {

@@ -1,12 +1,13 @@
 //! A decoded message as a draft.
+//!
+//! Decoder and encoder number what is in templates in the same order, so that an entry is matched by its place: names do not
+//! do, as a template may be referred to twice.
 
 use super::draft::{Cell, Draft, Tag};
-use super::plan::{NONE, OpCode, Plan, Role};
+use super::plan::{NONE, Op, OpCode, Plan, Role};
 use crate::fast::fault::{Code, Fault};
-use crate::fast::record::{Item, Message};
+use crate::fast::record::{Entry, Form, Message};
 use crate::fast::template::Templates;
-use std::iter::Peekable;
-use std::sync::Arc;
 
 /// Takes the message into the draft.
 ///
@@ -15,10 +16,9 @@ use std::sync::Arc;
 pub(super) fn copy(templates: &Templates, message: &Message<'_>, draft: &mut Draft) -> Result<(), Fault> {
     draft.begin(message.template);
     let plan = draft.plan.clone();
-    let mut copy =
-        Copy { plan: &plan, draft, items: message.items().peekable(), named: message.named(), info: NONE };
+    let mut copy = Copy { plan: &plan, draft, message, next: 0, info: NONE };
     let block = plan.templates[message.template].block;
-    let whole = copy.block(block, 0).and_then(|()| copy.items.next().is_none().then_some(()));
+    let whole = copy.block(block, 0).and_then(|()| (copy.next == message.entries.len()).then_some(()));
     whole.ok_or_else(|| Fault {
         code: Code::Missing,
         template: templates.list()[message.template].name.local.clone(),
@@ -27,59 +27,57 @@ pub(super) fn copy(templates: &Templates, message: &Message<'_>, draft: &mut Dra
     })
 }
 
-struct Copy<'c, 'm, I: Iterator<Item = Item<'m>>, N> {
+struct Copy<'c, 'm> {
     plan: &'c Plan,
     draft: &'c mut Draft,
-    items: Peekable<I>,
-    /// Templates of dynamic references.
-    named: N,
+    message: &'c Message<'m>,
+    /// The next of its entries.
+    next: usize,
     /// What was looked for last.
     info: u32,
 }
 
-impl<'m, I: Iterator<Item = Item<'m>>, N: Iterator<Item = u32>> Copy<'_, 'm, I, N> {
+impl<'m> Copy<'_, 'm> {
     fn block(&mut self, block: u32, frame: u32) -> Option<()> {
         let block = self.plan.blocks[block as usize];
         for op in &self.plan.ops[block.from as usize..block.to as usize] {
             self.info = op.info;
-            let info = &self.plan.infos[op.info as usize];
             let index = (frame + op.cell) as usize;
             match op.code {
                 OpCode::Missing => return None,
                 OpCode::Group => {
-                    if self.items.next_if(|i| matches!(i, Item::Group(name) if **name == info.name)).is_some()
-                    {
+                    if self.next_if(op, |form| form == Form::Group).is_some() {
                         self.draft.cells[index].tag = Tag::There;
                         self.block(op.block, frame)?;
-                        self.end()?;
+                        self.end(op)?;
                     }
                 }
                 OpCode::Sequence => {
-                    let begins = |i: &Item<'_>| matches!(i, Item::Sequence(name, _) if **name == info.name);
-                    let Some(Item::Sequence(_, elements)) = self.items.next_if(begins) else { continue };
+                    let Some(begin) = self.next_if(op, |form| form == Form::Sequence) else { continue };
                     self.draft.cells[index].tag = Tag::There;
-                    for _ in 0..elements {
-                        let Some(Item::Element) = self.items.next() else { return None };
+                    for _ in 0..begin.bits {
+                        self.next_if(op, |form| form == Form::Element)?;
                         let at = self.draft.add(index, op.frame);
                         self.block(op.block, at)?;
-                        self.end()?;
                     }
-                    self.end()?;
+                    self.end(op)?;
                 }
                 OpCode::Dynamic => {
-                    let template = self.named.next()?;
+                    let template = self.next_if(op, |form| form == Form::Inner)?.bits as u32;
                     let of = self.plan.templates[template as usize];
                     let at = self.draft.frame(of.frame);
                     self.draft.cells[index] =
                         Cell { bits: at.into(), count: template, exponent: 0, tag: Tag::There };
                     self.block(of.block, at)?;
+                    self.info = op.info;
+                    self.end(op)?;
                 }
                 // Both are of what stands behind them.
                 _ if matches!(op.role, Role::Exponent | Role::Length) => {}
                 _ => {
-                    let field = info.field.as_ref()?;
-                    let is = |i: &Item<'_>| matches!(i, Item::Value(other, _) if Arc::ptr_eq(other, field));
-                    if let Some(Item::Value(_, value)) = self.items.next_if(is) {
+                    if let Some(entry) = self.next_if(op, |form| form <= Form::Long) {
+                        let field = self.plan.infos[op.info as usize].field.as_ref()?;
+                        let value = self.message.value(entry, field)?;
                         self.draft.cells[index] = self.draft.cell_of(value);
                     }
                 }
@@ -88,7 +86,15 @@ impl<'m, I: Iterator<Item = Item<'m>>, N: Iterator<Item = u32>> Copy<'_, 'm, I, 
         Some(())
     }
 
-    fn end(&mut self) -> Option<()> {
-        self.items.next_if(|i| matches!(i, Item::End)).map(drop)
+    /// The next entry, if it is of this place. A mandatory constant has none; it is known.
+    fn next_if(&mut self, op: &Op, is: impl Fn(Form) -> bool) -> Option<&'m Entry> {
+        let entry = self.message.entries.get(self.next)?;
+        let found = entry.info() == op.info && is(entry.form());
+        self.next += usize::from(found);
+        found.then_some(entry)
+    }
+
+    fn end(&mut self, op: &Op) -> Option<()> {
+        self.next_if(op, |form| form == Form::End).map(drop)
     }
 }

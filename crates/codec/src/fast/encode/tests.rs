@@ -197,6 +197,40 @@ fn what_cannot_be_told_is_said() {
     assert_eq!(any.encode(&any.draft(0), &mut out).unwrap_err().code, Code::Missing);
 }
 
+/// A field of the second of two equal references, or of a message named in a message of its own kind, came back as one of the
+/// first.
+#[test]
+fn what_is_told_again_stays_where_it_was() {
+    let optional = "<uInt32 name=\"a\" presence=\"optional\"/>";
+    let twice = format!(
+        "<templates><template name=\"P\">{optional}<group name=\"G\" presence=\"optional\">{optional}</group></template>\
+         <template name=\"Q\" id=\"1\"><templateRef name=\"P\"/><templateRef name=\"P\"/></template>\
+         <template name=\"R\" id=\"2\">{optional}<sequence name=\"S\" presence=\"optional\"><templateRef/></sequence></template>\
+         <template name=\"E\" id=\"3\">{optional}</template></templates>"
+    );
+    let templates = load(twice.as_bytes());
+    for message in [
+        &b"\xc0\x81\x80\x86"[..],
+        b"\xc0\x81\x86\x80",
+        b"\xd0\x81\x80\x86\x85",
+        b"\xe0\x81\x80\x85\x80",
+        b"\xc0\x82\x80\x82\xc0\x82\x87\x80",
+        b"\xc0\x82\x80\x83\xc0\x83\x80\xc0\x83\x85",
+    ] {
+        let mut decoder = Decoder::new(templates.clone());
+        let found = decoder.decode(message).unwrap();
+        let mut out = Vec::new();
+        Encoder::new(templates.clone()).encode_again(&found, &mut out).unwrap();
+        let mut second = Decoder::new(templates.clone());
+        let again = second.decode(&out).unwrap();
+        assert_eq!(
+            format!("{:?}", again.entries),
+            format!("{:?}", found.entries),
+            "{message:02x?} {out:02x?}"
+        );
+    }
+}
+
 /// Numbers are converted where nothing is lost.
 #[test]
 fn numbers_of_other_types() {
