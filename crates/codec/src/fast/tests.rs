@@ -397,6 +397,28 @@ fn a_visitor_sees_whole_messages_alone() {
     assert_eq!((sum.0, sum.1, sum.2), (vec![(1, 5), (1, 6), (2, 7)], 2, 3));
 }
 
+/// An exponent of 300 as the initial value came out as 44: it was cut to its lowest bits where a difference follows.
+#[test]
+fn exponents_that_no_decimal_may_have_are_refused_wherever_they_come_from() {
+    for exponent in [63, 64, 100, 300, -63, -64, -200, i64::from(i32::MAX), i64::from(i32::MIN)] {
+        for operator in ["default", "copy", "constant", "delta", "increment"] {
+            for mantissa in ["<delta/>", "", "<copy value=\"5\"/>"] {
+                let templates = made(&format!(
+                    "<decimal name=\"A\"><exponent><{operator} value=\"{exponent}\"/></exponent><mantissa>{mantissa}</mantissa></decimal>"
+                ));
+                let message = b"\xc0\x81\x80\x85";
+                compare(&templates, [&message[..], message, &message[..3]].into_iter(), true, |n| n == 1);
+                let found = Decoder::new(templates).decode(message).map(drop).map_err(|fault| fault.code);
+                assert_eq!(
+                    found,
+                    if exponent.abs() > 63 { Err(Code::R1) } else { Ok(()) },
+                    "{operator} {exponent}"
+                );
+            }
+        }
+    }
+}
+
 /// An exponent, or a length, that was left out with its bit once took the mantissa behind it, or the sequence, for the next
 /// field: the engine passes over such fields many at a time.
 #[test]

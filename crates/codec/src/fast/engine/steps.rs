@@ -9,6 +9,7 @@ use crate::fast::projection::UNTAGGED;
 use crate::fast::record::{Entry, Form};
 use crate::fast::slot::Slot;
 use crate::fast::template::Type;
+use crate::fast::wire::EXPONENT_MAX;
 
 /// An op with all that its handler needs. A cache line.
 #[derive(Debug, Clone, Copy)]
@@ -193,10 +194,12 @@ impl Steps {
     }
 
     fn step(&self, program: &Program, (op, next): (&Op, Option<&Op>), index: u32, bmi2: bool) -> Step {
-        let scaled = next.is_some_and(|next| next.code == OpCode::Delta);
         let meta = |form| Entry::meta(op.info, op.tag, form, 0);
         let initial = program.initials.get(op.initial as usize).copied();
         let found = initial.unwrap_or(Found::int(0));
+        // An exponent that no decimal may have is looked at where it is told.
+        let fits = (found.bits as i64).unsigned_abs() <= EXPONENT_MAX as u64;
+        let scaled = fits && next.is_some_and(|next| next.code == OpCode::Delta);
         let extra = if found.long { 0 } else { found.extra(op.kind) };
         let slot = if op.slot == NONE { 0 } else { op.slot as usize * size_of::<Slot>() };
         let step = Step {
