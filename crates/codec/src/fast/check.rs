@@ -20,12 +20,14 @@ pub fn compare<'m>(
     let mut good = 0;
     let mut slow = naive::Decoder::new(templates.clone(), strict);
     let mut fast = Decoder::new(templates.clone()).with_strict(strict);
+    let mut exact = Decoder::new(templates.clone()).with_strict(strict).with_exact();
     let projection = some_of(templates);
     let mut some = Decoder::with_projection(projection.clone()).with_strict(strict);
     let mut within = Decoder::new(templates.clone()).with_strict(strict);
     for (n, message) in messages.enumerate() {
         if resets(n) {
             within.reset();
+            exact.reset();
             slow.reset();
             fast.reset();
             some.reset();
@@ -35,6 +37,7 @@ pub fn compare<'m>(
         let behind = message.iter().rev().chain(&[0x00, 0x81]).map(|b| b.rotate_left(n as u32 % 8));
         buffer.extend(behind.cycle().take(1_500));
         let within = within.decode_in(&buffer, 0..message.len());
+        let exact = exact.decode(message);
         match (slow.decode(message), fast.decode(message)) {
             (Ok(slow), Ok(fast)) => {
                 let within = within.unwrap_or_else(|e| panic!("message {n}, in a buffer: {e}"));
@@ -51,11 +54,15 @@ pub fn compare<'m>(
                 }
                 assert_eq!((slow.template, slow.bytes), (fast.template, fast.bytes), "message {n}");
                 assert_eq!(slow.nodes, nodes(&fast), "message {n}");
+                let exact = exact.unwrap_or_else(|e| panic!("message {n}, by the exact engine alone: {e}"));
+                assert_eq!((exact.template, exact.bytes), (fast.template, fast.bytes), "message {n}");
+                assert_eq!(slow.nodes, nodes(&exact), "message {n}, by the exact engine alone");
                 good += usize::from(!slow.nodes.is_empty());
             }
             (Err(slow), Err(fast)) => {
                 assert_eq!(slow, fast, "message {n}");
                 assert_eq!(Some(&slow), within.err().as_ref(), "message {n}, in a buffer");
+                assert_eq!(Some(&slow), exact.err().as_ref(), "message {n}, by the exact engine alone");
                 assert_eq!(Some(slow), some.decode(message).err(), "message {n}, projected");
             }
             (slow, fast) => panic!("message {n}: slow {slow:?}, fast {fast:?}"),
