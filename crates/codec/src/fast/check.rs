@@ -283,20 +283,40 @@ fn body(choices: &mut Choices<'_>, xml: &mut String, depth: u32, template: u32) 
     }
 }
 
+/// Types, and initial values of each with those at its bounds: of texts empty ones, of eight bytes, of more.
+const INITIALS: [(&str, [&str; 4]); 8] = [
+    ("int32", ["-5", "2147483647", "-2147483648", "0"]),
+    ("uInt32", ["7", "4294967295", "4294967294", "0"]),
+    ("int64", ["77", "9223372036854775807", "-9223372036854775808", "-1"]),
+    ("uInt64", ["18446744073709551614", "18446744073709551615", "9223372036854775808", "0"]),
+    ("string", ["abc", "exactly8", "more than eight characters", ""]),
+    ("string charset=\"unicode\"", ["ö, longer than eight", "exactly8", "ö", ""]),
+    ("byteVector", ["00ff41", "0011223344556677", "00112233445566778899", ""]),
+    (
+        "decimal",
+        [
+            "-12.50",
+            "-0.000000000000000000000000000000000000000000000000000000000000001",
+            "1000000000000000000000000000000000000000000000000000000000000000",
+            "9223372036854775807",
+        ],
+    ),
+];
+
+/// Initial values of exponents, also such as no decimal may have.
+pub(super) const EXPONENTS: [&str; 5] = ["-2", "63", "64", "-64", "300"];
+
 fn field(choices: &mut Choices<'_>, xml: &mut String, presence: &str) {
     let name = choices.named;
-    let (word, initial, text) = match choices.of(9) {
-        0 => ("int32", "-5", false),
-        1 => ("uInt32", "7", false),
-        2 => ("int64", "9223372036854775807", false),
-        3 => ("uInt64", "18446744073709551614", false),
-        4 => ("string", "abc", true),
-        5 => ("string charset=\"unicode\"", "ö, longer than eight", true),
-        6 => ("byteVector", "00ff41", true),
-        7 => ("decimal", "-12.50", false),
-        _ => {
-            let exponent = operator(choices, "-2", false, !presence.is_empty());
-            let mantissa = operator(choices, "77", false, false);
+    let sort = usize::from(choices.of(9));
+    let (word, initials, text) = match INITIALS.get(sort) {
+        Some((word, initials)) => (*word, initials, matches!(sort, 4..=6)),
+        None => {
+            // Half of them are usual.
+            let exponent = EXPONENTS[usize::from(choices.of(10)).saturating_sub(5)];
+            let exponent = operator(choices, exponent, false, !presence.is_empty());
+            let mantissa = INITIALS[2].1[usize::from(choices.of(4))];
+            let mantissa = operator(choices, mantissa, false, false);
             let _ = writeln!(
                 xml,
                 "<decimal name=\"F{name}\"{presence}><exponent>{exponent}</exponent><mantissa>{mantissa}</mantissa></decimal>"
@@ -304,6 +324,7 @@ fn field(choices: &mut Choices<'_>, xml: &mut String, presence: &str) {
             return;
         }
     };
+    let initial = initials[usize::from(choices.of(4))];
     let mut operator = operator(choices, initial, text, !presence.is_empty());
     if word == "decimal" {
         operator = operator.replace("increment", "copy");
