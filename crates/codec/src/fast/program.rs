@@ -329,7 +329,9 @@ impl Compiler<'_> {
         self.path.push('/');
         let made = self.block(body, inside, in_element);
         self.path.truncate(outer);
+        let name = of.name().clone();
         let info = self.info(context, of, draft);
+        self.place(&name, info);
         self.program.infos[info as usize].inside = made.inside;
         let (deliver, tag) = (made.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
         draft.deliver |= deliver;
@@ -348,6 +350,9 @@ impl Compiler<'_> {
 
     fn field(&mut self, field: &Arc<Field>, context: &Context, role: Role, draft: &mut Draft) {
         let info = self.info(context, Of::Field(field.clone()), draft);
+        if role != Role::Length {
+            self.place(&field.name, info);
+        }
         let optional = field.optional;
         let selected = if role == Role::Length { None } else { self.selected(&field.name) };
         let (deliver, tag) = (selected.is_some(), selected.unwrap_or(UNTAGGED));
@@ -412,13 +417,14 @@ impl Compiler<'_> {
         }
     }
 
+    /// Of those at one path the first is found. A length is not: it has the name of a field at times, and is never delivered.
+    fn place(&mut self, name: &Name, info: u32) {
+        let path = format!("{}{}", self.path, name.local);
+        self.program.paths.entry((self.root as u32, path)).or_insert(info);
+    }
+
     fn info(&mut self, context: &Context, of: Of, draft: &mut Draft) -> u32 {
         let index = self.program.infos.len() as u32;
-        let path = format!("{}{}", self.path, of.name().local);
-        if let Of::Field(_) | Of::Group(_) | Of::Sequence(_) = of {
-            // Of those at one path, the first; a length has the name of a field at times.
-            self.program.paths.entry((self.root as u32, path)).or_insert(index);
-        }
         self.program.infos.push(Info {
             template: context.template as u32,
             is_bytes: matches!(&of, Of::Field(field) if is_bytes(field)),

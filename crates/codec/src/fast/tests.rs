@@ -370,6 +370,18 @@ fn fields_are_asked_for_by_reference() {
     }
 }
 
+/// A field was not found behind a length of the same name, and a length was found that no message delivers.
+#[test]
+fn lengths_hide_no_field() {
+    let sequence =
+        |length: &str| format!("<sequence name=\"S{length}\"><length name=\"{length}\"/><uInt32 name=\"A\"/></sequence>");
+    let mut decoder =
+        Decoder::new(made(&format!("{}<uInt32 name=\"N\"/>{}", sequence("N"), sequence("M"))));
+    let field = decoder.field("T", "N").unwrap();
+    assert_eq!(decoder.field("T", "M"), None);
+    assert_eq!(decoder.decode(b"\xc0\x81\x81\x85\x87\x80").unwrap().field(field), Some(Value::UInt(7)));
+}
+
 /// A visitor of a message that turns out to be bad would have acted on what nobody sent.
 #[test]
 fn a_visitor_sees_whole_messages_alone() {
