@@ -178,7 +178,8 @@ impl Decoder {
         if let Some(found) = found.ok()? {
             pass.push(found.form(op.kind), found, op);
         }
-        Some(pass.cursor.at)
+        let used = pass.cursor.at;
+        self.text_fits(0).then_some(used)
     }
 
     /// Counts a text; whether there were less than half of what is taken. The short ones, which are not counted, are never

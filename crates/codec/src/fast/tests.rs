@@ -304,6 +304,16 @@ fn what_grows_without_end_is_refused() {
     }
     assert_eq!(code(growing, &message), Code::TooLarge);
     assert_eq!(code("<templateRef/>", &b"\xc0\x81".repeat(40)), Code::TooLarge);
+    // Long texts by one engine, short ones by the other, together more than is taken.
+    let both = made(
+        "<sequence name=\"S\"><string name=\"U\" charset=\"unicode\"><copy/></string><string name=\"A\"><copy/></string></sequence>",
+    );
+    let mut message = b"\xc0\x81\x81\xe0\x04\x73\x91".to_vec();
+    message.extend([b'x'; 80_273]);
+    message.extend_from_slice(b"abcdefg\xe8");
+    let mut again = b"\xc0\x81\x01\xd1".to_vec();
+    again.extend([0x80; 209]);
+    compare(&both, [&message[..], &again].into_iter(), false, |_| false);
     // Nothing is kept of what was refused, and what is kept does not grow with the day.
     let templates = made("<string name=\"A\"><copy/></string>");
     let mut decoder = Decoder::new(templates);
