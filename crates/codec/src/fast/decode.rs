@@ -182,8 +182,8 @@ impl Decoder {
         self.text_fits(0).then_some(used)
     }
 
-    /// Counts a text; whether there were less than half of what is taken. The short ones, which are not counted, are never
-    /// more than that in what the fast engine decodes.
+    /// Counts a text; whether there were less than half of what is taken. The short ones and constants, which are not counted,
+    /// are never more than that in what the fast engine decodes.
     #[inline(always)]
     pub(super) fn text_fits(&mut self, len: usize) -> bool {
         self.text_bytes += len;

@@ -20,12 +20,16 @@ pub(super) const EMPTY_ELEMENTS_MAX: u64 = 4096;
 /// Entries at which nothing more is begun.
 pub(super) const ENTRIES_MAX: usize = 1 << 22;
 
+/// So many ops of a block count as an entry, whether or not they have one: they take time.
+pub(super) const OPS_OF_ITEM: usize = 8;
+
 pub(super) struct Pass<'p, 'b> {
     program: &'p Program,
     pub decoder: &'p mut Decoder,
     pub cursor: Cursor<'b>,
     dynamic: usize,
-    /// Values, and twice groups, sequences and elements, so far; delivered or not, without constants.
+    /// Values, twice groups, sequences and elements, and an eighth of the ops of each block, so far; delivered or not, without
+    /// constants.
     items: usize,
     /// Template and field of the fault.
     pub place: (u32, u32),
@@ -67,13 +71,15 @@ impl<'p, 'b> Pass<'p, 'b> {
     }
 
     fn run<const STRICT: bool>(&mut self, block: Block, mut bits: Bits<'b>, map: usize) -> Result<(), Wrong> {
-        if self.items > ENTRIES_MAX {
+        let program = self.program;
+        let ops = &program.ops[block.from as usize..block.to as usize];
+        self.items += ops.len() / OPS_OF_ITEM;
+        self.decoder.text_bytes += block.text as usize;
+        if self.items > ENTRIES_MAX || self.decoder.text_bytes > TEXT_BYTES_MAX {
             return Err((Code::TooLarge, self.cursor.at));
         }
         let mut exponent = 0i8;
         let mut length = 0;
-        let program = self.program;
-        let ops = &program.ops[block.from as usize..block.to as usize];
         let mut next = 0;
         while let Some(op) = ops.get(next) {
             next += 1;

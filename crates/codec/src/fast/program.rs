@@ -43,6 +43,8 @@ pub(super) struct Block {
     pub has_map: bool,
     /// The template that it is part of.
     pub template: u32,
+    /// Bytes of the texts of its constants, delivered or not.
+    pub text: u32,
 }
 
 /// A template.
@@ -211,6 +213,8 @@ impl Context {
 struct Draft {
     ops: Vec<Op>,
     constants: Vec<Constant>,
+    /// Bytes of their texts, and of those that are not delivered.
+    text: u32,
     /// Its fields.
     infos: Vec<u32>,
     /// Any of it has a bit.
@@ -274,7 +278,8 @@ impl Compiler<'_> {
         let from = program.ops.len() as u32;
         program.ops.extend_from_slice(&draft.ops);
         let to = program.ops.len() as u32;
-        program.blocks.push(Block { from, to, has_map: draft.has_map, template: context.template as u32 });
+        let (has_map, template, text) = (draft.has_map, context.template as u32, draft.text);
+        program.blocks.push(Block { from, to, has_map, template, text });
         Made { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver }
     }
 
@@ -361,6 +366,7 @@ impl Compiler<'_> {
             && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
         {
             let found = self.found(value);
+            draft.text += if kind.is_text() { found.text_len() as u32 } else { 0 };
             let entry = Entry {
                 bits: found.bits,
                 meta: Entry::meta(info, tag, found.form(*kind), found.extra(*kind)),

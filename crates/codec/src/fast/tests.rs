@@ -1,4 +1,6 @@
-use super::check::{compare, from_bytes};
+use super::check::{Choices, compare, from_bytes, template_file};
+use super::naive;
+use super::program::Program;
 use super::{Code, DecodeOptions, Decoder, Framing, Projection, Source, Templates, Value, decode_json};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -314,6 +316,37 @@ fn what_grows_without_end_is_refused() {
     let mut again = b"\xc0\x81\x01\xd1".to_vec();
     again.extend([0x80; 209]);
     compare(&both, [&message[..], &again].into_iter(), false, |_| false);
+    // A constant is told without a byte, and a field that is left out takes time all the same.
+    let constants = |bytes: usize| {
+        let value = "x".repeat(bytes);
+        made(&format!(
+            "<sequence name=\"S\"><string name=\"C\"><constant value=\"{value}\"/></string><uInt32 name=\"A\"/></sequence>"
+        ))
+    };
+    let elements = |count: usize, byte: u8| {
+        let mut message = vec![0xc0, 0x81];
+        let groups = [(count >> 14) as u8, (count >> 7) as u8 & 0x7f, 0x80 | (count & 0x7f) as u8];
+        message.extend(groups.iter().skip_while(|group| **group == 0));
+        message.extend(vec![byte; count]);
+        message
+    };
+    for (bytes, count) in [(8192, 2048), (8192, 2049), (1000, 16_777), (1000, 16_778), (100, 20_000)] {
+        let (templates, message) = (constants(bytes), elements(count, 0x81));
+        compare(&templates, [&message[..]].into_iter(), false, |_| false);
+        let mut decoder = Decoder::new(templates.clone());
+        let found = decoder.decode(&message);
+        assert_eq!(found.is_ok(), bytes * count <= 16 << 20, "{bytes} {count}");
+        if let Ok(found) = found {
+            super::Encoder::new(templates).encode_again(&found, &mut Vec::new()).unwrap();
+        }
+    }
+    let fields: String = (0..2_000)
+        .map(|n| format!("<uInt32 name=\"F{n}\" presence=\"optional\"><default/></uInt32>"))
+        .collect();
+    let wide = made(&format!("<sequence name=\"S\">{fields}</sequence>"));
+    let mut decoder = Decoder::new(wide);
+    assert_eq!(decoder.decode(&elements(65_000, 0x80)).unwrap_err().code, Code::TooLarge);
+    assert!(decoder.decode(&elements(15_000, 0x80)).is_ok());
     // Nothing is kept of what was refused, and what is kept does not grow with the day.
     let templates = made("<string name=\"A\"><copy/></string>");
     let mut decoder = Decoder::new(templates);
@@ -347,6 +380,24 @@ fn made_messages_are_good_often_enough() {
         good += from_bytes(&some_bytes(seed, 600));
     }
     assert!(good > 100, "{good}");
+}
+
+/// What a block weighs decides what is too large: the engines once counted constants otherwise than twin and encoder.
+#[test]
+fn blocks_weigh_the_same_for_all() {
+    for seed in 1u64..200 {
+        let bytes = some_bytes(seed, 400);
+        let xml = template_file(&mut Choices::new(&bytes));
+        let templates = Templates::load(&[Source { name: "t", content: xml.as_bytes() }]).unwrap();
+        let projection = Projection::new(Arc::new(templates.clone()));
+        for program in [Program::new(&templates, None), Program::new(&templates, Some(&projection))] {
+            for (template, compiled) in templates.list().iter().zip(&program.templates) {
+                let block = program.blocks[compiled.block as usize];
+                let found = ((block.to - block.from) as usize, block.text as usize);
+                assert_eq!(found, naive::weight(&templates, &template.body), "{xml}");
+            }
+        }
+    }
 }
 
 /// Constants have no byte and no op; they come with what is asked for all the same, and only then.
@@ -383,10 +434,10 @@ fn fields_are_asked_for_by_reference() {
 /// A field was not found behind a length of the same name, and a length was found that no message delivers.
 #[test]
 fn lengths_hide_no_field() {
-    let sequence =
-        |length: &str| format!("<sequence name=\"S{length}\"><length name=\"{length}\"/><uInt32 name=\"A\"/></sequence>");
-    let mut decoder =
-        Decoder::new(made(&format!("{}<uInt32 name=\"N\"/>{}", sequence("N"), sequence("M"))));
+    let sequence = |length: &str| {
+        format!("<sequence name=\"S{length}\"><length name=\"{length}\"/><uInt32 name=\"A\"/></sequence>")
+    };
+    let mut decoder = Decoder::new(made(&format!("{}<uInt32 name=\"N\"/>{}", sequence("N"), sequence("M"))));
     let field = decoder.field("T", "N").unwrap();
     assert_eq!(decoder.field("T", "M"), None);
     assert_eq!(decoder.decode(b"\xc0\x81\x81\x85\x87\x80").unwrap().field(field), Some(Value::UInt(7)));

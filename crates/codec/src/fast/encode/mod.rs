@@ -53,7 +53,7 @@ mod wire;
 
 pub use draft::{Draft, FieldRef, GroupRef, Part, Place, ReferenceRef, SequenceRef};
 
-use super::exact::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX};
+use super::exact::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX, OPS_OF_ITEM};
 use super::fault::{Code, Fault};
 use super::record::Message;
 use super::template::{Templates, Type};
@@ -261,6 +261,7 @@ impl Pass<'_> {
     }
 
     fn run(&mut self, block: Block, frame: u32, map: &mut Map) -> Result<(), Code> {
+        self.entries += block.ops as usize / OPS_OF_ITEM;
         if self.entries > ENTRIES_MAX {
             return Err(Code::TooLarge);
         }

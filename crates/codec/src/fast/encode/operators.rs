@@ -1,7 +1,7 @@
 //! The operators: what is left out, and what is told of the rest.
 
 use super::Pass;
-use super::plan::{Initial, Op, OpCode};
+use super::plan::{Initial, Op, OpCode, Role};
 use super::wire::{self, Map};
 use crate::fast::decode::TEXT_BYTES_MAX;
 use crate::fast::fault::Code;
@@ -176,7 +176,7 @@ impl Pass<'_> {
             given => given,
         };
         if let Some(told) = given {
-            self.entries += 1;
+            self.entries += usize::from(matches!(op.role, Role::Value | Role::Mantissa) && !op.is_known());
             if is_text(op.kind) {
                 self.text_bytes += told.text.len();
                 if self.text_bytes > TEXT_BYTES_MAX {

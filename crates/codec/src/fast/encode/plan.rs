@@ -39,6 +39,8 @@ pub(super) struct Block {
     pub to: u32,
     /// Of the presence map, at most.
     pub bits: u32,
+    /// Ops that a decoder has, too: without constants.
+    pub ops: u32,
 }
 
 /// What a message or an element has in a draft.
@@ -171,7 +173,8 @@ impl Compiler<'_> {
         let from = self.plan.ops.len() as u32;
         self.plan.ops.extend_from_slice(&ops);
         let to = self.plan.ops.len() as u32;
-        self.plan.blocks.push(Block { from, to, bits });
+        let told = ops.iter().filter(|op| !op.is_known()).count() as u32;
+        self.plan.blocks.push(Block { from, to, bits, ops: told });
         self.plan.blocks.len() as u32 - 1
     }
 
@@ -299,6 +302,11 @@ impl Compiler<'_> {
 }
 
 impl Op {
+    /// A mandatory constant: a decoder has it without an op.
+    pub fn is_known(&self) -> bool {
+        self.code == OpCode::Constant && !self.optional && self.role == Role::Value
+    }
+
     fn of(code: OpCode) -> Self {
         Self {
             code,

@@ -74,6 +74,9 @@ pub(super) struct Start {
     used: bool,
 }
 
+/// Bytes of the constants of a block, at most; the messages that are taken would be few and short otherwise.
+const CONSTANTS_MAX: u32 = 1024;
+
 /// Bits of a map that are spare, where bits are left out with what they are for.
 const SPARE_BITS: u32 = 7;
 
@@ -95,10 +98,13 @@ impl Steps {
             all.blocks.push(Block { first: all.steps.len() as u32, has_map: block.has_map });
             let fits = all.block(program, ops, block.from, u32::from(of_template), bmi2);
             let inside = |op: &&Op| matches!(op.code, OpCode::Group | OpCode::Sequence);
-            able.push(fits && ops.iter().filter(inside).all(|op| able[op.block as usize]));
+            able.push(
+                fits && block.text <= CONSTANTS_MAX
+                    && ops.iter().filter(inside).all(|op| able[op.block as usize]),
+            );
             let groups = ops.iter().filter(|op| op.code == OpCode::Group);
             let weight: usize = groups.map(|op| weights[op.block as usize]).sum();
-            weights.push(weight + 3 * ops.len() + 3);
+            weights.push(weight + 3 * ops.len() + 3 + block.text as usize / 8);
         }
         let weight = weights.iter().max().copied().unwrap_or(1);
         all.bytes_max = (1 << 19) / weight;

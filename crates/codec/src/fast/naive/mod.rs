@@ -20,7 +20,8 @@ const EMPTY_ELEMENTS_MAX: i128 = 4096;
 /// Bytes of all texts of a message, at most.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// Values that are no constants, and twice groups, sequences and elements, at which nothing more is begun.
+/// Values that are no constants, twice groups, sequences and elements, and an eighth of the fields of each block, at which
+/// nothing more is begun.
 const ITEMS_MAX: usize = 1 << 22;
 
 /// What is in a message, in order; what is absent is not there.
@@ -164,14 +165,19 @@ impl Pass<'_> {
             self.decoder.previous.clear();
         }
         let context = Context { template: index, kind: template.type_ref.clone() };
-        self.room()?;
+        self.room(&template.body)?;
         self.body(&template.body, &context, &mut bits, out)?;
         self.end(&bits, template)?;
         Ok(index)
     }
 
-    fn room(&self) -> Result<(), Wrong> {
-        if self.items > ITEMS_MAX { Err((Code::TooLarge, self.at)) } else { Ok(()) }
+    /// Whether what is about to begin may. What its constants have counts at once.
+    fn room(&mut self, body: &[Instruction]) -> Result<(), Wrong> {
+        let (fields, text) = weight(self.templates, body);
+        self.items += fields / 8;
+        self.text_bytes += text;
+        let fits = self.items <= ITEMS_MAX && self.text_bytes <= TEXT_BYTES_MAX;
+        if fits { Ok(()) } else { Err((Code::TooLarge, self.at)) }
     }
 
     fn end(&mut self, bits: &Bits, template: &Template) -> Result<(), Wrong> {
@@ -239,7 +245,7 @@ impl Pass<'_> {
         if needs_bits(self.templates, body) {
             bits = self.presence_map()?;
         }
-        self.room()?;
+        self.room(body)?;
         self.body(body, context, &mut bits, &mut nodes)?;
         let template = &self.templates.list[context.template];
         self.end(&bits, template)?;
@@ -275,7 +281,7 @@ impl Pass<'_> {
     fn named(&mut self, field: &Field, context: &Context, bits: &mut Bits) -> Result<Option<Value>, Wrong> {
         let start = self.at;
         let mut result = self.field(field, context, bits);
-        if let Ok(Some(Value::Bytes(text))) = &result {
+        if let (Ok(Some(Value::Bytes(text))), false) = (&result, is_constant(field)) {
             self.text_bytes += text.len();
             if self.text_bytes > TEXT_BYTES_MAX {
                 result = Err((Code::TooLarge, start));
@@ -469,6 +475,30 @@ impl Pass<'_> {
 fn is_constant(field: &Field) -> bool {
     matches!(&field.kind, Kind::Plain(_, operation) if operation.operator == Operator::Constant)
         && !field.optional
+}
+
+/// Fields that are no constants, of a decimal its parts, of a sequence also its length; and bytes of the constants.
+pub(super) fn weight(templates: &Templates, body: &[Instruction]) -> (usize, usize) {
+    let (mut fields, mut text) = (0, 0);
+    for instruction in body {
+        match instruction {
+            Instruction::Field(field) => match &field.kind {
+                Kind::Plain(_, operation) if is_constant(field) => {
+                    let Some(Value::Bytes(bytes)) = &operation.initial else { continue };
+                    text += bytes.len();
+                }
+                Kind::Plain(..) => fields += 1,
+                Kind::Split(..) => fields += 2,
+            },
+            Instruction::Sequence(_) => fields += 2,
+            Instruction::Static(_, Some(index)) => {
+                let more = weight(templates, &templates.list[*index].body);
+                (fields, text) = (fields + more.0, text + more.1);
+            }
+            Instruction::Group(_) | Instruction::Static(_, None) | Instruction::Dynamic => fields += 1,
+        }
+    }
+    (fields, text)
 }
 
 fn inside(context: &Context, kind: Option<&Name>) -> Context {
