@@ -15,6 +15,12 @@ use std::sync::Arc;
 /// Bytes of all texts of a message, at most.
 pub(super) const TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// Bytes of the longer texts (of more than eight) that dictionaries have from messages, at most.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of a message that are looked at. Its texts have less; offsets into the arena have 32 bits.
+const LOOKED_AT_MAX: usize = 64 << 20;
+
 /// Texts of earlier messages are thrown out of the arena when it has this much more than what is referred to.
 const ARENA_BYTES: usize = 64 << 10;
 
@@ -35,6 +41,8 @@ pub struct Decoder {
     pub(super) arena: Vec<u8>,
     /// Bytes of the arena at which it is looked through.
     sweep_at: usize,
+    /// Bytes of it that dictionaries may have.
+    kept_max: usize,
     /// Bytes of the message's texts so far.
     pub(super) text_bytes: usize,
     /// What the slots had before this message, the first written first.
@@ -62,6 +70,7 @@ impl Decoder {
             slots: vec![Slot::NOTHING; program.slots],
             arena: program.texts.clone(),
             sweep_at: program.texts.len() + ARENA_BYTES,
+            kept_max: KEPT_BYTES_MAX,
             text_bytes: 0,
             templates,
             program,
@@ -86,6 +95,13 @@ impl Decoder {
     #[must_use]
     pub fn with_exact(self) -> Self {
         Self { exact: true, ..self }
+    }
+
+    /// The same with another bound for the texts in dictionaries; for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_kept_max(self, kept_max: usize) -> Self {
+        Self { kept_max, ..self }
     }
 
     /// The templates.
@@ -134,7 +150,9 @@ impl Decoder {
         self.tidy();
         if !self.exact {
             let before = (self.epoch, self.template_id);
-            if let Some((template, bytes)) = engine::decode(self, buffer, range.start, range.end) {
+            if let Some((template, bytes)) = engine::decode(self, buffer, range.start, range.end)
+                && self.keeps_little()
+            {
                 return Ok(self.message(template, bytes));
             }
             self.undo(before);
@@ -152,9 +170,18 @@ impl Decoder {
     fn decode_exactly(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
         let before = (self.epoch, self.template_id);
         let program = self.program.clone();
-        let mut pass = Pass::new(self, &program, bytes);
+        let looked_at = &bytes[..bytes.len().min(LOOKED_AT_MAX)];
+        let mut pass = Pass::new(self, &program, looked_at);
         let result = if pass.decoder.strict { pass.segment::<true>() } else { pass.segment::<false>() };
-        let (used, place) = (pass.cursor.at, pass.place);
+        let (used, mut place) = (pass.cursor.at, pass.place);
+        let result = match result {
+            Ok(template) if !self.keeps_little() => {
+                place = (template, NONE);
+                Err((Code::TooLarge, used))
+            }
+            Err((Code::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => Err((Code::TooLarge, at)),
+            result => result,
+        };
         match result {
             Ok(template) => Ok(self.message(template, used)),
             Err((code, at)) => {
@@ -229,6 +256,20 @@ impl Decoder {
         self.entries.clear();
     }
 
+    /// Whether dictionaries have no more text than they may.
+    #[inline(always)]
+    fn keeps_little(&self) -> bool {
+        self.arena.len() <= self.kept_max || self.kept_bytes() <= self.kept_max
+    }
+
+    /// Bytes of the arena that dictionaries have and that are no initial values.
+    #[cold]
+    fn kept_bytes(&self) -> usize {
+        let own = self.program.texts.len();
+        let live = self.slots.iter().filter(|s| s.epoch() == self.epoch && s.state() == State::Long);
+        live.map(|slot| span(slot.bits)).filter(|span| span.start >= own).map(|span| span.len()).sum()
+    }
+
     fn tidy(&mut self) {
         self.entries.clear();
         self.undo.clear();
@@ -246,7 +287,12 @@ impl Decoder {
             let live = slot.epoch() == self.epoch;
             slot.set_epoch(u32::from(live));
             if live && slot.state() == State::Long {
-                let text = &before[span(slot.bits)];
+                let span = span(slot.bits);
+                // Initial values stay where they are.
+                if span.start < self.program.texts.len() {
+                    continue;
+                }
+                let text = &before[span];
                 slot.bits = Found::long(self.arena.len(), text.len()).bits;
                 self.arena.extend_from_slice(text);
             }

@@ -1,4 +1,4 @@
-use super::check::{Choices, compare, from_bytes, template_file};
+use super::check::{Choices, compare, from_bytes, nodes, template_file};
 use super::naive;
 use super::program::Program;
 use super::{Code, DecodeOptions, Decoder, Framing, Projection, Source, Templates, Value, decode_json};
@@ -348,16 +348,66 @@ fn what_grows_without_end_is_refused() {
     assert_eq!(decoder.decode(&elements(65_000, 0x80)).unwrap_err().code, Code::TooLarge);
     assert!(decoder.decode(&elements(15_000, 0x80)).is_ok());
     // Nothing is kept of what was refused, and what is kept does not grow with the day.
-    let templates = made("<string name=\"A\"><copy/></string>");
+    let initial = "an initial value stays where it is";
+    let templates = made(&format!(
+        "<string name=\"A\"><copy/></string><string name=\"B\"><copy value=\"{initial}\"/></string>"
+    ));
     let mut decoder = Decoder::new(templates);
     for n in 0..20_000u32 {
         let mut message = b"\xe0\x81".to_vec();
         message.extend(format!("a text that differs {n}").into_bytes());
         *message.last_mut().unwrap() |= 0x80;
-        let found = decoder.decode(&message).unwrap().get("A");
-        assert_eq!(found, Some(Value::Text(format!("a text that differs {n}").as_bytes())));
+        let found = decoder.decode(&message).unwrap();
+        assert_eq!(found.get("A"), Some(Value::Text(format!("a text that differs {n}").as_bytes())));
+        assert_eq!(found.get("B"), Some(Value::Text(initial.as_bytes())));
     }
     assert!(decoder.arena_bytes() < 1 << 20);
+}
+
+/// Texts that dictionaries have were kept without a bound, and beyond 4 GiB one was taken for another.
+#[test]
+fn texts_in_dictionaries_are_bounded() {
+    let field = |name: &str, rest: &str| format!("<string name=\"{name}\"><copy{rest}/></string>");
+    let body = [
+        field("A", ""),
+        field("B", " value=\"an initial value that is kept for nothing\""),
+        field("C", ""),
+        "<byteVector name=\"D\" presence=\"optional\"><delta/></byteVector>".to_owned(),
+    ];
+    let templates = made(&body.concat());
+    let mut slow = naive::Decoder::new(templates.clone(), false).with_kept_max(100);
+    let mut engines =
+        [Decoder::new(templates.clone()), Decoder::new(templates).with_exact()].map(|d| d.with_kept_max(100));
+    let text = |n: usize| -> Vec<u8> { (0..n).map(|i| if i + 1 == n { 0xe1 } else { b'a' }).collect() };
+    // Which are told, and of how many bytes; whether they fit.
+    for (tell, [a, c], fits) in [
+        (0xf0, [40, 0], false),
+        (0xe8, [40, 60], true),
+        (0xe8, [40, 61], false),
+        (0x80, [0, 0], true),
+        (0xe0, [41, 0], false),
+        (0xe0, [8, 0], true),
+        (0xc8, [0, 100], true),
+        (0xc8, [0, 101], false),
+        (0x80, [0, 0], true),
+    ] {
+        let mut message = vec![tell];
+        message.extend([0x81].iter().filter(|_| tell & 0x40 != 0));
+        message.extend(text(a));
+        message.extend(text(c));
+        message.push(0x80);
+        let found = slow.decode(&message);
+        let code = found.as_ref().err().map(|fault| fault.code);
+        assert_eq!(found.is_ok(), fits, "{tell:02x} {a} {c}: {code:?}");
+        assert!(fits || matches!(code, Some(Code::TooLarge | Code::D5)), "{tell:02x} {a} {c}: {code:?}");
+        for engine in &mut engines {
+            match (&found, engine.decode(&message)) {
+                (Ok(slow), Ok(fast)) => assert_eq!(slow.nodes, nodes(&fast)),
+                (Err(slow), fast) => assert_eq!(Some(slow), fast.err().as_ref()),
+                (Ok(_), Err(fault)) => panic!("{tell:02x} {a} {c}: {fault}"),
+            }
+        }
+    }
 }
 
 /// As many bytes as wanted, the same for the same seed.

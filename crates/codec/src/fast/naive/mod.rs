@@ -20,6 +20,12 @@ const EMPTY_ELEMENTS_MAX: i128 = 4096;
 /// Bytes of all texts of a message, at most.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// Bytes of the texts of more than eight that dictionaries have and that are no initial values, at most.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of a message, at most.
+const LOOKED_AT_MAX: usize = 64 << 20;
+
 /// Values that are no constants, twice groups, sequences and elements, and an eighth of the fields of each block, at which
 /// nothing more is begun.
 const ITEMS_MAX: usize = 1 << 22;
@@ -50,6 +56,8 @@ pub struct Decoded {
 enum Previous {
     Empty,
     Assigned(Type, Value),
+    /// The initial value.
+    Initial(Type, Value),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,13 +77,20 @@ pub struct Decoder {
     strict: bool,
     previous: HashMap<Slot, Previous>,
     template_id: Option<u32>,
+    kept_max: usize,
 }
 
 impl Decoder {
     /// One with empty dictionaries; `strict` raises R6, R7 and R9.
     #[must_use]
     pub fn new(templates: Arc<Templates>, strict: bool) -> Self {
-        Self { templates, strict, previous: HashMap::new(), template_id: None }
+        Self { templates, strict, previous: HashMap::new(), template_id: None, kept_max: KEPT_BYTES_MAX }
+    }
+
+    /// The same with another bound for the texts in dictionaries.
+    #[must_use]
+    pub fn with_kept_max(self, kept_max: usize) -> Self {
+        Self { kept_max, ..self }
     }
 
     /// Empties all dictionaries, that of the template's id as well.
@@ -94,7 +109,7 @@ impl Decoder {
         let mut pass = Pass {
             decoder: self,
             templates: &templates,
-            bytes,
+            bytes: &bytes[..bytes.len().min(LOOKED_AT_MAX)],
             at: 0,
             dynamic: 0,
             place: None,
@@ -102,7 +117,15 @@ impl Decoder {
             text_bytes: 0,
         };
         let mut nodes = Vec::new();
-        match pass.segment(&mut nodes) {
+        let result = match pass.segment(&mut nodes) {
+            Ok(template) if pass.decoder.kept_bytes() > pass.decoder.kept_max => {
+                pass.place = Some((templates.list[template].name.local.clone(), String::new()));
+                Err((Code::TooLarge, pass.at))
+            }
+            Err((Code::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => Err((Code::TooLarge, at)),
+            result => result,
+        };
+        match result {
             Ok(template) => Ok(Decoded { template, nodes, bytes: pass.at }),
             Err((code, at)) => {
                 let (template, field) = pass.place.take().unwrap_or_default();
@@ -110,6 +133,16 @@ impl Decoder {
                 Err(Fault { code, template, field, at })
             }
         }
+    }
+}
+
+impl Decoder {
+    fn kept_bytes(&self) -> usize {
+        let text = |previous: &Previous| match previous {
+            Previous::Assigned(_, Value::Bytes(text)) if text.len() > 8 => text.len(),
+            _ => 0,
+        };
+        self.previous.values().map(text).sum()
     }
 }
 
@@ -328,24 +361,27 @@ impl Pass<'_> {
             Operator::Default if bits.take() => self.read(kind, optional),
             Operator::Default => Ok(initial.clone()),
             Operator::Copy | Operator::Increment | Operator::Tail if !bits.take() => {
-                let value = match self.previous(&slot, kind, start)? {
-                    Some(Previous::Assigned(_, Value::Int(value)))
-                        if operation.operator == Operator::Increment =>
-                    {
+                match self.previous(&slot, kind, start)? {
+                    Some(
+                        Previous::Assigned(_, Value::Int(value)) | Previous::Initial(_, Value::Int(value)),
+                    ) if operation.operator == Operator::Increment => {
                         let (_, most) = kind.bounds().expect("an integer");
                         if value == most {
                             return Err((Code::D2, start));
                         }
-                        Some(Value::Int(value + 1))
+                        self.assign(slot, kind, Some(Value::Int(value + 1)));
+                        Ok(Some(Value::Int(value + 1)))
                     }
-                    Some(Previous::Assigned(_, value)) => Some(value),
-                    Some(Previous::Empty) if optional => None,
-                    Some(Previous::Empty) => return Err((Code::D6, start)),
-                    None if initial.is_none() && !optional => return Err((Code::D5, start)),
-                    None => initial.clone(),
-                };
-                self.assign(slot, kind, value.clone());
-                Ok(value)
+                    Some(Previous::Assigned(_, value) | Previous::Initial(_, value)) => Ok(Some(value)),
+                    Some(Previous::Empty) if optional => Ok(None),
+                    Some(Previous::Empty) => Err((Code::D6, start)),
+                    None if initial.is_none() && !optional => Err((Code::D5, start)),
+                    None => {
+                        let first = initial.clone().map_or(Previous::Empty, |v| Previous::Initial(kind, v));
+                        self.decoder.previous.insert(slot, first);
+                        Ok(initial.clone())
+                    }
+                }
             }
             Operator::Copy | Operator::Increment => {
                 let value = self.read(kind, optional)?;
@@ -358,7 +394,7 @@ impl Pass<'_> {
                     return Ok(None);
                 };
                 let base = match self.previous(&slot, kind, start)? {
-                    Some(Previous::Assigned(_, value)) => value,
+                    Some(Previous::Assigned(_, value) | Previous::Initial(_, value)) => value,
                     Some(Previous::Empty) | None => initial.clone().unwrap_or(Value::Bytes(Vec::new())),
                 };
                 let (Value::Bytes(tail), Value::Bytes(base)) = (tail, base) else { unreachable!("strings") };
@@ -437,7 +473,7 @@ impl Pass<'_> {
         nought: Value,
     ) -> Result<Value, Wrong> {
         match self.previous(slot, kind, start)? {
-            Some(Previous::Assigned(_, value)) => Ok(value),
+            Some(Previous::Assigned(_, value) | Previous::Initial(_, value)) => Ok(value),
             Some(Previous::Empty) => Err((Code::D6, start)),
             None => Ok(operation.initial.clone().unwrap_or(nought)),
         }
@@ -461,7 +497,9 @@ impl Pass<'_> {
 
     fn previous(&self, slot: &Slot, kind: Type, at: usize) -> Result<Option<Previous>, Wrong> {
         match self.decoder.previous.get(slot) {
-            Some(Previous::Assigned(other, _)) if *other != kind => Err((Code::D4, at)),
+            Some(Previous::Assigned(other, _) | Previous::Initial(other, _)) if *other != kind => {
+                Err((Code::D4, at))
+            }
             found => Ok(found.cloned()),
         }
     }
