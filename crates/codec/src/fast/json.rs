@@ -251,7 +251,8 @@ fn fields(out: &mut Vec<u8>, message: &Message<'_>) {
     let mut closing = Vec::new();
     let mut items = message.items();
     while let Some(item) = items.next() {
-        if !matches!(item, Item::End) && !matches!(out.last(), Some(b'{' | b'[')) {
+        // An element that is its value has had its comma.
+        if !matches!(item, Item::End) && !matches!(out.last(), Some(b'{' | b'[' | b',')) {
             out.push(b',');
         }
         match item {

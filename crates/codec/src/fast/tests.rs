@@ -222,6 +222,14 @@ fn framings() {
     assert!(lines[1].ends_with(",\"rest_bytes\":4}"), "{lines:?}");
 }
 
+/// The elements of a vector were told with two commas between them, which is no JSON.
+#[test]
+fn vectors_are_arrays_of_values() {
+    let templates = made("<int32Vector name=\"V\"/><sequence name=\"S\"><uInt32/></sequence>");
+    let lines = decoded(&templates, Framing::Raw, b"\xc0\x81\x83\x81\xfe\x83\x82\x84\x85");
+    assert!(lines[0].ends_with("\"fields\":{\"V\":[1,-2,3],\"S\":[4,5]}}"), "{lines:?}");
+}
+
 /// A reader that gives a byte at a time must not change what is decoded.
 #[test]
 fn a_message_may_come_in_pieces() {
