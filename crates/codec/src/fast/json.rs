@@ -50,7 +50,7 @@ pub struct Summary {
     pub errors: u64,
 }
 
-/// Output is written when so much has gathered, and before waiting for input.
+/// Output is written when so much has gathered, within a message as well, and before waiting for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// Decodes all of `input` to JSON Lines on `out`. The decoder goes on where it was.
@@ -64,7 +64,7 @@ pub fn decode_json(
     options: DecodeOptions,
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
-    let mut lines = Lines { head: head(file_label), text: Vec::new(), summary: Summary::default() };
+    let mut lines = Lines { head: head(file_label), text: Vec::new(), summary: Summary::default(), out };
     let mut units = Units::new(Source::new(input, file_label), options.framing);
     let mut patience = 1;
     let result = loop {
@@ -72,24 +72,32 @@ pub fn decode_json(
             Ok(unit) => unit,
             Err(error) => break Err(error),
         };
-        let mut wanted = None;
-        match unit {
-            Unit::More(more) => wanted = Some(more),
+        let wanted = match unit {
+            Unit::More(more) => Ok(Some(more)),
             Unit::End => break Ok(()),
-            Unit::Bad { offset, code, what } => lines.bad(offset, code.as_str(), &what),
-            Unit::Packet { offset, from, to } => {
-                lines.packet((offset, true), &units.source.bytes()[from..to], decoder, options);
+            Unit::Bad { offset, code, what } => {
+                lines.bad(offset, code.as_str(), &what);
+                Ok(None)
             }
-            Unit::Text { offset, bytes } => lines.packet((offset, false), &bytes, decoder, options),
-            Unit::Open { offset, from } => match lines.open(offset, from, &mut units, decoder, options) {
-                Ok(true) => {}
-                Ok(false) => wanted = Some(0),
-                Err(error) => break Err(error),
-            },
-        }
+            Unit::Packet { offset, from, to } => {
+                let packet = &units.source.bytes()[from..to];
+                lines.packet((offset, true), packet, decoder, options).map(|()| None)
+            }
+            Unit::Text { offset, bytes } => {
+                lines.packet((offset, false), &bytes, decoder, options).map(|()| None)
+            }
+            Unit::Open { offset, from } => {
+                let open = lines.open(offset, from, &mut units, decoder, options);
+                open.map(|is_whole| (!is_whole).then_some(0))
+            }
+        };
+        let wanted = match wanted {
+            Ok(wanted) => wanted,
+            Err(error) => break Err(error),
+        };
         if let Some(wanted) = wanted {
             // Shown before anything is waited for; who sends little at a time is not asked about each byte.
-            lines.flush(out)?;
+            lines.flush()?;
             let known = wanted > 0;
             if let Err(error) = units.have(if known { wanted } else { units.left() + patience }) {
                 break Err(error);
@@ -101,26 +109,36 @@ pub fn decode_json(
         }
         patience = 1;
         if lines.text.len() >= FLUSH_BYTES {
-            lines.flush(out)?;
+            lines.flush()?;
         }
     };
-    lines.flush(out)?;
+    lines.flush()?;
     result.map(|()| lines.summary)
 }
 
-struct Lines {
+struct Lines<'o> {
     head: Vec<u8>,
     text: Vec<u8>,
     summary: Summary,
+    out: &'o mut dyn Write,
 }
 
-impl Lines {
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+impl Lines<'_> {
+    fn flush(&mut self) -> Result<(), Error> {
         if self.text.is_empty() {
             return Ok(());
         }
-        out.write_all(&self.text).and_then(|()| out.flush()).map_err(|source| Error::Write { source })?;
+        let written = self.out.write_all(&self.text).and_then(|()| self.out.flush());
+        written.map_err(|source| Error::Write { source })?;
         self.text.clear();
+        Ok(())
+    }
+
+    /// Writes what has gathered of a message but its last byte, by which commas are put.
+    fn spill(&mut self) -> Result<(), Error> {
+        let all_but_last = self.text.len().saturating_sub(1);
+        self.out.write_all(&self.text[..all_but_last]).map_err(|source| Error::Write { source })?;
+        self.text.drain(..all_but_last);
         Ok(())
     }
 
@@ -131,10 +149,11 @@ impl Lines {
         packet: &[u8],
         decoder: &mut Decoder,
         options: DecodeOptions,
-    ) {
+    ) -> Result<(), Error> {
         let head = options.framing.head_bytes();
         let Some(mut rest) = packet.get(head..) else {
-            return self.bad(offset, Code::Truncated.as_str(), &"a packet that is shorter than its head");
+            self.bad(offset, Code::Truncated.as_str(), &"a packet that is shorter than its head");
+            return Ok(());
         };
         let mut reset = options.reset;
         loop {
@@ -151,14 +170,17 @@ impl Lines {
             let used = match decoder.decode(rest) {
                 Ok(message) => {
                     let left = if options.framing.many() { 0 } else { rest.len() - message.bytes };
-                    self.message(begun, &templates, &message, left);
+                    self.message(begun, &templates, &message, left)?;
                     message.bytes
                 }
-                Err(fault) => return self.fault(begun, &fault),
+                Err(fault) => {
+                    self.fault(begun, &fault);
+                    return Ok(());
+                }
             };
             rest = &rest[used..];
             if !options.framing.many() || rest.is_empty() {
-                return;
+                return Ok(());
             }
         }
     }
@@ -188,7 +210,7 @@ impl Lines {
         };
         match result {
             Ok(message) => {
-                self.message(offset, &templates, &message, 0);
+                self.message(offset, &templates, &message, 0)?;
                 units.at = from + head + message.bytes;
             }
             Err(fault) if fault.code == Code::Truncated && !whole => return Ok(false),
@@ -227,7 +249,13 @@ impl Lines {
         self.summary.errors += 1;
     }
 
-    fn message(&mut self, offset: u64, templates: &Templates, message: &Message<'_>, left: usize) {
+    fn message(
+        &mut self,
+        offset: u64,
+        templates: &Templates,
+        message: &Message<'_>,
+        left: usize,
+    ) -> Result<(), Error> {
         self.start(offset);
         let template = &templates.list()[message.template];
         self.text.extend_from_slice(b",\"type\":{\"id\":");
@@ -235,7 +263,7 @@ impl Lines {
         self.text.extend_from_slice(b",\"name\":");
         string(&mut self.text, &template.name.local);
         self.text.extend_from_slice(b"},\"fields\":{");
-        fields(&mut self.text, message);
+        self.fields(message)?;
         self.text.push(b'}');
         if left > 0 {
             self.text.extend_from_slice(b",\"rest_bytes\":");
@@ -243,49 +271,55 @@ impl Lines {
         }
         self.text.extend_from_slice(b"}\n");
         self.summary.messages += 1;
+        Ok(())
     }
-}
 
-/// Writes what a message has, without the braces around it.
-fn fields(out: &mut Vec<u8>, message: &Message<'_>) {
-    let mut closing = Vec::new();
-    let mut items = message.items();
-    while let Some(item) = items.next() {
-        // An element that is its value has had its comma.
-        if !matches!(item, Item::End) && !matches!(out.last(), Some(b'{' | b'[' | b',')) {
-            out.push(b',');
-        }
-        match item {
-            Item::Value(field, value) => {
-                if !field.name.local.is_empty() || closing.last() != Some(&None) {
-                    name(out, &field.name.local);
-                }
-                one(out, value);
+    /// What a message has, without the braces around it.
+    fn fields(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        let mut closing = Vec::new();
+        let mut items = message.items();
+        while let Some(item) = items.next() {
+            if self.text.len() >= FLUSH_BYTES {
+                self.spill()?;
             }
-            Item::Group(of) => {
-                name(out, &of.local);
-                out.push(b'{');
-                closing.push(Some(b'}'));
+            let out = &mut self.text;
+            // An element that is its value has had its comma.
+            if !matches!(item, Item::End) && !matches!(out.last(), Some(b'{' | b'[' | b',')) {
+                out.push(b',');
             }
-            Item::Sequence(of, _) => {
-                name(out, &of.local);
-                out.push(b'[');
-                closing.push(Some(b']'));
-            }
-            Item::Element => {
-                let mut ahead = items.clone();
-                match (ahead.next(), ahead.next()) {
-                    (Some(Item::Value(field, _)), Some(Item::End)) if field.name.local.is_empty() => {
-                        closing.push(None);
+            match item {
+                Item::Value(field, value) => {
+                    if !field.name.local.is_empty() || closing.last() != Some(&None) {
+                        name(out, &field.name.local);
                     }
-                    _ => {
-                        out.push(b'{');
-                        closing.push(Some(b'}'));
+                    one(out, value);
+                }
+                Item::Group(of) => {
+                    name(out, &of.local);
+                    out.push(b'{');
+                    closing.push(Some(b'}'));
+                }
+                Item::Sequence(of, _) => {
+                    name(out, &of.local);
+                    out.push(b'[');
+                    closing.push(Some(b']'));
+                }
+                Item::Element => {
+                    let mut ahead = items.clone();
+                    match (ahead.next(), ahead.next()) {
+                        (Some(Item::Value(field, _)), Some(Item::End)) if field.name.local.is_empty() => {
+                            closing.push(None);
+                        }
+                        _ => {
+                            out.push(b'{');
+                            closing.push(Some(b'}'));
+                        }
                     }
                 }
+                Item::End => out.extend(closing.pop().flatten()),
             }
-            Item::End => out.extend(closing.pop().flatten()),
         }
+        Ok(())
     }
 }
 
