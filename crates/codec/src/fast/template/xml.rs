@@ -189,8 +189,13 @@ impl Tree<'_> {
                 // Of others only words are looked for.
                 _ => usize::MAX,
             };
-            if value.len() > most || key.len() > NAME_BYTES_MAX {
-                return Err(self.error(format!("an attribute of more than {most} bytes")));
+            if key.len() > NAME_BYTES_MAX {
+                return Err(
+                    self.error(format!("the name of an attribute of more than {NAME_BYTES_MAX} bytes"))
+                );
+            }
+            if value.len() > most {
+                return Err(self.error(format!("{key}=\"…\" of more than {most} bytes")));
             }
             match key.strip_prefix("xmlns") {
                 Some("") => bound.push((depth, String::new(), value)),
