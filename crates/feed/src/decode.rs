@@ -430,6 +430,7 @@ impl Decoder {
     pub fn go_on_from(&mut self, before: &mut Self) {
         match (self, before) {
             (Decoder::Itch(this), Decoder::Itch(before)) => this.go_on_from(before),
+            (Decoder::Fast(this), Decoder::Fast(before)) => this.go_on_from(before),
             (Decoder::FastRules(this), Decoder::FastRules(before)) => this.go_on_from(before),
             _ => {}
         }

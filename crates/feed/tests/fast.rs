@@ -78,6 +78,41 @@ fn a_run_in_parts_ends_in_the_same_tape() {
     }
 }
 
+/// A datagram without a byte lets go what waits: it has no place for a unit of its own, and the unit before it may be a mark
+/// of progress, to which no events can be put.
+#[test]
+fn a_datagram_without_a_byte_behind_a_mark_of_progress() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.xml"), TEMPLATES).unwrap();
+    std::fs::write(dir.path().join("m.toml"), MAPPING).unwrap();
+    let (mut capture, t0) = (header(), 1_700_000_000_000_000_000);
+    record(&mut capture, t0, [224, 0, 0, 1], 1, &packet(1, &[depth(1, 1, 1)]));
+    record(&mut capture, t0 + 1000, [224, 0, 0, 1], 2, &packet(1, &[snapshot(1, 1, 1)]));
+    while capture.len() < (1 << 20) - 3000 {
+        record(&mut capture, t0 + 2000, [224, 0, 0, 9], 77, &[7; 1400]);
+    }
+    // 2 is missing, and 3 waits for it.
+    record(&mut capture, t0 + 2500, [224, 0, 0, 1], 1, &packet(3, &[depth(3, 1, 3)]));
+    // A frame that is no datagram reaches over a mebibyte.
+    while capture.len() <= 1 << 20 {
+        for n in [t0 / 1_000_000_000, t0 % 1_000_000_000 + 2600, 4000, 4000] {
+            capture.extend((n as u32).to_le_bytes());
+        }
+        capture.extend([0; 12]);
+        capture.extend([8, 6]);
+        capture.extend([0; 3986]);
+    }
+    record(&mut capture, t0 + 50_000_000, [224, 0, 0, 1], 1, &[]);
+    let path = dir.path().join("day.pcap");
+    std::fs::write(&path, capture).unwrap();
+    let outcome = common::run(&dir.path().join("tape"), &[feed(dir.path(), &path)], 1, 4 << 20);
+    let s = &outcome.summary.by_feed["f"];
+    assert_eq!(s.messages, s.quarantined + s.duplicates + s.ignored + s.with_events, "{s:?}");
+    let lost = ["lost", "missing", "stale"].len() as u64;
+    assert!(outcome.summary.by_kind["status"] >= lost, "{:?}", outcome.summary.by_kind);
+    assert!(unitape_tape::verify(&dir.path().join("tape")).unwrap().problems.is_empty());
+}
+
 fn put(out: &mut Vec<u8>, n: u64) {
     let groups = (1..10).find(|g| n >> (7 * g) == 0).unwrap_or(10);
     (0..groups).rev().for_each(|g| out.push((n >> (7 * g) & 0x7f) as u8 | if g == 0 { 0x80 } else { 0 }));

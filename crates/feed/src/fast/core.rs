@@ -3,10 +3,10 @@
 use super::config::{Key, Kind};
 use super::define::definition;
 use super::levels;
-use super::plan::{Config, NOTHING, Table, Tag, Type};
+use super::plan::{Config, Tag, Type};
 use super::products::{Products, Turn, Waiting, some};
-use super::step::{At, Code, Outcome, Phase, Refusal, Role, Side, State, Step, Steps, Tables, Trade};
-use super::view::{Bad, Batch, Entry, Id, Ids, NO_TIME, Told};
+use super::step::{At, Outcome, Refusal, Role, Side, Step, Steps, Tables, Trade};
+use super::view::{Bad, Batch, Entry, Id, Ids, NO_NUMBER, NO_TIME, Told, empty as empty_entry};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(super) struct Of {
     pub place: u64,
     /// The sender's clock.
     pub sent: Option<i64>,
+    /// It says that numbers begin again.
+    pub reset: bool,
 }
 
 /// Products, instruments and their books' state.
@@ -32,9 +34,10 @@ pub(super) struct Core {
     pub products: Products,
     pub ids: Ids,
     by_id: FxHashMap<(u16, Id), u32>,
-    instruments: FxHashMap<Id, u32>,
+    /// By pair and id: two pairs may use one id for two instruments.
+    instruments: FxHashMap<(u16, Id), u32>,
     /// The one that was looked up last.
-    latest: (Id, u32),
+    latest: ((u16, Id), u32),
     latest_product: ((u16, Id), u32),
     behind: Vec<Waiting>,
 }
@@ -51,6 +54,11 @@ pub(super) struct Around {
 }
 
 impl Around {
+    /// Those of a packet, and of no message.
+    pub fn of_packet(of: Of) -> Self {
+        Self { of, snapshot: false, sequence: None, ts: of.sent.unwrap_or(of.ts_recv), at: 0, length: 0 }
+    }
+
     #[inline]
     pub fn at<'t>(&self, tables: &'t Tables, ts: i64) -> At<'t> {
         At {
@@ -72,16 +80,12 @@ impl Core {
         let channels = config.channels.iter().map(|c| super::Channel { name: c.name.clone(), role: c.role });
         Self {
             tables: Tables { channels: channels.collect(), ..Tables::default() },
-            products: Products::new(
-                config.recovery,
-                config.window.dead_ns,
-                config.pairs.clone(),
-                config.depth_told,
-            ),
+            products: Products::new(config.recovery, config.window, config.pairs.clone(), config.depth_told),
             ids: Ids::default(),
             by_id: FxHashMap::default(),
             instruments: FxHashMap::default(),
-            latest: (Id::NONE, 0),
+            // Of no pair that there is.
+            latest: ((u16::MAX, Id::NONE), 0),
             latest_product: ((0, Id::NONE), 0),
             behind: Vec::new(),
             config,
@@ -90,8 +94,7 @@ impl Core {
 
     /// A step that is of no message.
     pub fn tell(&self, of: Of, length: usize, step: Step<'_>, out: &mut impl Steps) {
-        let ts = of.sent.unwrap_or(of.ts_recv);
-        let around = Around { of, snapshot: false, sequence: None, ts, at: 0, length: length as u32 };
+        let around = Around { length: length as u32, ..Around::of_packet(of) };
         out.step(&around.at(&self.tables, NO_TIME), step);
     }
 
@@ -117,7 +120,7 @@ impl Core {
                 Err(bad) => {
                     self.refuse(told, bad, around, payload, out);
                     // What it would have done to the books is missing.
-                    if let (Some(Kind::Depth), Some(sequence)) = (told.kind, around.sequence)
+                    if let (Some(Kind::Depth | Kind::Reset), Some(sequence)) = (told.kind, around.sequence)
                         && let Ok(product) = self.product(told, of.channel, out, &around)
                     {
                         self.gap(product, (sequence, sequence), &around, out);
@@ -155,27 +158,26 @@ impl Core {
                 around.sequence = some(told.last);
                 return self.snapshot(product, told, batch, around, out);
             }
-            Kind::Beacon => {
-                let turn = self.products.beacon(product, told.last);
-                if let Turn::Missing(from, to) = turn {
-                    self.gap(product, (from, to), &around, out);
-                }
-                self.products.comes_from(product, around.of.stream, around.of.origin);
-                return Ok(Outcome::Used);
-            }
+            Kind::Beacon => return self.beacon(product, told, &around, out),
             _ => {}
         }
         let channel = &self.config.channels[usize::from(around.of.channel)];
         if let Some(sequence) = around.sequence
             && channel.role == Role::Incremental
         {
-            match self.products.turn(product, sequence) {
-                Turn::Next => {}
-                Turn::Old => return Ok(Outcome::Duplicate),
+            let mut turn = self.products.turn(product, sequence);
+            if turn == Turn::Old {
+                if !self.moves(product, &around, out) {
+                    return Ok(Outcome::Duplicate);
+                }
+                turn = self.products.turn(product, sequence);
+            }
+            match turn {
+                Turn::Next | Turn::Old => {}
                 Turn::Missing(from, to) => self.gap(product, (from, to), &around, out),
                 Turn::Begins => self.begins(product, &around, out),
             }
-            self.products.comes_from(product, around.of.stream, around.of.origin);
+            self.products.comes_from(product, &around.of);
         }
         if let Some(bad) = told.bad {
             return Err(bad);
@@ -183,6 +185,8 @@ impl Core {
         match kind {
             Kind::Depth => self.entries(product, told, batch, &around, out),
             Kind::ProductState => {
+                let at = around.sequence.unwrap_or(0);
+                self.products.list[product as usize].state = (told.product_state, at);
                 self.state(product, None, told.product_state, &around, out);
                 Ok(Outcome::Used)
             }
@@ -203,8 +207,8 @@ impl Core {
                 Ok(Outcome::Used)
             }
             Kind::Reset => {
-                self.empty(product, &around, out);
-                Ok(Outcome::Used)
+                let waits = self.empty(product, &around, out);
+                Ok(if waits { Outcome::Waits } else { Outcome::Used })
             }
             Kind::Product => {
                 let told = definition(told, batch);
@@ -231,9 +235,15 @@ impl Core {
     ) -> Result<Outcome, Bad> {
         let (from, to) = told.entries;
         let mut waits = false;
+        let pair = self.products.list[product as usize].pair;
         for entry in &batch.entries[from as usize..to as usize] {
-            let index = match self.latest.0 == entry.instrument {
+            let index = match self.latest.0 == (pair, entry.instrument) {
                 true => self.latest.1,
+                // Only one for an empty book has no instrument: all are.
+                false if entry.instrument == Id::NONE => {
+                    waits |= self.empty(product, around, out);
+                    continue;
+                }
                 false => self.instrument(entry.instrument, product, around, out)?,
             };
             if entry.sort == Type::Trade {
@@ -247,25 +257,33 @@ impl Core {
                 out.step(&around.at(&self.tables, entry.time), Step::Trade(trade));
                 continue;
             }
-            let instrument = &mut self.products.instruments[index as usize];
-            if instrument.live {
-                if told.sequence > instrument.has || around.sequence.is_none() {
-                    let (tables, counters) = (&self.tables, &mut self.products.counters);
-                    levels::apply(index, instrument, entry, counters, |step| {
-                        out.step(&around.at(tables, entry.time), step);
-                    });
-                }
-                continue;
-            }
-            waits = true;
-            let sequence = around.sequence.unwrap_or(0);
-            let time = if entry.time == NO_TIME { around.ts } else { entry.time };
-            if self.products.wait(index, *entry, sequence, time) {
-                let product = self.products.instruments[index as usize].product;
-                out.step(&around.at(&self.tables, entry.time), Step::NoRoom { product });
-            }
+            waits |= self.level(index, entry, around, out);
         }
         Ok(if waits { Outcome::Waits } else { Outcome::Used })
+    }
+
+    /// An entry of a level, or of an empty book: it is applied, or waits for a snapshot. Gives whether it waits.
+    #[inline]
+    fn level(&mut self, index: u32, entry: &Entry, around: &Around, out: &mut impl Steps) -> bool {
+        let instrument = &mut self.products.instruments[index as usize];
+        if instrument.live {
+            if around.sequence.is_none_or(|sequence| sequence > instrument.has) {
+                let (tables, counters) = (&self.tables, &mut self.products.counters);
+                let fits = levels::apply(index, instrument, entry, counters, |step| {
+                    out.step(&around.at(tables, entry.time), step);
+                });
+                if !fits {
+                    self.doubt(index, around, out);
+                }
+            }
+            return false;
+        }
+        let (sequence, product) = (around.sequence.unwrap_or(0), instrument.product);
+        let time = if entry.time == NO_TIME { around.ts } else { entry.time };
+        if self.products.wait(index, *entry, sequence, time) {
+            out.step(&around.at(&self.tables, entry.time), Step::NoRoom { product });
+        }
+        true
     }
 
     #[cold]
@@ -289,31 +307,77 @@ impl Core {
             self.whole(product, &around, out);
             return Ok(Outcome::Ignored);
         }
+        self.snapshot_state(product, told.product_state, last, &around, out);
+        let (from, to) = told.entries;
+        let entries = &batch.entries[from as usize..to as usize];
+        self.take((product, index), last, (entries, told.instrument_state), around, out);
+        Ok(Outcome::Used)
+    }
+
+    /// The book of an instrument is this one, with all messages up to `last` in it; those behind it have waited.
+    pub(super) fn take(
+        &mut self,
+        (product, index): (u32, u32),
+        last: u64,
+        (entries, state): (&[Entry], Id),
+        mut around: Around,
+        out: &mut impl Steps,
+    ) {
+        around.snapshot = true;
         let mut behind = std::mem::take(&mut self.behind);
         self.products.taken(index, last, &mut behind);
         let (tables, counters) = (&self.tables, &mut self.products.counters);
         let instrument = &mut self.products.instruments[index as usize];
         instrument.levels = [0; 2];
+        let mut fits = true;
         out.step(&around.at(tables, NO_TIME), Step::Clear { instrument: index });
-        let (from, to) = told.entries;
-        for entry in &batch.entries[from as usize..to as usize] {
+        for entry in entries {
             let entry = Entry { action: None, ..*entry };
             if entry.sort != Type::Empty {
-                levels::apply(index, instrument, &entry, counters, |step| {
+                fits &= levels::apply(index, instrument, &entry, counters, |step| {
                     out.step(&around.at(tables, NO_TIME), step);
                 });
             }
         }
         for waiting in &behind {
             let around = Around { sequence: Some(waiting.sequence), ..around };
-            levels::apply(index, instrument, &waiting.entry, counters, |step| {
+            fits &= levels::apply(index, instrument, &waiting.entry, counters, |step| {
                 out.step(&around.at(tables, waiting.time), step);
             });
         }
         self.behind = behind;
-        self.state(product, Some(index), told.instrument_state, &around, out);
-        out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index });
+        self.state(product, Some(index), state, &around, out);
+        match fits {
+            true => out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index }),
+            false => self.doubt(index, &around, out),
+        }
         self.whole(product, &around, out);
+    }
+
+    #[cold]
+    fn beacon(
+        &mut self,
+        product: u32,
+        told: &Told,
+        around: &Around,
+        out: &mut impl Steps,
+    ) -> Result<Outcome, Bad> {
+        let lacks = (told.last == NO_NUMBER).then_some(Bad { code: "missing", tag: Tag::Last });
+        if let Some(bad) = told.bad.or(lacks) {
+            return Err(bad);
+        }
+        let mut turn = self.products.beacon(product, told.last);
+        if turn == Turn::Old {
+            if self.moves(product, around, out) {
+                turn = self.products.beacon(product, told.last);
+            } else if self.products.is_elsewhere(product, around.of.stream) {
+                return Ok(Outcome::Used);
+            }
+        }
+        if let Turn::Missing(from, to) = turn {
+            self.gap(product, (from, to), around, out);
+        }
+        self.products.comes_from(product, &around.of);
         Ok(Outcome::Used)
     }
 
@@ -336,25 +400,30 @@ impl Core {
     /// A product's first message: its books are empty and whole.
     #[cold]
     fn begins(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
-        for instrument in &self.products.list[product as usize].instruments {
-            let instrument = *instrument;
+        let of = &self.products.list[product as usize];
+        let live = |instrument: &&u32| self.products.instruments[**instrument as usize].live;
+        for instrument in of.instruments.iter().filter(live).copied() {
             out.step(&around.at(&self.tables, NO_TIME), Step::Clear { instrument });
             out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument });
         }
-        out.step(&around.at(&self.tables, NO_TIME), Step::Whole { product });
+        if of.whole {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Whole { product });
+        }
     }
 
-    /// All books of a product are empty.
+    /// All books of a product are empty, as by an entry for each. Gives whether some of these wait.
     #[cold]
-    fn empty(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
-        let Products { list, instruments, .. } = &mut self.products;
-        for index in &list[product as usize].instruments {
-            let i = &mut instruments[*index as usize];
-            i.levels = [0; 2];
-            if i.live {
-                out.step(&around.at(&self.tables, NO_TIME), Step::Clear { instrument: *index });
-            }
+    fn empty(&mut self, product: u32, around: &Around, out: &mut impl Steps) -> bool {
+        let entry = Entry { sort: Type::Empty, ..empty_entry(Id::NONE) };
+        let mut waits = false;
+        for n in 0..self.products.list[product as usize].instruments.len() {
+            let index = self.products.list[product as usize].instruments[n];
+            waits |= self.level(index, &entry, around, out);
         }
+        // Those that are not known yet need a snapshot that has it.
+        let need = &mut self.products.list[product as usize].need;
+        *need = around.sequence.map_or(*need, |sequence| sequence.max(*need));
+        waits
     }
 
     /// The numbers of a stream begin again.
@@ -374,7 +443,9 @@ impl Core {
         for product in 0..self.products.list.len() as u32 {
             let at = &self.products.list[product as usize];
             let begins = match role {
-                Role::Incremental => at.stream == of.stream,
+                Role::Incremental => {
+                    at.stream == of.stream || self.products.may_be_of(product, (pair, of.origin))
+                }
                 // One that is known by snapshots alone is of their numbers.
                 Role::Snapshot => at.stream == u32::MAX && at.pair == pair && at.is_from(of.origin),
                 Role::Reference => false,
@@ -389,48 +460,6 @@ impl Core {
         if role == Role::Snapshot {
             self.products.snapshots_restart((pair, of.origin), of.ts_recv);
         }
-    }
-
-    fn state(
-        &mut self,
-        product: u32,
-        instrument: Option<u32>,
-        code: Id,
-        around: &Around,
-        out: &mut impl Steps,
-    ) {
-        if code == Id::NONE {
-            return;
-        }
-        let codes = &self.config.codes;
-        let table = if instrument.is_some() { &codes.instrument_state } else { &codes.product_state };
-        self.state_by(table, (product, instrument), code, around, out);
-    }
-
-    /// A state of all instruments of a product, told in the codes of instruments.
-    fn mass_state(&self, product: u32, code: Id, around: &Around, out: &mut impl Steps) {
-        self.state_by(&self.config.codes.instrument_state, (product, None), code, around, out);
-    }
-
-    fn state_by(
-        &self,
-        table: &Table,
-        (product, instrument): (u32, Option<u32>),
-        code: Id,
-        around: &Around,
-        out: &mut impl Steps,
-    ) {
-        let mut short = [0; 8];
-        let (code, meaning) = match self.ids.text(code, &mut short) {
-            None => {
-                (Code::Number(code.bits), usize::try_from(code.bits).ok().and_then(|n| table.numbers.get(n)))
-            }
-            Some(text @ [letter]) => (Code::Text(text), table.letters.get(usize::from(*letter))),
-            Some(text) => (Code::Text(text), None),
-        };
-        let phase = meaning.filter(|n| **n != NOTHING).map(|n| PHASES[usize::from(*n)]);
-        let state = State { product, instrument, code, phase };
-        out.step(&around.at(&self.tables, NO_TIME), Step::State(state));
     }
 
     /// The product of a message.
@@ -463,7 +492,7 @@ impl Core {
     ) -> Result<u32, Bad> {
         if id == Id::NONE {
             // What names an instrument that is known names its product by that.
-            let known = self.instruments.get(&told.instrument);
+            let known = self.instruments.get(&(pair, told.instrument));
             let product = known.map(|i| self.products.instruments[*i as usize].product);
             return product.ok_or(Bad { code: "missing", tag: Tag::Product });
         }
@@ -502,7 +531,8 @@ impl Core {
         if id == Id::NONE {
             return Err(Bad { code: "missing", tag: Tag::Instrument });
         }
-        let index = match self.instruments.get(&id) {
+        let pair = self.products.list[product as usize].pair;
+        let index = match self.instruments.get(&(pair, id)) {
             Some(index) => *index,
             None => {
                 let depth = self.tables.products[product as usize].depth.or(self.config.market_depth);
@@ -511,7 +541,7 @@ impl Core {
                     self.products.counters.refused += 1;
                     Bad { code: "no_room", tag: Tag::Instrument }
                 })?;
-                self.instruments.insert(id, index);
+                self.instruments.insert((pair, id), index);
                 let id = self.ids.shown(id);
                 self.tables.instruments.push(super::Instrument {
                     id,
@@ -525,13 +555,10 @@ impl Core {
                 index
             }
         };
-        self.latest = (id, index);
+        self.latest = ((pair, id), index);
         Ok(index)
     }
 }
-
-const PHASES: [Phase; 6] =
-    [Phase::Pre, Phase::Open, Phase::Auction, Phase::Fixing, Phase::Halt, Phase::Close];
 
 fn side(code: u8) -> Option<Side> {
     match code {

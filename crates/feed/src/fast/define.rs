@@ -2,8 +2,9 @@
 
 use super::core::{Around, Core};
 use super::levels;
+use super::products::Products;
 use super::step::{Outcome, Step, Steps};
-use super::view::{Batch, Definition, NO_TIME, Told};
+use super::view::{Batch, Definition, ID_BYTES_MAX, Id, NO_TIME, Told};
 
 impl Core {
     pub(super) fn define_product(
@@ -68,6 +69,9 @@ impl Core {
             out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
             self.trim(index, around, out);
         }
+        if self.products.becomes_deep(index) {
+            self.take((product, index), 0, (&[], Id::NONE), *around, out);
+        }
         match told.deleted {
             true => self.products.goes(index),
             false => self.products.comes(index),
@@ -78,9 +82,47 @@ impl Core {
     }
 }
 
+impl Products {
+    /// How many levels an instrument has is known from now on. Whether its book is known with that: it began empty, and all
+    /// since then has waited.
+    pub fn becomes_deep(&mut self, instrument: u32) -> bool {
+        let i = &mut self.instruments[instrument as usize];
+        let of = &self.list[i.product as usize];
+        !std::mem::replace(&mut i.deep, true) && of.begun && !i.live && !i.gone && i.need <= of.need
+    }
+
+    /// An instrument is no longer traded.
+    pub fn goes(&mut self, instrument: u32) {
+        let i = &mut self.instruments[instrument as usize];
+        if !i.gone && !i.live {
+            self.list[i.product as usize].stale -= 1;
+        }
+        i.gone = true;
+    }
+
+    /// It is traded again.
+    pub fn comes(&mut self, instrument: u32) {
+        let i = &mut self.instruments[instrument as usize];
+        if i.gone && !i.live {
+            let product = i.product;
+            i.gone = false;
+            self.list[product as usize].stale += 1;
+            self.not_whole(product);
+        }
+        self.instruments[instrument as usize].gone = false;
+    }
+}
+
 /// What a message tells of a product or an instrument.
 pub(super) fn definition(told: &Told, batch: &Batch) -> Definition {
     told.definition.checked_sub(1).map_or_else(Definition::default, |at| batch.definitions[at as usize])
+}
+
+/// A text as names of events have it: of so many bytes at most.
+fn shown(text: &[u8]) -> String {
+    let mut shown = String::from_utf8_lossy(text).into_owned();
+    shown.truncate(shown.floor_char_boundary(ID_BYTES_MAX));
+    shown
 }
 
 /// Puts a text that is told in its place; whether it is another one.
@@ -88,8 +130,10 @@ fn put(place: &mut String, text: &[u8]) -> bool {
     if text.is_empty() || place.as_bytes() == text {
         return false;
     }
-    *place = String::from_utf8_lossy(text).into_owned();
-    true
+    let told = shown(text);
+    let another = *place != told;
+    *place = told;
+    another
 }
 
 fn put_some<T: PartialEq>(place: &mut Option<T>, told: Option<T>) -> bool {

@@ -36,6 +36,8 @@ pub struct FastDecoder {
     config: Arc<Config>,
     venue: String,
     handler: Handler,
+    /// That of the mapping before, when this one was loaded anew: its books are over.
+    before: Option<Handler>,
     by: Option<ByReference>,
     place: Place,
 }
@@ -58,6 +60,7 @@ impl FastDecoder {
         let config = mapping::config(mapping)?;
         Ok(Self {
             handler: Handler::new(config.clone()),
+            before: None,
             venue: mapping::venue(mapping),
             config,
             by: mapping.reference.clone().map(ByReference::new),
@@ -69,6 +72,13 @@ impl FastDecoder {
     pub fn begin_source(&mut self) {
         self.handler = Handler::new(self.config.clone());
         self.place = Place::default();
+    }
+
+    /// Takes over a source under way from the decoder before it, when a mapping was loaded anew: what waits there comes as it
+    /// is, and its books are stale.
+    pub fn go_on_from(&mut self, before: &mut Self) {
+        self.before = Some(std::mem::replace(&mut before.handler, Handler::new(before.config.clone())));
+        self.place = before.place;
     }
 
     /// What the handler has seen.
@@ -120,13 +130,20 @@ impl FastDecoder {
         by: &mut I,
         packet: Option<Packet<'_>>,
     ) {
-        let Self { handler, place, venue, .. } = self;
+        let Self { handler, before, place, venue, .. } = self;
         let last = block.mark().0;
         let mut out =
             Out { block, known, by, place, venue, source, count: 0, ts: 0, first: last, last, bad: false };
+        if let Some(mut before) = before.take() {
+            before.finish(&mut out);
+            before.close(&mut out);
+        }
         match packet {
             Some(packet) => handler.packet(packet, &mut out),
-            None => handler.finish(&mut out),
+            None => {
+                handler.finish(&mut out);
+                handler.close(&mut out);
+            }
         }
         out.settle();
     }
@@ -163,8 +180,16 @@ impl<I: Instruments> Steps for Out<'_, I> {
             }
             step => self.events(at, step),
         };
-        // Names of ours are short; one of the venue that is too long is cut where it is read.
-        debug_assert!(made.is_ok(), "{made:?}");
+        // Names of ours are short, and those of the venue are cut where they are read; should one not fit, it is told.
+        if let Err(why) = made
+            && !self.bad
+        {
+            self.settle();
+            let offset = self.offset(at.place);
+            self.last = self.block.mark().0;
+            self.block.quarantine(self.source, offset, &[], why.code(), &why.to_string());
+            self.bad = true;
+        }
     }
 }
 
@@ -371,7 +396,8 @@ impl<I: Instruments> Out<'_, I> {
 
     /// The events in hand become the unit of a message.
     fn unit(&mut self, place: u64, length: usize) {
-        if self.place.next >= self.place.end && !self.block.units.is_empty() {
+        let has_unit = self.block.units.last().is_some_and(|unit| !unit.is_progress());
+        if self.place.next >= self.place.end && has_unit {
             // More messages go on with this packet than it has bytes: they are part of its last unit.
             self.block.tally.messages += 1;
             self.block.tally.with_events += 1;

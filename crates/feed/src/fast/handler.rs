@@ -2,11 +2,12 @@
 
 use super::config::Reset;
 use super::core::{Core, Of};
+use super::framing::Unusable;
 use super::lines::{Arrival, Kept, Stream, Verdict};
-use super::plan::{Config, Framing};
+use super::plan::Config;
 use super::stats::{ChannelStats, Stats};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
-use super::view::{Batch, Head, Reader};
+use super::view::{Batch, Head};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use unitape_codec::fast::Decoder;
@@ -14,15 +15,15 @@ use unitape_codec::fast::Decoder;
 /// Turns packets into steps. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Handler {
-    config: Arc<Config>,
-    core: Core,
+    pub(super) config: Arc<Config>,
+    pub(super) core: Core,
     /// By channel.
-    decoders: Vec<Decoder>,
+    pub(super) decoders: Vec<Decoder>,
     /// Streams of all channels.
     streams: Vec<Sent>,
     /// The stream of the last packet of each channel.
     latest: Vec<u32>,
-    batch: Batch,
+    pub(super) batch: Batch,
     /// Some packet waits.
     waits: bool,
     held_bytes: usize,
@@ -52,12 +53,6 @@ struct ChannelCounters {
 
 /// Senders and partitions of a channel, at most.
 const STREAMS_MAX: usize = 256;
-
-/// Why a packet cannot be used.
-struct Unusable {
-    code: &'static str,
-    detail: String,
-}
 
 impl Handler {
     /// A handler that has seen nothing.
@@ -101,6 +96,12 @@ impl Handler {
         self.core.products.instruments[instrument as usize].live
     }
 
+    /// The book that is made of an instrument's levels turned out not to be the venue's: the next snapshot with all that has
+    /// come until now gives it anew, and until then no levels come for it. False where no snapshot will come.
+    pub fn want_snapshot(&mut self, instrument: u32) -> bool {
+        self.core.want_snapshot(instrument)
+    }
+
     /// What it has seen.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -113,13 +114,13 @@ impl Handler {
         for sent in &self.streams {
             let (stats, stream) = (&mut channels[usize::from(sent.channel)], &sent.stream);
             stats.gaps += stream.gaps;
-            stats.lost += stream.lost_packets;
+            stats.lost = stats.lost.saturating_add(stream.lost_packets);
             stats.late += stream.late;
             stats.restarts += stream.restarts;
             let lines = [0, 1].map(|line| *stream.line_stats(line));
             let missed: u64 = lines.iter().filter(|l| l.packets > 0).map(|l| l.missed).sum();
             let heard = lines.iter().filter(|l| l.packets > 0).count() as u64;
-            stats.recovered += missed.saturating_sub(heard * stream.lost_packets);
+            stats.recovered += missed.saturating_sub(heard.saturating_mul(stream.lost_packets));
             for (sum, line) in stats.lines.iter_mut().zip(lines) {
                 sum.add(&line);
             }
@@ -140,19 +141,19 @@ impl Handler {
         }
         let Some((channel, line)) = self.route(packet.to) else {
             self.counters.unknown += 1;
-            let of = self.of(0, 0, u32::MAX, &packet, None);
+            let of = self.of(0, 0, u32::MAX, &packet, Head::default());
             return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
         let opened = match self.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(why) => {
-                let of = self.of(channel, line, u32::MAX, &packet, None);
+                let of = self.of(channel, line, u32::MAX, &packet, Head::default());
                 return self.refuse(of, packet.payload, &why, out);
             }
         };
         let (head, body) = opened;
         let Some(sequence) = head.sequence else {
-            let of = self.of(channel, line, u32::MAX, &packet, head.time);
+            let of = self.of(channel, line, u32::MAX, &packet, head);
             if self.rests(channel) {
                 return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
             }
@@ -164,10 +165,10 @@ impl Handler {
         let Some(stream) = self.stream(channel, &head) else {
             let why =
                 Unusable { code: "no_room", detail: format!("more than {STREAMS_MAX} senders on a channel") };
-            let of = self.of(channel, line, u32::MAX, &packet, head.time);
+            let of = self.of(channel, line, u32::MAX, &packet, head);
             return self.refuse(of, packet.payload, &why, out);
         };
-        let of = self.of(channel, line, stream, &packet, head.time);
+        let of = self.of(channel, line, stream, &packet, head);
         let arrival = Arrival { line, sequence, ts_recv: packet.ts_recv, sent: head.time, reset: head.reset };
         let at = &mut self.streams[stream as usize].stream;
         at.settled = None;
@@ -189,6 +190,23 @@ impl Handler {
         }
     }
 
+    /// Nothing more of these channels will come, after [`Handler::finish`]: all books are stale from here on, and stay as they
+    /// are.
+    pub fn close(&mut self, out: &mut impl Steps) {
+        let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
+        let of = Of {
+            channel: 0,
+            line: 0,
+            stream: u32::MAX,
+            origin: u32::MAX,
+            ts_recv: now,
+            place: 0,
+            sent: None,
+            reset: false,
+        };
+        self.core.close(of, out);
+    }
+
     /// What it was made by.
     #[must_use]
     pub fn config(&self) -> &Config {
@@ -208,9 +226,10 @@ impl Handler {
         self.waits = false;
     }
 
-    fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, sent: Option<i64>) -> Of {
+    fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, head: Head) -> Of {
         let origin = self.origin(stream);
-        Of { channel, line, stream, origin, ts_recv: packet.ts_recv, place: packet.place, sent }
+        let (sent, reset) = (head.time, head.reset);
+        Of { channel, line, stream, origin, ts_recv: packet.ts_recv, place: packet.place, sent, reset }
     }
 
     fn origin(&self, stream: u32) -> u32 {
@@ -227,88 +246,6 @@ impl Handler {
                 Some((channel, line))
             }
         }
-    }
-
-    /// What stands before the messages of a packet, and where they begin.
-    #[inline]
-    fn open(&mut self, channel: u16, payload: &[u8]) -> Result<(Head, usize), Unusable> {
-        let Self { config, decoders, core, .. } = self;
-        let decoder = &mut decoders[usize::from(channel)];
-        if config.reset != Reset::Never {
-            decoder.reset();
-        }
-        match config.framing {
-            Framing::Header => {
-                let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
-                let message = decoder.decode(payload).map_err(|fault| bad(&fault, 0))?;
-                if !set.headers[message.template] {
-                    let name = &set.templates.list()[message.template].name.local;
-                    let detail = format!("a packet begins with {name}, which is no header");
-                    return Err(Unusable { code: "no_header", detail });
-                }
-                let reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
-                let head = reader.head(&message);
-                let body = message.bytes;
-                if head.sequence.is_none() {
-                    let detail = "the header has no number".to_owned();
-                    return Err(Unusable { code: "missing", detail });
-                }
-                Ok((head, body))
-            }
-            Framing::Number { bytes, order, skip, every } => {
-                let n = usize::from(bytes);
-                let Some(number) = payload.get(..n).filter(|_| payload.len() >= n + usize::from(skip)) else {
-                    let detail = "shorter than what stands before a message".to_owned();
-                    return Err(Unusable { code: "truncated", detail });
-                };
-                let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-                let number = match order {
-                    super::config::Order::Big => number.iter().fold(0, add),
-                    super::config::Order::Little => number.iter().rev().fold(0, add),
-                };
-                let body = if every { 0 } else { n + usize::from(skip) };
-                Ok((Head { sequence: Some(number), ..Head::default() }, body))
-            }
-            Framing::Plain | Framing::Length => Ok((Head::default(), 0)),
-        }
-    }
-
-    /// Reads all messages of a packet that was opened.
-    #[inline]
-    fn body(&mut self, channel: u16, payload: &[u8], mut at: usize) -> Result<(), Unusable> {
-        let Self { config, decoders, core, batch, .. } = self;
-        batch.clear();
-        let decoder = &mut decoders[usize::from(channel)];
-        let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
-        let mut reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
-        while at < payload.len() {
-            let mut end = payload.len();
-            match config.framing {
-                Framing::Number { bytes, skip, every: true, .. } => {
-                    at += usize::from(bytes) + usize::from(skip);
-                    if at >= end {
-                        return Err(Unusable {
-                            code: "truncated",
-                            detail: format!("no message at byte {at}"),
-                        });
-                    }
-                }
-                Framing::Length => (at, end) = length(payload, at)?,
-                _ => {}
-            }
-            if config.reset == Reset::Message {
-                decoder.reset();
-            }
-            let message = decoder.decode(&payload[at..end]).map_err(|fault| bad(&fault, at))?;
-            let length = message.bytes;
-            if config.framing == Framing::Length && at + length != end {
-                let detail = format!("bytes behind the message at byte {at}");
-                return Err(Unusable { code: "garbage", detail });
-            }
-            reader.message(&message, set.kinds[message.template], at, batch);
-            at += length;
-        }
-        Ok(())
     }
 
     fn apply(&mut self, of: Of, payload: &[u8], out: &mut impl Steps) {
@@ -330,12 +267,12 @@ impl Handler {
     ) {
         match verdict {
             Verdict::Now if self.rests(of.channel) => {
-                self.streams[of.stream as usize].stream.used(sequence, of.line);
+                self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
                 self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
             }
             Verdict::Now => match self.body(of.channel, payload, body) {
                 Ok(()) => {
-                    self.streams[of.stream as usize].stream.used(sequence, of.line);
+                    self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
                     self.apply(of, payload, out);
                 }
                 Err(why) => {
@@ -373,7 +310,7 @@ impl Handler {
         } else {
             let kept = self.kept(of, payload);
             self.held_bytes += payload.len();
-            self.streams[of.stream as usize].stream.keep(sequence, kept);
+            self.streams[of.stream as usize].stream.keep(sequence, kept, of.sent);
             self.waits = true;
         }
         self.go_on(of.stream, of.ts_recv, out);
@@ -405,7 +342,7 @@ impl Handler {
     fn lost(&mut self, stream: u32, now: i64, (from, to): (u64, u64), out: &mut impl Steps) {
         let channel = self.streams[stream as usize].channel;
         let origin = self.origin(stream);
-        let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None };
+        let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None, reset: false };
         self.core.tell(of, 0, Step::Lost { from, to }, out);
     }
 
@@ -414,9 +351,18 @@ impl Handler {
         self.held_bytes -= kept.bytes.len();
         let Kept { line, ts_recv, place, bytes } = kept;
         let channel = self.streams[stream as usize].channel;
-        let mut of = Of { channel, line, stream, origin: self.origin(stream), ts_recv, place, sent: None };
+        let mut of = Of {
+            channel,
+            line,
+            stream,
+            origin: self.origin(stream),
+            ts_recv,
+            place,
+            sent: None,
+            reset: false,
+        };
         let read = self.open(channel, &bytes).and_then(|(head, body)| {
-            of.sent = head.time;
+            (of.sent, of.reset) = (head.time, head.reset);
             match self.rests(channel) {
                 true => {
                     self.batch.clear();
@@ -427,7 +373,7 @@ impl Handler {
         });
         match read {
             Ok(()) => {
-                self.streams[stream as usize].stream.used(sequence, line);
+                self.streams[stream as usize].stream.used(sequence, line, of.sent);
                 self.apply(of, &bytes, out);
             }
             Err(why) => {
@@ -489,12 +435,12 @@ impl Handler {
         }
         match (aside, good) {
             (Some((sequence, kept)), Some(true)) => {
-                let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, ..of };
+                let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, reset: false, ..of };
                 let at = &mut self.streams[of.stream as usize].stream;
                 let verdict = if at.is_of_stream(of.line) { at.place(sequence) } else { Verdict::Late };
                 match self.open(of.channel, &kept.bytes) {
                     Ok((head, body)) => {
-                        let of = Of { sent: head.time, ..of };
+                        let of = Of { sent: head.time, reset: head.reset, ..of };
                         self.place(of, (sequence, verdict), &kept.bytes, body, out);
                     }
                     Err(why) => self.refuse(of, &kept.bytes, &why, out),
@@ -514,7 +460,16 @@ impl Handler {
     fn damaged(&mut self, stream: u32, kept: Kept, out: &mut impl Steps) {
         let channel = self.streams[stream as usize].channel;
         let (line, origin) = (kept.line, self.origin(stream));
-        let of = Of { channel, line, stream, origin, ts_recv: kept.ts_recv, place: kept.place, sent: None };
+        let of = Of {
+            channel,
+            line,
+            stream,
+            origin,
+            ts_recv: kept.ts_recv,
+            place: kept.place,
+            sent: None,
+            reset: false,
+        };
         let detail = "its number is far from all others of its line".to_owned();
         self.refuse(of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
     }
@@ -565,26 +520,3 @@ impl Handler {
 
 /// Buffers kept for packets that wait.
 const SPARE_MAX: usize = 256;
-
-#[cold]
-fn bad(fault: &unitape_codec::fast::Fault, at: usize) -> Unusable {
-    Unusable { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
-}
-
-/// The message behind its length.
-fn length(payload: &[u8], at: usize) -> Result<(usize, usize), Unusable> {
-    let left = &payload[at..];
-    let Some(stop) = left.iter().take(5).position(|b| *b >= 0x80) else {
-        return Err(Unusable { code: "truncated", detail: format!("a length without end at byte {at}") });
-    };
-    let length = left[..=stop].iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
-    let from = at + stop + 1;
-    match usize::try_from(length).ok().and_then(|n| from.checked_add(n)).filter(|end| *end <= payload.len()) {
-        Some(end) if end > from => Ok((from, end)),
-        Some(_) => Err(Unusable { code: "D12", detail: format!("a message without a byte at byte {at}") }),
-        None => Err(Unusable {
-            code: "truncated",
-            detail: format!("the packet ends inside the message at byte {from}"),
-        }),
-    }
-}

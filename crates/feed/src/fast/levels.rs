@@ -10,7 +10,8 @@ use super::step::{Action, Level, Side, Step};
 use super::view::Entry;
 use unitape_model::Price;
 
-/// Applies an entry for a level, or for an empty book.
+/// Applies an entry for a level, or for an empty book. Gives whether it can be: one at a place that its side does not have
+/// says that the book is not the venue's. Where a snapshot mends that, nothing is told of such a level.
 #[inline]
 pub(super) fn apply(
     index: u32,
@@ -18,17 +19,18 @@ pub(super) fn apply(
     entry: &Entry,
     counters: &mut Counters,
     mut emit: impl FnMut(Step<'static>),
-) {
+) -> bool {
     let side = match entry.sort {
         Type::Bid => Side::Buy,
         Type::Offer => Side::Sell,
         Type::Empty => {
             instrument.levels = [0; 2];
-            return emit(Step::Clear { instrument: index });
+            emit(Step::Clear { instrument: index });
+            return true;
         }
-        Type::Trade | Type::Ignore => return,
+        Type::Trade | Type::Ignore => return true,
     };
-    let update = entry.action.unwrap_or(Update::New);
+    let mut update = entry.action.unwrap_or(Update::New);
     let level = |action, depth| {
         Step::Level(Level {
             instrument: index,
@@ -41,20 +43,38 @@ pub(super) fn apply(
         })
     };
     if entry.depth == 0 {
-        return match update {
+        match update {
             Update::New => emit(level(Action::Add, None)),
             Update::Change | Update::Overlay => emit(level(Action::Change, None)),
             Update::Delete => emit(level(Action::Delete, None)),
             // Without a place there is nothing that these go from or to.
             Update::Thru | Update::From => counters.misplaced += 1,
             Update::Ignore => {}
-        };
+        }
+        return true;
     }
     let (place, max) = (entry.depth, instrument.depth);
+    let mended = instrument.mended;
     let levels = &mut instrument.levels[side as usize];
     if max > 0 && place > max {
         counters.beyond += 1;
-        return;
+        return true;
+    }
+    // A level of nothing is none.
+    let nothing = entry.qty.is_some_and(|qty| qty.mantissa() == 0);
+    if nothing && matches!(update, Update::Change | Update::Overlay) {
+        update = Update::Delete;
+    }
+    let fits = match update {
+        Update::New => place - 1 <= *levels && (*levels < u16::MAX || max > 0) && !nothing,
+        Update::Ignore => true,
+        _ => place <= *levels,
+    };
+    if !fits {
+        counters.misplaced += 1;
+        if mended {
+            return false;
+        }
     }
     let delete = |depth| level(Action::Delete, Some(depth));
     let gone = |depth| gone(index, side, depth);
@@ -64,33 +84,20 @@ pub(super) fn apply(
                 emit(gone(max));
                 *levels = max - 1;
             }
-            if place > levels.saturating_add(1) {
-                counters.misplaced += 1;
-            } else {
-                *levels += 1;
-            }
+            *levels += u16::from(fits);
             emit(level(Action::Add, Some(place)));
         }
-        Update::Change | Update::Overlay => {
-            counters.misplaced += u64::from(place > *levels);
-            emit(level(Action::Change, Some(place)));
-        }
+        Update::Change | Update::Overlay => emit(level(Action::Change, Some(place))),
         Update::Delete => {
-            if place > *levels {
-                counters.misplaced += 1;
-            } else {
-                *levels -= 1;
-            }
+            *levels -= u16::from(fits);
             emit(delete(place));
         }
         Update::Thru => {
-            counters.misplaced += u64::from(place > *levels);
             let count = place.min(*levels);
             *levels -= count;
             (0..count).for_each(|_| emit(gone(1)));
         }
         Update::From => {
-            counters.misplaced += u64::from(place > *levels);
             for depth in (place..=*levels).rev() {
                 emit(gone(depth));
             }
@@ -98,6 +105,7 @@ pub(super) fn apply(
         }
         Update::Ignore => {}
     }
+    fits
 }
 
 /// The depth of a book has become known, or another: what is beyond it goes.

@@ -19,6 +19,7 @@
 //! the other line's packets of the old numbers are late until it does, too.
 
 use super::config::Window;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// A packet that waits.
@@ -67,7 +68,12 @@ struct Line {
     last: u64,
     seen: u64,
     ts_recv: i64,
+    /// When it was sent. Only what packets say that are good, or copies of such: one damaged clock, and no later packet would
+    /// be later.
     sent: Option<i64>,
+    /// The last that did not decode, until a good one has come that is not before it: its clock is not known, and those before
+    /// it may still come.
+    bad: Option<u64>,
     /// Which numbering of the stream it counts by; none while it never counted as a stream did.
     epoch: Option<u32>,
     /// A number that was set aside.
@@ -100,6 +106,12 @@ pub(super) struct Stream {
     window: Window,
     pub expected: Option<u64>,
     epoch: u32,
+    /// When the first packet of these numbers was sent.
+    since_sent: Option<i64>,
+    /// That packet's number, when it came, and whether it said that numbers begin again.
+    first: (u64, i64, bool),
+    /// The latest time at which a packet was sent that was good.
+    sent: Option<i64>,
     lines: [Line; 2],
     held: BTreeMap<u64, Kept>,
     pub held_bytes: usize,
@@ -126,6 +138,9 @@ impl Stream {
             window,
             expected: None,
             epoch: 0,
+            since_sent: None,
+            first: (0, 0, false),
+            sent: None,
             lines: Default::default(),
             held: BTreeMap::new(),
             held_bytes: 0,
@@ -164,10 +179,45 @@ impl Stream {
         {
             line.last = a.sequence;
             line.seen = line.seen << 1 | 1;
-            (line.ts_recv, line.sent) = (a.ts_recv, a.sent.max(line.sent));
-            return self.place(a.sequence);
+            line.ts_recv = a.ts_recv;
+            let verdict = self.place(a.sequence);
+            if verdict == Verdict::Duplicate {
+                self.copied(a);
+            }
+            return verdict;
         }
-        self.unusual(a)
+        let verdict = self.unusual(a);
+        if matches!(verdict, Verdict::Duplicate | Verdict::Late) {
+            self.copied(a);
+        }
+        verdict
+    }
+
+    /// A copy of a packet that is known came on a line.
+    #[inline]
+    fn copied(&mut self, a: Arrival) {
+        let line = &mut self.lines[usize::from(a.line)];
+        line.sent = line.sent.max(a.sent.min(self.sent));
+        line.bad = line.bad.filter(|bad| *bad > a.sequence);
+    }
+
+    /// Whether a packet that says so begins the numbers again: it is neither the one that these began with, nor one from
+    /// before that, nor one of the next few, which may say so as well.
+    fn begins_again(&self, a: Arrival) -> bool {
+        let (first, came, said) = self.first;
+        let lately = a.ts_recv.saturating_sub(came) <= self.window.dead_ns;
+        if let (Some(sent), Some(since)) = (a.sent, self.since_sent)
+            && (sent <= since || a.sequence > first && said && Some(sent) <= self.sent)
+        {
+            // Another machine's clock may be behind, but not that of a copy.
+            return false;
+        }
+        match a.sequence.cmp(&first) {
+            _ if a.sent.is_some() || !lately => true,
+            Ordering::Less => first - a.sequence > u64::from(self.window.far),
+            Ordering::Equal => !said,
+            Ordering::Greater => !said || a.sequence - first > 64,
+        }
     }
 
     /// Where a number of the stream's own numbering stands.
@@ -206,6 +256,7 @@ impl Stream {
         let now = a.ts_recv;
         self.settled = None;
         let others_alive = self.alive(1 - a.line, now) && self.is_of_stream(1 - a.line);
+        let again = a.reset && self.begins_again(a);
         let line = &mut self.lines[usize::from(a.line)];
         if !line.heard {
             let near = self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far);
@@ -216,37 +267,50 @@ impl Stream {
                 last: a.sequence,
                 seen: 1,
                 ts_recv: now,
-                sent: a.sent,
+                sent: None,
+                bad: None,
                 epoch,
                 stats,
                 odd: None,
             };
-            return if near { self.place(a.sequence) } else { self.foreign(a, others_alive) };
+            if self.expected.is_none() {
+                (self.since_sent, self.first) = (a.sent, (a.sequence, now, a.reset));
+            } else if again && self.expected.is_some_and(|expected| a.sequence < expected) {
+                return self.restart(a, (a.sequence, a.sent));
+            }
+            return if near {
+                self.place(a.sequence)
+            } else {
+                self.foreign(a, (a.sequence, a.sent), others_alive)
+            };
         }
         let later = match (a.sent, line.sent) {
             (Some(sent), Some(before)) => Some(sent > before),
             _ => None,
         };
         let behind = line.last.saturating_sub(a.sequence);
-        let back = a.sequence <= line.last && later.unwrap_or(behind > far);
+        let unsure = line.bad.is_some_and(|bad| bad >= a.sequence && bad - a.sequence < 64);
+        let back = a.sequence <= line.last && !unsure && later.unwrap_or(behind > far);
+        // A header that says so is believed; that of a line which has not begun again yet only says what is known.
+        let flagged = a.reset && a.sequence <= line.last && (again || line.epoch != Some(self.epoch));
         let ahead = a.sequence > line.last && a.sequence - line.last > far;
         let follows_odd = line.odd.is_some_and(|(odd, sent)| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
         // Between two numberings that are one behind the other, a line that is to begin anew has done so.
         let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|(odd, _)| odd >= line.last);
-        if back && a.reset || (back || ahead || tie) && follows_odd {
+        if flagged || (back || ahead || tie) && follows_odd {
             let odd = line.odd.take();
             self.settled = odd.map(|_| follows_odd);
-            let first = odd.filter(|_| follows_odd).map_or(a.sequence, |(odd, _)| odd);
+            let first = odd.filter(|_| follows_odd).unwrap_or((a.sequence, a.sent));
             line.seen = 1;
             line.last = a.sequence;
-            (line.ts_recv, line.sent) = (now, a.sent.max(line.sent));
-            if back && line.epoch == Some(self.epoch) {
-                return self.restart(a.line, first);
+            (line.ts_recv, line.bad) = (now, None);
+            if (back || flagged) && line.epoch == Some(self.epoch) {
+                return self.restart(a, first);
             }
             if line.epoch != Some(self.epoch) {
-                return self.foreign(a, others_alive);
+                return self.foreign(a, first, others_alive);
             }
             return self.place(a.sequence);
         }
@@ -258,7 +322,7 @@ impl Stream {
         self.settled = line.odd.take().map(|_| false);
         if a.sequence > line.last {
             let step = a.sequence - line.last;
-            line.stats.missed += step - 1;
+            line.stats.missed = line.stats.missed.saturating_add(step - 1);
             line.seen = if step < 64 { line.seen << step | 1 } else { 1 };
             line.last = a.sequence;
         } else if behind < 64 && line.seen >> behind & 1 == 0 {
@@ -268,9 +332,9 @@ impl Stream {
         } else {
             line.stats.twice += 1;
         }
-        (line.ts_recv, line.sent) = (now, a.sent.max(line.sent));
+        line.ts_recv = now;
         if line.epoch != Some(self.epoch) {
-            return self.foreign(a, others_alive);
+            return self.foreign(a, (a.sequence, a.sent), others_alive);
         }
         self.place(a.sequence)
     }
@@ -280,9 +344,12 @@ impl Stream {
         self.lines[usize::from(line)].epoch == Some(self.epoch)
     }
 
-    /// A packet of a line that counts otherwise than the stream.
-    fn foreign(&mut self, a: Arrival, others_alive: bool) -> Verdict {
+    /// A packet of a line that counts otherwise than the stream; `first` is the first of those that it counts by now.
+    fn foreign(&mut self, a: Arrival, first: (u64, Option<i64>), others_alive: bool) -> Verdict {
         let far = u64::from(self.window.far);
+        if a.reset && self.expected.is_some_and(|expected| a.sequence < expected) && self.begins_again(a) {
+            return self.restart(a, first);
+        }
         let line = &mut self.lines[usize::from(a.line)];
         // It has begun, or begun anew since the stream did, and now counts as it does.
         let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
@@ -291,15 +358,19 @@ impl Stream {
             return self.place(a.sequence);
         }
         if !others_alive {
-            return self.restart(a.line, a.sequence);
+            return self.restart(a, first);
         }
         self.late += 1;
         Verdict::Late
     }
 
-    fn restart(&mut self, line: u8, first: u64) -> Verdict {
+    fn restart(&mut self, a: Arrival, (first, sent): (u64, Option<i64>)) -> Verdict {
+        self.since_sent = sent;
+        self.first = (first, a.ts_recv, a.reset);
+        self.sent = a.sent;
         self.epoch = self.epoch.wrapping_add(1);
-        self.lines[usize::from(line)].epoch = Some(self.epoch);
+        let line = &mut self.lines[usize::from(a.line)];
+        (line.epoch, line.sent) = (Some(self.epoch), a.sent);
         self.restarts += 1;
         self.lost.clear();
         self.since = None;
@@ -314,17 +385,27 @@ impl Stream {
 
     /// The packet whose turn it was is used.
     #[inline]
-    pub fn used(&mut self, sequence: u64, line: u8) {
+    pub fn used(&mut self, sequence: u64, line: u8, sent: Option<i64>) {
         self.expected = Some(sequence.wrapping_add(1));
         self.since = None;
         self.lines[usize::from(line)].stats.first += 1;
+        self.good(line, sequence, sent);
+    }
+
+    /// A packet was sent then, as it says, and is good.
+    #[inline]
+    fn good(&mut self, line: u8, sequence: u64, sent: Option<i64>) {
+        let line = &mut self.lines[usize::from(line)];
+        (line.sent, self.sent) = (line.sent.max(sent), self.sent.max(sent));
+        line.bad = line.bad.filter(|bad| *bad > sequence);
     }
 
     /// It did not decode; the other line's copy may come.
     #[cold]
     pub fn corrupt(&mut self, sequence: u64, line: u8, now: i64) {
-        let stats = &mut self.lines[usize::from(line)].stats;
-        stats.corrupt += 1;
+        let line = &mut self.lines[usize::from(line)];
+        line.stats.corrupt += 1;
+        line.bad = Some(sequence);
         self.expected.get_or_insert(sequence);
         if self.expected == Some(sequence) {
             self.since.get_or_insert(now);
@@ -332,7 +413,8 @@ impl Stream {
     }
 
     /// It waits.
-    pub fn keep(&mut self, sequence: u64, kept: Kept) {
+    pub fn keep(&mut self, sequence: u64, kept: Kept, sent: Option<i64>) {
+        self.good(kept.line, sequence, sent);
         self.since.get_or_insert(kept.ts_recv);
         self.held_bytes += kept.bytes.len();
         self.held.insert(sequence, kept);
@@ -391,8 +473,8 @@ impl Stream {
         }
         self.lost.push((from, to));
         self.gaps += 1;
-        self.lost_packets += to - from + 1;
-        self.expected = Some(to + 1);
+        self.lost_packets = self.lost_packets.saturating_add((to - from).saturating_add(1));
+        self.expected = Some(to.wrapping_add(1));
         // What waits behind it is missed from now on.
         self.since = None;
         (from, to)

@@ -9,20 +9,24 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `config`, `plan` | the table `[fast]` of a mapping, and what it is compiled to |
-//! | `handler` | packets in, steps out |
+//! | `config`, `plan`, `checks` | the table `[fast]` of a mapping, and what it is compiled to |
+//! | `handler`, `framing` | packets in, steps out; where messages of a packet are |
 //! | `lines` | arbitration of two lines, the window, numbers that begin again |
 //! | `view`, `values` | a message's fields as numbers |
-//! | `core`, `products`, `levels`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
+//! | `core`, `products`, `levels`, `states`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
+//! | `doubt` | what is believed no longer, though nothing is missing |
 //! | `step`, `stats` | what comes out, and what was counted |
 //! | `mapping`, `events` | the table of a mapping with its files; FAST as the format of a feed |
 //!
 //! It does no I/O and reads no clock: the same packets with the same receive times give the same steps.
 
+mod checks;
 mod config;
 mod core;
 mod define;
+mod doubt;
 mod events;
+mod framing;
 mod handler;
 mod levels;
 mod lines;
@@ -30,6 +34,7 @@ mod mapping;
 mod open;
 mod plan;
 mod products;
+mod states;
 mod stats;
 mod step;
 #[cfg(test)]

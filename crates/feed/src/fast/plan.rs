@@ -5,6 +5,7 @@
 
 use super::config::{ChannelText, FastText, FramingText, Key, Kind, MessageText, Order, Recovery, Reset};
 use super::config::{Unit, Window};
+use super::products::DepthTold;
 use super::step::{Phase, Role};
 use super::view::Tags;
 use std::collections::BTreeMap;
@@ -22,8 +23,8 @@ pub struct Config {
     pub(super) px_exponent: i8,
     pub(super) qty_exponent: i8,
     pub(super) market_depth: Option<u16>,
-    /// Reference data tell how many levels a product has, and nothing else does.
-    pub(super) depth_told: bool,
+    /// Which reference data tell how many levels there are, where nothing else does.
+    pub(super) depth_told: DepthTold,
     pub(super) window: Window,
     pub(super) recovery: Recovery,
     pub(super) framing: Framing,
@@ -199,9 +200,9 @@ pub struct Wrong {
     pub what: String,
 }
 
-type Made<T> = Result<T, Wrong>;
+pub(super) type Made<T> = Result<T, Wrong>;
 
-fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
+pub(super) fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
     Err(Wrong { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })
 }
 
@@ -227,7 +228,7 @@ impl Config {
             px_exponent: text.px_exponent.unwrap_or(0),
             qty_exponent: text.qty_exponent.unwrap_or(0),
             market_depth: text.market_depth,
-            depth_told: false,
+            depth_told: DepthTold::Otherwise,
             window: text.window.unwrap_or_default(),
             recovery: text.recovery.unwrap_or_default(),
             framing,
@@ -270,6 +271,8 @@ impl Config {
         }
         config.pairs = pairs.into_iter().map(|(_, snapshots)| snapshots).collect();
         config.messages(text, own.messages)?;
+        config.check_pairs(text)?;
+        config.check_lines(text)?;
         if framing == Framing::Header {
             config.header(&framing_text, own.framing)?;
         }
@@ -327,7 +330,7 @@ impl Config {
     }
 
     fn messages(&mut self, text: &FastText, own: usize) -> Made<()> {
-        let mut tells = false;
+        let mut tells = DepthTold::Otherwise;
         for (i, message) in text.message.iter().enumerate() {
             let at = i.to_string();
             let at = ["message", &at];
@@ -344,7 +347,13 @@ impl Config {
                     for (n, (path, tag)) in fields.iter().enumerate() {
                         let added = set.tags.add(&set.templates, index, path, *tag);
                         found[n] += added;
-                        tells |= added > 0 && *tag == Tag::MarketDepth && message.kind == Kind::Product;
+                        if added > 0 && *tag == Tag::MarketDepth {
+                            tells = match message.kind {
+                                Kind::Product => DepthTold::OfProducts,
+                                Kind::Instrument if tells == DepthTold::Otherwise => DepthTold::OfInstruments,
+                                _ => tells,
+                            };
+                        }
                     }
                 }
             }
@@ -374,7 +383,9 @@ impl Config {
             }
         }
         let reference = self.channels.iter().any(|c| c.role == Role::Reference);
-        self.depth_told = tells && reference && self.market_depth.is_none();
+        if reference && self.market_depth.is_none() {
+            self.depth_told = tells;
+        }
         Ok(())
     }
 

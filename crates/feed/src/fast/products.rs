@@ -13,8 +13,9 @@
 //!
 //! What waits is bounded, by product and over all; what falls out is told, and the snapshots must be newer by that.
 
-use super::config::Recovery;
-use super::view::{Entry, NO_NUMBER};
+use super::config::{Recovery, Window};
+use super::core::Of;
+use super::view::{Entry, Id, NO_NUMBER};
 use std::collections::VecDeque;
 
 /// An instrument, while levels are applied.
@@ -23,6 +24,10 @@ pub(super) struct Instrument {
     pub product: u32,
     /// Its levels are whole.
     pub live: bool,
+    /// Snapshots mend it.
+    pub mended: bool,
+    /// How many levels it has is known, as far as it will be; see [`Product::deep`].
+    pub deep: bool,
     /// It is no longer traded; it is not waited for.
     pub gone: bool,
     /// Messages up to this one are in its book.
@@ -45,7 +50,14 @@ pub(super) struct Product {
     /// The stream that its last message came from.
     pub stream: u32,
     /// Of which sender and partition, as far as that is known.
-    origin: u32,
+    pub(super) origin: u32,
+    /// When the last message was received, or the snapshot that stands for it, and when it was sent.
+    pub(super) heard: i64,
+    pub(super) sent: Option<i64>,
+    /// Messages in a row whose numbers may have begun again.
+    pub(super) odd: u8,
+    /// Its state, and the message that told it.
+    pub state: (Id, u64),
     /// The next message, none before the first.
     pub next: Option<u64>,
     /// The last message that is known to be missing before those that came in a row.
@@ -65,7 +77,8 @@ pub(super) struct Product {
     /// The first instrument whose snapshot came since it is not whole: when it comes again, all have come.
     round: Option<u32>,
     pub rounded: bool,
-    /// Since when its numbers have begun again, and those of snapshots not yet: what is ahead may still be of the old ones.
+    /// Since when its numbers have begun again, and those of snapshots not yet, as far as is known: what is ahead may still be
+    /// of the old ones.
     restarted: Option<i64>,
     /// The other way round: snapshots are of numbers that have not come yet.
     early: Option<i64>,
@@ -99,14 +112,25 @@ pub(super) enum Turn {
     Old,
 }
 
+/// What tells how many levels there are, and nothing else does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum DepthTold {
+    #[default]
+    Otherwise,
+    OfProducts,
+    OfInstruments,
+}
+
 /// All products.
 #[derive(Clone, Debug)]
 pub(super) struct Products {
     bounds: Recovery,
-    /// Products wait for their definition.
-    depth_told: bool,
+    /// Products or instruments wait for their definition.
+    depth_told: DepthTold,
     /// Within this time both channels of a pair begin to count anew.
-    settle_ns: i64,
+    pub(super) settle_ns: i64,
+    /// What was sent so much later is no copy.
+    pub(super) window_ns: i64,
     pub list: Vec<Product>,
     pub instruments: Vec<Instrument>,
     /// By pair: products that are not whole.
@@ -163,11 +187,12 @@ impl Product {
 }
 
 impl Products {
-    pub fn new(bounds: Recovery, settle_ns: i64, snapshots: Vec<bool>, depth_told: bool) -> Self {
+    pub fn new(bounds: Recovery, window: Window, snapshots: Vec<bool>, depth_told: DepthTold) -> Self {
         Self {
             bounds,
             depth_told,
-            settle_ns,
+            settle_ns: window.dead_ns,
+            window_ns: window.ns,
             list: Vec::new(),
             instruments: Vec::new(),
             wanting: vec![0; snapshots.len()],
@@ -187,12 +212,16 @@ impl Products {
             pair,
             stream: u32::MAX,
             origin: u32::MAX,
+            heard: 0,
+            sent: None,
+            odd: 0,
+            state: (Id::NONE, 0),
             next: None,
             need: 0,
             instruments: Vec::new(),
             stale: 0,
             whole,
-            deep: whole || !self.depth_told,
+            deep: whole || self.depth_told != DepthTold::OfProducts,
             defined: false,
             begun: whole,
             round: None,
@@ -213,13 +242,16 @@ impl Products {
             return None;
         }
         let of = &mut self.list[product as usize];
-        let live = of.begun;
+        let (need, levels, mended) = (of.need, [0; 2], self.snapshots[usize::from(of.pair)]);
+        let deep = !mended || self.depth_told != DepthTold::OfInstruments;
+        let live = of.begun && deep;
         let index = self.instruments.len() as u32;
-        let (need, levels) = (of.need, [0; 2]);
         of.instruments.push(index);
         self.instruments.push(Instrument {
             product,
             live,
+            mended,
+            deep,
             gone: false,
             has: 0,
             need,
@@ -287,14 +319,18 @@ impl Products {
         let of = &mut self.list[product as usize];
         match of.next {
             None => {
-                of.next = Some(last.wrapping_add(1));
-                self.joins(product, last);
+                // The first message will begin the books itself.
+                if self.bounds.first != Some(last.wrapping_add(1)) {
+                    of.next = Some(last.wrapping_add(1));
+                    self.joins(product, last);
+                }
                 Turn::Next
             }
             Some(next) if last >= next => {
                 of.next = Some(last.wrapping_add(1));
                 Turn::Missing(next, last)
             }
+            Some(next) if last.wrapping_add(1) < next => Turn::Old,
             Some(_) => Turn::Next,
         }
     }
@@ -312,20 +348,23 @@ impl Products {
     /// A product's books begin empty: nothing is missing.
     fn begin(&mut self, product: u32) {
         let of = &mut self.list[product as usize];
-        of.begun = true;
+        (of.begun, of.stale) = (true, 0);
         for index in &of.instruments {
             let i = &mut self.instruments[*index as usize];
-            (i.live, i.has, i.levels) = (true, 0, [0; 2]);
+            (i.live, i.has, i.levels) = (i.deep, 0, [0; 2]);
+            of.stale += u32::from(!i.deep && !i.gone);
         }
-        of.stale = 0;
+        let all = of.stale == 0;
         self.let_go(product);
-        self.set_whole(product);
+        if all {
+            self.set_whole(product);
+        }
     }
 
     /// Messages up to `to` are missing: gives each instrument whose book is stale from now on to `each`.
     pub fn gap(&mut self, product: u32, from: u64, to: u64, mut each: impl FnMut(u32)) {
         self.counters.gaps += 1;
-        self.counters.missing += (to - from).saturating_add(1);
+        self.counters.missing = self.counters.missing.saturating_add((to - from).saturating_add(1));
         let mended = self.has_snapshots(product);
         self.let_go(product);
         let of = &mut self.list[product as usize];
@@ -340,7 +379,7 @@ impl Products {
                 continue;
             }
             i.live = !mended;
-            of.stale += u32::from(mended);
+            of.stale += u32::from(mended && !i.gone);
             each(*index);
         }
         if mended {
@@ -351,11 +390,13 @@ impl Products {
     /// The numbers of a product begin again: as before its first message.
     pub fn restart(&mut self, product: u32, now: i64, mut each: impl FnMut(u32)) {
         self.let_go(product);
-        let mended = self.has_snapshots(product);
+        let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
         let of = &mut self.list[product as usize];
         (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
+        (of.state, of.odd) = ((Id::NONE, 0), 0);
         // The first of the two to begin again waits for the other.
-        (of.restarted, of.early) = (of.early.is_none().then_some(now), None);
+        let waited = of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
+        (of.restarted, of.early) = ((!waited).then_some(now), None);
         of.begun = !mended;
         of.stale = 0;
         for index in &of.instruments {
@@ -374,9 +415,10 @@ impl Products {
 
     /// A message of the product has come on this stream.
     #[inline]
-    pub fn comes_from(&mut self, product: u32, stream: u32, origin: u32) {
+    pub fn comes_from(&mut self, product: u32, from: &Of) {
         let of = &mut self.list[product as usize];
-        (of.stream, of.origin) = (stream, origin);
+        (of.stream, of.origin) = (from.stream, from.origin);
+        (of.heard, of.sent, of.odd) = (from.ts_recv, from.sent, 0);
     }
 
     /// The numbers of a pair's snapshots begin again.
@@ -427,13 +469,17 @@ impl Products {
             self.counters.snapshots_spare += 1;
             return false;
         }
-        let next = of.next.unwrap_or(0);
+        let next = of.next.unwrap_or(1);
         // Should the other channel's word have been lost, this is over after a time.
-        let lately = |since: Option<i64>| since.is_some_and(|since| now - since <= self.settle_ns);
-        let other_numbers = lately(of.early) || lately(of.restarted) && last >= next;
-        if last < i.need || other_numbers || !of.deep {
+        let lately =
+            |since: Option<i64>| since.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns);
+        let other_numbers = lately(of.early) || of.restarted.is_some() && last >= next;
+        if last < i.need || other_numbers || !of.deep || !i.deep {
             self.counters.snapshots_old += 1;
             return false;
+        }
+        if of.next.is_none() {
+            of.heard = now;
         }
         // The round begins with one that is taken: those before may have been too old.
         of.round.get_or_insert(instrument);
@@ -476,36 +522,16 @@ impl Products {
         true
     }
 
-    /// An instrument is no longer traded.
-    pub fn goes(&mut self, instrument: u32) {
-        let i = &mut self.instruments[instrument as usize];
-        if !i.gone && !i.live {
-            self.list[i.product as usize].stale -= 1;
-        }
-        i.gone = true;
-    }
-
-    /// It is traded again.
-    pub fn comes(&mut self, instrument: u32) {
-        let i = &mut self.instruments[instrument as usize];
-        if i.gone && !i.live {
-            let product = i.product;
-            i.gone = false;
-            self.list[product as usize].stale += 1;
-            self.not_whole(product);
-        }
-        self.instruments[instrument as usize].gone = false;
-    }
-
     fn set_whole(&mut self, product: u32) {
         let of = &mut self.list[product as usize];
+        of.restarted = None;
         if !of.whole {
             of.whole = true;
             self.wanting[usize::from(of.pair)] -= 1;
         }
     }
 
-    fn not_whole(&mut self, product: u32) {
+    pub(super) fn not_whole(&mut self, product: u32) {
         let of = &mut self.list[product as usize];
         if of.whole {
             of.whole = false;

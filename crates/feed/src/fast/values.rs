@@ -90,5 +90,6 @@ fn digits(number: u64) -> Option<i64> {
     let (millis, seconds, minutes, hours) =
         (time % 1000, time / 1000 % 100, time / 100_000 % 100, time / 10_000_000);
     (hours < 24 && minutes < 60 && seconds < 61)
-        .then(|| midnight + ((hours * 3600 + minutes * 60 + seconds) * 1000 + millis) as i64 * 1_000_000)
+        .then(|| ((hours * 3600 + minutes * 60 + seconds) * 1000 + millis) as i64 * 1_000_000)
+        .and_then(|nanos| midnight.checked_add(nanos))
 }

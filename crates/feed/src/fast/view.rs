@@ -123,6 +123,8 @@ impl Ids {
     fn long(&mut self, text: &[u8]) -> Option<Id> {
         let bits = match self.places.get(text) {
             Some(place) => u64::from(*place),
+            // What is no text is shown in two digits a byte.
+            None if text.len() > ID_BYTES_MAX / 2 && std::str::from_utf8(text).is_err() => return None,
             None if self.texts.len() >= IDS_MAX || text.len() > ID_BYTES_MAX => return None,
             None => {
                 let place = self.texts.len() as u32;
@@ -146,17 +148,20 @@ impl Ids {
         }
     }
 
-    /// As it is shown.
+    /// As it is shown; bytes that are no text in hexadecimal digits, so that no two are alike.
     pub fn shown(&self, id: Id) -> String {
         match self.text(id, &mut [0; 8]) {
-            Some(text) => String::from_utf8_lossy(text).into_owned(),
+            Some(text) => match std::str::from_utf8(text) {
+                Ok(text) => text.to_owned(),
+                Err(_) => text.iter().map(|byte| format!("{byte:02x}")).collect(),
+            },
             None => id.bits.to_string(),
         }
     }
 }
 
 /// Bytes of an id, at most: as of a name in events.
-const ID_BYTES_MAX: usize = 255;
+pub(super) const ID_BYTES_MAX: usize = 255;
 
 /// In place of a number: none.
 pub(super) const NO_NUMBER: u64 = u64::MAX;
@@ -280,7 +285,7 @@ impl Reader<'_> {
                 Tag::HeadSequence => head.sequence = Some(number),
                 Tag::HeadSender => head.sender = number,
                 Tag::HeadPartition => head.partition = number,
-                Tag::HeadTime => head.time = i64::try_from(number).ok(),
+                Tag::HeadTime => head.time = time(value, self.config.time),
                 Tag::HeadReset => head.reset = number != 0,
                 _ => {}
             }
@@ -504,8 +509,9 @@ fn first(had: Id, id: Id) -> Id {
     if had == Id::NONE { id } else { had }
 }
 
+/// An entry of which nothing is told yet.
 #[inline]
-fn empty(instrument: Id) -> Entry {
+pub(super) fn empty(instrument: Id) -> Entry {
     Entry {
         instrument,
         time: NO_TIME,

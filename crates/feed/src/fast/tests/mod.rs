@@ -1,6 +1,8 @@
 //! A venue of our own in few lines: templates without operators, a truth, packets, and books made of steps.
 
 mod history;
+mod hostile;
+mod numberings;
 mod scenarios;
 
 use super::*;
@@ -63,12 +65,16 @@ fields = { product = "Product", name = "Name", market_depth = "Depth" }
 
 /// The table with lines of `more` in place of those with the same key.
 fn config(more: &str) -> Arc<Config> {
+    Arc::new(config_of(more, "", TEMPLATES).unwrap())
+}
+
+fn config_of(more: &str, tail: &str, templates: &str) -> Result<Config, Wrong> {
     let keys: Vec<&str> = more.lines().filter_map(|l| l.split_once(" =").map(|(key, _)| key)).collect();
     let kept = TABLE.lines().filter(|l| !keys.iter().any(|key| l.starts_with(&format!("{key} ="))));
     let text: String = kept.collect::<Vec<_>>().join("\n");
-    let text: FastText = toml::from_str(&format!("{more}\n{text}")).unwrap();
-    let files = BTreeMap::from([("t.xml".to_owned(), TEMPLATES.as_bytes().to_vec())]);
-    Arc::new(Config::new(&text, Own { messages: usize::MAX, framing: true }, &files).unwrap())
+    let text: FastText = toml::from_str(&format!("{more}\n{text}\n{tail}")).unwrap();
+    let files = BTreeMap::from([("t.xml".to_owned(), templates.as_bytes().to_vec())]);
+    Config::new(&text, Own { messages: usize::MAX, framing: true }, &files)
 }
 
 /// A number with stop bit; for optional fields and signs nothing is needed here.
@@ -245,6 +251,12 @@ impl Rig {
     /// Nothing tells how many levels books have but reference data.
     fn told(more: &str) -> Self {
         Self { handler: Handler::new(config(more)), seen: Seen::default(), now: 1_000_000, place: 0 }
+    }
+
+    /// Lines of `more` up to `@@` in place of those with the same key, those behind it at the end, and other templates.
+    fn with(more: &str, templates: &str) -> Self {
+        let (head, tail) = more.split_once("@@").unwrap_or((more, ""));
+        Self { handler: Handler::new(Arc::new(config_of(head, tail, templates).unwrap())), ..Self::told("") }
     }
 
     /// A packet on line 0 or 1 of a channel, a microsecond later.

@@ -1,0 +1,100 @@
+//! What is believed no longer, though no message is missing: a book with a level that cannot be, products whose sender is
+//! another one now, and all books when nothing more will come.
+
+use super::core::{Around, Core, Of};
+use super::products::{Product, Products};
+use super::step::{Step, Steps};
+use super::view::NO_TIME;
+
+impl Core {
+    /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now. False where none
+    /// will come.
+    pub fn want_snapshot(&mut self, instrument: u32) -> bool {
+        let product = self.products.instruments[instrument as usize].product;
+        self.products.has_snapshots(product) && {
+            self.products.want_snapshot(instrument);
+            true
+        }
+    }
+
+    /// An instrument has a level that cannot be.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn doubt(&mut self, instrument: u32, around: &Around, out: &mut impl Steps) {
+        if self.want_snapshot(instrument) {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Stale { instrument, mended: true });
+        }
+    }
+
+    /// A message whose number was there already: whether the product's numbers have begun again with it, see
+    /// [`Products::moved`].
+    #[cold]
+    #[inline(never)]
+    pub(super) fn moves(&mut self, product: u32, around: &Around, out: &mut impl Steps) -> bool {
+        if !self.products.moved(product, &around.of) {
+            return false;
+        }
+        out.step(&around.at(&self.tables, NO_TIME), Step::Restart);
+        let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
+        self.products.restart(product, around.of.ts_recv, |instrument| {
+            out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
+        });
+        true
+    }
+
+    /// Nothing more will come: no book is known from here on, but all stay as they are.
+    pub fn close(&mut self, of: Of, out: &mut impl Steps) {
+        let around = Around::of_packet(of);
+        for index in 0..self.products.instruments.len() as u32 {
+            let instrument = &mut self.products.instruments[index as usize];
+            if std::mem::take(&mut instrument.live) {
+                let stale = Step::Stale { instrument: index, mended: false };
+                out.step(&around.at(&self.tables, NO_TIME), stale);
+            }
+        }
+    }
+}
+
+impl Products {
+    /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now.
+    pub fn want_snapshot(&mut self, instrument: u32) {
+        let i = &mut self.instruments[instrument as usize];
+        let (product, of) = (i.product, &mut self.list[i.product as usize]);
+        i.need = i.need.max(of.next.map_or(0, |next| next.saturating_sub(1)));
+        i.levels = [0; 2];
+        if std::mem::take(&mut i.live) && !i.gone {
+            of.stale += 1;
+            self.not_whole(product);
+        }
+    }
+
+    /// Messages of the product come on another stream, as far as that is known.
+    pub fn is_elsewhere(&self, product: u32, stream: u32) -> bool {
+        let at = self.list[product as usize].stream;
+        at != stream && at != u32::MAX && stream != u32::MAX
+    }
+
+    /// A message has come whose number was there already. Most are copies, but a venue may go on from another sender, or
+    /// begin to count anew without a word: two in a row that came long after all others, or that another sender sent after
+    /// them, are believed; one of another sender that says so is believed at once.
+    pub fn moved(&mut self, product: u32, from: &Of) -> bool {
+        let elsewhere = self.is_elsewhere(product, from.stream);
+        let of = &mut self.list[product as usize];
+        let later = from.sent.zip(of.sent).map(|(sent, before)| sent.saturating_sub(before));
+        if elsewhere && from.reset && later.is_none_or(|later| later > 0) {
+            return true;
+        }
+        let silent = from.ts_recv.saturating_sub(of.heard) > self.settle_ns;
+        let after = elsewhere && later.is_some_and(|later| later > self.window_ns);
+        of.odd = if silent || after { of.odd + 1 } else { 0 };
+        of.odd > 1
+    }
+
+    /// Whether a product that is known by snapshots alone may be of the incremental channel of this pair and origin. A venue
+    /// may send snapshots under another name than the rest.
+    pub fn may_be_of(&self, product: u32, (pair, origin): (u16, u32)) -> bool {
+        let of = &self.list[product as usize];
+        let named = |p: &Product| p.pair == pair && p.stream != u32::MAX && p.origin == of.origin;
+        of.stream == u32::MAX && of.pair == pair && (of.is_from(origin) || !self.list.iter().any(named))
+    }
+}

@@ -1,0 +1,119 @@
+//! Packets to messages: what stands before them, and where one ends.
+
+use super::config::{Order, Reset};
+use super::handler::Handler;
+use super::plan::Framing;
+use super::view::{Head, Reader};
+
+/// Why a packet cannot be used.
+pub(super) struct Unusable {
+    pub code: &'static str,
+    pub detail: String,
+}
+
+impl Handler {
+    /// What stands before the messages of a packet, and where they begin.
+    #[inline]
+    pub(super) fn open(&mut self, channel: u16, payload: &[u8]) -> Result<(Head, usize), Unusable> {
+        let Self { config, decoders, core, .. } = self;
+        let decoder = &mut decoders[usize::from(channel)];
+        if config.reset != Reset::Never {
+            decoder.reset();
+        }
+        match config.framing {
+            Framing::Header => {
+                let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+                let message = decoder.decode(payload).map_err(|fault| bad(&fault, 0))?;
+                if !set.headers[message.template] {
+                    let name = &set.templates.list()[message.template].name.local;
+                    let detail = format!("a packet begins with {name}, which is no header");
+                    return Err(Unusable { code: "no_header", detail });
+                }
+                let reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
+                let head = reader.head(&message);
+                let body = message.bytes;
+                if head.sequence.is_none() {
+                    let detail = "the header has no number".to_owned();
+                    return Err(Unusable { code: "missing", detail });
+                }
+                Ok((head, body))
+            }
+            Framing::Number { bytes, order, skip, every } => {
+                let n = usize::from(bytes);
+                let Some(number) = payload.get(..n).filter(|_| payload.len() >= n + usize::from(skip)) else {
+                    let detail = "shorter than what stands before a message".to_owned();
+                    return Err(Unusable { code: "truncated", detail });
+                };
+                let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+                let number = match order {
+                    Order::Big => number.iter().fold(0, add),
+                    Order::Little => number.iter().rev().fold(0, add),
+                };
+                let body = if every { 0 } else { n + usize::from(skip) };
+                Ok((Head { sequence: Some(number), ..Head::default() }, body))
+            }
+            Framing::Plain | Framing::Length => Ok((Head::default(), 0)),
+        }
+    }
+
+    /// Reads all messages of a packet that was opened.
+    #[inline]
+    pub(super) fn body(&mut self, channel: u16, payload: &[u8], mut at: usize) -> Result<(), Unusable> {
+        let Self { config, decoders, core, batch, .. } = self;
+        batch.clear();
+        let decoder = &mut decoders[usize::from(channel)];
+        let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+        let mut reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
+        while at < payload.len() {
+            let mut end = payload.len();
+            match config.framing {
+                Framing::Number { bytes, skip, every: true, .. } => {
+                    at += usize::from(bytes) + usize::from(skip);
+                    if at >= end {
+                        return Err(Unusable {
+                            code: "truncated",
+                            detail: format!("no message at byte {at}"),
+                        });
+                    }
+                }
+                Framing::Length => (at, end) = length(payload, at)?,
+                _ => {}
+            }
+            if config.reset == Reset::Message {
+                decoder.reset();
+            }
+            let message = decoder.decode(&payload[at..end]).map_err(|fault| bad(&fault, at))?;
+            let length = message.bytes;
+            if config.framing == Framing::Length && at + length != end {
+                let detail = format!("bytes behind the message at byte {at}");
+                return Err(Unusable { code: "garbage", detail });
+            }
+            reader.message(&message, set.kinds[message.template], at, batch);
+            at += length;
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn bad(fault: &unitape_codec::fast::Fault, at: usize) -> Unusable {
+    Unusable { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
+}
+
+/// The message behind its length.
+fn length(payload: &[u8], at: usize) -> Result<(usize, usize), Unusable> {
+    let left = &payload[at..];
+    let Some(stop) = left.iter().take(5).position(|b| *b >= 0x80) else {
+        return Err(Unusable { code: "truncated", detail: format!("a length without end at byte {at}") });
+    };
+    let length = left[..=stop].iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
+    let from = at + stop + 1;
+    match usize::try_from(length).ok().and_then(|n| from.checked_add(n)).filter(|end| *end <= payload.len()) {
+        Some(end) if end > from => Ok((from, end)),
+        Some(_) => Err(Unusable { code: "D12", detail: format!("a message without a byte at byte {at}") }),
+        None => Err(Unusable {
+            code: "truncated",
+            detail: format!("the packet ends inside the message at byte {from}"),
+        }),
+    }
+}

@@ -1,0 +1,155 @@
+//! Numbers that begin again, in all the ways in which nobody says so: a book that goes on by the old ones is live and frozen.
+
+use super::*;
+
+/// A product whose messages 1 to `n` have come, and a snapshot of them.
+fn up_to(more: &str, n: u64) -> Rig {
+    let mut rig = Rig::new(more);
+    (1..=n).for_each(|n| rig.bid(n));
+    rig.send(0, SNAP, &snap(1, n));
+    rig.send(0, SNAP, &snap(2, n));
+    assert_eq!(rig.said(), "recovered 50, whole 9");
+    rig
+}
+
+/// A packet and message of new numbers, sent then, by this sender.
+fn anew(sender: u64, n: u64, sent: u64, reset: bool) -> Vec<u8> {
+    let mut out = message(1, &[sender, 4]);
+    out.extend((n as u32).to_be_bytes());
+    put(&mut out, 8);
+    out.extend(sent.to_be_bytes());
+    put(&mut out, reset.into());
+    out.extend(depth(n, 9, &[(50, 0, 0, 500 + n as i64, 1, 1)]));
+    out
+}
+
+/// A header that says so is believed without a clock, however near the old numbers are; its own copies are copies.
+#[test]
+fn a_word_is_believed_without_a_clock() {
+    let mut rig = up_to(
+        "framing = { header = \"Head\", sequence = \"Number\", sender = \"Sender\", reset = \"Reset\" }",
+        500,
+    );
+    for line in [0, 0, 1] {
+        rig.send(line, INC, &anew(7, 1, 10, true));
+    }
+    (2..400).for_each(|n| rig.send(0, INC, &anew(7, n, 10, false)));
+    assert_eq!((rig.said(), rig.handler.stats().channels[0].restarts), ("restart, stale 50".to_owned(), 1));
+    // And once more.
+    rig.now += 2_000_000_000;
+    rig.send(0, INC, &anew(7, 1, 10, true));
+    assert_eq!((rig.said(), rig.handler.stats().channels[0].restarts), ("restart".to_owned(), 2));
+}
+
+/// A damaged clock in a copy that is bad must not make all that follows look old.
+#[test]
+fn a_damaged_clock_is_not_believed() {
+    let mut rig = up_to("", 20);
+    let mut bad = packet(21, 1 << 62, false, &[depth(21, 9, &[(50, 0, 0, 21, 1, 1)])]);
+    bad.pop();
+    rig.send(0, INC, &bad);
+    rig.bid(21);
+    // One that is good, but a copy.
+    rig.send(1, INC, &packet(21, 1 << 62, false, &[depth(21, 9, &[(50, 0, 0, 21, 1, 1)])]));
+    assert_eq!((rig.said(), rig.bids("50")[0]), ("refused truncated".to_owned(), 21));
+    // No packet says so, and both lines go on anew.
+    for n in 2..6 {
+        (0..2).for_each(|line| rig.send(line, INC, &anew(7, n, 1000 + n, false)));
+    }
+    assert_eq!(rig.said(), "restart, stale 50");
+    assert_eq!(rig.seen.outcomes["waits"], 20 + 4);
+}
+
+/// The machine that goes on may have a clock that is behind.
+#[test]
+fn a_word_is_believed_from_a_clock_that_is_behind() {
+    let mut rig = up_to("", 20);
+    (1..=10).for_each(|n| rig.send(0, INC, &anew(7, n, 150 + n, n == 1)));
+    assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
+    // A late copy of that word is no other one.
+    rig.send(1, INC, &anew(7, 1, 151, true));
+    rig.send(0, INC, &anew(7, 1, 151, true));
+    assert_eq!((rig.said(), rig.handler.stats().channels[0].restarts), (String::new(), 1));
+}
+
+/// A line that is heard for the first time when numbers begin again.
+#[test]
+fn a_word_is_believed_from_a_line_that_was_not_heard() {
+    let mut rig = up_to("", 20);
+    (1..4).for_each(|n| rig.send(1, INC, &anew(7, n, 1000 + n, n == 1)));
+    assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
+    // But not from one that is late with the first of these numbers.
+    let mut rig = Rig::new("");
+    (2..=5).for_each(|n| rig.bid(n));
+    rig.send(0, SNAP, &snap(1, 5));
+    rig.said();
+    rig.send(1, INC, &packet(1, 10, true, &[depth(1, 9, &[(50, 0, 0, 1, 1, 1)])]));
+    assert_eq!((rig.said(), rig.bids("50")[0]), (String::new(), 5));
+}
+
+/// Another sender goes on, and counts anew.
+#[test]
+fn another_sender_goes_on() {
+    for said in [true, false] {
+        let mut rig = up_to("", 20);
+        // Copies that another sender sends are none of this.
+        (15..=20).for_each(|n| rig.send(0, INC, &anew(6, n, n * 10 + 3, false)));
+        assert_eq!((rig.said(), rig.bids("50")[0]), (String::new(), 20));
+        let sent = if said { 1000 } else { 100_000_000 };
+        for n in 1..=15 {
+            rig.send(0, INC, &anew(8, n, sent + n, n == 1 && said));
+        }
+        assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None), "{said}");
+        rig.send(0, SNAP, &snap(3, 20));
+        assert_eq!(rig.said(), "", "a snapshot of the old numbers");
+        rig.send(0, SNAP, &snap(4, 15));
+        assert_eq!((rig.said(), rig.bids("50")[0]), ("recovered 50".to_owned(), 15));
+    }
+}
+
+/// Without clocks, and without numbers of packets: what comes is old, and goes on being old.
+#[test]
+fn numbers_of_messages_begin_again_alone() {
+    let mut rig = Rig::new("framing = { length = true }\nreset = \"message\"");
+    let one = |n: u64| {
+        let told = depth(n, 9, &[(50, 0, 0, n as i64, 1, 1)]);
+        let mut out = Vec::new();
+        put(&mut out, told.len() as u64);
+        out.extend(told);
+        out
+    };
+    for n in 1..=5 {
+        (0..2).for_each(|line| rig.send(line, INC, &one(n)));
+    }
+    assert_eq!(rig.seen.outcomes["duplicate"], 5);
+    rig.now += 2_000_000_000;
+    (1..=3).for_each(|n| rig.send(0, INC, &one(n)));
+    assert_eq!(rig.said(), "restart");
+}
+
+/// The incremental channel begins again, and the snapshots of the old numbers go on for long: they are ahead.
+#[test]
+fn old_snapshots_are_not_of_new_numbers() {
+    let mut rig = up_to("", 50);
+    (1..3).for_each(|n| rig.send(0, INC, &anew(7, n, 1000 + n, n == 1)));
+    assert_eq!(rig.said(), "restart, stale 50");
+    rig.now += 1_500_000_000;
+    rig.send(0, SNAP, &snap(3, 50));
+    (3..=30).for_each(|n| rig.send(0, INC, &anew(7, n, 1000 + n, false)));
+    assert_eq!((rig.said(), rig.book("50")), (String::new(), None));
+    rig.send(0, SNAP, &snap(4, 30));
+    assert_eq!((rig.said(), rig.bids("50")[0]), ("recovered 50".to_owned(), 30));
+}
+
+/// A product that is quiet is known by its snapshots alone: it begins again with the channel that it would be of.
+#[test]
+fn a_quiet_product_begins_again_with_its_pair() {
+    let mut rig = Rig::new("");
+    let other = |n: u64| packet(n, n * 10, false, &[depth(n, 8, &[(40, 0, 0, 1, 1, 1)])]);
+    rig.send(0, INC, &other(1));
+    rig.send(0, SNAP, &snap(1, 50));
+    assert_eq!(rig.said(), "recovered 50");
+    (2..=5).for_each(|n| rig.send(0, INC, &other(n)));
+    (1..=30).for_each(|n| rig.send(0, INC, &anew(7, n, 1000 + n, n == 1)));
+    assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
+}
