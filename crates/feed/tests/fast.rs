@@ -113,6 +113,74 @@ fn a_datagram_without_a_byte_behind_a_mark_of_progress() {
     assert!(unitape_tape::verify(&dir.path().join("tape")).unwrap().problems.is_empty());
 }
 
+/// A source of a feed ends, and with it all that is known of its books: they must not stay as they are and be believed.
+#[test]
+fn books_are_stale_at_the_end_of_a_source() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.xml"), TEMPLATES).unwrap();
+    std::fs::write(dir.path().join("m.toml"), MAPPING).unwrap();
+    let t0 = 1_700_000_000_000_000_000;
+    let mut first = header();
+    record(&mut first, t0, [224, 0, 0, 1], 1, &packet(1, &[depth(1, 1, 1)]));
+    record(&mut first, t0 + 1000, [224, 0, 0, 1], 2, &packet(1, &[snapshot(1, 1, 1)]));
+    record(&mut first, t0 + 2000, [224, 0, 0, 1], 1, &packet(2, &[depth(2, 1, 2)]));
+    std::fs::write(dir.path().join("1.pcap"), &first).unwrap();
+    let mut second = header();
+    record(&mut second, t0 + 9000, [224, 0, 0, 1], 1, &packet(3, &[depth(3, 1, 3)]));
+    std::fs::write(dir.path().join("2.pcap"), &second).unwrap();
+    let mut both = feed(dir.path(), &dir.path().join("1.pcap"));
+    both.files.push(dir.path().join("2.pcap"));
+    let tape = dir.path().join("tape");
+    common::run(&tape, &[both], 1, 64 << 10);
+    let told = common::events(&tape);
+    let of = |e: &serde_json::Value| {
+        (e["kind"] == "status").then(|| e["state"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(told.iter().filter_map(of).collect::<Vec<_>>(), ["recovered", "stale"], "{told:#?}");
+    assert_eq!(told.last().unwrap()["kind"], "ref", "the second knows the instrument anew, and no book");
+}
+
+/// Names of events have 255 bytes at most: ids and texts that would have more, or are no text, are told all the same.
+#[test]
+fn names_that_are_long_or_no_text_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |id_type: &str, id: &[u8], text: &[u8]| {
+        let ins = format!(
+            "<template name=\"Ins\" id=\"6\"><uInt32 name=\"Product\"/><{id_type} name=\"Id\"/>\
+             <string name=\"Desc\" charset=\"unicode\"/></template></templates>"
+        );
+        std::fs::write(dir.path().join("t.xml"), TEMPLATES.replace("</templates>", &ins)).unwrap();
+        let ins = "[[fast.message]]\ntemplates = [\"Ins\"]\nkind = \"instrument\"\n\
+             fields = { product = \"Product\", instrument = \"Id\", symbol = \"Desc\" }\n";
+        let reference = "[[fast.channel]]\nname = \"ref\"\nrole = \"reference\"\na = [\"224.0.0.1:3\"]\n[[fast.message]]\ntemplates = [\"Depth\"]";
+        let mapping = MAPPING.replace("[[fast.message]]\ntemplates = [\"Depth\"]", reference);
+        std::fs::write(dir.path().join("m.toml"), mapping + ins).unwrap();
+        let mut capture = header();
+        let mut one = message(6, &[9]);
+        one.extend(id);
+        put(&mut one, text.len() as u64);
+        one.extend(text);
+        record(&mut capture, 1_700_000_000_000_000_000, [224, 0, 0, 1], 3, &packet(1, &[one]));
+        std::fs::write(dir.path().join("1.pcap"), &capture).unwrap();
+        let tape = tempfile::tempdir().unwrap();
+        let outcome = common::run(tape.path(), &[feed(dir.path(), &dir.path().join("1.pcap"))], 1, 64 << 10);
+        let events = common::events(tape.path());
+        (events.into_iter().filter(|e| e["kind"] == "ref").collect::<Vec<_>>(), outcome.summary.quarantined)
+    };
+    let long = ["a".as_bytes(), "\u{e9}".repeat(150).as_bytes()].concat();
+    let (refs, _) = told("uInt64", &[0x87], &long);
+    assert_eq!(refs[0]["symbol"].as_str().unwrap().len(), 255);
+    let (refs, _) = told("uInt64", &[0x87], &[0xff; 200]);
+    assert_eq!(refs[0]["symbol"].as_str().unwrap().chars().count(), 85, "three bytes for each");
+    let bytes = |n: usize, byte: u8| [&[0, 0x80 | n as u8][usize::from(n < 128)..], &vec![byte; n]].concat();
+    let (refs, _) = told("byteVector", &bytes(3, 0xfe), b"x");
+    assert_eq!(refs[0]["instr"], "fefefe");
+    let (refs, _) = told("byteVector", &bytes(100, 0xff), b"x");
+    assert_eq!(refs[0]["instr"], "ff".repeat(100));
+    let (refs, quarantined) = told("byteVector", &[&[1, 0x80 | 72][..], &[0xff; 200]].concat(), b"x");
+    assert_eq!((refs.len(), quarantined), (0, 1), "two digits for each of 200 bytes are no name");
+}
+
 fn put(out: &mut Vec<u8>, n: u64) {
     let groups = (1..10).find(|g| n >> (7 * g) == 0).unwrap_or(10);
     (0..groups).rev().for_each(|g| out.push((n >> (7 * g) & 0x7f) as u8 | if g == 0 { 0x80 } else { 0 }));

@@ -182,6 +182,14 @@ impl Core {
         if let Some(bad) = told.bad {
             return Err(bad);
         }
+        let lacks = match kind {
+            Kind::ProductState if told.product_state == Id::NONE => Some(Tag::ProductState),
+            Kind::InstrumentState if told.instrument_state == Id::NONE => Some(Tag::InstrumentState),
+            _ => None,
+        };
+        if let Some(tag) = lacks {
+            return Err(Bad { code: "missing", tag });
+        }
         match kind {
             Kind::Depth => self.entries(product, told, batch, &around, out),
             Kind::ProductState => {

@@ -168,7 +168,7 @@ pub struct Counters {
     pub misplaced: u64,
     /// Messages of products or instruments beyond the bounds.
     pub refused: u64,
-    /// Entries of a type that the configuration does not have.
+    /// Entries of a type that the configuration does not have, and levels of snapshots without a price.
     pub unknown: u64,
 }
 

@@ -483,7 +483,11 @@ impl Reader<'_> {
             (_, Type::Trade) => None,
             _ if entry.instrument == Id::NONE => Some(Tag::Instrument),
             (Some(Kind::Depth), _) if entry.action.is_none() => Some(Tag::Action),
-            (Some(Kind::Snapshot), _) if entry.px == Price::NONE => Some(Tag::Px),
+            // As of market orders in an auction.
+            (Some(Kind::Snapshot), _) if entry.px == Price::NONE => {
+                batch.unknown += 1;
+                return self.keep_states(entry, told);
+            }
             _ => None,
         };
         if let Some(tag) = lacks
