@@ -264,7 +264,7 @@ impl Books {
                 _ if late => Err(Fault::Late),
                 Some(change) => {
                     recovered = change.action == Action::Clear && change.side.is_none();
-                    listing.levels.on_level(&change, self.options.levels_max as usize)
+                    listing.levels.on_level(&change, self.options.levels_max)
                 }
                 None => Err(Fault::BadLevel),
             };

@@ -28,7 +28,7 @@ pub enum Fault {
     Late,
     /// No room for one more order; left out.
     OrdersFull,
-    /// No room for one more level; left out.
+    /// No room for one more level; it is left out, or the last one for it.
     LevelsFull,
 }
 

@@ -75,7 +75,7 @@ pub use books::{Books, Change, Counters, ListingId, Options};
 pub use consolidated::{BestSide, Consolidated};
 pub use error::Error;
 pub use fault::{Fault, Faults};
-pub use mbp::{Action as LevelAction, Change as LevelChange, LevelBook, LevelDone, Rung};
+pub use mbp::{Action as LevelAction, Change as LevelChange, LevelBook, LevelDone, LevelsMax, Rung};
 pub use tape::{ALL_VENUES, TapeBooks};
 pub use value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase, Side};
 pub use view::{BookView, ListingView};

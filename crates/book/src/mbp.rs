@@ -14,7 +14,7 @@ use unitape_model::Price;
 /// A book of levels: of one instrument, both sides.
 ///
 /// ```
-/// use unitape_book::{LevelAction, LevelBook, LevelChange, Side};
+/// use unitape_book::{LevelAction, LevelBook, LevelChange, LevelsMax, Side};
 ///
 /// let mut book = LevelBook::default();
 /// let new = |px, depth| LevelChange {
@@ -25,8 +25,8 @@ use unitape_model::Price;
 ///     orders: 1,
 ///     depth: Some(depth),
 /// };
-/// book.apply(&new(99_000_000_000, 1), 10);
-/// let done = book.apply(&new(98_000_000_000, 2), 10);
+/// book.apply(&new(99_000_000_000, 1), LevelsMax::Published(10));
+/// let done = book.apply(&new(98_000_000_000, 2), LevelsMax::Published(10));
 /// assert_eq!((done.depth, done.fault), (2, None));
 /// assert_eq!(book.best(Side::Buy).unwrap().px, 99_000_000_000);
 /// ```
@@ -132,17 +132,35 @@ pub struct Change {
     pub depth: Option<u64>,
 }
 
+/// How many levels a side has at most, and what one more means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelsMax {
+    /// The venue publishes no more: by depth, a new level on a full side makes the last one fall out, without a word.
+    Published(u32),
+    /// No more are kept. The venue has more, so whatever is left out is a fault.
+    Kept(u32),
+}
+
+impl LevelsMax {
+    #[inline]
+    const fn get(self) -> usize {
+        match self {
+            LevelsMax::Published(n) | LevelsMax::Kept(n) => n as usize,
+        }
+    }
+}
+
 type Outcome = Result<(), Fault>;
 
 impl LevelBook {
-    /// Takes an event; `levels_max` bounds each side.
+    /// Takes an event; no more than so many levels are kept of a side.
     #[inline]
-    pub(crate) fn on_level(&mut self, change: &Change, levels_max: usize) -> Outcome {
-        self.apply(change, levels_max).fault.map_or(Ok(()), Err)
+    pub(crate) fn on_level(&mut self, change: &Change, levels_max: u32) -> Outcome {
+        self.apply(change, LevelsMax::Kept(levels_max)).fault.map_or(Ok(()), Err)
     }
 
-    /// Takes a change; `levels_max` bounds each side. By depth, a new level on a full side makes the last one fall out.
-    pub fn apply(&mut self, change: &Change, levels_max: usize) -> LevelDone {
+    /// Takes a change; `levels_max` bounds each side.
+    pub fn apply(&mut self, change: &Change, levels_max: LevelsMax) -> LevelDone {
         if change.action == Action::Clear {
             match change.side {
                 Some(side) => self.sides[side as usize].clear(),
@@ -159,7 +177,7 @@ impl LevelBook {
             _ => return LevelDone::none(Some(Fault::BadQuantity)),
         };
         let half = &mut self.sides[side as usize];
-        let Some(depth) = change.depth else { return by_price(half, side, change, rung, levels_max) };
+        let Some(depth) = change.depth else { return by_price(half, side, change, rung, levels_max.get()) };
         let done = by_depth(&mut half.rungs, side, change, rung, depth, levels_max);
         half.unsorted |= done.fault == Some(Fault::UnsortedLevel);
         done
@@ -236,7 +254,7 @@ fn by_depth(
     change: &Change,
     rung: Option<Rung>,
     depth: u64,
-    levels_max: usize,
+    levels_max: LevelsMax,
 ) -> LevelDone {
     let refuse = |fault| LevelDone::none(Some(fault));
     // Counted from the end: the level at depth d is the d-th last.
@@ -248,7 +266,7 @@ fn by_depth(
             return match rung {
                 _ if change.px == Price::NONE.0 => refuse(Fault::BadLevel),
                 None => refuse(Fault::BadQuantity),
-                Some(_) if rungs.len() >= levels_max => refuse(Fault::LevelsFull),
+                Some(_) if rungs.len() >= levels_max.get() => refuse(Fault::LevelsFull),
                 Some(rung) => {
                     rungs.insert(0, rung);
                     placed(rungs, side, 0)
@@ -264,11 +282,15 @@ fn by_depth(
         }
         (Action::Add, Some(_)) if change.px == Price::NONE.0 => return refuse(Fault::BadLevel),
         (Action::Add, Some(rung)) => {
-            // A venue of fixed depth does not say that its last level falls out; the bound here does.
-            if rungs.len() >= levels_max {
+            // A venue of fixed depth does not say that its last level falls out. Where the bound is ours alone it has that level.
+            if rungs.len() >= levels_max.get() {
                 rungs.remove(0);
                 rungs.insert(at, rung);
-                return placed(rungs, side, at);
+                let done = placed(rungs, side, at);
+                return match levels_max {
+                    LevelsMax::Published(_) => done,
+                    LevelsMax::Kept(_) => LevelDone { fault: Some(Fault::LevelsFull), ..done },
+                };
             }
             rungs.insert(at + 1, rung);
             return placed(rungs, side, at + 1);

@@ -8,7 +8,7 @@
 use crate::listener::{Changed, Gap, Listener, Update};
 use crate::select::{Selection, Subscription, Wanted};
 use crate::view::BookView;
-use unitape_book::{Fault, Faults, LevelAction, LevelBook, LevelChange, Rung, Side as BookSide};
+use unitape_book::{Fault, Faults, LevelAction, LevelBook, LevelChange, LevelsMax, Rung, Side as BookSide};
 use unitape_feed::fast::{Action, At, Level, Side, Step, Steps, Tables};
 
 /// The books of all instruments that are subscribed.
@@ -61,8 +61,7 @@ struct OfProduct {
 struct One {
     book: LevelBook,
     product: u32,
-    /// Levels of a side, at most.
-    levels_max: u32,
+    levels_max: LevelsMax,
     wanted: Wanted,
     /// The feed says so.
     stale: bool,
@@ -77,7 +76,7 @@ struct One {
     out_of_order: bool,
 }
 
-/// Levels of a side where neither the venue nor the configuration says how many.
+/// Levels that are kept of a side where neither the venue nor the configuration says how many it has.
 const LEVELS_MAX: u32 = 4096;
 
 impl Books {
@@ -143,8 +142,8 @@ impl Books {
             product.instruments.push(instrument);
             one.stale &= !product.whole;
         }
-        let depth = of.depth.or(tables.products[of.product as usize].depth);
-        one.levels_max = depth.map_or(LEVELS_MAX, u32::from);
+        let depth = of.depth.or(tables.products[of.product as usize].depth).filter(|depth| *depth > 0);
+        one.levels_max = depth.map_or(LevelsMax::Kept(LEVELS_MAX), |n| LevelsMax::Published(n.into()));
         match (one.wanted, wanted) {
             (before, after) if before == after => {}
             (Wanted::No, _) => one.wanted = wanted,
@@ -198,7 +197,7 @@ impl Books {
             orders: level.orders.unwrap_or(u32::MAX),
             depth: level.depth.map(u64::from),
         };
-        let done = one.book.apply(&change, one.levels_max as usize);
+        let done = one.book.apply(&change, one.levels_max);
         self.counters.levels += 1;
         if !one.touched {
             one.touched = true;
@@ -313,7 +312,7 @@ impl One {
         Self {
             book: LevelBook::default(),
             product: u32::MAX,
-            levels_max: LEVELS_MAX,
+            levels_max: LevelsMax::Kept(LEVELS_MAX),
             wanted: Wanted::NotYet,
             stale: true,
             broken: false,

@@ -1,7 +1,7 @@
 //! Books from event lines: what each event means, case by case.
 
 use crate::value::{Marks, OrderId};
-use crate::{Basis, Books, Change, Fault, Options, Side};
+use crate::{Basis, Books, Change, Fault, LevelAction, LevelBook, LevelChange, LevelsMax, Options, Side};
 use unitape_codec::events::{LineOptions, parse_line};
 use unitape_model::{Dictionary, Event, InlineId, Price, flags};
 
@@ -250,7 +250,7 @@ fn quantities_of_any_fineness_are_added_exactly() {
     assert_eq!(orders(&beyond), "10:1000000000000000000000000000000(A) | ");
 }
 
-/// Levels by price and by depth; a venue of fixed depth pushes the last one out without a word.
+/// Levels by price and by depth.
 #[test]
 fn levels_by_price_and_by_depth() {
     let mut t = Told::new(Options { levels_max: 3, ..Options::default() });
@@ -265,6 +265,7 @@ fn levels_by_price_and_by_depth() {
         ("level side=S action=A px=11 qty=1 depth=1", " | 11:1"),
         ("level side=S action=A px=10 qty=2 depth=1", " | 10:2 11:1"),
         ("level side=S action=A px=12 qty=3 depth=3", " | 10:2 11:1 12:3"),
+        ("level side=S action=D depth=3", " | 10:2 11:1"),
         ("level side=S action=A px=10.5 qty=4 depth=2", " | 10:2 10.5:4 11:1"),
         ("level side=S action=C px=10.6 qty=4 depth=2", " | 10:2 10.6:4 11:1"),
         ("level side=S action=C qty=6 depth=2", " | 10:2 10.6:6 11:1"),
@@ -380,6 +381,18 @@ fn everything_has_a_bound_and_a_counter() {
     for (px, fault) in [(1, None), (2, None), (3, Some(Fault::LevelsFull))] {
         assert_eq!(t.tell(&format!("level side=B action=A px={px} qty=1"))[0].fault, fault);
     }
+    // By depth the last level once fell out here in silence: the venue has it, and the book must not pass for the venue's.
+    for (line, fault) in [
+        ("A px=8 qty=1 depth=1", None),
+        ("A px=7 qty=1 depth=1", None),
+        ("A px=9 qty=1 depth=3", Some(Fault::LevelsFull)),
+        ("A px=6 qty=1 depth=1", Some(Fault::LevelsFull)),
+    ] {
+        assert_eq!(t.tell(&format!("level side=S action={line} instr=BP"))[0].fault, fault, "{line}");
+    }
+    let full = t.books.book(t.books.find(1, 2).unwrap(), Basis::Levels);
+    assert_eq!(full.levels(Side::Sell).map(|l| l.px.to_string()).collect::<Vec<_>>(), ["6", "7"]);
+    assert!(full.marks().has(Marks::STALE));
     t.tell("cancel oid=A");
     t.tell("new oid=D side=B px=0.5 qty=1");
     assert_eq!(t.tell("new oid=E side=B px=0.5 qty=1")[0].fault, Some(Fault::OrdersFull));
@@ -397,6 +410,30 @@ fn everything_has_a_bound_and_a_counter() {
     let mut t = Told::new(Options::default());
     assert!(t.tell("session phase=luncheon").is_empty());
     assert_eq!(t.books.counters().unknown_phase, 1);
+}
+
+/// A venue of fixed depth does not say that its last level falls out: what it publishes no more of is no fault.
+#[test]
+fn what_is_not_published_falls_out() {
+    let mut book = LevelBook::default();
+    let add = |px, depth| LevelChange {
+        action: LevelAction::Add,
+        side: Some(Side::Buy),
+        px,
+        qty: Some((1, 0)),
+        orders: 1,
+        depth: Some(depth),
+    };
+    for (px, depth) in [(10, 1), (9, 2), (11, 1)] {
+        assert_eq!(book.apply(&add(px, depth), LevelsMax::Published(2)).fault, None);
+    }
+    assert!(book.iter(Side::Buy).map(|l| l.px).eq([11, 10]));
+    // There is no third place.
+    assert_eq!(book.apply(&add(9, 3), LevelsMax::Published(2)).fault, Some(Fault::LevelsFull));
+    // The same where the venue may have more: the last one goes too, but it is told.
+    let done = book.apply(&add(12, 1), LevelsMax::Kept(2));
+    assert_eq!((done.fault, done.depth), (Some(Fault::LevelsFull), 1));
+    assert!(book.iter(Side::Buy).map(|l| l.px).eq([12, 11]));
 }
 
 /// Ids may be numbers, and longer than their place in an event; each is one order.
