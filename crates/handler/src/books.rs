@@ -15,11 +15,14 @@ use unitape_feed::fast::{Action, At, Level, Side, Step, Steps, Tables};
 #[derive(Debug, Default)]
 pub struct Books {
     books: Vec<One>,
-    products: Vec<OfProduct>,
+    /// By product: its instruments.
+    products: Vec<Vec<u32>>,
     selection: Selection,
     /// Of the message in hand.
     changes: Vec<Changed>,
     touched: Vec<u32>,
+    /// Broken since [`Books::take_broken`] was asked.
+    newly_broken: Vec<u32>,
     counters: Counters,
     faults: Faults,
 }
@@ -43,20 +46,11 @@ pub struct Counters {
     pub refused: u64,
     /// Gaps on both lines.
     pub gaps: u64,
-    /// Changes that cannot be, of all instruments: see [`Books::faults`].
+    /// Changes that cannot be, of all instruments, each book's first until it is given anew: see [`Books::faults`].
     pub faults: u64,
 }
 
-/// A product.
-#[derive(Debug, Default)]
-struct OfProduct {
-    instruments: Vec<u32>,
-    /// All its books are known: those of instruments that are new, too.
-    whole: bool,
-}
-
-/// An instrument. Where nothing was told of it yet it is stale, unless its product is whole; a level is told of those alone
-/// that are not.
+/// An instrument. Where nothing was told of it yet it is stale; a level is told of those alone that are not.
 #[derive(Debug)]
 struct One {
     book: LevelBook,
@@ -67,10 +61,12 @@ struct One {
     stale: bool,
     /// Levels were left out or could not be; until the book is given anew.
     broken: bool,
-    /// In [`Books::touched`].
+    /// Who listens takes it for stale: this was said last, or nothing yet.
+    told_stale: bool,
+    /// In [`Books::touched`], in [`Books::newly_broken`].
     touched: bool,
+    noted: bool,
     cleared: bool,
-    recovered: bool,
     /// Some level is perhaps not between its neighbours, and some was not at the end of a message.
     unsorted: bool,
     out_of_order: bool,
@@ -81,7 +77,7 @@ const LEVELS_MAX: u32 = 4096;
 
 impl Books {
     /// Asks for more. What an instrument was told before, while nothing asked for it, is not known: its book is stale until
-    /// it is given anew.
+    /// it is given anew, see [`Books::take_broken`].
     pub fn subscribe(&mut self, subscription: Subscription, tables: &Tables) {
         if self.selection.add(subscription) {
             self.decide_all(tables);
@@ -114,6 +110,15 @@ impl Books {
         &self.faults
     }
 
+    /// Instruments whose books lack what no change will bring, since this was asked: a change that cannot be was told of
+    /// them, or they were subscribed late. They must be given anew.
+    pub fn take_broken(&mut self) -> impl Iterator<Item = u32> {
+        for instrument in &self.newly_broken {
+            self.books[*instrument as usize].noted = false;
+        }
+        self.newly_broken.drain(..)
+    }
+
     /// Takes steps, and tells `listener`.
     #[inline]
     pub fn take<'b, L: Listener>(&'b mut self, listener: &'b mut L) -> Taker<'b, L> {
@@ -122,11 +127,22 @@ impl Books {
 
     fn decide_all(&mut self, tables: &Tables) {
         for instrument in 0..self.books.len() as u32 {
-            self.decide(tables, instrument);
+            _ = self.decide(tables, instrument);
         }
     }
 
-    /// Something is told of an instrument, or of what is asked for. Gives whether it is wanted.
+    /// Something is told of an instrument: who listens is told at the end of the message what was not told before, as it was
+    /// not known that it is asked for. Gives whether it is.
+    fn define(&mut self, tables: &Tables, instrument: u32) -> bool {
+        let before = self.books.get(instrument as usize).map(|one| one.wanted);
+        let wanted = self.decide(tables, instrument);
+        if wanted && before == Some(Wanted::NotYet) {
+            self.touch(instrument);
+        }
+        wanted
+    }
+
+    /// Whether an instrument is asked for, by what is known of it now.
     fn decide(&mut self, tables: &Tables, instrument: u32) -> bool {
         let of = &tables.instruments[instrument as usize];
         while self.books.len() <= instrument as usize {
@@ -137,26 +153,24 @@ impl Books {
         if one.product != of.product {
             one.product = of.product;
             let product = of.product as usize;
-            self.products.resize_with(self.products.len().max(product + 1), OfProduct::default);
-            let product = &mut self.products[product];
-            product.instruments.push(instrument);
-            one.stale &= !product.whole;
+            self.products.resize_with(self.products.len().max(product + 1), Vec::new);
+            self.products[product].push(instrument);
         }
         let depth = of.depth.or(tables.products[of.product as usize].depth).filter(|depth| *depth > 0);
         one.levels_max = depth.map_or(LevelsMax::Kept(LEVELS_MAX), |n| LevelsMax::Published(n.into()));
-        match (one.wanted, wanted) {
-            (before, after) if before == after => {}
-            (Wanted::No, _) => one.wanted = wanted,
-            (_, Wanted::No) => {
-                one.wanted = wanted;
+        let before = std::mem::replace(&mut one.wanted, wanted);
+        if before == wanted {
+            return wanted == Wanted::Yes;
+        }
+        one.told_stale = true;
+        match wanted {
+            Wanted::No => {
                 one.broken |= BookSide::BOTH.iter().any(|side| one.book.levels(*side) > 0);
                 one.book = LevelBook::default();
+                (one.unsorted, one.out_of_order) = (false, false);
             }
-            (_, Wanted::Yes) => {
-                one.wanted = wanted;
-                self.touch(instrument);
-            }
-            (_, Wanted::NotYet) => one.wanted = wanted,
+            Wanted::Yes if one.broken => self.note_broken(instrument),
+            Wanted::Yes | Wanted::NotYet => {}
         }
         wanted == Wanted::Yes
     }
@@ -170,18 +184,25 @@ impl Books {
         }
     }
 
-    /// Applies a level; whether its book cannot be trusted from here on.
+    /// Its book lacks what only being given anew brings.
+    #[cold]
+    fn note_broken(&mut self, instrument: u32) {
+        let one = &mut self.books[instrument as usize];
+        if !std::mem::replace(&mut one.noted, true) {
+            self.newly_broken.push(instrument);
+        }
+    }
+
+    /// Applies a level.
     #[inline]
-    fn level(&mut self, level: &Level) -> bool {
-        let Some(one) = self.books.get_mut(level.instrument as usize) else { return false };
+    fn level(&mut self, level: &Level) {
+        let Some(one) = self.books.get_mut(level.instrument as usize) else { return };
         if one.wanted == Wanted::No {
             one.broken = true;
             self.counters.passed_over += 1;
-            return false;
+            return;
         }
-        if one.stale {
-            one.known();
-        }
+        one.stale = false;
         let change = LevelChange {
             action: match level.action {
                 Action::Add => LevelAction::Add,
@@ -214,23 +235,20 @@ impl Books {
             });
         }
         match done.fault {
-            None => false,
+            None => {}
             // By depth, the levels of a message may pass each other; what counts is how it leaves them.
-            Some(Fault::UnsortedLevel) => {
-                one.unsorted = true;
-                false
-            }
+            Some(Fault::UnsortedLevel) => one.unsorted = true,
             Some(fault) => self.fault(level.instrument, fault),
         }
     }
 
+    /// A change that cannot be. What follows from it in a book that is broken already says nothing new.
     #[cold]
-    fn fault(&mut self, instrument: u32, fault: Fault) -> bool {
-        self.faults.count(fault);
-        let one = &mut self.books[instrument as usize];
-        let was = one.is_stale();
-        one.broken = true;
-        !was && one.wanted == Wanted::Yes
+    fn fault(&mut self, instrument: u32, fault: Fault) {
+        if !std::mem::replace(&mut self.books[instrument as usize].broken, true) {
+            self.faults.count(fault);
+            self.note_broken(instrument);
+        }
     }
 
     fn clear(&mut self, instrument: u32) {
@@ -240,11 +258,7 @@ impl Books {
         }
         one.book.clear();
         one.cleared = true;
-        one.unsorted = false;
-        let was = std::mem::replace(&mut one.broken, false) | std::mem::replace(&mut one.out_of_order, false);
-        if was && !one.stale {
-            one.recovered = true;
-        }
+        (one.unsorted, one.broken, one.out_of_order) = (false, false, false);
         // What came before it in the message is no more.
         self.changes.retain(|change| change.instrument != instrument);
         self.touch(instrument);
@@ -286,18 +300,21 @@ impl Books {
     ) {
         let one = &mut self.books[instrument as usize];
         one.touched = false;
-        let out_of_order = one.unsorted && one.order();
+        let out_of_order = one.unsorted && one.order() && !one.broken;
         let cleared = std::mem::replace(&mut one.cleared, false);
-        let recovered = std::mem::replace(&mut one.recovered, false);
-        if one.wanted != Wanted::Yes {
-            return;
-        }
+        let (stale, wanted) = (one.is_stale(), one.wanted == Wanted::Yes);
+        let other = wanted && std::mem::replace(&mut one.told_stale, stale) != stale;
         if out_of_order {
             self.faults.count(Fault::UnsortedLevel);
+            self.note_broken(instrument);
+        }
+        if !wanted {
+            return;
+        }
+        if other && stale {
             self.counters.stale += 1;
             listener.stale(at, instrument);
-        }
-        if recovered {
+        } else if other {
             self.counters.recovered += 1;
             listener.recovered(at, instrument);
         }
@@ -316,19 +333,13 @@ impl One {
             wanted: Wanted::NotYet,
             stale: true,
             broken: false,
+            told_stale: true,
             touched: false,
+            noted: false,
             cleared: false,
-            recovered: false,
             unsorted: false,
             out_of_order: false,
         }
-    }
-
-    /// The feed knows it again.
-    #[cold]
-    fn known(&mut self) {
-        self.stale = false;
-        self.recovered |= !self.broken;
     }
 
     /// Looks at the order of all levels, at the end of a message; whether they are out of order now and were not before.
@@ -343,7 +354,6 @@ impl One {
         };
         self.unsorted = !BookSide::BOTH.into_iter().all(side);
         let was = std::mem::replace(&mut self.out_of_order, self.unsorted);
-        self.recovered |= was && !self.unsorted && !self.stale && !self.broken;
         self.unsorted && !was
     }
 
@@ -370,12 +380,7 @@ impl<L: Listener> Steps for Taker<'_, L> {
     fn step(&mut self, at: &At<'_>, step: Step<'_>) {
         let Self { books, listener } = self;
         match step {
-            Step::Level(level) => {
-                if books.level(&level) {
-                    books.counters.stale += 1;
-                    listener.stale(at, level.instrument);
-                }
-            }
+            Step::Level(level) => books.level(&level),
             Step::End(_) => books.end(at, *listener),
             Step::Trade(trade) => {
                 if books.is_wanted(trade.instrument) {
@@ -393,20 +398,17 @@ impl Books {
     /// stays so until its book is given anew.
     fn stale(&mut self, instrument: u32, mended: bool) -> bool {
         let Some(one) = self.books.get_mut(instrument as usize) else { return false };
-        if let Some(product) = self.products.get_mut(one.product as usize) {
-            product.whole = false;
-        }
-        let was = one.is_stale();
         one.stale = true;
         one.broken |= !mended;
-        !was && one.wanted == Wanted::Yes
+        !std::mem::replace(&mut one.told_stale, true)
     }
 
+    /// It is: who listens is told at the end of the message.
     fn recovered(&mut self, instrument: u32) {
         if let Some(one) = self.books.get_mut(instrument as usize)
             && one.stale
         {
-            one.known();
+            one.stale = false;
             self.touch(instrument);
         }
     }
@@ -414,12 +416,12 @@ impl Books {
     /// The instruments of a product, while they are gone through.
     fn take_instruments(&mut self, product: u32) -> Vec<u32> {
         let product = self.products.get_mut(product as usize);
-        product.map(|product| std::mem::take(&mut product.instruments)).unwrap_or_default()
+        product.map(std::mem::take).unwrap_or_default()
     }
 
     fn put_instruments(&mut self, product: u32, instruments: Vec<u32>) {
         if let Some(product) = self.products.get_mut(product as usize) {
-            product.instruments = instruments;
+            *product = instruments;
         }
     }
 
@@ -436,14 +438,14 @@ impl<L: Listener> Taker<'_, L> {
         let Self { books, listener } = self;
         match step {
             Step::Instrument(instrument) => {
-                if books.decide(at.tables, instrument) {
+                if books.define(at.tables, instrument) {
                     listener.instrument(at, instrument);
                 }
             }
             Step::Product(product) => {
                 let all = books.take_instruments(product);
                 for instrument in &all {
-                    if books.decide(at.tables, *instrument) {
+                    if books.define(at.tables, *instrument) {
                         listener.instrument(at, *instrument);
                     }
                 }
@@ -457,22 +459,12 @@ impl<L: Listener> Taker<'_, L> {
                 }
             }
             Step::Recovered { instrument } => books.recovered(instrument),
-            Step::Whole { product } => {
-                let all = books.take_instruments(product);
-                all.iter().for_each(|instrument| books.recovered(*instrument));
-                books.put_instruments(product, all);
-                if let Some(product) = books.products.get_mut(product as usize) {
-                    product.whole = true;
-                }
-            }
             Step::State(state) => {
                 let wanted = match state.instrument {
                     Some(instrument) => books.is_wanted(instrument),
                     None => {
                         let all = books.products.get(state.product as usize);
-                        all.is_some_and(|all| {
-                            all.instruments.iter().any(|instrument| books.is_wanted(*instrument))
-                        })
+                        all.is_some_and(|all| all.iter().any(|instrument| books.is_wanted(*instrument)))
                     }
                 };
                 if wanted {

@@ -26,7 +26,8 @@ pub trait Listener {
         _ = (at, state);
     }
 
-    /// From here on the book of the instrument is not to be trusted: messages are missing, or one said what cannot be.
+    /// From here on the book of the instrument is not to be trusted: messages are missing, or one said what cannot be. So it
+    /// is until [`Listener::recovered`] says otherwise for the first time.
     fn stale(&mut self, at: &At<'_>, instrument: u32) {
         _ = (at, instrument);
     }

@@ -81,13 +81,17 @@ impl Selection {
             || self.products.contains(&product.id)
             || self.products.contains(&product.name)
             || self.groups.contains(tables.group(instrument));
-        let ids_only = self.instruments.is_empty() && self.products.is_empty() && self.groups.is_empty();
-        let told = !of.symbol.is_empty() || !product.name.is_empty() || !of.group.is_empty();
+        // A message that tells anything of the instrument itself tells its symbol, too, if it has one: most have none.
+        let symbol =
+            !of.symbol.is_empty() || of.tick.is_some() || of.multiplier.is_some() || !of.currency.is_empty();
+        let name = !product.name.is_empty();
+        let group = name || !product.group.is_empty() || !of.group.is_empty();
+        let told = (symbol || self.instruments.is_empty())
+            && (name || self.products.is_empty())
+            && (group || self.groups.is_empty());
         match yes {
             true => Wanted::Yes,
-            false if ids_only || told || !tables.channels.iter().any(|c| c.role == Role::Reference) => {
-                Wanted::No
-            }
+            false if told || !tables.channels.iter().any(|c| c.role == Role::Reference) => Wanted::No,
             false => Wanted::NotYet,
         }
     }

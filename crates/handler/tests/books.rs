@@ -109,10 +109,13 @@ fn level(instrument: u32, side: Side, action: Action, depth: u16, px: i64, qty: 
 }
 
 /// All instruments, of products that are whole.
-const KNOWN: [Step<'static>; 5] = [
+const KNOWN: [Step<'static>; 8] = [
     Step::Instrument(0),
+    Step::Recovered { instrument: 0 },
     Step::Instrument(1),
+    Step::Recovered { instrument: 1 },
     Step::Instrument(2),
+    Step::Recovered { instrument: 2 },
     Step::Whole { product: 0 },
     Step::Whole { product: 1 },
 ];
@@ -165,7 +168,10 @@ fn names_may_come_later_than_levels() {
     );
     assert!(notes.lines.is_empty(), "{:?}", notes.lines);
     give(&mut books, &mut notes, &after, &[Step::Product(0), Step::Product(1)]);
-    assert_eq!(notes.lines, ["instrument F1", "instrument F2", "book 0 | 5@100 |", "book 1 | |"]);
+    assert_eq!(
+        notes.lines,
+        ["instrument F1", "instrument F2", "recovered 0", "book 0 | 5@100 |", "recovered 1", "book 1 | |"]
+    );
     assert!(books.book(2).is_none());
 }
 
@@ -214,6 +220,112 @@ fn stale_until_it_is_known_again() {
     notes.lines.clear();
     give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: 0 }]);
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
+}
+
+/// A venue tells of a product and of its instruments by themselves. A symbol that came behind the product's name once found
+/// its book let go.
+#[test]
+fn a_symbol_may_come_later_than_its_products_name() {
+    let mut tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::Instrument("VOD".into()), &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    let put = |instrument| level(instrument, Side::Buy, Action::Add, 1, 100, 5);
+    give(&mut books, &mut notes, &tables, &[Step::Product(0), put(0), put(1), put(2)]);
+    assert!(notes.lines.is_empty(), "{:?}", notes.lines);
+    // One that was told without a symbol has none.
+    tables.instruments[1].tick = Some(Price(1));
+    tables.instruments[0].symbol = "VOD".into();
+    give(&mut books, &mut notes, &tables, &[Step::Instrument(1), Step::Instrument(0), put(1)]);
+    assert_eq!(notes.lines, ["instrument F1", "recovered 0", "book 0 | 5@100 |"]);
+    assert_eq!((books.counters().passed_over, books.counters().levels), (1, 3));
+    // The group of another is told, its symbol is not.
+    tables.instruments[2].symbol = "BP".into();
+    books.subscribe(Subscription::Group("stocks".into()), &tables);
+    tables.products[1].group = "stocks".into();
+    give(&mut books, &mut notes, &tables, &[Step::Product(1)]);
+    assert_eq!(books.take_broken().collect::<Vec<_>>(), [2], "its name was told, so nobody had asked for it");
+}
+
+/// A level that cannot be, in a snapshot: the book was once told to be known again, and it was not.
+#[test]
+fn a_snapshot_that_cannot_be_mends_nothing() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: 0, mended: true }]);
+    notes.lines.clear();
+    let snapshot = |depth| {
+        [
+            Step::Clear { instrument: 0 },
+            level(0, Side::Buy, Action::Add, 1, 100, 5),
+            level(0, Side::Buy, Action::Add, depth, 98, 5),
+            level(0, Side::Buy, Action::Change, 3, 98, 5),
+            Step::Recovered { instrument: 0 },
+            Step::Whole { product: 0 },
+        ]
+    };
+    give(&mut books, &mut notes, &tables, &snapshot(3));
+    assert_eq!(notes.lines, ["book 0 cleared stale Add01 | 5@100 |"]);
+    // What follows from the first says nothing new.
+    let counters = books.counters();
+    assert_eq!((counters.stale, counters.recovered, counters.faults), (1, 3, 1));
+    assert_eq!(books.take_broken().collect::<Vec<_>>(), [0]);
+    assert_eq!(books.take_broken().count(), 0);
+    notes.lines.clear();
+    let [clear, first, .., recovered, whole] = snapshot(3);
+    give(&mut books, &mut notes, &tables, &[clear, first, recovered, whole]);
+    assert_eq!(notes.lines, ["recovered 0", "book 0 cleared Add01 | 5@100 |"]);
+    // Stale again before the message that mended it is over.
+    notes.lines.clear();
+    let stale = Step::Stale { instrument: 0, mended: true };
+    give(&mut books, &mut notes, &tables, &[clear, first, stale]);
+    assert_eq!(notes.lines, ["stale 0", "book 0 cleared stale Add01 | 5@100 |"]);
+}
+
+/// An instrument that is gone comes back with no snapshot: when the others of its product had come, its book from before was
+/// once told to be known.
+#[test]
+fn a_whole_product_makes_no_book_known() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    give(&mut books, &mut notes, &tables, &[level(1, Side::Buy, Action::Add, 1, 100, 5)]);
+    let stale = |instrument| Step::Stale { instrument, mended: true };
+    give(&mut books, &mut notes, &tables, &[stale(0), stale(1)]);
+    notes.lines.clear();
+    let mends =
+        [Step::Clear { instrument: 0 }, Step::Recovered { instrument: 0 }, Step::Whole { product: 0 }];
+    give(&mut books, &mut notes, &tables, &mends);
+    assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
+    assert!(books.book(1).unwrap().is_stale());
+}
+
+/// Where nobody tells how many levels a side has, there is a bound. The last one once fell out in silence behind it.
+#[test]
+fn a_bound_of_ours_makes_a_book_stale() {
+    let mut tables = tables(true);
+    // Nought is no bound either.
+    (tables.instruments[0].depth, tables.instruments[1].depth) = (None, Some(0));
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    for instrument in [0, 1] {
+        let add = |px| level(instrument, Side::Buy, Action::Add, 1, px, 1);
+        give(&mut books, &mut notes, &tables, &(1..=4096).map(add).collect::<Vec<_>>());
+        assert!(!books.book(instrument).unwrap().is_stale());
+        notes.lines.clear();
+        give(&mut books, &mut notes, &tables, &[add(4097)]);
+        assert_eq!(notes.lines[0], format!("stale {instrument}"));
+        let book = books.book(instrument).unwrap();
+        assert_eq!((book.depth(Side::Buy), book.best(Side::Buy).unwrap().px), (4096, 4097));
+    }
+    assert_eq!(
+        books.faults().met().map(|(fault, n)| (fault.name(), n)).collect::<Vec<_>>(),
+        [("levels_full", 2)]
+    );
 }
 
 /// A message that overlays levels may put a price above a better one before that one is changed, too. It was once taken for a

@@ -120,6 +120,8 @@ impl Venue {
             messages.push(Box::new(move |encoder| {
                 let mut draft = encoder.draft(encoder.template("InstrumentSnapshot").unwrap());
                 set(encoder, &mut draft, "SecurityID", Value::UInt(*instrument));
+                let tick = Value::Decimal { mantissa: 1, exponent: -2 };
+                set(encoder, &mut draft, "MinPriceIncrement", tick);
                 draft.element(encoder.sequence(draft.template(), "MarketSegmentGrp").unwrap());
                 set(encoder, &mut draft, "MarketSegmentGrp/MarketSegmentID", Value::UInt(product));
                 draft
