@@ -107,10 +107,11 @@ impl Core {
                 NO_TIME => of.sent.unwrap_or(of.ts_recv),
                 time => time,
             };
+            let snapshot = told.kind == Some(Kind::Snapshot);
             let around = Around {
                 of,
-                snapshot: false,
-                sequence: some(told.sequence),
+                snapshot,
+                sequence: some(if snapshot { told.last } else { told.sequence }),
                 ts,
                 at: told.at,
                 length: told.length,
@@ -147,17 +148,13 @@ impl Core {
         &mut self,
         told: &Told,
         batch: &Batch,
-        mut around: Around,
+        around: Around,
         out: &mut impl Steps,
     ) -> Result<Outcome, Bad> {
         let Some(kind) = told.kind.filter(|kind| *kind != Kind::Ignore) else { return Ok(Outcome::Ignored) };
         let product = self.product(told, around.of.channel, out, &around)?;
         match kind {
-            Kind::Snapshot => {
-                around.snapshot = true;
-                around.sequence = some(told.last);
-                return self.snapshot(product, told, batch, around, out);
-            }
+            Kind::Snapshot => return self.snapshot(product, told, batch, around, out),
             Kind::Beacon => return self.beacon(product, told, &around, out),
             _ => {}
         }
