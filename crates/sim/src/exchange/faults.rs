@@ -236,14 +236,16 @@ impl Lines {
     /// Damages a packet so that a decoder comes to an error, and up to there to what was said: a network that lets other
     /// damage through lets through what no receiver can see.
     fn damage(&mut self, channel: Channel, bytes: &mut Vec<u8>) {
+        // By chance of its own: what a decoder makes of the damage must not change all that comes behind.
+        let mut rng = Rng::new(self.rng.bits());
         let mut ends = vec![0];
         let decoder = &mut self.decoders[channel as usize];
         decoder.reset();
         while let Some(at) = ends.last().copied().filter(|at| *at < bytes.len()) {
             ends.push(at + decoder.decode(&bytes[at..]).expect("it was just encoded").bytes);
         }
-        for _ in 0..if self.rng.one_in(2) { TURNS } else { 0 } {
-            let (at, bit) = (self.rng.below(bytes.len() as u64) as usize, 1 << self.rng.below(8));
+        for _ in 0..if rng.one_in(2) { TURNS } else { 0 } {
+            let (at, bit) = (rng.below(bytes.len() as u64) as usize, 1 << rng.below(8));
             bytes[at] ^= bit;
             decoder.reset();
             let mut from = 0;
@@ -268,6 +270,6 @@ impl Lines {
             bytes[at] ^= bit;
         }
         let inside: Vec<usize> = (1..bytes.len()).filter(|at| !ends.contains(at)).collect();
-        bytes.truncate(inside[self.rng.below(inside.len() as u64) as usize]);
+        bytes.truncate(inside[rng.below(inside.len() as u64) as usize]);
     }
 }

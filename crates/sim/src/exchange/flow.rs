@@ -39,6 +39,8 @@ pub struct Exchange {
     reference_numbers: u32,
     /// Complex instruments that are to come.
     spreads: u32,
+    /// Instruments that are to be deleted.
+    deletions: u32,
     changes: Vec<(u64, Change)>,
     updates: Vec<Update>,
     trades: Vec<Trade>,
@@ -117,6 +119,7 @@ impl Exchange {
             reference_next: 0,
             reference_numbers: 0,
             spreads: config.spreads,
+            deletions: config.deletions,
             changes: Vec::new(),
             updates: Vec::new(),
             trades: Vec::new(),
@@ -352,6 +355,9 @@ impl Exchange {
         let count = instruments.len() as u64;
         let near = self.rng.below(count) * self.rng.below(count) / count;
         let instrument = instruments[near as usize];
+        if self.world.instruments[instrument].gone {
+            return Saying::Nothing;
+        }
         let listed = &mut self.books[instrument];
         if listed.status == HALTED {
             return if self.now_ns < listed.resume_ns { Saying::Nothing } else { Saying::Resume(instrument) };
@@ -401,7 +407,8 @@ impl Exchange {
                 self.publisher.mass_state(of, at.seq, status, ts_ns)?;
                 let resume_ns = ts_ns + self.rng.below(2 * self.config.beacon_ns);
                 for instrument in of.instruments.clone() {
-                    if !matches!(self.world.instruments[instrument].kind, Kind::Spread(_)) {
+                    let named = &self.world.instruments[instrument];
+                    if !matches!(named.kind, Kind::Spread(_)) && !named.gone {
                         self.books[instrument].resume_ns = resume_ns;
                         self.status(instrument, at, status);
                     }
@@ -412,6 +419,8 @@ impl Exchange {
                     Saying::Resume(instrument) => instrument,
                     _ => of.instruments[self.rng.below(of.instruments.len() as u64) as usize],
                 };
+                let instrument =
+                    if self.world.instruments[instrument].gone { of.instruments[0] } else { instrument };
                 let status = if self.books[instrument].status == TRADED { HALTED } else { TRADED };
                 let what = (of, &self.world.instruments[instrument]);
                 self.publisher.instrument_state(what, at.seq, status, ts_ns)?;
@@ -444,7 +453,9 @@ impl Exchange {
         let id = self.begin(Channel::Snapshot, partition)?;
         let mut said = 0;
         let of = &mut self.partitions[partition];
-        let all: usize = of.products.iter().map(|p| self.world.products[*p].instruments.len()).sum();
+        let here = |i: &&usize| !self.world.instruments[**i].gone;
+        let count = |p: &usize| self.world.products[*p].instruments.iter().filter(here).count();
+        let all: usize = of.products.iter().map(count).sum();
         while said < all && self.publisher.packet(Channel::Snapshot).len() < PACKET_BYTES / 2 {
             let (nth, index) = of.snapshot_next;
             let place = of.products[nth % of.products.len()];
@@ -454,6 +465,9 @@ impl Exchange {
                 continue;
             };
             of.snapshot_next = (nth, index + 1);
+            if self.world.instruments[instrument].gone {
+                continue;
+            }
             let state = &mut self.products[place];
             state.snapshots += 1;
             let (numbers, listed) =
@@ -477,6 +491,18 @@ impl Exchange {
             self.publisher.reference.instrument(&self.world, instrument, self.reference_numbers, true)?;
             return self.send(Channel::Reference, id);
         }
+        if self.deletions > 0 && self.reference_next >= cycle {
+            self.deletions -= 1;
+            let product = &self.world.products[self.rng.below(self.world.products.len() as u64) as usize];
+            let nth = self.rng.below(product.instruments.len() as u64) as usize;
+            let instrument = product.instruments[nth];
+            if nth > 0 && !self.world.instruments[instrument].gone {
+                self.world.instruments[instrument].gone = true;
+                self.reference_numbers += 1;
+                self.publisher.reference.instrument(&self.world, instrument, self.reference_numbers, true)?;
+                return self.send(Channel::Reference, id);
+            }
+        }
         while self.publisher.packet(Channel::Reference).len() < PACKET_BYTES / 2 {
             self.reference_next %= cycle;
             self.reference_numbers += 1;
@@ -485,6 +511,7 @@ impl Exchange {
                     let product = &self.world.products[self.reference_next];
                     self.publisher.reference.product(product, self.reference_numbers, &self.config)?;
                 }
+                Some(instrument) if self.world.instruments[instrument].gone => {}
                 Some(instrument) => {
                     self.publisher.reference.instrument(
                         &self.world,

@@ -32,8 +32,10 @@
 //! ```
 
 mod book;
+mod check;
 mod faults;
 mod flow;
+mod mapping;
 mod publish;
 mod reference;
 #[cfg(test)]
@@ -43,6 +45,7 @@ mod world;
 
 pub use crate::error::Error;
 pub use book::{Action, Level, Side, Trade, Update};
+pub use check::{Exact, Received};
 pub use faults::{FaultCounts, Faults};
 pub use flow::Exchange;
 pub use truth::{At, HALTED, Moment, TRADED, Truth};
@@ -69,6 +72,8 @@ pub struct ExchangeConfig {
     pub depth: Option<u32>,
     /// Complex instruments that are added in the day.
     pub spreads: u32,
+    /// Instruments that are deleted in the day; of each product the first stays.
+    pub deletions: u32,
     /// It ends when this many messages were numbered.
     pub messages: u64,
     /// Time of the start, nanoseconds since the epoch.
@@ -102,6 +107,7 @@ impl Default for ExchangeConfig {
             partitions: 2,
             depth: None,
             spreads: 2,
+            deletions: 0,
             messages: 10_000,
             start_ns: 1_772_438_400_000_000_000,
             span_ns: u64::MAX / 4,
@@ -144,6 +150,7 @@ impl ExchangeConfig {
         within("futures", self.futures.into(), 1, 1_000)?;
         within("options", self.options.into(), 1, 10_000)?;
         within("spreads", self.spreads.into(), 0, 1_000)?;
+        within("deletions", self.deletions.into(), 0, 1_000)?;
         within("depth", self.depth.unwrap_or(1).into(), 1, 40)?;
         within("rate", self.rate.into(), 1, 100_000_000)?;
         for (name, value) in [

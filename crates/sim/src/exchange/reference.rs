@@ -152,9 +152,15 @@ impl Reference {
         sender.say()
     }
 
-    /// An instrument of the cycle, or one that is `new`.
-    pub fn instrument(&mut self, world: &World, instrument: usize, seq: u32, new: bool) -> Result<(), Error> {
-        let (message, more) = if new {
+    /// An instrument of the cycle, or one that is new or deleted.
+    pub fn instrument(
+        &mut self,
+        world: &World,
+        instrument: usize,
+        seq: u32,
+        update: bool,
+    ) -> Result<(), Error> {
+        let (message, more) = if update {
             (&self.instrument_update, &self.instrument_update_more)
         } else {
             (&self.instrument, &self.instrument_more)
@@ -164,7 +170,7 @@ impl Reference {
         let draft = &mut sender.draft;
         draft.begin(message.template);
         message.uint(draft, 0, seq.into());
-        message.uint(draft, 1, 0);
+        message.uint(draft, 1, of.gone.into());
         message.uint(draft, 2, of.id);
         let (kind, complex) = match of.kind {
             Kind::Option { .. } => (0, 1),

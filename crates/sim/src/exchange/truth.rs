@@ -64,6 +64,14 @@ impl Truth {
         behind.checked_sub(1).map(|index| &moments[index])
     }
 
+    /// An instrument as it was at `at` and as it was since, until the next restart.
+    pub fn since(&self, instrument: usize, at: At) -> impl Iterator<Item = &Moment> {
+        let moments = self.moments.get(instrument);
+        let from = moments.map_or(0, |m| m.partition_point(|moment| moment.at <= at).saturating_sub(1));
+        let behind = moments.into_iter().flat_map(move |m| m.range(from..));
+        behind.take_while(move |moment| moment.at.restarts <= at.restarts)
+    }
+
     /// An instrument as it is.
     #[must_use]
     pub fn now(&self, instrument: usize) -> Option<&Moment> {

@@ -48,6 +48,8 @@ pub struct Instrument {
     pub kind: Kind,
     /// Year, month and day of its end; of a complex instrument nought.
     pub maturity: u32,
+    /// It is deleted: nothing more is told of it.
+    pub gone: bool,
     /// What its prices gather around at the start, in ticks.
     pub(super) fair: i64,
 }
@@ -106,7 +108,7 @@ impl World {
         let of = &mut self.products[product];
         let id = FIRST_ID + u64::from(of.id) * 65_536 + of.instruments.len() as u64;
         of.instruments.push(place);
-        self.instruments.push(Instrument { id, product, kind, maturity, fair });
+        self.instruments.push(Instrument { id, product, kind, maturity, gone: false, fair });
         place
     }
 

@@ -1,0 +1,65 @@
+//! The books that a receiver has against the exchange's own.
+
+use super::{Exchange, Instrument, Level, Product};
+
+/// A level as receivers have it, who know no exponents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exact {
+    /// The price, in units of 1e-9.
+    pub px: i64,
+    /// The quantity.
+    pub qty: u64,
+    /// The number of orders.
+    pub orders: u32,
+}
+
+/// A book as a receiver has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Received {
+    /// It says itself that it is not to be trusted.
+    pub stale: bool,
+    /// Best first.
+    pub bids: Vec<Exact>,
+    /// Best first.
+    pub offers: Vec<Exact>,
+}
+
+impl Product {
+    /// Levels as receivers have them.
+    #[must_use]
+    pub fn exact(&self, levels: &[Level]) -> Vec<Exact> {
+        let unit = 10i64.pow((9 + i32::from(self.exponent)) as u32);
+        let of = |l: &Level| Exact { px: l.px * unit, qty: l.qty.into(), orders: l.orders };
+        levels.iter().map(of).collect()
+    }
+}
+
+impl Exchange {
+    /// The first book of the instruments that are `wanted` that is not as the exchange has it now, and what is wrong with it.
+    /// What is deleted may be stale: nothing is told of it any more.
+    pub fn differs(
+        &self,
+        mut wanted: impl FnMut(&Instrument) -> bool,
+        mut received: impl FnMut(&Instrument) -> Option<Received>,
+    ) -> Option<String> {
+        let (world, truth) = (self.world(), self.truth());
+        for (n, instrument) in world.instruments.iter().enumerate() {
+            let Some(moment) = truth.now(n).filter(|_| wanted(instrument)) else { continue };
+            let product = world.product_of(n);
+            let (bids, offers) = (product.exact(&moment.bids), product.exact(&moment.offers));
+            let what = match received(instrument) {
+                None if !instrument.gone => "is not known".to_owned(),
+                Some(book) if book.stale && !instrument.gone => "is stale".to_owned(),
+                Some(book) if !book.stale && book.bids != bids => {
+                    format!("has the bids {:?}, not {bids:?}", book.bids)
+                }
+                Some(book) if !book.stale && book.offers != offers => {
+                    format!("has the offers {:?}, not {offers:?}", book.offers)
+                }
+                _ => continue,
+            };
+            return Some(format!("instrument {} {what}", instrument.id));
+        }
+        None
+    }
+}

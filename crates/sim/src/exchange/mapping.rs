@@ -1,0 +1,40 @@
+//! How a handler is told to listen to the exchange.
+
+use super::{Channel, ExchangeConfig, Line};
+use std::fmt::Write;
+
+impl ExchangeConfig {
+    /// The configuration of a handler for this exchange, by what the mapping `t7-emdi` says of its messages; `templates` gives
+    /// the file of a channel. Instruments that are deleted are told to be.
+    #[must_use]
+    pub fn mapping(&self, templates: impl Fn(Channel) -> String) -> String {
+        let mut text =
+            "name = \"box\"\nformat = \"fast\"\n\n[fast]\nlike = \"t7-emdi\"\nvenue = \"XBOX\"\n".to_owned();
+        for channel in [Channel::Incremental, Channel::Snapshot, Channel::Reference] {
+            let partitions = if channel == Channel::Reference { 1 } else { self.partitions };
+            let addresses = |line| {
+                let all = (1..=partitions).map(|p| format!("\"{}\"", self.address(channel, line, p)));
+                all.collect::<Vec<_>>().join(", ")
+            };
+            let (name, a) = (channel.name(), addresses(Line::A));
+            _ = write!(text, "\n[[fast.channel]]\nname = \"{name}\"\nrole = \"{name}\"\na = [{a}]\n");
+            if channel == Channel::Incremental {
+                _ = writeln!(text, "b = [{}]", addresses(Line::B));
+            }
+            _ = writeln!(text, "templates = [{:?}]", templates(channel));
+        }
+        text + DELETED
+    }
+}
+
+const DELETED: &str = r#"
+[[fast.message]]
+templates = ["InstrumentIncremental"]
+kind = "instrument"
+[fast.message.fields]
+product = "MarketSegmentGrp.MarketSegmentID"
+instrument = "SecurityID"
+symbol = "ComplexInstrumentDescriptorGroup.SecurityDesc"
+tick = "MinPriceIncrement"
+deleted = "SecurityUpdateAction"
+"#;
