@@ -9,7 +9,7 @@ use crate::listener::{Changed, Gap, Listener, Update};
 use crate::select::{Selection, Subscription, Wanted};
 use crate::view::BookView;
 use unitape_book::{Fault, Faults, LevelAction, LevelBook, LevelChange, LevelsMax, Rung, Side as BookSide};
-use unitape_feed::fast::{Action, At, Level, Side, Step, Steps, Tables};
+use unitape_feed::fast::{Action, At, Handler as Core, Level, Side, Step, Steps, Tables};
 
 /// The books of all instruments that are subscribed.
 #[derive(Debug, Default)]
@@ -117,6 +117,22 @@ impl Books {
             self.books[*instrument as usize].noted = false;
         }
         self.newly_broken.drain(..)
+    }
+
+    /// Books that are broken since are to come from snapshots.
+    #[inline]
+    pub(crate) fn mend(&mut self, core: &mut Core) {
+        if !self.newly_broken.is_empty() {
+            self.want_snapshots(core);
+        }
+    }
+
+    #[cold]
+    fn want_snapshots(&mut self, core: &mut Core) {
+        for instrument in self.take_broken() {
+            // Where no channel has snapshots it is stale until the venue empties it.
+            core.want_snapshot(instrument);
+        }
     }
 
     /// Takes steps, and tells `listener`.

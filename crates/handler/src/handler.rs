@@ -37,9 +37,11 @@ impl Handler {
     }
 
     /// Asks for more; best before the first packet. What was told of an instrument while nothing asked for it is not known:
-    /// its book is stale until the venue gives it anew.
+    /// its book is stale until the venue gives it anew, which a snapshot does. One of which nothing was told is known by now,
+    /// and told with its first change.
     pub fn subscribe(&mut self, subscription: Subscription) {
         self.books.subscribe(subscription, self.core.tables());
+        self.books.mend(&mut self.core);
     }
 
     /// Asks for less.
@@ -51,11 +53,13 @@ impl Handler {
     #[inline]
     pub fn packet<L: Listener>(&mut self, packet: Packet<'_>, listener: &mut L) {
         self.core.packet(packet, &mut self.books.take(listener));
+        self.books.mend(&mut self.core);
     }
 
     /// No packet came until `now`: what waited too long for one that is missing goes on without it.
     pub fn idle<L: Listener>(&mut self, now: i64, listener: &mut L) {
         self.core.idle(now, &mut self.books.take(listener));
+        self.books.mend(&mut self.core);
     }
 
     /// Takes all packets of a capture, and what waits at its end as it is; of packets with their lengths before them, where `channel` says whose they are.
@@ -103,9 +107,13 @@ impl Handler {
     pub fn poll<L: Listener>(&mut self, listener: &mut L) -> Result<usize, Error> {
         let Self { core, books, live } = self;
         let live = live.as_mut().ok_or(Error::NotLive)?;
-        let got = live.poll(|packet| core.packet(packet, &mut books.take(listener)))?;
+        let got = live.poll(|packet| {
+            core.packet(packet, &mut books.take(listener));
+            books.mend(core);
+        })?;
         if got == 0 {
             core.idle(now_ns(), &mut books.take(listener));
+            books.mend(core);
         }
         Ok(got)
     }

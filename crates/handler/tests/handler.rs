@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use unitape_feed::fast::{At, Refusal, Trade};
-use unitape_handler::{Gap, Handler, Listener, LiveOptions, Side, Subscription, Update};
+use unitape_handler::{Gap, Handler, Listener, LiveOptions, Packet, Side, Subscription, Update};
 
 /// What was told, and the book of each instrument as it was told last.
 #[derive(Default)]
@@ -135,6 +135,149 @@ fn only_what_is_subscribed() {
         assert!(handler.counters().passed_over > 0);
     }
 }
+
+/// A packet on both lines, 20 ms behind the last one.
+fn feed(handler: &mut Handler, venue: &mut Venue, channel: usize, payload: &[u8], notes: &mut Notes) {
+    venue.now += 20_000_000;
+    for (line, to) in venue.addresses[channel].into_iter().enumerate() {
+        handler.packet(Packet { to, ts_recv: venue.now + line as i64, place: 0, payload }, notes);
+    }
+}
+
+/// Two instruments of a product whose books have come.
+fn two(venue: &mut Venue, handler: &mut Handler, notes: &mut Notes) {
+    let packet = venue.reference(5, "BUND", 3, &[51, 52]);
+    feed(handler, venue, REFERENCE, &packet, notes);
+    for instrument in [51, 52] {
+        let packet = venue.snapshot(5, 0, instrument, &[]);
+        feed(handler, venue, SNAPSHOTS, &packet, notes);
+    }
+}
+
+/// Snapshots of an instrument nobody needs are not looked at. A book that was subscribed late, and lacks what came before, once
+/// stayed stale for ever though its snapshots came round and round.
+#[test]
+fn who_subscribes_late_gets_the_next_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut venue = Venue::new([239, 1, 2, 3], 5000);
+    let (mut handler, mut notes) = (handler(&venue, &dir), Notes::default());
+    handler.subscribe(Subscription::Instrument("52".into()));
+    two(&mut venue, &mut handler, &mut notes);
+    for (sequence, entry) in [(1, (51, NEW, BID, 1, 100, 5)), (2, (51, NEW, BID, 2, 99, 5))] {
+        let packet = venue.depth(5, sequence, &[entry]);
+        feed(&mut handler, &mut venue, DEPTH, &packet, &mut notes);
+    }
+    handler.subscribe(Subscription::Instrument("51".into()));
+    let number = handler.find("51").unwrap();
+    assert!(handler.book(number).unwrap().is_stale());
+    notes.lines.clear();
+    // The first is older than what has come; what comes before the second waits for it.
+    let old = venue.snapshot(5, 1, 51, &[(0, 0, BID, 1, 100, 5)]);
+    feed(&mut handler, &mut venue, SNAPSHOTS, &old, &mut notes);
+    let packet = venue.depth(5, 3, &[(51, CHANGE, BID, 1, 100, 6)]);
+    feed(&mut handler, &mut venue, DEPTH, &packet, &mut notes);
+    assert!(handler.book(number).unwrap().is_stale() && notes.lines.is_empty(), "{:?}", notes.lines);
+    let next = venue.snapshot(5, 2, 51, &[(0, 0, BID, 1, 100, 5), (0, 0, BID, 2, 99, 5)]);
+    feed(&mut handler, &mut venue, SNAPSHOTS, &next, &mut notes);
+    assert_eq!(
+        (notes.books["51"].as_str(), &notes.lines[..]),
+        ("6@100 5@99 | | ", &["recovered 51".to_owned()][..])
+    );
+    assert!(!handler.book(number).unwrap().is_stale());
+    assert_eq!(handler.core().stats().products.snapshots_old, 1);
+}
+
+/// The same where a message said what cannot be.
+#[test]
+fn a_fault_is_mended_by_the_next_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut venue = Venue::new([239, 1, 2, 3], 5000);
+    let (mut handler, mut notes) = (handler(&venue, &dir), Notes::default());
+    handler.subscribe(Subscription::All);
+    two(&mut venue, &mut handler, &mut notes);
+    notes.lines.clear();
+    for (sequence, entry) in [(1, (51, NEW, BID, 1, 100, 5)), (2, (51, CHANGE, BID, 3, 99, 5))] {
+        let packet = venue.depth(5, sequence, &[entry]);
+        feed(&mut handler, &mut venue, DEPTH, &packet, &mut notes);
+    }
+    let number = handler.find("51").unwrap();
+    assert!(handler.book(number).unwrap().is_stale());
+    let packet = venue.depth(5, 3, &[(51, CHANGE, BID, 1, 100, 6), (52, NEW, BID, 1, 1, 1)]);
+    feed(&mut handler, &mut venue, DEPTH, &packet, &mut notes);
+    let packet = venue.snapshot(5, 2, 51, &[(0, 0, BID, 1, 100, 5)]);
+    feed(&mut handler, &mut venue, SNAPSHOTS, &packet, &mut notes);
+    assert!(!handler.book(number).unwrap().is_stale());
+    assert_eq!((notes.books["51"].as_str(), notes.books["52"].as_str()), ("6@100 | | ", "1@1 | | "));
+    assert_eq!(notes.lines, ["stale 51", "recovered 51"]);
+}
+
+/// A level whose quantity is changed to nothing is gone.
+#[test]
+fn a_quantity_of_nothing_takes_a_level_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut venue = Venue::new([239, 1, 2, 3], 5000);
+    let (mut handler, mut notes) = (handler(&venue, &dir), Notes::default());
+    handler.subscribe(Subscription::All);
+    two(&mut venue, &mut handler, &mut notes);
+    for (sequence, entries) in [
+        (1, &[(51, NEW, BID, 1, 100, 5), (51, NEW, BID, 2, 99, 5)][..]),
+        (2, &[(51, CHANGE, BID, 2, 99, 0)]),
+        (3, &[(51, NEW, BID, 2, 98, 7)]),
+    ] {
+        let packet = venue.depth(5, sequence, entries);
+        feed(&mut handler, &mut venue, DEPTH, &packet, &mut notes);
+    }
+    assert_eq!(notes.books["51"], "5@100 7@98 | | ");
+    assert!(!handler.book(handler.find("51").unwrap()).unwrap().is_stale());
+}
+
+/// An instrument that is deleted needs no snapshot: the others come back without it, and its book, of before the gap, does not
+/// pass for the venue's.
+#[test]
+fn what_is_deleted_does_not_come_back() {
+    for before_the_gap in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut venue = Venue::new([239, 1, 2, 3], 5000);
+        let config = venue.config(dir.path());
+        let text = std::fs::read_to_string(&config).unwrap() + DELETED;
+        std::fs::write(&config, text).unwrap();
+        let (mut handler, mut notes) = (Handler::open(&config).unwrap(), Notes::default());
+        handler.subscribe(Subscription::All);
+        two(&mut venue, &mut handler, &mut notes);
+        let packet = venue.depth(5, 1, &[(51, NEW, BID, 1, 100, 5), (52, NEW, BID, 1, 100, 5)]);
+        feed(&mut handler, &mut venue, DEPTH, &packet, &mut notes);
+        notes.lines.clear();
+        let deleted = venue.deleted(5, 52);
+        let gap = venue.depth(5, 5, &[(51, CHANGE, BID, 1, 100, 6)]);
+        let mut packets = [(REFERENCE, deleted), (DEPTH, gap)];
+        if !before_the_gap {
+            packets.reverse();
+        }
+        for (channel, packet) in packets {
+            feed(&mut handler, &mut venue, channel, &packet, &mut notes);
+        }
+        let packet = venue.snapshot(5, 5, 51, &[(0, 0, BID, 1, 100, 6)]);
+        feed(&mut handler, &mut venue, SNAPSHOTS, &packet, &mut notes);
+        let missing = "Messages { product: 0, from: 2, to: 4 }";
+        assert_eq!(notes.lines, [missing, "stale 51", "stale 52", "recovered 51"], "{before_the_gap}");
+        let stale = ["51", "52"].map(|id| handler.book(handler.find(id).unwrap()).unwrap().is_stale());
+        assert_eq!(stale, [false, true]);
+        // The product is whole without it: snapshots are of use to nobody, and not looked at.
+        let packet = venue.snapshot(5, 5, 51, &[(0, 0, BID, 1, 100, 6)]);
+        feed(&mut handler, &mut venue, SNAPSHOTS, &packet, &mut notes);
+        assert_eq!(handler.core().stats().products.snapshots_spare, 0, "{before_the_gap}");
+    }
+}
+
+const DELETED: &str = r#"
+[[fast.message]]
+templates = ["InstrumentIncremental"]
+kind = "instrument"
+[fast.message.fields]
+instrument = "SecurityID"
+product = "MarketSegmentGrp.MarketSegmentID"
+deleted = "SecurityUpdateAction"
+"#;
 
 /// A message that is missing on both lines: its product is stale until a snapshot, the other one is not touched.
 #[test]

@@ -131,6 +131,31 @@ impl Venue {
         self.packet(REFERENCE, &messages)
     }
 
+    /// A packet that says that an instrument is deleted.
+    pub fn deleted(&mut self, product: u64, instrument: u64) -> Vec<u8> {
+        let of_instrument = |encoder: &Encoder| {
+            let mut draft = encoder.draft(encoder.template("InstrumentIncremental").unwrap());
+            set(encoder, &mut draft, "SecurityUpdateAction", Value::UInt(1));
+            set(encoder, &mut draft, "SecurityID", Value::UInt(instrument));
+            draft.element(encoder.sequence(draft.template(), "MarketSegmentGrp").unwrap());
+            set(encoder, &mut draft, "MarketSegmentGrp/MarketSegmentID", Value::UInt(product));
+            draft
+        };
+        self.packet(REFERENCE, &[&of_instrument])
+    }
+
+    /// A packet with the state of a product, in the venue's code.
+    pub fn state(&mut self, product: u64, sequence: u64, code: u64) -> Vec<u8> {
+        let of_product = |encoder: &Encoder| {
+            let mut draft = encoder.draft(encoder.template("ProductStateChange").unwrap());
+            set(encoder, &mut draft, "MsgSeqNum", Value::UInt(sequence));
+            set(encoder, &mut draft, "MarketSegmentID", Value::UInt(product));
+            set(encoder, &mut draft, "TradingSessionSubID", Value::UInt(code));
+            draft
+        };
+        self.packet(DEPTH, &[&of_product])
+    }
+
     /// Puts a packet into the capture: of line A, of line B, or of both.
     pub fn send(&mut self, channel: usize, packet: &[u8], lines: &[usize]) {
         for line in lines {
