@@ -1,13 +1,12 @@
 //! The exchange in a box against the handler: whatever its lines lose, a book that is not stale is the exchange's own, and when
-//! all has been told once more every book is.
+//! all has been told once more every book is. What a listener was told last of a book, stale or recovered, is what the book
+//! says itself, whoever subscribes to what, and when.
 //!
 //! `UNITAPE_SEEDS=5000 cargo test --release -p unitape-handler --test exchange` runs so many; `UNITAPE_SEED=17` one of them.
 
 use std::path::Path;
 use unitape_handler::{Handler, Listener, Packet, Side, Subscription, Update};
-use unitape_sim::exchange::{
-    At, Channel, Exchange, ExchangeConfig, Faults, Level, Line, TemplateSets, Truth,
-};
+use unitape_sim::exchange::{At, Exact, Exchange, ExchangeConfig, Faults, Received, TemplateSets, Truth};
 
 /// Seeds of an ordinary run.
 const SEEDS: u64 = 60;
@@ -52,6 +51,7 @@ fn config(seed: u64) -> ExchangeConfig {
         rate: 10_000,
         snapshot_ns: 2_000_000 + below(20_000_000),
         reference_ns: 20_000_000 + below(200_000_000),
+        deletions: below(4) as u32,
         faults,
         ..ExchangeConfig::default()
     }
@@ -60,40 +60,15 @@ fn config(seed: u64) -> ExchangeConfig {
 /// The handler's configuration, beside the templates.
 fn mapping(config: &ExchangeConfig) -> String {
     let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fast/box");
-    let address = |channel, line| {
-        let all = (1..=config.partitions).map(|p| format!("\"{}\"", config.address(channel, line, p)));
-        all.collect::<Vec<_>>().join(", ")
-    };
-    let mut text =
-        "name = \"box\"\nformat = \"fast\"\n[fast]\nlike = \"t7-emdi\"\nvenue = \"XBOX\"\n".to_owned();
-    for (role, channel) in [
-        ("incremental", Channel::Incremental),
-        ("snapshot", Channel::Snapshot),
-        ("reference", Channel::Reference),
-    ] {
-        let (a, b) = (address(channel, Line::A), address(channel, Line::B));
-        let file = templates.join(format!("{role}.xml"));
-        text += &format!("[[fast.channel]]\nname = \"{role}\"\nrole = \"{role}\"\na = [{a}]\n");
-        if channel == Channel::Incremental {
-            text += &format!("b = [{b}]\n");
-        }
-        text += &format!("templates = [{:?}]\n", file.display().to_string());
-    }
-    text
+    config.mapping(|channel| templates.join(format!("{}.xml", channel.name())).display().to_string())
 }
 
-/// A side as it should be: prices in units of 1e-9.
-fn levels(truth: &[Level], exponent: i8) -> Vec<(i64, u32, u32)> {
-    let unit = 10i64.pow((9 + i32::from(exponent)) as u32);
-    truth.iter().map(|l| (l.px * unit, l.qty, l.orders)).collect()
-}
-
-/// The same as the handler has it.
-fn side(book: &unitape_handler::BookView<'_>, side: Side) -> Vec<(i64, u32, u32)> {
+/// A side as the handler has it.
+fn side(book: &unitape_handler::BookView<'_>, side: Side) -> Vec<Exact> {
     let of = |rung: &unitape_handler::Rung| {
         let level = rung.level();
         let qty = level.qty.to_string().parse().expect("a whole number");
-        (level.px.0, qty, level.orders.expect("the exchange tells them"))
+        Exact { px: level.px.0, qty, orders: level.orders.expect("the exchange tells them") }
     };
     book.levels(side).map(of).collect()
 }
@@ -103,50 +78,78 @@ struct Held<'t> {
     exchange: &'t Exchange,
     seed: u64,
     compared: u64,
+    /// Of them, those that a snapshot gave.
+    snapshots: u64,
     recovered: u64,
+    /// By instrument: what was told last, whether it is stale.
+    told: &'t mut Vec<Option<bool>>,
 }
 
 impl Held<'_> {
     fn truth(&self) -> &Truth {
         self.exchange.truth()
     }
+
+    fn told(&mut self, instrument: u32, stale: bool) {
+        let at = instrument as usize;
+        self.told.resize(self.told.len().max(at + 1), None);
+        let seed = self.seed;
+        assert_ne!(self.told[at].unwrap_or(true), stale, "seed {seed}: instrument {instrument} told again");
+        self.told[at] = Some(stale);
+    }
 }
 
 impl Listener for Held<'_> {
     fn book(&mut self, update: &Update<'_>) {
-        let id = &update.at.tables.instruments[update.instrument as usize].id;
+        let told = &update.at.tables.instruments[update.instrument as usize];
+        let (seed, id) = (self.seed, &told.id);
+        let stale = self.told.get(update.instrument as usize).copied().flatten().unwrap_or(true);
+        assert_eq!(stale, update.book.is_stale(), "seed {seed}: instrument {id} was told otherwise");
         let world = self.exchange.world();
         let place =
             world.instruments.iter().position(|i| i.id.to_string() == *id).expect("one of the exchange's");
-        if update.book.is_stale() {
-            return;
-        }
-        let Some(seq) = update.at.sequence.filter(|_| !update.at.snapshot) else { return };
+        let Some(seq) = update.at.sequence.filter(|_| !update.book.is_stale()) else { return };
         self.compared += 1;
+        self.snapshots += u64::from(update.at.snapshot);
         let product = world.product_of(place);
         let mut now = [Side::Buy, Side::Sell].map(|s| side(&update.book, s));
         // Until reference data tell how many levels there are, nobody knows that one has fallen out.
-        let told = &update.at.tables.instruments[update.instrument as usize];
         if told.depth.or(update.at.tables.products[told.product as usize].depth).is_none() {
             now.iter_mut().for_each(|levels| levels.truncate(product.depth as usize));
         }
-        // The exchange may have gone on since, and begun again.
+        // The exchange may have gone on since, and begun again. A snapshot may be older than what has come already.
         let restarts = 0..=self.truth().at(world.instruments[place].product).restarts;
-        let moments =
-            restarts.filter_map(|restarts| self.truth().moment(place, At { restarts, seq: seq as u32 }));
-        let is: Vec<_> = moments
-            .map(|m| [levels(&m.bids, product.exponent), levels(&m.offers, product.exponent)])
-            .collect();
+        let moments = restarts.flat_map(|restarts| {
+            let at = At { restarts, seq: seq as u32 };
+            self.truth().since(place, at).take(if update.at.snapshot { usize::MAX } else { 1 })
+        });
+        let mut is = moments.map(|m| [product.exact(&m.bids), product.exact(&m.offers)]);
+        let (snapshot, cleared) = (update.at.snapshot, update.cleared);
         assert!(
-            is.contains(&now),
-            "seed {}: instrument {id} at message {seq}, cleared {}:\n{now:?}, but\n{is:?}",
-            self.seed,
-            update.cleared
+            is.any(|is| is == now),
+            "seed {seed}: instrument {id} at message {seq}, snapshot {snapshot}, cleared {cleared}:\n{now:?}"
         );
     }
 
-    fn recovered(&mut self, _: &unitape_handler::At<'_>, _: u32) {
+    fn stale(&mut self, _: &unitape_handler::At<'_>, instrument: u32) {
+        self.told(instrument, true);
+    }
+
+    fn recovered(&mut self, _: &unitape_handler::At<'_>, instrument: u32) {
+        self.told(instrument, false);
         self.recovered += 1;
+    }
+}
+
+/// Who asks for what, and after how many of a hundred messages.
+fn subscriptions(seed: u64, exchange: &Exchange) -> Vec<(u64, Subscription)> {
+    let world = exchange.world();
+    let instrument = |n: usize| Subscription::Instrument(world.instruments[n].id.to_string());
+    let last = world.products.last().expect("there is one");
+    match seed % 4 {
+        1 => vec![(40, Subscription::Group(last.name.clone())), (70, instrument(0))],
+        2 => vec![(0, instrument(1)), (60, Subscription::All)],
+        _ => vec![(0, Subscription::All)],
     }
 }
 
@@ -154,48 +157,59 @@ impl Listener for Held<'_> {
 fn a_book_that_is_not_stale_is_the_exchanges() {
     let dir = tempfile::tempdir().unwrap();
     let templates = TemplateSets::ours();
-    let (mut compared, mut recovered, mut failed) = (0, 0, Vec::new());
+    let (mut compared, mut snapshots, mut recovered, mut gone, mut failed) = (0, 0, 0, 0, Vec::new());
     for seed in seeds() {
         let config = config(seed);
         let file = dir.path().join("box.toml");
         std::fs::write(&file, mapping(&config)).unwrap();
         let mut handler = Handler::open(&file).unwrap();
-        handler.subscribe(Subscription::All);
+        let messages = config.messages;
         let mut exchange = Exchange::new(config, &templates).unwrap();
-        let mut place = 0;
+        let subscriptions = subscriptions(seed, &exchange);
+        let mut to_come = subscriptions.iter();
+        let (mut place, mut told) = (0, Vec::new());
         while let Some(packet) = exchange.next().unwrap() {
-            let mut held = Held { exchange: &exchange, seed, compared: 0, recovered: 0 };
+            let due = |(after, _): &&&(u64, Subscription)| exchange.messages() * 100 >= messages * after;
+            if let Some((_, subscription)) = to_come.as_slice().first().as_ref().filter(due) {
+                handler.subscribe(subscription.clone());
+                to_come.next();
+            }
+            let mut held =
+                Held { exchange: &exchange, seed, compared: 0, snapshots: 0, recovered: 0, told: &mut told };
             let ts_recv = packet.ts_ns as i64;
             let packet = Packet { to: packet.to.into(), ts_recv, place, payload: &packet.bytes };
             place += packet.payload.len() as u64;
             handler.packet(packet, &mut held);
             compared += held.compared;
+            snapshots += held.snapshots;
             recovered += held.recovered;
+            for (n, told) in told.iter().enumerate() {
+                let other = |book: &unitape_handler::BookView<'_>| told.is_some_and(|t| t != book.is_stale());
+                assert!(!handler.book(n as u32).is_some_and(|book| other(&book)), "seed {seed}: book {n}");
+            }
         }
         handler.idle(i64::MAX / 2, &mut ());
-        let (world, truth) = (exchange.world(), exchange.truth());
-        for (n, instrument) in world.instruments.iter().enumerate() {
-            let Some(moment) = truth.now(n) else { continue };
-            let exponent = world.product_of(n).exponent;
-            let book = handler.find(&instrument.id.to_string()).and_then(|i| handler.book(i));
-            let what = match book {
-                None => "is not known".to_owned(),
-                Some(book) if book.is_stale() => "is stale".to_owned(),
-                Some(book) if side(&book, Side::Buy) != levels(&moment.bids, exponent) => {
-                    "has other bids".to_owned()
-                }
-                Some(book) if side(&book, Side::Sell) != levels(&moment.offers, exponent) => {
-                    "has other offers".to_owned()
-                }
-                Some(_) => continue,
-            };
-            failed.push(format!("seed {seed}: instrument {} {what}, {:?}", instrument.id, exchange.faults()));
-            break;
+        let wanted = |i: &unitape_sim::exchange::Instrument| {
+            let product = &exchange.world().products[i.product];
+            subscriptions.iter().any(|(_, s)| match s {
+                Subscription::Group(name) => *name == product.name,
+                Subscription::Instrument(name) => *name == i.id.to_string(),
+                _ => true,
+            })
+        };
+        let received = |i: &unitape_sim::exchange::Instrument| {
+            let book = handler.book(handler.find(&i.id.to_string())?)?;
+            let [bids, offers] = [Side::Buy, Side::Sell].map(|s| side(&book, s));
+            Some(Received { stale: book.is_stale(), bids, offers })
+        };
+        gone += exchange.world().instruments.iter().filter(|i| i.gone).count();
+        if let Some(what) = exchange.differs(wanted, received) {
+            failed.push(format!("seed {seed}: {what}, {:?}", exchange.faults()));
         }
     }
     assert!(failed.is_empty(), "{} seeds:\n{}", failed.len(), failed.join("\n"));
     assert!(
-        compared > 10_000 && recovered > 100 || seeds().len() == 1,
-        "{compared} compared, {recovered} recovered"
+        compared > 10_000 && snapshots > 100 && recovered > 100 && gone > 10 || seeds().len() == 1,
+        "{compared} compared, {snapshots} of them given by snapshots, {recovered} recovered, {gone} deleted"
     );
 }
