@@ -4,15 +4,12 @@ use std::ffi::{c_char, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use unitape_handler::{
-    At, Gap, Handler, Listener, LiveOptions, Packet, Refusal, State, Subscription, Tables, Trade, Update,
-};
+use unitape_handler::{Handler, LiveOptions, Packet, Subscription};
 
 use crate::call::{Handle, run};
+use crate::callbacks::{Callbacks, Subscribed};
 use crate::error::Error;
-use crate::market::{
-    Book, Level, LevelChange, MARKET_RECOVERED, MARKET_STALE, Market, MarketCallback, NO_NUMBER, side_of,
-};
+use crate::market::{Book, Level, MarketCallback, NO_NUMBER, side_of};
 use crate::text;
 
 /// A handler behind a handle.
@@ -27,23 +24,6 @@ const _: () = {
     const fn may_be_sent<T: Send>() {}
     may_be_sent::<Handler>();
 };
-
-/// Who is called with what.
-#[derive(Debug, Default)]
-struct Callbacks {
-    subscribed: Vec<Subscribed>,
-    /// By instrument: places in `subscribed`; none while it is not known.
-    routes: Vec<Option<Vec<u32>>>,
-    changes: Vec<LevelChange>,
-    text: String,
-}
-
-#[derive(Debug)]
-struct Subscribed {
-    subscription: Subscription,
-    callback: unsafe extern "C" fn(context: *mut c_void, market: *const Market),
-    context: *mut c_void,
-}
 
 /// `unitape_handler_stats` of the header.
 #[derive(Clone, Copy, Debug)]
@@ -100,111 +80,6 @@ const SUBSCRIBE_GROUP: u32 = 2;
 const SUBSCRIBE_INSTRUMENT: u32 = 3;
 
 type Handlers = Handle<Handling>;
-
-impl Callbacks {
-    /// Calls those whose subscription covers the instrument.
-    #[inline]
-    fn call(&mut self, tables: &Tables, instrument: u32, market: &Market) {
-        let known = self.routes.get(instrument as usize).is_some_and(Option::is_some);
-        if !known {
-            self.route(tables, instrument);
-        }
-        let Some(Some(route)) = self.routes.get(instrument as usize) else { return };
-        for n in route {
-            self.subscribed[*n as usize].call(market);
-        }
-    }
-
-    #[cold]
-    fn route(&mut self, tables: &Tables, instrument: u32) {
-        let at = instrument as usize;
-        if self.routes.len() <= at {
-            self.routes.resize_with(at + 1, || None);
-        }
-        let covers = |(s, n): (&Subscribed, u32)| s.subscription.covers(tables, instrument).then_some(n);
-        self.routes[at] = Some(self.subscribed.iter().zip(0..).filter_map(covers).collect());
-    }
-
-    fn call_all(&self, market: &Market) {
-        self.subscribed.iter().for_each(|s| s.call(market));
-    }
-}
-
-impl Subscribed {
-    #[inline]
-    fn call(&self, market: &Market) {
-        // SAFETY: the caller of `unitape_handler_subscribe` vouches for both as long as the subscription lasts, and what the
-        // event points to lives until this is over.
-        unsafe { (self.callback)(self.context, market) };
-    }
-}
-
-impl Listener for Callbacks {
-    fn book(&mut self, update: &Update<'_>) {
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.clear();
-        changes.extend(update.changes.iter().map(LevelChange::from));
-        // SAFETY: it is pointed to until the calls below are over, and the header forbids to use it longer.
-        let book = unsafe { Book::new(update.book) };
-        let market = Market::book(update, &changes, &book);
-        self.call(update.at.tables, update.instrument, &market);
-        self.changes = changes;
-    }
-
-    fn trade(&mut self, at: &At<'_>, trade: &Trade) {
-        self.call(at.tables, trade.instrument, &Market::trade(at, trade));
-    }
-
-    fn state(&mut self, at: &At<'_>, state: &State<'_>) {
-        let market = Market::state(at, state);
-        match state.instrument {
-            Some(instrument) => self.call(at.tables, instrument, &market),
-            None => {
-                // To whoever has an instrument of the product.
-                let of = |(i, _): &(&_, u32)| is_of(i, state.product);
-                let all = at.tables.instruments.iter().zip(0u32..).filter(of);
-                let all: Vec<u32> = all.map(|(_, n)| n).collect();
-                for s in &self.subscribed {
-                    if all.iter().any(|n| s.subscription.covers(at.tables, *n)) {
-                        s.call(&market);
-                    }
-                }
-            }
-        }
-    }
-
-    fn stale(&mut self, at: &At<'_>, instrument: u32) {
-        self.call(at.tables, instrument, &Market::new(MARKET_STALE, at, instrument));
-    }
-
-    fn recovered(&mut self, at: &At<'_>, instrument: u32) {
-        self.call(at.tables, instrument, &Market::new(MARKET_RECOVERED, at, instrument));
-    }
-
-    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
-        self.route(at.tables, instrument);
-        self.call(at.tables, instrument, &Market::instrument(at, instrument));
-    }
-
-    fn gap(&mut self, at: &At<'_>, gap: Gap) {
-        let market = match gap {
-            Gap::Messages { product, from, to } => Market::gap(at, Some(product), (from, to)),
-            Gap::Packets { from, to } => Market::gap(at, None, (from, to)),
-            Gap::NoRoom { product } => Market::gap(at, Some(product), (0, 0)),
-        };
-        self.call_all(&market);
-    }
-
-    fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
-        let mut text = std::mem::take(&mut self.text);
-        self.call_all(&Market::refused(at, refusal, &mut text));
-        self.text = text;
-    }
-}
-
-fn is_of(instrument: &unitape_handler::Instrument, product: u32) -> bool {
-    instrument.product == product
-}
 
 /// What C subscribes to.
 ///
@@ -276,7 +151,7 @@ pub unsafe extern "C" fn unitape_handler_subscribe(
             Handle::with(handler, |this| {
                 this.handler.subscribe(subscription);
                 this.callbacks.subscribed.push(subscribed);
-                this.callbacks.routes.clear();
+                this.callbacks.forget_routes();
                 Ok(0)
             })
         }
@@ -302,7 +177,7 @@ pub unsafe extern "C" fn unitape_handler_unsubscribe(
                 this.handler.unsubscribe(&subscription);
                 let before = this.callbacks.subscribed.len();
                 this.callbacks.subscribed.retain(|s| s.subscription != subscription);
-                this.callbacks.routes.clear();
+                this.callbacks.forget_routes();
                 Ok((before - this.callbacks.subscribed.len()) as i32)
             })
         }

@@ -20,6 +20,7 @@
 //! null is a live handle. The header says so.
 
 mod call;
+mod callbacks;
 mod cursor;
 mod error;
 mod gate;

@@ -201,6 +201,52 @@ fn packets_by_hand_and_live() {
     assert_eq!((live.whats, live.best), (by_hand.whats, by_hand.best));
 }
 
+/// A state of a whole product is for whoever has one of its instruments, once for each subscription; one that appears later
+/// makes it concern others, too.
+#[test]
+fn a_state_of_a_product_is_for_all_who_have_some_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut venue = Venue::new([239, 1, 2, 3], 5000);
+    let c = |text: &str| CString::new(text).unwrap();
+    let mut seen: [Seen; 4] = std::array::from_fn(|_| Seen::default());
+    let mut handler = null_mut();
+    let config = c(venue.config(dir.path()).to_str().unwrap());
+    let names = [(2, c("BUND")), (3, c("51")), (3, c("53")), (1, c("DAX"))];
+    // SAFETY: pointers that live, from one thread.
+    unsafe {
+        assert_eq!(unitape_handler_open(config.as_ptr(), &raw mut handler), 0);
+        for ((what, name), seen) in names.iter().zip(&mut seen) {
+            let context = std::ptr::from_mut(seen).cast();
+            let done = unitape_handler_subscribe(handler, *what, name.as_ptr(), Some(on_market), context);
+            assert_eq!(done, 0);
+        }
+    }
+    let give = |venue: &mut Venue, channel: usize, packet: &[u8]| {
+        let to = c(&venue.addresses[channel][0].to_string());
+        // SAFETY: see above.
+        let done = unsafe {
+            unitape_handler_packet(handler, to.as_ptr(), packet.as_ptr().cast(), packet.len(), venue.now)
+        };
+        assert_eq!(done, 0);
+        venue.now += 20_000_000;
+    };
+    let mut expected = [0; 4];
+    for (instruments, told) in [(&[51, 52][..], [1, 1, 0, 0]), (&[53], [1, 1, 1, 0])] {
+        let packet = venue.reference(5, "BUND", 3, instruments);
+        give(&mut venue, REFERENCE, &packet);
+        for _ in 0..2 {
+            let sequence = 1 + expected[0] as u64;
+            let packet = venue.state(5, sequence, 3);
+            give(&mut venue, DEPTH, &packet);
+            expected.iter_mut().zip(told).for_each(|(sum, told)| *sum += told);
+            let states = seen.each_ref().map(|seen| seen.whats.iter().filter(|what| **what == 3).count());
+            assert_eq!(states, expected, "{sequence}");
+        }
+    }
+    // SAFETY: it is alive.
+    assert_eq!(unsafe { unitape_handler_close(handler) }, 0);
+}
+
 #[test]
 fn the_example_reads_a_capture() {
     let Some(cc) = compiler("CC", "cc") else { return };

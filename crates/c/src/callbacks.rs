@@ -1,0 +1,151 @@
+//! Who subscribed from C is called with what concerns him.
+
+use std::ffi::c_void;
+
+use unitape_handler::{At, Gap, Listener, Refusal, State, Subscription, Tables, Trade, Update};
+
+use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, Market};
+
+/// Who is called with what.
+#[derive(Debug, Default)]
+pub(crate) struct Callbacks {
+    pub subscribed: Vec<Subscribed>,
+    /// By instrument: places in `subscribed`; none while it is not known.
+    routes: Vec<Option<Vec<u32>>>,
+    /// By product: those of all its instruments; none while it is not known.
+    of_products: Vec<Option<Vec<u32>>>,
+    changes: Vec<LevelChange>,
+    text: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Subscribed {
+    pub subscription: Subscription,
+    pub callback: unsafe extern "C" fn(context: *mut c_void, market: *const Market),
+    pub context: *mut c_void,
+}
+
+impl Callbacks {
+    /// Calls those whose subscription covers the instrument.
+    #[inline]
+    fn call(&mut self, tables: &Tables, instrument: u32, market: &Market) {
+        let known = self.routes.get(instrument as usize).is_some_and(Option::is_some);
+        if !known {
+            self.route(tables, instrument);
+        }
+        let Some(Some(route)) = self.routes.get(instrument as usize) else { return };
+        for n in route {
+            self.subscribed[*n as usize].call(market);
+        }
+    }
+
+    #[cold]
+    fn route(&mut self, tables: &Tables, instrument: u32) {
+        let at = instrument as usize;
+        if self.routes.len() <= at {
+            self.routes.resize_with(at + 1, || None);
+        }
+        let covers = |(s, n): (&Subscribed, u32)| s.subscription.covers(tables, instrument).then_some(n);
+        self.routes[at] = Some(self.subscribed.iter().zip(0..).filter_map(covers).collect());
+        let product = tables.instruments[at].product as usize;
+        if let Some(of) = self.of_products.get_mut(product) {
+            *of = None;
+        }
+    }
+
+    /// Calls those whose subscription covers any instrument of the product.
+    fn call_product(&mut self, tables: &Tables, product: u32, market: &Market) {
+        let known = self.of_products.get(product as usize).is_some_and(Option::is_some);
+        if !known {
+            self.route_product(tables, product);
+        }
+        let Some(Some(route)) = self.of_products.get(product as usize) else { return };
+        for n in route {
+            self.subscribed[*n as usize].call(market);
+        }
+    }
+
+    #[cold]
+    fn route_product(&mut self, tables: &Tables, product: u32) {
+        let at = product as usize;
+        if self.of_products.len() <= at {
+            self.of_products.resize_with(at + 1, || None);
+        }
+        let all = || (0u32..).zip(&tables.instruments).filter(|(_, i)| i.product == product);
+        let covers = |s: &Subscribed| all().any(|(i, _)| s.subscription.covers(tables, i));
+        let of = self.subscribed.iter().zip(0..).filter_map(|(s, n)| covers(s).then_some(n));
+        self.of_products[at] = Some(of.collect());
+    }
+
+    /// What is subscribed is another now.
+    pub fn forget_routes(&mut self) {
+        self.routes.clear();
+        self.of_products.clear();
+    }
+
+    fn call_all(&self, market: &Market) {
+        self.subscribed.iter().for_each(|s| s.call(market));
+    }
+}
+
+impl Subscribed {
+    #[inline]
+    fn call(&self, market: &Market) {
+        // SAFETY: the caller of `unitape_handler_subscribe` vouches for both as long as the subscription lasts, and what the
+        // event points to lives until this is over.
+        unsafe { (self.callback)(self.context, market) };
+    }
+}
+
+impl Listener for Callbacks {
+    fn book(&mut self, update: &Update<'_>) {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.clear();
+        changes.extend(update.changes.iter().map(LevelChange::from));
+        // SAFETY: it is pointed to until the calls below are over, and the header forbids to use it longer.
+        let book = unsafe { Book::new(update.book) };
+        let market = Market::book(update, &changes, &book);
+        self.call(update.at.tables, update.instrument, &market);
+        self.changes = changes;
+    }
+
+    fn trade(&mut self, at: &At<'_>, trade: &Trade) {
+        self.call(at.tables, trade.instrument, &Market::trade(at, trade));
+    }
+
+    fn state(&mut self, at: &At<'_>, state: &State<'_>) {
+        let market = Market::state(at, state);
+        match state.instrument {
+            Some(instrument) => self.call(at.tables, instrument, &market),
+            None => self.call_product(at.tables, state.product, &market),
+        }
+    }
+
+    fn stale(&mut self, at: &At<'_>, instrument: u32) {
+        self.call(at.tables, instrument, &Market::new(MARKET_STALE, at, instrument));
+    }
+
+    fn recovered(&mut self, at: &At<'_>, instrument: u32) {
+        self.call(at.tables, instrument, &Market::new(MARKET_RECOVERED, at, instrument));
+    }
+
+    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
+        self.route(at.tables, instrument);
+        self.call(at.tables, instrument, &Market::instrument(at, instrument));
+    }
+
+    fn gap(&mut self, at: &At<'_>, gap: Gap) {
+        let market = match gap {
+            Gap::Messages { product, from, to } => Market::gap(at, Some(product), (from, to)),
+            Gap::Packets { from, to } => Market::gap(at, None, (from, to)),
+            Gap::NoRoom { product } => Market::gap(at, Some(product), (0, 0)),
+        };
+        self.call_all(&market);
+    }
+
+    fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
+        let mut text = std::mem::take(&mut self.text);
+        self.call_all(&Market::refused(at, refusal, &mut text));
+        self.text = text;
+    }
+}
