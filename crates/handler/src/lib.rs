@@ -43,7 +43,7 @@
 //!
 //! **What holds.** A book that is not stale is the venue's, as far as its messages say. It is stale before the first snapshot,
 //! behind a gap, behind a level that cannot be ([`Books::faults`]), and where levels were told while nobody had subscribed; until
-//! the venue gives it anew.
+//! its next snapshot, or until the venue empties it.
 //!
 //! What it does not do: it has no thread, keeps no orders, and writes no tape; a feed of the same mapping does that.
 
