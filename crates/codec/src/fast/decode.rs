@@ -36,7 +36,15 @@ pub struct Decoder {
     /// Nothing is decoded by the fast engine.
     exact: bool,
     pub(super) slots: Vec<Slot>,
+    /// Counted up where the dictionaries are emptied; what of them is of another epoch is empty.
     pub(super) epoch: u32,
+    /// The epoch of each share of the slots.
+    pub(super) filled: Vec<u32>,
+    /// What both were before the message that the fast engine decodes, as far as its template has them.
+    pub(super) saved: Vec<Slot>,
+    pub(super) saved_filled: Vec<u32>,
+    /// That template, once it is known.
+    pub(super) begun: u32,
     pub(super) template_id: Option<u32>,
     pub(super) entries: Vec<Entry>,
     /// The end of a message at the end of its buffer, with room behind it.
@@ -48,8 +56,9 @@ pub struct Decoder {
     kept_max: usize,
     /// Bytes of the message's texts so far.
     pub(super) text_bytes: usize,
-    /// What the slots had before this message, the first written first.
+    /// What the exact engine wrote over in this message, the first first.
     pub(super) undo: Vec<Undo>,
+    undo_filled: Vec<(u32, u32)>,
 }
 
 impl Decoder {
@@ -70,7 +79,11 @@ impl Decoder {
     fn of(templates: Arc<Templates>, program: Program) -> Self {
         let program = Arc::new(program);
         Self {
-            slots: vec![Slot::NOTHING; program.slots],
+            slots: program.entries.empty.clone(),
+            saved: program.entries.empty.clone(),
+            filled: vec![1; program.entries.shares.len()],
+            saved_filled: vec![1; program.entries.shares.len()],
+            begun: NONE,
             arena: program.texts.clone(),
             sweep_at: program.texts.len() + ARENA_BYTES,
             kept_max: KEPT_BYTES_MAX,
@@ -84,6 +97,7 @@ impl Decoder {
             template_id: None,
             entries: Vec::new(),
             undo: Vec::new(),
+            undo_filled: Vec::new(),
         }
     }
 
@@ -158,8 +172,7 @@ impl Decoder {
             {
                 return Ok(self.message(template, bytes));
             }
-            self.undo(before);
-            self.text_bytes = 0;
+            self.put_back(before);
         }
         self.decode_exactly(&buffer[range])
     }
@@ -172,6 +185,8 @@ impl Decoder {
     #[inline(never)]
     fn decode_exactly(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
         let before = (self.epoch, self.template_id);
+        self.undo.clear();
+        self.undo_filled.clear();
         let program = self.program.clone();
         let looked_at = &bytes[..bytes.len().min(LOOKED_AT_MAX)];
         let mut pass = Pass::new(self, &program, looked_at);
@@ -196,6 +211,8 @@ impl Decoder {
 
     /// One op of a message whose others are done elsewhere, with its bit; the bytes it has, none where something is wrong.
     pub(super) fn one(&mut self, op: usize, bytes: &[u8], bit: bool) -> Option<usize> {
+        // All of the message is put back at once if need be.
+        self.undo.clear();
         let program = self.program.clone();
         let op = &program.ops[op];
         let mut pass = Pass::new(self, &program, bytes);
@@ -252,11 +269,49 @@ impl Decoder {
     #[cold]
     fn undo(&mut self, before: (u32, Option<u32>)) {
         while let Some(Undo { place, slot }) = self.undo.pop() {
-            self.slots[place as usize / size_of::<Slot>()] = slot;
+            self.slots[place as usize] = slot;
         }
-        // A slot of before is of its epoch again.
+        while let Some((share, epoch)) = self.undo_filled.pop() {
+            self.filled[share as usize] = epoch;
+        }
         (self.epoch, self.template_id) = before;
         self.entries.clear();
+    }
+
+    /// Empties of a template's entries what is of an earlier epoch.
+    pub(super) fn ready(&mut self, program: &Program, template: u32) {
+        let entries = &program.entries;
+        for &share in &entries.of[program.templates[template as usize].shares.range()] {
+            let filled = &mut self.filled[share as usize];
+            if *filled == self.epoch {
+                continue;
+            }
+            self.undo_filled.push((share, *filled));
+            *filled = self.epoch;
+            for place in entries.shares[share as usize].range() {
+                self.undo.push(Undo { slot: self.slots[place], place: place as u32 });
+                self.slots[place] = entries.empty[place];
+            }
+        }
+    }
+
+    /// What the fast engine did to the dictionaries is undone.
+    #[cold]
+    fn put_back(&mut self, before: (u32, Option<u32>)) {
+        let program = self.program.clone();
+        let entries = &program.entries;
+        if let Some(compiled) = program.templates.get(self.begun as usize) {
+            for &share in &entries.of[compiled.shares.range()] {
+                let (saved, range) =
+                    (self.saved_filled[share as usize], entries.shares[share as usize].range());
+                if saved == before.0 {
+                    self.slots[range.clone()].copy_from_slice(&self.saved[range]);
+                }
+                self.filled[share as usize] = saved;
+            }
+        }
+        (self.epoch, self.template_id) = before;
+        self.tidy_message();
     }
 
     /// Whether dictionaries have no more text than they may.
@@ -269,14 +324,23 @@ impl Decoder {
     #[cold]
     fn kept_bytes(&self) -> usize {
         let own = self.program.texts.len();
-        let live = self.slots.iter().filter(|s| s.epoch() == self.epoch && s.state() == State::Long);
-        live.map(|slot| span(slot.bits)).filter(|span| span.start >= own).map(|span| span.len()).sum()
+        let shares = self.program.entries.shares.iter().zip(&self.filled);
+        let live = shares.filter(|(_, filled)| **filled == self.epoch);
+        let slots = live.flat_map(|(share, _)| &self.slots[share.range()]);
+        let long = slots.filter(|slot| slot.state() == State::Long).map(|slot| span(slot.bits));
+        long.filter(|span| span.start >= own).map(|span| span.len()).sum()
     }
 
-    fn tidy(&mut self) {
+    #[inline(always)]
+    fn tidy_message(&mut self) {
         self.entries.clear();
-        self.undo.clear();
         self.text_bytes = 0;
+        self.begun = NONE;
+    }
+
+    #[inline(always)]
+    fn tidy(&mut self) {
+        self.tidy_message();
         if self.arena.len() > self.sweep_at || self.epoch > u32::MAX / 2 {
             self.sweep();
         }
@@ -286,18 +350,21 @@ impl Decoder {
     #[cold]
     fn sweep(&mut self) {
         let before = std::mem::replace(&mut self.arena, self.program.texts.clone());
-        for slot in &mut self.slots {
-            let live = slot.epoch() == self.epoch;
-            slot.set_epoch(u32::from(live));
-            if live && slot.state() == State::Long {
-                let span = span(slot.bits);
-                // Initial values stay where they are.
-                if span.start < self.program.texts.len() {
-                    continue;
+        for (share, filled) in self.program.entries.shares.iter().zip(&mut self.filled) {
+            let live = *filled == self.epoch;
+            *filled = u32::from(live);
+            // Texts of other epochs are no more.
+            for slot in self.slots[share.range()].iter_mut().filter(|_| live) {
+                if slot.state() == State::Long {
+                    let span = span(slot.bits);
+                    // Initial values stay where they are.
+                    if span.start < self.program.texts.len() {
+                        continue;
+                    }
+                    let text = &before[span];
+                    slot.bits = Found::long(self.arena.len(), text.len()).bits;
+                    self.arena.extend_from_slice(text);
                 }
-                let text = &before[span];
-                slot.bits = Found::long(self.arena.len(), text.len()).bits;
-                self.arena.extend_from_slice(text);
             }
         }
         self.epoch = 1;

@@ -33,12 +33,14 @@ pub(super) struct Pass<'p, 'b> {
     items: usize,
     /// Template and field of the fault.
     pub place: (u32, u32),
+    /// The template whose message is read.
+    template: u32,
 }
 
 impl<'p, 'b> Pass<'p, 'b> {
     pub fn new(decoder: &'p mut Decoder, program: &'p Program, bytes: &'b [u8]) -> Self {
         let cursor = Cursor { bytes, at: 0 };
-        Self { program, decoder, cursor, dynamic: 0, items: 0, place: (NONE, NONE) }
+        Self { program, decoder, cursor, dynamic: 0, items: 0, place: (NONE, NONE), template: NONE }
     }
 
     /// Presence map, template id and what the template has; the template.
@@ -58,8 +60,11 @@ impl<'p, 'b> Pass<'p, 'b> {
         if compiled.reset {
             self.decoder.empty();
         }
+        let around = std::mem::replace(&mut self.template, template);
+        self.decoder.ready(self.program, template);
         let block = self.program.blocks[compiled.block as usize];
         self.run::<STRICT>(block, bits, map)?;
+        self.template = around;
         Ok(template)
     }
 
@@ -101,6 +106,8 @@ impl<'p, 'b> Pass<'p, 'b> {
                     self.push(Form::Inner, Found::int(0), op);
                     self.items = items;
                     let template = self.segment::<STRICT>()?;
+                    // It may have emptied what this one has.
+                    self.decoder.ready(self.program, self.template);
                     self.decoder.entries[begin].bits = u64::from(template);
                     let items = self.items;
                     self.push(Form::End, Found::int(0), op);
@@ -230,7 +237,7 @@ impl<'p, 'b> Pass<'p, 'b> {
     fn previous(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
         let slot = self.decoder.slots[op.slot as usize];
         let start = self.cursor.at;
-        if slot.epoch() != self.decoder.epoch {
+        if slot.state() == State::Undefined {
             let initial = self.initial(op);
             if initial.is_none() && !op.optional {
                 return Err((Code::D5, start));
@@ -265,14 +272,13 @@ impl<'p, 'b> Pass<'p, 'b> {
     fn assign(&mut self, op: &Op, found: Option<Found>) {
         let decoder = &mut *self.decoder;
         let slot = &mut decoder.slots[op.slot as usize];
-        decoder.undo.push(Undo { slot: *slot, place: u64::from(op.slot) * size_of::<Slot>() as u64 });
-        let epoch = decoder.epoch;
+        decoder.undo.push(Undo { slot: *slot, place: op.slot });
         let (bits, state, extra) = match found {
             Some(found @ Found { long: true, .. }) => (found.bits, State::Long, 0),
             Some(found) => (found.bits, State::Assigned, found.extra(op.kind)),
             None => (0, State::Empty, 0),
         };
-        *slot = Slot { bits, meta: Slot::meta(epoch, state, op.kind, extra) };
+        *slot = Slot { bits, meta: Slot::meta(state, op.kind, extra) };
     }
 
     /// A value that stands in the message.
@@ -333,10 +339,8 @@ impl<'p, 'b> Pass<'p, 'b> {
     /// The value that a difference or a tail goes with.
     fn base(&mut self, op: &Op, start: usize) -> Result<Found, Wrong> {
         let slot = self.decoder.slots[op.slot as usize];
-        if slot.epoch() != self.decoder.epoch {
-            return Ok(self.initial(op).unwrap_or(Found::int(0)));
-        }
         match slot.state() {
+            State::Undefined => Ok(self.initial(op).unwrap_or(Found::int(0))),
             State::Empty if op.code == OpCode::Tail => Ok(self.initial(op).unwrap_or(Found::int(0))),
             State::Empty => Err((Code::D6, start)),
             _ if !slot.is_of(op.kind) => Err((Code::D4, start)),

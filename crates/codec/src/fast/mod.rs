@@ -29,6 +29,7 @@
 #[doc(hidden)]
 pub mod check;
 mod decode;
+mod dictionary;
 pub mod encode;
 mod engine;
 mod exact;

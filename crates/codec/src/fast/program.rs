@@ -6,6 +6,7 @@
 //!                  └ presence map of its own?  group and element of a sequence: blocks of their own
 //! ```
 
+use super::dictionary::{self, Entries, Share};
 use super::engine::steps::Steps;
 use super::ops::Slots;
 pub(super) use super::ops::{NONE, OpCode, Role};
@@ -30,6 +31,8 @@ pub(super) struct Op {
     pub initial: u32,
     /// Of what is inside.
     pub block: u32,
+    /// Nobody wants to know its previous value, nor what it is for other fields with it: only whether there is one.
+    pub idle: bool,
     /// It is delivered, as this.
     pub deliver: bool,
     pub tag: u16,
@@ -54,6 +57,8 @@ pub(super) struct Compiled {
     /// It empties the dictionaries.
     pub reset: bool,
     pub inside: Inside,
+    /// The entries of dictionaries that it has: a range of [`Entries::of`].
+    pub shares: Share,
 }
 
 /// The constants of a block, in [`Program::constants`]: what its fields tell without an op, and without a byte.
@@ -174,7 +179,7 @@ pub(super) struct Program {
     pub initials: Vec<Found>,
     /// Initial values that are long texts: what every arena begins with.
     pub texts: Vec<u8>,
-    pub slots: usize,
+    pub entries: Entries,
     pub constants: Vec<Constant>,
     pub templates: Vec<Compiled>,
     /// What stands at a path of a template.
@@ -247,13 +252,18 @@ impl Program {
             let Made { block, inside, .. } = compiler.block(&template.body, &context, false);
             // Of the template's id, at least.
             compiler.program.blocks[block as usize].has_map = true;
-            compiler.program.templates.push(Compiled { block, reset: template.reset, inside });
+            compiler.program.templates.push(Compiled {
+                block,
+                reset: template.reset,
+                inside,
+                shares: Share { from: 0, to: 0 },
+            });
             if let Some(id) = template.id {
                 compiler.program.by_id.insert(id, index as u32);
             }
         }
         let mut program = compiler.program;
-        program.slots = compiler.slots.len();
+        dictionary::arrange(&mut program, compiler.slots.len());
         program.steps = Steps::new(&program);
         program
     }
@@ -457,6 +467,7 @@ impl Op {
             slot: NONE,
             initial: NONE,
             block: NONE,
+            idle: false,
             deliver: true,
             tag: UNTAGGED,
         }

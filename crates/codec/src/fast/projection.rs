@@ -8,8 +8,9 @@ use std::sync::Arc;
 /// The tag of what was given none.
 pub const UNTAGGED: u16 = u16::MAX;
 
-/// Which fields of which templates are delivered, each with a tag of the caller's. All else is decoded, checked and kept
-/// in dictionaries as ever, but not delivered.
+/// Which fields of which templates are delivered, each with a tag of the caller's. All else is passed over: its end is found,
+/// a message that is wrong there is refused with the same fault as ever, and dictionaries are kept as far as what is delivered,
+/// or a fault, depends on them. Its value is not made.
 ///
 /// A field is named by its template (the one that messages name, however much of it stands in others by static
 /// reference) and its path: the names of the groups and sequences around it and its own, with `/` between them. A group or

@@ -6,13 +6,13 @@ use super::template::Type;
 use std::ops::Range;
 
 /// A previous value.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Slot {
     /// As in an entry.
     pub bits: u64,
-    /// From the lowest bit: 8 of the state, 8 of the type, 32 of the epoch (it is undefined unless this is the decoder's), 8
-    /// unused, 8 of the exponent of a decimal or the length of a short text.
+    /// From the lowest bit: 8 of the state, 8 of the type, 40 unused, 8 of the exponent of a decimal or the length of a
+    /// short text.
     pub meta: u64,
 }
 
@@ -24,6 +24,7 @@ pub(super) enum State {
     Assigned,
     /// A text that lies in the arena.
     Long,
+    Undefined,
 }
 
 impl Found {
@@ -43,20 +44,10 @@ impl Found {
 }
 
 impl Slot {
-    /// Of no epoch.
-    pub const NOTHING: Self = Slot { bits: 0, meta: 0 };
+    pub const UNDEFINED: Self = Slot { bits: 0, meta: State::Undefined as u64 };
 
-    pub const fn meta(epoch: u32, state: State, kind: Type, extra: u8) -> u64 {
-        state as u64 | (kind as u64) << 8 | (epoch as u64) << 16 | (extra as u64) << 56
-    }
-
-    #[inline(always)]
-    pub fn epoch(&self) -> u32 {
-        (self.meta >> 16) as u32
-    }
-
-    pub fn set_epoch(&mut self, epoch: u32) {
-        self.meta = self.meta & !(0xffff_ffff << 16) | u64::from(epoch) << 16;
+    pub const fn meta(state: State, kind: Type, extra: u8) -> u64 {
+        state as u64 | (kind as u64) << 8 | (extra as u64) << 56
     }
 
     #[inline(always)]
@@ -64,7 +55,8 @@ impl Slot {
         match self.meta as u8 {
             0 => State::Empty,
             1 => State::Assigned,
-            _ => State::Long,
+            2 => State::Long,
+            _ => State::Undefined,
         }
     }
 
@@ -84,6 +76,5 @@ impl Slot {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Undo {
     pub slot: Slot,
-    /// Where it is, in bytes.
-    pub place: u64,
+    pub place: u32,
 }

@@ -1,10 +1,11 @@
 //! Integers, and decimals in their two parts.
 
-use super::raw::{ALL, At, HOT, Handler, MORE, STOPS, eight, give_up, go_on, groups, handlers, length};
+use super::parts;
+use super::raw::{ALL, At, HOT, Handler, MORE, STOPS, eight, give_up, go_on, groups, handlers};
 use super::state::State;
 use super::steps::Step;
 use crate::fast::record::Entry;
-use crate::fast::slot::{self, Slot, Undo};
+use crate::fast::slot::{self, Slot};
 use crate::fast::template::Type;
 use crate::fast::wire::EXPONENT_MAX;
 
@@ -18,6 +19,14 @@ pub(super) const VALUE: u8 = 0;
 pub(super) const EXPONENT: u8 = 1;
 pub(super) const MANTISSA: u8 = 2;
 pub(super) const LENGTH: u8 = 3;
+/// Nobody subscribed to it.
+pub(super) const NOTHING: u8 = 4;
+
+/// A value that is left out is the one before, or the one after that.
+pub(super) const SAME: u8 = 0;
+pub(super) const NEXT: u8 = 1;
+/// It is the one before, which nobody subscribed to: only whether there is one is kept.
+pub(super) const IDLE: u8 = 2;
 
 /// What was read.
 #[derive(Clone, Copy)]
@@ -72,18 +81,19 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
             _ => (Read::Other, at),
         };
     }
-    let n = length(stops);
-    let value = groups::<BMI2>(word, n);
-    // SAFETY: the caller's; n is at most eight.
-    let next = unsafe { at.add(n as usize) };
+    // The last bit of the first stop bit's byte; the bytes before it.
+    let (last, before) = (stops.trailing_zeros(), stops.trailing_zeros() >> 3);
+    // SAFETY: the caller's; it is the eighth byte at most.
+    let next = unsafe { at.add(before as usize + 1) };
     if is_signed(K) {
-        let unused = 64u32.wrapping_sub(7 * n) & 63;
-        let high = (value << unused) as i64;
-        let value = high >> unused;
+        // All of the eight, the first the highest; the sign is that of the first.
+        let high = (groups::<BMI2>(word.swap_bytes()) << 8) as i64;
         // The first group tells nothing but the sign of the second.
         if ((high >> 56) + 1) as u8 <= 1 {
             return (Read::Other, at);
         }
+        // Sixty-four without seven for each byte.
+        let value = high >> ((before + 1).wrapping_add(!last) & 63);
         let value = value - i64::from(N && value > 0);
         if K == I32 && i64::from(value as i32) != value {
             return (Read::Other, at);
@@ -93,11 +103,45 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     if first == 0 {
         return (Read::Other, at);
     }
+    let value = groups::<BMI2>(word.swap_bytes() >> (last ^ 63));
     let value = value - u64::from(N);
     if K == U32 && value >> 32 != 0 {
         return (Read::Other, at);
     }
     (Read::Value(value), next)
+}
+
+/// Passes over an integer that nobody wants. It finds the same wrong as [`int`] does: what may be too large is read.
+///
+/// # Safety
+/// There are ten bytes.
+#[inline(always)]
+pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L: u8>(at: At) -> (Read, At) {
+    if L == ALL {
+        // SAFETY: the caller's.
+        return unsafe { int::<K, N, BMI2, ALL>(at) };
+    }
+    // SAFETY: the caller's; one is the first.
+    let (first, next) = unsafe { (*at, at.add(1)) };
+    if L != MORE && first >= 0x80 {
+        return (if N && first == 0x80 { Read::Null } else { Read::Value(0) }, next);
+    }
+    if L == HOT {
+        return (Read::More, at);
+    }
+    // SAFETY: the caller's.
+    let word = unsafe { eight(at) };
+    let before = (word & STOPS).trailing_zeros() >> 3;
+    // Of four bytes any value is one of 32 bits, of eight any one of 64.
+    if before > if K == I32 || K == U32 { 3 } else { 7 } {
+        return (Read::More, at);
+    }
+    let signs = word & 0x407f;
+    if if is_signed(K) { signs == 0 || signs == 0x407f } else { first == 0 } {
+        return (Read::Other, at);
+    }
+    // SAFETY: the caller's; it is the eighth byte at most.
+    (Read::Value(0), unsafe { at.add(before as usize + 1) })
 }
 
 /// An integer of nine bytes: times in nanoseconds are.
@@ -108,7 +152,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
 unsafe fn nine<const K: u8, const N: bool, const BMI2: bool>(at: At, word: u64) -> (Read, At) {
     // SAFETY: the caller's.
     let (ninth, next) = unsafe { (*at.add(8), at.add(9)) };
-    let high = groups::<BMI2>(word, 8);
+    let high = groups::<BMI2>(word.swap_bytes());
     let first = word as u8;
     let overlong = if is_signed(K) { (((high << 8) as i64 >> 56) + 1) as u8 <= 1 } else { first == 0 };
     if ninth < 0x80 || overlong {
@@ -127,40 +171,46 @@ pub(super) const fn assigned(kind: u8) -> u64 {
     slot::State::Assigned as u64 | (kind as u64) << 8
 }
 
+/// The same for an empty one.
+pub(super) const fn empty(kind: u8) -> u64 {
+    slot::State::Empty as u64 | (kind as u64) << 8
+}
+
 /// Puts a value where its role says, and goes on.
 ///
 /// # Safety
 /// As [`Handler`].
 #[inline(always)]
 pub(super) unsafe fn put<const R: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
     value: u64,
 ) -> At {
     // SAFETY: the caller's; there is room for an entry.
     unsafe {
         match R {
             VALUE | MANTISSA => {
-                let extra = if R == MANTISSA { state.exponent } else { 0 };
+                let extra = if R == MANTISSA { (*state).exponent } else { 0 };
                 *out = Entry { bits: value, meta: (*step).meta | extra };
                 let out = out.byte_add((*step).advance);
-                go_on!(state, step + 1, at, map, out, undo)
+                go_on!(state, step + 1, at, map, out)
             }
             EXPONENT => {
                 let exponent = value as i64;
                 if (exponent + EXPONENT_MAX) as u64 > 2 * EXPONENT_MAX as u64 {
-                    give_up!(state, undo);
+                    give_up!();
                 }
-                state.exponent = value << 56;
-                go_on!(state, step + 1, at, map, out, undo)
+                (*state).exponent = value << 56;
+                go_on!(state, step + 1, at, map, out)
             }
+            NOTHING => go_on!(state, step + 1, at, map, out),
             _ => {
-                state.length = value;
-                go_on!(state, step + 1, at, map, out, undo)
+                (*state).length = value;
+                // That is the step behind a length; to jump there by its address would be slower.
+                parts::sequence(state, step.add(1), at, map, out)
             }
         }
     }
@@ -172,26 +222,25 @@ pub(super) unsafe fn put<const R: u8>(
 /// As [`Handler`].
 #[inline(always)]
 pub(super) unsafe fn leave_out<const R: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's; what is left out is in the block.
     unsafe {
         match R {
-            VALUE => go_on!(state, step + 1, at, map, out, undo),
-            LENGTH => go_on!(state, step + 2, at, map, out, undo),
+            VALUE | NOTHING => go_on!(state, step + 1, at, map, out),
+            LENGTH => go_on!(state, step + 2, at, map, out),
             EXPONENT => {
                 let bit = (*step.add(1)).mask;
                 // It has no bit in the map then: those behind it are one place nearer.
                 let behind = if bit == 0 { 0 } else { bit | (bit - 1) };
                 let map = map & !behind | (map & behind) >> 1;
-                go_on!(state, step + 2, at, map, out, undo)
+                go_on!(state, step + 2, at, map, out)
             }
-            _ => give_up!(state, undo),
+            _ => give_up!(),
         }
     }
 }
@@ -203,46 +252,30 @@ pub(super) unsafe fn leave_out<const R: u8>(
 /// As [`Handler`]; the step is [`Step::follow`]ed by such.
 #[inline(always)]
 pub(super) unsafe fn left_out<const R: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
         if map & (*step).initial != 0 {
-            return leave_out::<R>(state, step, at, map, out, undo);
+            return leave_out::<R>(state, step, at, map, out);
         }
         let follow = (*step).follow as usize;
-        go_on!(state, step + follow, at, map, out, undo)
+        go_on!(state, step + follow, at, map, out)
     }
 }
 
-/// Makes it the slot's value.
+/// Where the slot of a step is.
 ///
 /// # Safety
 /// As [`Handler`]; the step has a slot.
 #[inline(always)]
-pub(super) unsafe fn assign(state: &State, step: *const Step, undo: *mut Undo, slot: Slot) -> *mut Undo {
-    // SAFETY: the caller's; a step's slot is one of the decoder's, and there is room for a thing to undo.
-    unsafe {
-        let place = state.slots.byte_add((*step).slot);
-        *undo = Undo { slot: *place, place: (*step).slot as u64 };
-        *place = slot;
-        undo.add(1)
-    }
-}
-
-/// The slot of a step.
-///
-/// # Safety
-/// As [`assign`].
-#[inline(always)]
-pub(super) unsafe fn slot_of(state: &State, step: *const Step) -> Slot {
-    // SAFETY: the caller's.
-    unsafe { *state.slots.byte_add((*step).slot) }
+pub(super) unsafe fn slot_of<'s>(state: *mut State, step: *const Step) -> &'s mut Slot {
+    // SAFETY: the caller's; a step's slot is one of the decoder's, before which the state lies, and of which no other is taken before this one is let go.
+    unsafe { &mut *state.cast::<Slot>().byte_add((*step).slot) }
 }
 
 handlers! {
@@ -254,20 +287,20 @@ handlers! {
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn plain_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, const L: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        match int::<K, N, BMI2, L>(at) {
-            (Read::Value(value), at) => put::<R>(state, step, at, map, out, undo, value),
-            (Read::Null, at) => leave_out::<R>(state, step, at, map, out, undo),
-            (Read::More, _) => plain::more::<K, N, R, L>(state, step, at, map, out, undo),
-            (Read::Other, _) => give_up!(state, undo),
+        let read = if R == NOTHING { pass::<K, N, BMI2, L>(at) } else { int::<K, N, BMI2, L>(at) };
+        match read {
+            (Read::Value(value), at) => put::<R>(state, step, at, map, out, value),
+            (Read::Null, at) => leave_out::<R>(state, step, at, map, out),
+            (Read::More, _) => plain::more::<K, N, R, BMI2, L>(state, step, at, map, out),
+            (Read::Other, _) => give_up!(),
         }
     }
 }
@@ -288,23 +321,22 @@ unsafe fn default_body<
     const BMI2: bool,
     const L: u8,
 >(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
         if L == HOT && map & (*step).mask == 0 {
             return if I {
-                put::<R>(state, step, at, map, out, undo, (*step).initial)
+                put::<R>(state, step, at, map, out, (*step).initial)
             } else {
-                left_out::<R>(state, step, at, map, out, undo)
+                left_out::<R>(state, step, at, map, out)
             };
         }
-        plain_body::<K, N, R, BMI2, L>(state, step, at, map, out, undo)
+        plain_body::<K, N, R, BMI2, L>(state, step, at, map, out)
     }
 }
 
@@ -317,20 +349,19 @@ handlers! {
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn scaled_body<const N: bool, const BMI2: bool, const L: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's; the mantissa is the step behind this one.
     unsafe {
         if L == HOT && map & (*step).mask == 0 {
-            state.exponent = (*step).initial << 56;
-            return delta_body::<I64, false, MANTISSA, BMI2, HOT>(state, step.add(1), at, map, out, undo);
+            (*state).exponent = (*step).initial << 56;
+            return delta_body::<I64, false, MANTISSA, BMI2, HOT>(state, step.add(1), at, map, out);
         }
-        plain_body::<I32, N, EXPONENT, BMI2, L>(state, step, at, map, out, undo)
+        plain_body::<I32, N, EXPONENT, BMI2, L>(state, step, at, map, out)
     }
 }
 
@@ -343,78 +374,66 @@ handlers! {
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn constant_body<const N: bool, const R: u8, const BMI2: bool, const _L: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
         if N && map & (*step).mask == 0 {
-            leave_out::<R>(state, step, at, map, out, undo)
+            leave_out::<R>(state, step, at, map, out)
         } else {
-            put::<R>(state, step, at, map, out, undo, (*step).initial)
+            put::<R>(state, step, at, map, out, (*step).initial)
         }
     }
 }
 
 handlers! {
-    /// A value in the message, or the one before; with UP the one after it.
-    copy [K: u8, N: bool, R: u8, UP: bool] copy_body
+    /// A value in the message, or as C says.
+    copy [K: u8, N: bool, R: u8, C: u8] copy_body
 }
 
 /// # Safety
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
-unsafe fn copy_body<
-    const K: u8,
-    const N: bool,
-    const R: u8,
-    const UP: bool,
-    const BMI2: bool,
-    const L: u8,
->(
-    state: &mut State,
+unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const BMI2: bool, const L: u8>(
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        let meta = state.epoch | assigned(K);
+        let slot = slot_of(state, step);
         // Beyond the first byte it is here because there is one.
         if L != HOT || map & (*step).mask != 0 {
-            return match int::<K, N, BMI2, L>(at) {
+            let read = if C == IDLE { pass::<K, N, BMI2, L>(at) } else { int::<K, N, BMI2, L>(at) };
+            return match read {
                 (Read::Value(bits), at) => {
-                    let undo = assign(state, step, undo, Slot { bits, meta });
-                    put::<R>(state, step, at, map, out, undo, bits)
+                    *slot = Slot { bits, meta: assigned(K) };
+                    put::<R>(state, step, at, map, out, bits)
                 }
                 (Read::Null, at) => {
-                    let meta = meta & !0xff;
-                    let undo = assign(state, step, undo, Slot { bits: 0, meta });
-                    leave_out::<R>(state, step, at, map, out, undo)
+                    *slot = Slot { bits: 0, meta: empty(K) };
+                    leave_out::<R>(state, step, at, map, out)
                 }
-                (Read::More, _) => copy::more::<K, N, R, UP, L>(state, step, at, map, out, undo),
-                (Read::Other, _) => give_up!(state, undo),
+                (Read::More, _) => copy::more::<K, N, R, C, BMI2, L>(state, step, at, map, out),
+                (Read::Other, _) => give_up!(),
             };
         }
-        let slot = slot_of(state, step);
-        if slot.meta == meta {
-            if UP {
-                if slot.bits == most(K) {
-                    give_up!(state, undo);
-                }
-                let bits = slot.bits.wrapping_add(1);
-                let undo = assign(state, step, undo, Slot { bits, meta });
-                return put::<R>(state, step, at, map, out, undo, bits);
-            }
-            return put::<R>(state, step, at, map, out, undo, slot.bits);
+        if slot.meta != assigned(K) {
+            return unassigned::<K, N, R>(state, step, at, map, out);
         }
-        undefined::<K, N, R>(state, step, at, map, out, undo)
+        if C == NEXT {
+            if slot.bits == most(K) {
+                give_up!();
+            }
+            slot.bits = slot.bits.wrapping_add(1);
+        }
+        put::<R>(state, step, at, map, out, slot.bits)
     }
 }
 
@@ -423,38 +442,31 @@ unsafe fn copy_body<
 /// # Safety
 /// As [`Handler`].
 #[inline(never)]
-unsafe fn undefined<const K: u8, const N: bool, const R: u8>(
-    state: &mut State,
+unsafe fn unassigned<const K: u8, const N: bool, const R: u8>(
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        let meta = state.epoch | assigned(K);
         let slot = slot_of(state, step);
-        if (slot.meta ^ state.epoch) & EPOCH != 0 {
-            if (*step).has_initial {
+        match slot.state() {
+            slot::State::Empty if N => leave_out::<R>(state, step, at, map, out),
+            slot::State::Undefined if (*step).has_initial => {
                 let bits = (*step).initial;
-                let undo = assign(state, step, undo, Slot { bits, meta });
-                return put::<R>(state, step, at, map, out, undo, bits);
+                *slot = Slot { bits, meta: assigned(K) };
+                put::<R>(state, step, at, map, out, bits)
             }
-            if N {
-                let meta = meta & !0xff;
-                let undo = assign(state, step, undo, Slot { bits: 0, meta });
-                return leave_out::<R>(state, step, at, map, out, undo);
+            slot::State::Undefined if N => {
+                *slot = Slot { bits: 0, meta: empty(K) };
+                leave_out::<R>(state, step, at, map, out)
             }
-        } else if N && slot.state() == slot::State::Empty {
-            return leave_out::<R>(state, step, at, map, out, undo);
+            _ => give_up!(),
         }
-        give_up!(state, undo)
     }
 }
-
-/// The epoch of a slot.
-pub(super) const EPOCH: u64 = 0xffff_ffff << 16;
 
 const fn most(kind: u8) -> u64 {
     match kind {
@@ -474,55 +486,72 @@ handlers! {
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, const L: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
+        let slot = slot_of(state, step);
+        if slot.meta != assigned(K) {
+            return first::<K, N, R>(state, step, at, map, out);
+        }
         let (difference, at) = match int::<I64, N, BMI2, L>(at) {
             (Read::Value(difference), at) => (difference as i64, at),
-            (Read::Null, at) => return leave_out::<R>(state, step, at, map, out, undo),
-            (Read::More, _) => return delta::more::<K, N, R, L>(state, step, at, map, out, undo),
-            (Read::Other, _) => give_up!(state, undo),
-        };
-        let place = state.slots.byte_add((*step).slot);
-        // At once, so that less is kept in registers.
-        *undo = Undo { slot: *place, place: (*step).slot as u64 };
-        let meta = state.epoch | assigned(K);
-        let before = (*place).meta;
-        let base = if before == meta {
-            (*place).bits
-        } else if (before ^ meta) & EPOCH != 0 {
-            // Nought where there is none.
-            (*step).initial
-        } else {
-            give_up!(state, undo)
+            (Read::Null, at) => return leave_out::<R>(state, step, at, map, out),
+            (Read::More, _) => return delta::more::<K, N, R, BMI2, L>(state, step, at, map, out),
+            (Read::Other, _) => give_up!(),
         };
         let (bits, fits) = match K {
             I32 | U32 => {
-                let sum = (base as i64).wrapping_add(difference);
+                let base = slot.bits as i64;
+                let sum = base.wrapping_add(difference);
                 // Of up to 33 and of up to 56 bits, unless more was read.
-                let over = L == ALL && (base as i64).checked_add(difference).is_none();
+                let over = L == ALL && base.checked_add(difference).is_none();
                 let fits = if K == I32 { i64::from(sum as i32) == sum } else { (sum as u64) >> 32 == 0 };
                 (sum as u64, fits && !over)
             }
             I64 => {
-                let (sum, over) = (base as i64).overflowing_add(difference);
+                let (sum, over) = (slot.bits as i64).overflowing_add(difference);
                 (sum as u64, !over)
             }
             _ => {
-                let (sum, over) = base.overflowing_add_signed(difference);
+                let (sum, over) = slot.bits.overflowing_add_signed(difference);
                 (sum, !over)
             }
         };
         if !fits {
-            give_up!(state, undo);
+            give_up!();
         }
-        *place = Slot { bits, meta };
-        put::<R>(state, step, at, map, out, undo.add(1), bits)
+        slot.bits = bits;
+        put::<R>(state, step, at, map, out, bits)
+    }
+}
+
+/// A difference where the entry is not assigned: to the initial value, or to nought.
+///
+/// # Safety
+/// As [`Handler`].
+#[inline(never)]
+unsafe fn first<const K: u8, const N: bool, const R: u8>(
+    state: *mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+) -> At {
+    // SAFETY: the caller's.
+    unsafe {
+        if N && *at == 0x80 {
+            return leave_out::<R>(state, step, at.add(1), map, out);
+        }
+        let slot = slot_of(state, step);
+        if slot.state() != slot::State::Undefined {
+            give_up!();
+        }
+        *slot = Slot { bits: (*step).initial, meta: assigned(K) };
+        ((*step).run)(state, step, at, map, out)
     }
 }

@@ -4,12 +4,17 @@
 //!  program: blocks of ops ──▶ steps: each with the handler for its type, operator, presence       once
 //!
 //!  message ──▶ step ─▶ step ─▶ step ─▶ … ─▶ end      each handler jumps to the next one; all it needs is in registers
-//!                │                                   (state, step, place, presence map, next entry, next thing to undo)
+//!                │                                   (state, step, place, presence map, next entry)
 //!                └ anything unusual: gives up ──▶ what it did is undone ──▶ the exact engine decodes the message
 //! ```
 //!
 //! What it takes, the exact engine takes, too, and with the same values: errors, integers longer than they have to be and
 //! presence maps beyond 56 bits are not decided here. So a fault has its code and place from one engine alone.
+//!
+//! # Dictionaries
+//! Where a message begins, what its template has of the dictionaries is copied aside, or emptied where it is of an earlier
+//! epoch: see [`super::dictionary`]. So handlers write over it without a note, and what was there is put back where they give
+//! up.
 //!
 //! # Reading without a look at the end
 //! A handler reads some bytes from its place on, and does not ask whether they are the message's. Wherever a run of steps
@@ -25,10 +30,15 @@ mod state;
 pub(super) mod steps;
 mod texts;
 
+pub(super) use state::HEAD;
+
 use super::decode::Decoder;
+use super::dictionary::Entries;
 use super::program::Program;
 use raw::At;
 use state::State;
+use std::ops::Range;
+use steps::Shares;
 
 /// Steps before a block pauses.
 const RUN_STEPS: usize = 32;
@@ -40,87 +50,131 @@ const SLACK: usize = 18 * (RUN_STEPS + 2) + 16;
 const PAD: usize = 2 * (RUN_STEPS + 2) + 28;
 
 /// Decodes the message at `from..to` of the buffer into the decoder's entries: its template and its bytes. None where the
-/// exact engine is to do it; what was done until then is in the decoder's list of things to undo.
+/// exact engine is to do it; what was done until then is to be put back.
 #[inline]
 pub(super) fn decode(decoder: &mut Decoder, buffer: &[u8], from: usize, to: usize) -> Option<(u32, usize)> {
     let program: *const Program = &raw const *decoder.program;
     // SAFETY: the decoder keeps its program, and nothing below gives it another.
-    let steps = unsafe { &(*program).steps };
+    let (steps, entries) = unsafe { (&(*program).steps, &(*program).entries) };
     let message = buffer.get(from..to)?;
-    let end = message.len().min(steps.bytes_max);
-    let room = (buffer.len() - from).checked_sub(SLACK);
-    let nothing = std::ptr::null_mut::<u8>();
     let start = message.as_ptr();
     // SAFETY: inside the message.
-    let end = unsafe { start.add(end) };
-    let mut state = State {
-        slots: nothing.cast(),
-        epoch: 0,
-        blocks: steps.blocks.as_ptr(),
-        steps: steps.steps.as_ptr(),
+    let end = unsafe { start.add(message.len().min(steps.bytes_max)) };
+    let check = match (buffer.len() - from).checked_sub(SLACK) {
+        // SAFETY: inside the buffer.
+        Some(room) => end.min(unsafe { start.add(room) }),
         // Before the first byte where there is less than that: a copy is made at once.
-        check: match room {
-            // SAFETY: inside the buffer.
-            Some(room) => end.min(unsafe { start.add(room) }),
-            None => std::ptr::null(),
-        },
-        end,
-        base: start.addr(),
-        exponent: 0,
-        length: 0,
-        out: nothing.cast(),
-        undo: nothing.cast(),
-        out_end: nothing.cast(),
-        undo_end: nothing.cast(),
-        paused: std::ptr::null(),
-        map: 0,
-        decoder,
+        None => std::ptr::null(),
     };
-    // SAFETY: the decoder is ours and outlives the state, and so does the program; the buffer is the caller's; at the
-    // first place the check is as the module says.
+    let state = decoder.slots.as_mut_ptr().cast::<State>();
+    // SAFETY: the slots begin with room for a state. The decoder is ours and outlives it, and so does the program; the buffer
+    // is the caller's; at the first place the check is as the module says.
     unsafe {
-        let state = &mut state;
-        state.borrow();
-        let found = message_at(state, steps, start);
-        state.give_back();
-        found
+        (*state).check = check;
+        (*state).end = end;
+        (*state).base = start.addr();
+        (*state).paused = std::ptr::null();
+        (*state).blocks = steps.blocks.as_ptr();
+        (*state).steps = steps.steps.as_ptr();
+        (*state).decoder = decoder;
+        message_at(state, steps, entries, start)
     }
 }
 
 /// # Safety
-/// The state is whole.
+/// The state is new.
 #[inline(always)]
-unsafe fn message_at(state: &mut State, steps: &steps::Steps, start: At) -> Option<(u32, usize)> {
+unsafe fn message_at(
+    state: *mut State,
+    steps: &steps::Steps,
+    entries: &Entries,
+    start: At,
+) -> Option<(u32, usize)> {
     // SAFETY: the caller's; what is read first is no more than any run of steps.
     unsafe {
         let mut at = start;
-        if at > state.check {
-            at = state.edge(at);
+        if at > (*state).check {
+            at = (*state).edge(at);
             if at.is_null() {
                 return None;
             }
         }
         let (map, at) = parts::map(at)?;
-        let decoder = &mut *state.decoder;
+        let decoder = &mut *(*state).decoder;
         let (id, at) = if map >> 63 != 0 {
-            let (ints::Read::Value(id), at) = ints::int::<{ ints::U32 }, false, false, { raw::MORE }>(at)
-            else {
-                return None;
-            };
-            decoder.template_id = Some(id as u32);
-            (id as u32, at)
+            let (id, at) = parts::id(at)?;
+            decoder.template_id = Some(id);
+            (id, at)
         } else {
             (decoder.template_id?, at)
         };
         let start = steps.start(id)?;
-        if start.reset {
-            decoder.empty();
-            state.epoch = u64::from(decoder.epoch) << 16;
-        }
-        let at = parts::run(state, state.steps.add(start.first as usize), at, map);
-        if at.is_null() || at > state.end {
+        begin(decoder, entries, start);
+        (*state).borrow();
+        let out = (*state).out;
+        let at = parts::run(state, (*state).steps.add(start.first as usize), at, map, out);
+        if at.is_null() || at > (*state).end {
             return None;
         }
-        Some((start.template, at.addr().wrapping_sub(state.base)))
+        (*state).give_back();
+        Some((start.template, at.addr().wrapping_sub((*state).base)))
+    }
+}
+
+/// Saves what the template has of the dictionaries, or empties it where it is of an earlier epoch.
+///
+/// # Safety
+/// The entries are those of the decoder's program, and so is the template.
+#[inline(always)]
+unsafe fn begin(decoder: &mut Decoder, entries: &Entries, start: &steps::Start) {
+    let before = decoder.epoch;
+    decoder.begun = start.template;
+    if start.reset {
+        decoder.empty();
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        match start.shares {
+            Shares::None => {}
+            Shares::One { share, from, slots } => {
+                fill(decoder, entries, before, (share as usize, from as usize, slots as usize));
+            }
+            Shares::Several { from, to } => begin_several(decoder, entries, before, from..to),
+        }
+    }
+}
+
+/// # Safety
+/// As [`begin`].
+#[inline(never)]
+unsafe fn begin_several(decoder: &mut Decoder, entries: &Entries, before: u32, of: Range<u32>) {
+    for &share in &entries.of[of.start as usize..of.end as usize] {
+        let range = entries.shares[share as usize].range();
+        // SAFETY: the caller's.
+        unsafe { fill(decoder, entries, before, (share as usize, range.start, range.len())) };
+    }
+}
+
+/// # Safety
+/// As [`begin`]; it is one of the program's shares.
+#[inline(always)]
+unsafe fn fill(
+    decoder: &mut Decoder,
+    entries: &Entries,
+    before: u32,
+    (share, from, slots): (usize, usize, usize),
+) {
+    // SAFETY: a share is a range of the program's entries, and the decoder's vectors have one for each of these.
+    unsafe {
+        let filled = decoder.filled.get_unchecked_mut(share);
+        *decoder.saved_filled.get_unchecked_mut(share) = *filled;
+        let places = decoder.slots.as_mut_ptr().add(from);
+        if *filled == before {
+            std::ptr::copy_nonoverlapping(places, decoder.saved.as_mut_ptr().add(from), slots);
+        }
+        if *filled != decoder.epoch {
+            *filled = decoder.epoch;
+            std::ptr::copy_nonoverlapping(entries.empty.as_ptr().add(from), places, slots);
+        }
     }
 }

@@ -3,9 +3,7 @@
 use super::raw::{At, STOPS, eight, give_up, go_on, groups, length};
 use super::state::State;
 use super::steps::{Block, Step};
-use crate::fast::projection::UNTAGGED;
-use crate::fast::record::{Entry, Form};
-use crate::fast::slot::Undo;
+use crate::fast::record::Entry;
 
 /// A presence map of up to eight bytes, its first bit the highest; none where it is longer, or longer than it has to be.
 ///
@@ -23,13 +21,23 @@ pub(super) unsafe fn map(at: At) -> Option<(u64, At)> {
         if second > 0x80 {
             return Some((u64::from(first) << 57 | u64::from(second & 0x7f) << 50, at.add(2)));
         }
+        long_map(at)
+    }
+}
+
+/// # Safety
+/// As [`map`].
+#[inline(never)]
+unsafe fn long_map(at: At) -> Option<(u64, At)> {
+    // SAFETY: the caller's.
+    unsafe {
         let word = eight(at);
         let stops = word & STOPS;
         if stops == 0 {
             return None;
         }
         let n = length(stops);
-        let bits = groups::<false>(word, n);
+        let bits = groups::<false>(word.swap_bytes() >> (64u32.wrapping_sub(8 * n) & 63));
         // The last byte says nothing.
         if bits & 0x7f == 0 {
             return None;
@@ -38,44 +46,92 @@ pub(super) unsafe fn map(at: At) -> Option<(u64, At)> {
     }
 }
 
+/// The id of a template, mostly of one or two bytes.
+///
+/// # Safety
+/// There are eight bytes.
+#[inline(always)]
+pub(super) unsafe fn id(at: At) -> Option<(u32, At)> {
+    // SAFETY: the caller's.
+    unsafe {
+        let (first, second) = (*at, *at.add(1));
+        if first >= 0x80 {
+            return Some((u32::from(first & 0x7f), at.add(1)));
+        }
+        if first != 0 && second >= 0x80 {
+            return Some((u32::from(first) << 7 | u32::from(second & 0x7f), at.add(2)));
+        }
+        long_id(at)
+    }
+}
+
+/// # Safety
+/// As [`id`].
+#[inline(never)]
+unsafe fn long_id(at: At) -> Option<(u32, At)> {
+    // SAFETY: the caller's.
+    let word = unsafe { eight(at) };
+    let stops = word & STOPS;
+    let n = length(stops);
+    // Five bytes have 35 bits.
+    if stops == 0 || n > 5 || word as u8 == 0 {
+        return None;
+    }
+    let id = groups::<false>(word.swap_bytes() >> (64 - 8 * n));
+    // SAFETY: the caller's.
+    Some((u32::try_from(id).ok()?, unsafe { at.add(n as usize) }))
+}
+
 /// A group or an element: its presence map, and all that is in it. Null where the exact engine is to decode the message.
 ///
 /// # Safety
-/// The state is whole, `block` one of its program's, and `at` inside the buffer.
+/// The state is whole, the step the first of a block of its program, `at` inside the buffer, and `out` where entries go on.
 #[inline(always)]
-pub(super) unsafe fn enter(state: &mut State, block: &Block, at: At) -> At {
+unsafe fn enter(state: *mut State, (first, has_map): (*const Step, bool), at: At, out: *mut Entry) -> At {
     // SAFETY: the caller's.
     unsafe {
         let mut at = at;
-        if at > state.check {
-            at = state.edge(at);
+        if at > (*state).check {
+            at = (*state).edge(at);
             if at.is_null() {
-                return at;
+                give_up!();
             }
         }
-        state.room();
+        let out = (*state).room(out);
         let mut bits = 0;
-        if block.has_map {
+        if has_map {
             match map(at) {
                 Some((found, next)) => (bits, at) = (found, next),
-                None => return std::ptr::null(),
+                None => give_up!(),
             }
         }
-        run(state, state.steps.add(block.first as usize), at, bits)
+        run(state, first, at, bits, out)
+    }
+}
+
+/// The first step of a block, and whether the block has a presence map.
+///
+/// # Safety
+/// The step is of the program that the state is of, and has a block.
+#[inline(always)]
+unsafe fn inside(state: *mut State, step: *const Step) -> (*const Step, bool) {
+    // SAFETY: the caller's.
+    unsafe {
+        let Block { first, has_map } = *(*state).blocks.add((*step).follow as usize);
+        ((*state).steps.add(first as usize), has_map)
     }
 }
 
 /// A block's steps.
 ///
 /// # Safety
-/// As [`super::raw::Handler`]; entries and things to undo go on where the state says.
+/// As [`super::raw::Handler`].
 #[inline(always)]
-pub(super) unsafe fn run(state: &mut State, step: *const Step, at: At, map: u64) -> At {
+pub(super) unsafe fn run(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's.
     unsafe {
-        let (out, undo) = (state.out, state.undo);
-        let at = ((*step).run)(state, step, at, map, out, undo);
-        if at.is_null() || state.paused.is_null() {
+        let at = ((*step).run)(state, step, at, map, out);
+        if (*state).paused.is_null() {
             return at;
         }
         resume(state, at)
@@ -87,21 +143,21 @@ pub(super) unsafe fn run(state: &mut State, step: *const Step, at: At, map: u64)
 /// # Safety
 /// The state is whole, and `at` is where its last run came to.
 #[inline(never)]
-unsafe fn resume(state: &mut State, at: At) -> At {
+unsafe fn resume(state: *mut State, at: At) -> At {
     let mut at = at;
     // SAFETY: what paused is where a run may begin.
     unsafe {
-        while !at.is_null() && !state.paused.is_null() {
-            let step = std::mem::replace(&mut state.paused, std::ptr::null());
-            if at > state.check {
-                at = state.edge(at);
+        while !(*state).paused.is_null() {
+            let step = std::mem::replace(&mut (*state).paused, std::ptr::null());
+            if at > (*state).check {
+                at = (*state).edge(at);
                 if at.is_null() {
-                    return at;
+                    give_up!();
                 }
             }
-            state.room();
-            let (map, out, undo) = (state.map, state.out, state.undo);
-            at = ((*step).run)(state, step, at, map, out, undo);
+            let out = (*state).room((*state).out);
+            let map = (*state).map;
+            at = ((*step).run)(state, step, at, map, out);
         }
     }
     at
@@ -111,37 +167,25 @@ unsafe fn resume(state: &mut State, at: At) -> At {
 ///
 /// # Safety
 /// As [`super::raw::Handler`].
-pub(super) unsafe fn end(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-) -> At {
-    state.out = out;
-    state.undo = undo;
+pub(super) unsafe fn end(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's.
-    if map & unsafe { (*step).mask } != 0 { std::ptr::null() } else { at }
+    unsafe {
+        (*state).out = out;
+        if map & (*step).mask != 0 { std::ptr::null() } else { at }
+    }
 }
 
 /// A block of many steps goes on from here with new room; see [`resume`].
 ///
 /// # Safety
 /// As [`super::raw::Handler`].
-pub(super) unsafe fn pause(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-) -> At {
-    state.out = out;
-    state.undo = undo;
-    state.map = map;
-    // SAFETY: it is not the last of its block.
-    state.paused = unsafe { step.add(1) };
+pub(super) unsafe fn pause(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+    // SAFETY: the caller's; it is not the last of its block.
+    unsafe {
+        (*state).out = out;
+        (*state).map = map;
+        (*state).paused = step.add(1);
+    }
     at
 }
 
@@ -149,42 +193,26 @@ pub(super) unsafe fn pause(
 ///
 /// # Safety
 /// As [`super::raw::Handler`].
-pub(super) unsafe fn other(
-    state: &mut State,
-    _: *const Step,
-    _: At,
-    _: u64,
-    _: *mut Entry,
-    undo: *mut Undo,
-) -> At {
-    give_up!(state, undo)
+pub(super) unsafe fn other(_: *mut State, _: *const Step, _: At, _: u64, _: *mut Entry) -> At {
+    give_up!()
 }
 
 /// A group.
 ///
 /// # Safety
 /// As [`super::raw::Handler`].
-pub(super) unsafe fn group(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-) -> At {
+pub(super) unsafe fn group(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; there is room for its entries.
     unsafe {
         if (*step).optional && map & (*step).mask == 0 {
-            return go_on!(state, step + 1, at, map, out, undo);
+            return go_on!(state, step + 1, at, map, out);
         }
         *out = Entry { bits: 0, meta: (*step).meta };
-        state.out = out.byte_add((*step).advance);
-        state.undo = undo;
-        let at = enter(state, &*state.blocks.add((*step).follow as usize), at);
+        let at = enter(state, inside(state, step), at, out.byte_add((*step).advance));
         if at.is_null() {
-            return at;
+            give_up!();
         }
-        close(state, step, at, map)
+        close(state, step, at, map, (*state).out)
     }
 }
 
@@ -192,60 +220,46 @@ pub(super) unsafe fn group(
 ///
 /// # Safety
 /// As [`super::raw::Handler`].
-pub(super) unsafe fn sequence(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-) -> At {
+pub(super) unsafe fn sequence(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; there is room for its entries.
     unsafe {
-        let elements = state.length;
+        let (elements, advance, element) = ((*state).length, (*step).advance, (*step).initial);
         *out = Entry { bits: elements, meta: (*step).meta };
-        state.out = out.byte_add((*step).advance);
-        state.undo = undo;
-        let block = &*state.blocks.add((*step).follow as usize);
-        let mut at = at;
+        let (mut at, mut out) = (at, out.byte_add(advance));
+        let inside = inside(state, step);
         for _ in 0..elements {
             // Between elements there is always room for one entry, as a run has some to spare.
-            *state.out = Entry { bits: 0, meta: (*step).initial };
-            state.out = state.out.byte_add((*step).advance);
+            *out = Entry { bits: 0, meta: element };
             let before = at;
-            at = enter(state, block, at);
+            at = enter(state, inside, at, out.byte_add(advance));
             // Elements without a byte are for the exact engine to count.
             if at.is_null() || at == before {
-                return std::ptr::null();
+                give_up!();
             }
+            out = (*state).out;
         }
-        close(state, step, at, map)
+        close(state, step, at, map, out)
     }
 }
-
-/// What an entry of an end has beside its field.
-const END: u64 = (Form::End as u64) << 48 | (UNTAGGED as u64) << 32;
 
 /// Goes on behind a group or a sequence.
 ///
 /// # Safety
 /// As [`super::raw::Handler`].
 #[inline(always)]
-unsafe fn close(state: &mut State, step: *const Step, at: At, map: u64) -> At {
+unsafe fn close(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; there is room for the entry, and then for those of the steps that follow.
     unsafe {
-        *state.out = Entry { bits: 0, meta: (*step).meta & 0xffff_ffff | END };
-        state.out = state.out.byte_add((*step).advance);
-        state.room();
+        *out = Entry { bits: 0, meta: (*step).beside };
+        let out = (*state).room(out.byte_add((*step).advance));
         let mut at = at;
-        if at > state.check {
-            at = state.edge(at);
+        if at > (*state).check {
+            at = (*state).edge(at);
             if at.is_null() {
-                return at;
+                give_up!();
             }
         }
-        let (out, undo) = (state.out, state.undo);
-        go_on!(state, step + 1, at, map, out, undo)
+        go_on!(state, step + 1, at, map, out)
     }
 }
 
@@ -253,34 +267,26 @@ unsafe fn close(state: &mut State, step: *const Step, at: At, map: u64) -> At {
 ///
 /// # Safety
 /// As [`super::raw::Handler`].
-pub(super) unsafe fn exact(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-) -> At {
+pub(super) unsafe fn exact(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; all that was written is told to the decoder before it goes on, and asked for anew behind it.
     unsafe {
-        (state.out, state.undo) = (out, undo);
-        if at > state.end {
-            return std::ptr::null();
+        if at > (*state).end {
+            give_up!();
         }
-        state.give_back();
-        let left = std::slice::from_raw_parts(at, state.end.offset_from(at) as usize);
-        let used = (*state.decoder).one((*step).follow as usize, left, map & (*step).mask != 0);
-        state.borrow();
-        let Some(used) = used else { return std::ptr::null() };
-        let (out, undo, at) = (state.out, state.undo, at.add(used));
+        (*state).out = out;
+        (*state).give_back();
+        let left = std::slice::from_raw_parts(at, (*state).end.offset_from_unsigned(at));
+        let used = (*(*state).decoder).one((*step).follow as usize, left, map & (*step).mask != 0);
+        (*state).borrow();
+        let Some(used) = used else { give_up!() };
+        let (out, mut at) = ((*state).out, at.add(used));
         // A text may be long; from here a run needs its bytes again.
-        if at > state.check {
-            let at = state.edge(at);
+        if at > (*state).check {
+            at = (*state).edge(at);
             if at.is_null() {
-                return at;
+                give_up!();
             }
-            return go_on!(state, step + 1, at, map, out, undo);
         }
-        go_on!(state, step + 1, at, map, out, undo)
+        go_on!(state, step + 1, at, map, out)
     }
 }

@@ -3,36 +3,33 @@
 use super::state::State;
 use super::steps::Step;
 use crate::fast::record::Entry;
-use crate::fast::slot::Undo;
 
 /// A place in the message; null where the exact engine is to decode it.
 pub(super) type At = *const u8;
 
 /// Does what a step says and goes on with the next one. The arguments are the registers of the engine: what all of the
-/// message shares, the step, the place, the presence map (the first bit the highest), and where the next entry and the next
-/// thing to undo go.
+/// message shares, the step, the place, the presence map (the first bit the highest), and where the next entry goes.
 ///
 /// # Safety
 /// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
 /// - From `at` on there is memory for [`super::SLACK`] bytes, which the steps before the next check do not read all.
-/// - There is room for an entry and a thing to undo for each step before the next pause.
-pub(super) type Handler = unsafe fn(&mut State, *const Step, At, u64, *mut Entry, *mut Undo) -> At;
+/// - There is room for an entry for each step before the next pause.
+pub(super) type Handler = unsafe fn(*mut State, *const Step, At, u64, *mut Entry) -> At;
 
 /// Gives up on the message.
 macro_rules! give_up {
-    ($state:ident, $undo:ident) => {{
-        $state.undo = $undo;
-        return std::ptr::null();
-    }};
+    () => {
+        return std::ptr::null()
+    };
 }
 pub(super) use give_up;
 
 /// Goes on with the step that is `$n` steps ahead, which is in the block: the last of a block is never gone on from. As unsafe as
 /// the handler around it.
 macro_rules! go_on {
-    ($state:ident, $step:ident + $n:expr, $at:expr, $map:ident, $out:ident, $undo:ident) => {{
+    ($state:ident, $step:ident + $n:expr, $at:expr, $map:ident, $out:ident) => {{
         let next = $step.add($n);
-        ((*next).run)($state, next, $at, $map, $out, $undo)
+        ((*next).run)($state, next, $at, $map, $out)
     }};
 }
 pub(super) use go_on;
@@ -47,30 +44,33 @@ macro_rules! handlers {
             use super::*;
             use crate::fast::engine::raw::{ALL, HOT, MORE};
 
-            /// For [`Step::run`] and [`Step::more`].
-            pub fn hot<$(const $c: $t),*>(bmi2: bool) -> (Handler, Handler) {
+            /// For [`Step::run`].
+            pub fn hot<$(const $c: $t),*>(bmi2: bool) -> Handler {
                 #[cfg(target_arch = "x86_64")]
                 if bmi2 {
-                    return (with_bmi2::<$($c,)* HOT>, with_bmi2::<$($c,)* MORE>);
+                    return with_bmi2::<$($c,)* HOT>;
                 }
                 let _ = bmi2;
-                (portable::<$($c,)* HOT>, portable::<$($c,)* MORE>)
+                portable::<$($c,)* HOT>
             }
 
             /// # Safety
-            /// As [`Handler`].
+            /// As [`Handler`]; with BMI2 the machine has it.
             #[allow(dead_code, reason = "not all bodies have more to do")]
             #[inline(always)]
-            pub unsafe fn more<$(const $c: $t,)* const L: u8>(
-                state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,
+            pub unsafe fn more<$(const $c: $t,)* const BMI2: bool, const L: u8>(
+                state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry,
             ) -> At {
                 // SAFETY: the caller's.
                 unsafe {
-                    if L == HOT {
-                        ((*step).more)(state, step, at, map, out, undo)
-                    } else {
-                        portable::<$($c,)* ALL>(state, step, at, map, out, undo)
+                    if L != HOT {
+                        return portable::<$($c,)* ALL>(state, step, at, map, out);
                     }
+                    #[cfg(target_arch = "x86_64")]
+                    if BMI2 {
+                        return with_bmi2::<$($c,)* MORE>(state, step, at, map, out);
+                    }
+                    portable::<$($c,)* MORE>(state, step, at, map, out)
                 }
             }
 
@@ -78,10 +78,10 @@ macro_rules! handlers {
             /// As [`Handler`].
             #[inline(never)]
             unsafe fn portable<$(const $c: $t,)* const L: u8>(
-                state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,
+                state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry,
             ) -> At {
                 // SAFETY: the caller's.
-                unsafe { $body::<$($c,)* false, L>(state, step, at, map, out, undo) }
+                unsafe { $body::<$($c,)* false, L>(state, step, at, map, out) }
             }
 
             /// # Safety
@@ -90,10 +90,10 @@ macro_rules! handlers {
             #[inline(never)]
             #[target_feature(enable = "bmi1,bmi2")]
             unsafe fn with_bmi2<$(const $c: $t,)* const L: u8>(
-                state: &mut State, step: *const Step, at: At, map: u64, out: *mut Entry, undo: *mut Undo,
+                state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry,
             ) -> At {
                 // SAFETY: the caller's.
-                unsafe { $body::<$($c,)* true, L>(state, step, at, map, out, undo) }
+                unsafe { $body::<$($c,)* true, L>(state, step, at, map, out) }
             }
         }
     };
@@ -129,11 +129,9 @@ pub(super) fn length(stops: u64) -> u32 {
     (stops.trailing_zeros() >> 3) + 1
 }
 
-/// The groups of seven bits of the first `n` of eight bytes, the last the lowest.
+/// The groups of seven bits of eight bytes, the first the highest.
 #[inline(always)]
-pub(super) fn groups<const BMI2: bool>(word: u64, n: u32) -> u64 {
-    // Wrapping: n is from 1 to 8.
-    let word = word.swap_bytes() >> ((64u32.wrapping_sub(8 * n)) & 63);
+pub(super) fn groups<const BMI2: bool>(word: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if BMI2 {
         // SAFETY: handlers with this constant are taken only where the machine has it.
@@ -157,10 +155,11 @@ mod tests {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (n, bytes) = (n % 8 + 1, word.to_le_bytes());
             let slow = bytes[..n as usize].iter().fold(0, |v, b| v << 7 | u64::from(b & 0x7f));
-            assert_eq!(groups::<false>(word, n), slow);
+            let first = word.swap_bytes() >> (64 - 8 * n);
+            assert_eq!(groups::<false>(first), slow);
             #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("bmi2") {
-                assert_eq!(groups::<true>(word, n), slow);
+                assert_eq!(groups::<true>(first), slow);
             }
         }
     }

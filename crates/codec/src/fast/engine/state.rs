@@ -5,100 +5,100 @@ use super::steps::{Block, Step};
 use super::{PAD, RUN_STEPS};
 use crate::fast::decode::Decoder;
 use crate::fast::record::Entry;
-use crate::fast::slot::{Slot, Undo};
+use crate::fast::slot::Slot;
 
-/// Where the message is, where its values go.
+/// Where the message is, where its values go. It lies where the slots of the decoder begin ([`HEAD`]), so that handlers need
+/// one register for both.
 ///
 /// Its pointers are into vectors of the decoder, which nobody else touches while it lives, and into the caller's buffer or
 /// the decoder's padded copy.
+#[repr(C)]
 pub(super) struct State {
-    pub decoder: *mut Decoder,
-    pub slots: *mut Slot,
-    /// Of the dictionaries, where a slot has it.
-    pub epoch: u64,
-    pub blocks: *const Block,
-    pub steps: *const Step,
     /// Beyond this place something is to be done before more is read: the message is over, or the buffer nearly is.
     pub check: At,
-    /// Where the message ends.
-    pub end: At,
-    /// The first byte of the message, were all of it where the part that is read now is.
-    pub base: usize,
+    /// Where entries go on, between runs of steps.
+    pub out: *mut Entry,
+    /// Behind this there is less room for entries than a run needs.
+    pub out_end: *mut Entry,
     /// Of the decimal whose mantissa comes next, where an entry has it.
     pub exponent: u64,
     /// Of the sequence that comes next.
     pub length: u64,
-    /// Where entries and things to undo go on, between runs of steps.
-    pub out: *mut Entry,
-    pub undo: *mut Undo,
-    /// Behind these there is less than a run needs.
-    pub out_end: *mut Entry,
-    pub undo_end: *mut Undo,
     /// Where a run paused, and its map; null where it came to its end.
     pub paused: *const Step,
     pub map: u64,
+    pub blocks: *const Block,
+    pub steps: *const Step,
+    /// Where the message ends.
+    pub end: At,
+    /// The first byte of the message, were all of it where the part that is read now is.
+    pub base: usize,
+    pub decoder: *mut Decoder,
 }
 
-/// Entries and things to undo that a run needs at most: one for each step, and the ends of a sequence or group.
+/// Slots that a state has the place of.
+pub(in crate::fast) const HEAD: usize = size_of::<State>().div_ceil(size_of::<Slot>());
+
+const _: () = assert!(align_of::<State>() <= align_of::<Slot>());
+
+/// Entries that a run needs at most: one for each step, and the ends of a sequence or group.
 const ROOM: usize = RUN_STEPS + 8;
 
 impl State {
-    /// Takes the decoder's vectors as they are.
+    /// Makes room for entries.
     ///
     /// # Safety
     /// `self.decoder` is exclusively the caller's.
+    #[inline(always)]
     pub unsafe fn borrow(&mut self) {
         // SAFETY: the caller's.
         let decoder = unsafe { &mut *self.decoder };
-        decoder.entries.reserve(2 * ROOM);
-        decoder.undo.reserve(2 * ROOM);
-        self.slots = decoder.slots.as_mut_ptr();
-        self.epoch = u64::from(decoder.epoch) << 16;
-        let (entries, undo) = (&mut decoder.entries, &mut decoder.undo);
+        let entries = &mut decoder.entries;
+        if entries.capacity() - entries.len() < 2 * ROOM {
+            grow(entries);
+        }
         // SAFETY: both are inside of what is allocated, which is 2 × ROOM at least.
         unsafe {
-            self.out = entries.as_mut_ptr().add(entries.len());
             self.out_end = entries.as_mut_ptr().add(entries.capacity() - ROOM);
-            self.undo = undo.as_mut_ptr().add(undo.len());
-            self.undo_end = undo.as_mut_ptr().add(undo.capacity() - ROOM);
+            self.out = entries.as_mut_ptr().add(entries.len());
         }
     }
 
-    /// Tells the decoder's vectors what was written.
+    /// Tells the decoder how far its entries go.
     ///
     /// # Safety
-    /// As [`Self::borrow`], after which all up to `out` and `undo` was written.
+    /// As [`Self::borrow`], after which all up to `out` was written.
+    #[inline(always)]
     pub unsafe fn give_back(&mut self) {
-        // SAFETY: the caller's: both are behind the beginnings of these vectors, and what is before them is written.
+        // SAFETY: the caller's: it is behind the beginning of this vector, and what is before it is written.
         unsafe {
-            let decoder = &mut *self.decoder;
-            decoder.entries.set_len(self.out.offset_from(decoder.entries.as_ptr()) as usize);
-            decoder.undo.set_len(self.undo.offset_from(decoder.undo.as_ptr()) as usize);
+            let entries = &mut (*self.decoder).entries;
+            entries.set_len(self.out.offset_from_unsigned(entries.as_ptr()));
         }
     }
 
-    /// Makes sure of room for a run.
+    /// Makes sure of room for a run; where entries go on.
     ///
     /// # Safety
     /// As [`Self::give_back`].
     #[inline(always)]
-    pub unsafe fn room(&mut self) {
-        if self.out > self.out_end || self.undo > self.undo_end {
-            // SAFETY: the caller's.
-            unsafe { self.more_room() }
-        }
+    pub unsafe fn room(&mut self, out: *mut Entry) -> *mut Entry {
+        // SAFETY: the caller's.
+        if out > self.out_end { unsafe { self.more_room(out) } } else { out }
     }
 
     /// # Safety
     /// As [`Self::room`].
     #[cold]
     #[inline(never)]
-    unsafe fn more_room(&mut self) {
+    unsafe fn more_room(&mut self, out: *mut Entry) -> *mut Entry {
+        self.out = out;
         // SAFETY: the caller's.
         unsafe {
             self.give_back();
             self.borrow();
         }
+        self.out
     }
 
     /// Beyond [`Self::check`]: null where the message is over, otherwise the place in a padded copy of what is left.
@@ -113,7 +113,7 @@ impl State {
         }
         // SAFETY: the message goes on to its end; the copy is nobody else's, and the decoder is the caller's.
         unsafe {
-            let left = self.end.offset_from(at) as usize;
+            let left = self.end.offset_from_unsigned(at);
             let padded = &mut (*self.decoder).padded;
             padded.clear();
             padded.reserve(left + PAD);
@@ -128,4 +128,10 @@ impl State {
             copy
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn grow(entries: &mut Vec<Entry>) {
+    entries.reserve(2 * ROOM);
 }

@@ -1,10 +1,11 @@
 //! From ops to steps: for each op the handler made for its type, operator and whether it may be absent.
 
-use super::ints::{self, EXPONENT, I32, I64, LENGTH, MANTISSA, U32, U64, VALUE};
+use super::ints::{self, EXPONENT, I32, I64, IDLE, LENGTH, MANTISSA, NEXT, NOTHING, SAME, U32, U64, VALUE};
 use super::raw::Handler;
-use super::texts::{self, COPY, DEFAULT, PLAIN};
+use super::texts::{self, COPY, DEFAULT, INITIAL, INITIAL_LONG, PASSED, PLAIN};
 use super::{RUN_STEPS, parts};
-use crate::fast::program::{Found, NONE, Op, OpCode, Program, Role};
+use crate::fast::dictionary::{Entries, Share};
+use crate::fast::program::{Compiled, Found, NONE, Op, OpCode, Program, Role};
 use crate::fast::projection::UNTAGGED;
 use crate::fast::record::{Entry, Form};
 use crate::fast::slot::Slot;
@@ -16,14 +17,14 @@ use crate::fast::wire::EXPONENT_MAX;
 #[repr(C, align(64))]
 pub(super) struct Step {
     pub run: Handler,
-    /// The same where that is not enough; see [`super::raw::handlers`].
-    pub more: Handler,
     /// Of its entry.
     pub meta: u64,
     /// Its bit in the presence map, of the end those that stand for nothing; none where it has none.
     pub mask: u64,
     /// The initial value; of a sequence, what each element's entry has.
     pub initial: u64,
+    /// Of the entry of the initial value; of that which ends a group or a sequence.
+    pub beside: u64,
     /// Where its slot is, in bytes.
     pub slot: usize,
     /// The bytes of an entry where it is delivered, or none.
@@ -60,6 +61,30 @@ pub(in crate::fast) struct Steps {
     pub(super) bytes_max: usize,
 }
 
+/// What a template has of the dictionaries; mostly its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Shares {
+    #[default]
+    None,
+    /// From this slot on so many.
+    One { share: u32, from: u32, slots: u32 },
+    /// A range of [`Entries::of`](crate::fast::dictionary::Entries::of).
+    Several { from: u32, to: u32 },
+}
+
+impl Shares {
+    fn of(entries: &Entries, of: Share) -> Self {
+        match entries.of[of.range()] {
+            [] => Shares::None,
+            [share] => {
+                let Share { from, to } = entries.shares[share as usize];
+                Shares::One { share, from, slots: to - from }
+            }
+            _ => Shares::Several { from: of.from, to: of.to },
+        }
+    }
+}
+
 /// Where a template's steps begin.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Start {
@@ -67,7 +92,9 @@ pub(super) struct Start {
     /// The first of its steps.
     pub first: u32,
     pub template: u32,
-    /// It empties the dictionaries.
+    /// What it has of the dictionaries.
+    pub shares: Shares,
+    /// It empties them.
     pub reset: bool,
     /// It is there, and not for the exact engine alone.
     pub able: bool,
@@ -118,7 +145,9 @@ impl Steps {
             while all.starts[at].used {
                 at = (at + 1) & (all.starts.len() - 1);
             }
-            all.starts[at] = Start { id, first, template, reset: compiled.reset, able, used: true };
+            let Compiled { reset, shares, .. } = compiled;
+            let shares = Shares::of(&program.entries, shares);
+            all.starts[at] = Start { id, first, template, shares, reset, able, used: true };
         }
         all
     }
@@ -130,10 +159,10 @@ impl Steps {
 
     /// The template of this id, where it is for this engine.
     #[inline(always)]
-    pub(super) fn start(&self, id: u32) -> Option<Start> {
+    pub(super) fn start(&self, id: u32) -> Option<&Start> {
         let mut at = self.place(id);
         loop {
-            let start = self.starts[at];
+            let start = &self.starts[at];
             if start.id == id && start.able {
                 return Some(start);
             }
@@ -200,23 +229,26 @@ impl Steps {
     }
 
     fn step(&self, program: &Program, (op, next): (&Op, Option<&Op>), index: u32, bmi2: bool) -> Step {
-        let meta = |form| Entry::meta(op.info, op.tag, form, 0);
         let initial = program.initials.get(op.initial as usize).copied();
+        // What nobody wants is as good as absent where it is left out; of long texts the bytes are counted.
+        let unwanted = op.code == OpCode::Default && op.role == Role::Value && !op.deliver;
+        let initial = initial.filter(|initial| !unwanted || initial.long);
         let found = initial.unwrap_or(Found::int(0));
         // An exponent that no decimal may have is looked at where it is told.
         let fits = (found.bits as i64).unsigned_abs() <= EXPONENT_MAX as u64;
         let scaled = fits && next.is_some_and(|next| next.code == OpCode::Delta);
         let extra = if found.long { 0 } else { found.extra(op.kind) };
         let slot = if op.slot == NONE { 0 } else { op.slot as usize * size_of::<Slot>() };
+        let form = match op.code {
+            OpCode::Group => Form::Group,
+            OpCode::Sequence => Form::Sequence,
+            _ if op.role == Role::Mantissa => Form::Decimal,
+            _ => Found::int(0).form(op.kind),
+        };
         let step = Step {
             run: parts::other,
-            more: parts::other,
-            meta: match op.code {
-                OpCode::Group => meta(Form::Group),
-                OpCode::Sequence => meta(Form::Sequence),
-                _ if op.role == Role::Mantissa => meta(Form::Decimal),
-                _ => meta(Found::int(0).form(op.kind)),
-            },
+            meta: Entry::meta(op.info, op.tag, form, 0),
+            beside: Entry::meta(op.info, op.tag, if found.long { Form::Long } else { form }, extra),
             mask: 0,
             initial: found.bits,
             initial_extra: extra,
@@ -227,21 +259,22 @@ impl Steps {
             initial_long: found.long,
             optional: op.optional,
         };
-        let around = Step { initial: Entry::meta(op.info, UNTAGGED, Form::Element, 0), ..step };
+        let untagged = |form| Entry::meta(op.info, UNTAGGED, form, 0);
+        let around = Step { initial: untagged(Form::Element), beside: untagged(Form::End), ..step };
         match op.code {
             OpCode::Group => Step { run: parts::group, ..around },
             OpCode::Sequence => Step { run: parts::sequence, ..around },
             OpCode::Missing | OpCode::Dynamic => step,
             OpCode::Default if op.role == Role::Exponent && initial.is_some() && scaled => {
-                let (run, more) = if op.optional {
+                let run = if op.optional {
                     ints::scaled::hot::<true>(bmi2)
                 } else {
                     ints::scaled::hot::<false>(bmi2)
                 };
-                Step { run, more, ..step }
+                Step { run, ..step }
             }
-            _ => match handler(op, initial.is_some(), bmi2) {
-                Some((run, more)) => Step { run, more, ..step },
+            _ => match handler(op, initial, bmi2) {
+                Some(run) => Step { run, ..step },
                 None if op.role != Role::Value => step,
                 None => Step { run: parts::exact, follow: index, ..step },
             },
@@ -252,8 +285,8 @@ impl Steps {
 impl Step {
     const NOTHING: Self = Step {
         run: parts::other,
-        more: parts::other,
         meta: 0,
+        beside: 0,
         mask: 0,
         initial: 0,
         initial_extra: 0,
@@ -275,15 +308,20 @@ fn has_bit(op: &Op) -> bool {
 }
 
 /// The handler of an op; none where the exact engine does it.
-fn handler(op: &Op, initial: bool, bmi2: bool) -> Option<(Handler, Handler)> {
+fn handler(op: &Op, found: Option<Found>, bmi2: bool) -> Option<Handler> {
+    let initial = found.is_some();
     match op.kind {
-        Type::Ascii => text::<false>(op, bmi2),
-        Type::Decimal => text::<true>(op, bmi2),
+        Type::Ascii => text::<false>(op, found, bmi2),
+        Type::Decimal => text::<true>(op, found, bmi2),
         Type::Unicode | Type::Bytes => None,
         Type::Int32 if op.role == Role::Exponent => Some(int::<I32, EXPONENT>(op, initial, bmi2)),
         Type::Int64 if op.role == Role::Mantissa => Some(int::<I64, MANTISSA>(op, initial, bmi2)),
         Type::UInt32 if op.role == Role::Length => Some(int::<U32, LENGTH>(op, initial, bmi2)),
         _ if op.role != Role::Value => None,
+        Type::Int32 if !op.deliver => Some(int::<I32, NOTHING>(op, initial, bmi2)),
+        Type::UInt32 if !op.deliver => Some(int::<U32, NOTHING>(op, initial, bmi2)),
+        Type::Int64 if !op.deliver => Some(int::<I64, NOTHING>(op, initial, bmi2)),
+        Type::UInt64 if !op.deliver => Some(int::<U64, NOTHING>(op, initial, bmi2)),
         Type::Int32 => Some(int::<I32, VALUE>(op, initial, bmi2)),
         Type::UInt32 => Some(int::<U32, VALUE>(op, initial, bmi2)),
         Type::Int64 => Some(int::<I64, VALUE>(op, initial, bmi2)),
@@ -291,7 +329,7 @@ fn handler(op: &Op, initial: bool, bmi2: bool) -> Option<(Handler, Handler)> {
     }
 }
 
-fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> (Handler, Handler) {
+fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> Handler {
     match (op.code, op.optional, initial) {
         (OpCode::Constant, false, _) => ints::constant::hot::<false, R>(bmi2),
         (OpCode::Constant, true, _) => ints::constant::hot::<true, R>(bmi2),
@@ -299,10 +337,12 @@ fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> (Handler
         (OpCode::Default, false, true) => ints::default::hot::<K, false, R, true>(bmi2),
         (OpCode::Default, true, false) => ints::default::hot::<K, true, R, false>(bmi2),
         (OpCode::Default, true, true) => ints::default::hot::<K, true, R, true>(bmi2),
-        (OpCode::Copy, false, _) => ints::copy::hot::<K, false, R, false>(bmi2),
-        (OpCode::Copy, true, _) => ints::copy::hot::<K, true, R, false>(bmi2),
-        (OpCode::Increment, false, _) => ints::copy::hot::<K, false, R, true>(bmi2),
-        (OpCode::Increment, true, _) => ints::copy::hot::<K, true, R, true>(bmi2),
+        (OpCode::Copy, false, _) if op.idle => ints::copy::hot::<K, false, R, IDLE>(bmi2),
+        (OpCode::Copy, true, _) if op.idle => ints::copy::hot::<K, true, R, IDLE>(bmi2),
+        (OpCode::Copy, false, _) => ints::copy::hot::<K, false, R, SAME>(bmi2),
+        (OpCode::Copy, true, _) => ints::copy::hot::<K, true, R, SAME>(bmi2),
+        (OpCode::Increment, false, _) => ints::copy::hot::<K, false, R, NEXT>(bmi2),
+        (OpCode::Increment, true, _) => ints::copy::hot::<K, true, R, NEXT>(bmi2),
         (OpCode::Delta, false, _) => ints::delta::hot::<K, false, R>(bmi2),
         (OpCode::Delta, true, _) => ints::delta::hot::<K, true, R>(bmi2),
         (_, false, _) => ints::plain::hot::<K, false, R>(bmi2),
@@ -310,8 +350,18 @@ fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> (Handler
     }
 }
 
-fn text<const D: bool>(op: &Op, bmi2: bool) -> Option<(Handler, Handler)> {
+fn text<const D: bool>(op: &Op, initial: Option<Found>, bmi2: bool) -> Option<Handler> {
+    if let (OpCode::Default, Some(found)) = (op.code, initial) {
+        return Some(match (op.optional, found.long) {
+            (false, false) => texts::value::hot::<D, false, INITIAL>(bmi2),
+            (true, false) => texts::value::hot::<D, true, INITIAL>(bmi2),
+            (false, true) => texts::value::hot::<D, false, INITIAL_LONG>(bmi2),
+            (true, true) => texts::value::hot::<D, true, INITIAL_LONG>(bmi2),
+        });
+    }
     Some(match (op.code, op.optional) {
+        (OpCode::Plain, false) if !op.deliver => texts::value::hot::<D, false, PASSED>(bmi2),
+        (OpCode::Plain, true) if !op.deliver => texts::value::hot::<D, true, PASSED>(bmi2),
         (OpCode::Plain, false) => texts::value::hot::<D, false, PLAIN>(bmi2),
         (OpCode::Plain, true) => texts::value::hot::<D, true, PLAIN>(bmi2),
         (OpCode::Default, false) => texts::value::hot::<D, false, DEFAULT>(bmi2),

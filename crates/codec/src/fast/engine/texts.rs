@@ -1,12 +1,12 @@
 //! Strings of seven bits a character, and decimals told as one.
 
-use super::ints::{EPOCH, I32, I64, Read, VALUE, assign, assigned, int, left_out, slot_of};
+use super::ints::{I32, I64, Read, VALUE, assigned, empty, int, left_out, pass, slot_of};
 use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, handlers, length};
 use super::state::State;
 use super::steps::Step;
 use crate::fast::program::Found;
 use crate::fast::record::{Entry, Form};
-use crate::fast::slot::{self, Slot, Undo};
+use crate::fast::slot::{self, Slot};
 use crate::fast::template::Type;
 use crate::fast::wire::EXPONENT_MAX;
 
@@ -14,6 +14,14 @@ use crate::fast::wire::EXPONENT_MAX;
 pub(super) const PLAIN: u8 = 0;
 pub(super) const DEFAULT: u8 = 1;
 pub(super) const COPY: u8 = 2;
+/// By default an initial value; by default a long one.
+pub(super) const INITIAL: u8 = 3;
+pub(super) const INITIAL_LONG: u8 = 4;
+/// Without an operator, and nobody subscribed to it.
+pub(super) const PASSED: u8 = 5;
+
+/// Where a slot and an entry have an exponent, or the length of a short text.
+const EXTRA: u64 = 0xff << 56;
 
 /// A value in two words: as in an entry, and its exponent or length where an entry has it.
 #[derive(Clone, Copy)]
@@ -65,6 +73,37 @@ unsafe fn ascii<const N: bool, const L: u8>(at: At) -> Got {
     Got::Value(Word { bits, extra: u64::from(n) << 56 }, unsafe { at.add(n as usize) })
 }
 
+/// Passes over a string that nobody wants, finding the same wrong.
+///
+/// # Safety
+/// There are eight bytes.
+#[inline(always)]
+unsafe fn pass_ascii<const N: bool, const L: u8>(at: At) -> Got {
+    let nothing = Word { bits: 0, extra: 0 };
+    // SAFETY: the caller's.
+    let (first, next) = unsafe { (*at, at.add(1)) };
+    if L != MORE && first > 0x80 {
+        return Got::Value(nothing, next);
+    }
+    if first & 0x7f == 0 {
+        return match first {
+            0 => Got::Other,
+            _ if N => Got::Null(next),
+            _ => Got::Value(nothing, next),
+        };
+    }
+    if L == HOT {
+        return Got::More;
+    }
+    // SAFETY: the caller's.
+    let stops = unsafe { eight(at) } & STOPS;
+    if stops == 0 {
+        return Got::Long;
+    }
+    // SAFETY: the caller's; it is the eighth byte at most.
+    Got::Value(nothing, unsafe { at.add(length(stops) as usize) })
+}
+
 /// An integer beside another: what comes first says nothing of its bytes.
 ///
 /// # Safety
@@ -102,25 +141,45 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: At) -> Got {
     }
 }
 
+/// The same for a decimal.
+///
+/// # Safety
+/// There are 18 bytes.
+#[inline(always)]
+unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: At) -> Got {
+    // SAFETY: the caller's.
+    let first = unsafe { *at };
+    // SAFETY: the caller's.
+    let next = unsafe { at.add(1) };
+    if N && first == 0x80 {
+        return Got::Null(next);
+    }
+    // More than a byte, or beyond what an exponent may be.
+    if first < 0x80 || first == 0xc0 {
+        return Got::Other;
+    }
+    // SAFETY: the caller's.
+    let mantissa = unsafe {
+        if L == HOT { pass::<I64, false, BMI2, BOTH>(next) } else { pass::<I64, false, BMI2, ALL>(next) }
+    };
+    match mantissa {
+        (Read::Value(_), at) => Got::Value(Word { bits: 0, extra: 0 }, at),
+        (Read::More, _) => Got::More,
+        _ => Got::Other,
+    }
+}
+
 /// Puts a value into an entry, and goes on.
 ///
 /// # Safety
 /// As [`Handler`].
 #[inline(always)]
-unsafe fn put(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-    word: Word,
-) -> At {
+unsafe fn put(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry, word: Word) -> At {
     // SAFETY: the caller's; there is room for an entry.
     unsafe {
         *out = Entry { bits: word.bits, meta: (*step).meta | word.extra };
         let out = out.byte_add((*step).advance);
-        go_on!(state, step + 1, at, map, out, undo)
+        go_on!(state, step + 1, at, map, out)
     }
 }
 
@@ -130,43 +189,25 @@ unsafe fn put(
 /// As [`Handler`].
 #[inline(always)]
 unsafe fn put_any<const D: bool>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
     (word, long): (Word, bool),
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
         if !D && long {
-            if !(*state.decoder).text_fits(word.bits as u32 as usize) {
-                give_up!(state, undo);
+            if !(*(*state).decoder).text_fits(word.bits as u32 as usize) {
+                give_up!();
             }
             *out = Entry { bits: word.bits, meta: (*step).meta + LONG };
             let out = out.byte_add((*step).advance);
-            return go_on!(state, step + 1, at, map, out, undo);
+            return go_on!(state, step + 1, at, map, out);
         }
-        put(state, step, at, map, out, undo, word)
+        put(state, step, at, map, out, word)
     }
-}
-
-/// An initial value that is long.
-///
-/// # Safety
-/// As [`Handler`].
-#[inline(never)]
-unsafe fn put_long(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-) -> At {
-    // SAFETY: the caller's.
-    unsafe { put_any::<false>(state, step, at, map, out, undo, initial(step)) }
 }
 
 /// From the form of a short text to that of a long one.
@@ -189,52 +230,61 @@ handlers! {
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool, const L: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        if L == HOT && O != PLAIN && map & (*step).mask == 0 {
+        if L == HOT && O != PLAIN && O != PASSED && map & (*step).mask == 0 {
             if O == COPY {
                 let slot = slot_of(state, step);
-                if slot.meta & !(0xff << 56) == state.epoch | assigned(kind(D)) {
-                    let word = Word { bits: slot.bits, extra: slot.meta & 0xff << 56 };
-                    return put(state, step, at, map, out, undo, word);
+                if slot.meta & !EXTRA == assigned(kind(D)) {
+                    let word = Word { bits: slot.bits, extra: slot.meta & EXTRA };
+                    return put(state, step, at, map, out, word);
                 }
-                return previous::<D, N>(state, step, at, map, out, undo);
-            }
-            if (*step).has_initial {
-                if (*step).initial_long {
-                    return put_long(state, step, at, map, out, undo);
+                if N && slot.meta as u8 == slot::State::Empty as u8 {
+                    return go_on!(state, step + 1, at, map, out);
                 }
-                return put(state, step, at, map, out, undo, initial(step).0);
+                return previous::<D, N>(state, step, at, map, out);
             }
-            return left_out::<VALUE>(state, step, at, map, out, undo);
+            if O == INITIAL_LONG {
+                return put_any::<false>(state, step, at, map, out, initial(step));
+            }
+            if O == INITIAL {
+                *out = Entry { bits: (*step).initial, meta: (*step).beside };
+                let out = out.byte_add((*step).advance);
+                return go_on!(state, step + 1, at, map, out);
+            }
+            return left_out::<VALUE>(state, step, at, map, out);
         }
-        match if D { decimal::<N, BMI2, L>(at) } else { ascii::<N, L>(at) } {
+        let got = match (D, O == PASSED) {
+            (true, false) => decimal::<N, BMI2, L>(at),
+            (true, true) => pass_decimal::<N, BMI2, L>(at),
+            (false, false) => ascii::<N, L>(at),
+            (false, true) => pass_ascii::<N, L>(at),
+        };
+        match got {
             Got::Value(word, at) => {
-                let mut undo = undo;
                 if O == COPY {
-                    let meta = state.epoch | assigned(kind(D)) | word.extra;
-                    undo = assign(state, step, undo, Slot { bits: word.bits, meta });
+                    *slot_of(state, step) = Slot { bits: word.bits, meta: assigned(kind(D)) | word.extra };
                 }
-                put(state, step, at, map, out, undo, word)
+                if O == PASSED {
+                    return go_on!(state, step + 1, at, map, out);
+                }
+                put(state, step, at, map, out, word)
             }
             Got::Null(at) => {
-                let mut undo = undo;
                 if O == COPY {
-                    let meta = state.epoch | assigned(kind(D)) & !0xff;
-                    undo = assign(state, step, undo, Slot { bits: 0, meta });
+                    *slot_of(state, step) = Slot { bits: 0, meta: empty(kind(D)) };
                 }
-                go_on!(state, step + 1, at, map, out, undo)
+                go_on!(state, step + 1, at, map, out)
             }
-            Got::More => value::more::<D, N, O, L>(state, step, at, map, out, undo),
-            Got::Long if !D => long::<O>(state, step, at, map, out, undo),
-            _ => give_up!(state, undo),
+            Got::More => value::more::<D, N, O, BMI2, L>(state, step, at, map, out),
+            Got::Long if !D => long::<O>(state, step, at, map, out),
+            _ => give_up!(),
         }
     }
 }
@@ -254,36 +304,31 @@ unsafe fn initial(step: *const Step) -> (Word, bool) {
 /// As [`Handler`].
 #[inline(never)]
 unsafe fn previous<const D: bool, const N: bool>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
         let slot = slot_of(state, step);
-        let meta = state.epoch | assigned(kind(D));
-        let known = slot.meta & !(0xff << 56);
-        if (slot.meta ^ state.epoch) & EPOCH != 0 {
-            if (*step).has_initial {
+        match slot.state() {
+            slot::State::Empty if N => go_on!(state, step + 1, at, map, out),
+            slot::State::Long if !D && slot.is_of(Type::Ascii) => {
+                put_any::<D>(state, step, at, map, out, (Word { bits: slot.bits, extra: 0 }, true))
+            }
+            slot::State::Undefined if (*step).has_initial => {
                 let (word, long) = initial(step);
-                let long_state = u64::from(long);
-                let new = Slot { bits: word.bits, meta: (meta | word.extra) + long_state };
-                let undo = assign(state, step, undo, new);
-                return put_any::<D>(state, step, at, map, out, undo, (word, long));
+                *slot = Slot { bits: word.bits, meta: (assigned(kind(D)) | word.extra) + u64::from(long) };
+                put_any::<D>(state, step, at, map, out, (word, long))
             }
-            if N {
-                let undo = assign(state, step, undo, Slot { bits: 0, meta: meta & !0xff });
-                return go_on!(state, step + 1, at, map, out, undo);
+            slot::State::Undefined if N => {
+                *slot = Slot { bits: 0, meta: empty(kind(D)) };
+                go_on!(state, step + 1, at, map, out)
             }
-        } else if !D && known == meta + 1 {
-            return put_any::<D>(state, step, at, map, out, undo, (Word { bits: slot.bits, extra: 0 }, true));
-        } else if N && slot.state() == slot::State::Empty {
-            return go_on!(state, step + 1, at, map, out, undo);
+            _ => give_up!(),
         }
-        give_up!(state, undo)
     }
 }
 
@@ -292,19 +337,12 @@ unsafe fn previous<const D: bool, const N: bool>(
 /// # Safety
 /// As [`Handler`].
 #[inline(never)]
-unsafe fn long<const O: u8>(
-    state: &mut State,
-    step: *const Step,
-    at: At,
-    map: u64,
-    out: *mut Entry,
-    undo: *mut Undo,
-) -> At {
+unsafe fn long<const O: u8>(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; the text is looked for inside of the message.
     unsafe {
-        let left = state.end.offset_from(at);
+        let left = (*state).end.offset_from(at);
         if left < 9 {
-            give_up!(state, undo);
+            give_up!();
         }
         let rest = std::slice::from_raw_parts(at, left as usize);
         // Most have no more than sixteen.
@@ -312,31 +350,29 @@ unsafe fn long<const O: u8>(
             Some(stops @ 1..) => Some(7 + length(stops) as usize),
             _ => rest.iter().position(|b| *b >= 0x80),
         };
-        let Some(stop) = stop else { give_up!(state, undo) };
-        let decoder = &mut *state.decoder;
+        let Some(stop) = stop else { give_up!() };
+        let decoder = &mut *(*state).decoder;
         let text = &rest[..=stop];
         if !decoder.text_fits(text.len()) {
-            give_up!(state, undo);
+            give_up!();
         }
         let from = decoder.arena.len();
         decoder.arena.extend_from_slice(text);
         decoder.arena[from + stop] &= 0x7f;
         let bits = Found::long(from, text.len()).bits;
-        let mut undo = undo;
         if O == COPY {
-            let meta = state.epoch | (assigned(ASCII) + 1);
-            undo = assign(state, step, undo, Slot { bits, meta });
+            *slot_of(state, step) = Slot { bits, meta: assigned(ASCII) + 1 };
         }
         *out = Entry { bits, meta: (*step).meta + LONG };
         let out = out.byte_add((*step).advance);
         let mut at = at.add(text.len());
-        if at > state.check {
-            at = state.edge(at);
+        if at > (*state).check {
+            at = (*state).edge(at);
             if at.is_null() {
-                give_up!(state, undo);
+                give_up!();
             }
         }
-        go_on!(state, step + 1, at, map, out, undo)
+        go_on!(state, step + 1, at, map, out)
     }
 }
 
@@ -349,44 +385,42 @@ handlers! {
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
-    state: &mut State,
+    state: *mut State,
     step: *const Step,
     at: At,
     map: u64,
     out: *mut Entry,
-    undo: *mut Undo,
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
         let start = at;
         let (exponent, at) = match sized::<I32, N, BMI2, L>(at) {
             (Read::Value(exponent), at) => (exponent as i64, at),
-            (Read::Null, at) => return go_on!(state, step + 1, at, map, out, undo),
-            (Read::More, _) => return delta::more::<N, L>(state, step, start, map, out, undo),
-            (Read::Other, _) => give_up!(state, undo),
+            (Read::Null, at) => return go_on!(state, step + 1, at, map, out),
+            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
+            (Read::Other, _) => give_up!(),
         };
         let (mantissa, at) = match sized::<I64, false, BMI2, L>(at) {
             (Read::Value(mantissa), at) => (mantissa, at),
-            (Read::More, _) => return delta::more::<N, L>(state, step, start, map, out, undo),
-            _ => give_up!(state, undo),
+            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
+            _ => give_up!(),
         };
         let slot = slot_of(state, step);
-        let meta = state.epoch | assigned(DECIMAL);
-        let base = if slot.meta & !(0xff << 56) == meta {
+        let base = if slot.meta & !EXTRA == assigned(DECIMAL) {
             Word { bits: slot.bits, extra: slot.meta }
-        } else if (slot.meta ^ state.epoch) & EPOCH != 0 {
+        } else if slot.state() == slot::State::Undefined {
             // Nought where there is none.
             initial(step).0
         } else {
-            give_up!(state, undo)
+            give_up!()
         };
         let exponent = i64::from((base.extra >> 56) as i8) + exponent;
         let (mantissa, over) = (base.bits as i64).overflowing_add(mantissa as i64);
         if over || !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
-            give_up!(state, undo);
+            give_up!();
         }
         let word = Word { bits: mantissa as u64, extra: (exponent as u64) << 56 };
-        let undo = assign(state, step, undo, Slot { bits: word.bits, meta: meta | word.extra });
-        put(state, step, at, map, out, undo, word)
+        *slot = Slot { bits: word.bits, meta: assigned(DECIMAL) | word.extra };
+        put(state, step, at, map, out, word)
     }
 }

@@ -1,0 +1,133 @@
+//! Which entries of the dictionaries each template has, and what they are while the dictionaries are empty.
+//!
+//! ```text
+//!  entries:  │ of T1 alone │ of T1 and T2 │ of T2 alone │     shares, one behind the other
+//!                └ each knows when it was emptied last; those of a template are looked at where its message begins
+//! ```
+//!
+//! So a reset is a number counted up, and no field looks whether there was one.
+
+use super::engine::HEAD;
+use super::program::{NONE, Op, OpCode, Program, Role};
+use super::slot::{Slot, State};
+use super::template::Type;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Entries that the same templates have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Share {
+    pub from: u32,
+    pub to: u32,
+}
+
+impl Share {
+    #[inline(always)]
+    pub fn range(&self) -> Range<usize> {
+        self.from as usize..self.to as usize
+    }
+}
+
+/// The entries of all dictionaries of a program, from [`HEAD`] on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Entries {
+    pub shares: Vec<Share>,
+    /// What each entry is where nothing was before.
+    pub empty: Vec<Slot>,
+    /// The shares of all templates; each has a range of it.
+    pub of: Vec<u32>,
+}
+
+/// Puts the entries of a compiled program in order, so that those of a template stand together.
+pub(super) fn arrange(program: &mut Program, slots: usize) {
+    let mut users = vec![Vec::<u32>::new(); slots];
+    for template in 0..program.templates.len() {
+        let block = program.templates[template].block;
+        each_op(program, block, &mut |op| {
+            let templates = &mut users[op.slot as usize];
+            if templates.last() != Some(&(template as u32)) {
+                templates.push(template as u32);
+            }
+        });
+    }
+    let mut together = BTreeMap::<Vec<u32>, Vec<usize>>::new();
+    for (slot, templates) in users.into_iter().enumerate() {
+        together.entry(templates).or_default().push(slot);
+    }
+    let mut entries = Entries { empty: vec![Slot::UNDEFINED; HEAD + slots], ..Entries::default() };
+    let (mut places, mut next) = (vec![0u32; slots], HEAD as u32);
+    let mut shares_of = vec![Vec::new(); program.templates.len()];
+    for (templates, slots) in together {
+        for template in templates {
+            shares_of[template as usize].push(entries.shares.len() as u32);
+        }
+        let from = next;
+        for slot in slots {
+            places[slot] = next;
+            next += 1;
+        }
+        entries.shares.push(Share { from, to: next });
+    }
+    for (compiled, shares) in program.templates.iter_mut().zip(shares_of) {
+        let from = entries.of.len() as u32;
+        entries.of.extend(shares);
+        compiled.shares = Share { from, to: entries.of.len() as u32 };
+    }
+    let mut uses = vec![Vec::<Op>::new(); HEAD + slots];
+    for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
+        op.slot = places[op.slot as usize];
+        uses[op.slot as usize].push(*op);
+    }
+    for (slot, uses) in entries.empty.iter_mut().zip(&uses) {
+        *slot = when_empty(program, uses);
+    }
+    // What only copies look at is of no interest where none of them is delivered.
+    let of_interest = |op: &Op| op.deliver || op.code != OpCode::Copy || op.role != Role::Value;
+    for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
+        op.idle = !uses[op.slot as usize].iter().any(of_interest);
+    }
+    program.entries = entries;
+}
+
+fn each_op(program: &Program, block: u32, each: &mut impl FnMut(&Op)) {
+    let block = program.blocks[block as usize];
+    for op in &program.ops[block.from as usize..block.to as usize] {
+        if op.slot != NONE {
+            each(op);
+        }
+        if op.block != NONE {
+            each_op(program, op.block, each);
+        }
+    }
+}
+
+/// What an entry is before anything was put there: undefined, or what comes to the same for all ops that look at it.
+fn when_empty(program: &Program, uses: &[Op]) -> Slot {
+    let Some(first) = uses.first() else { return Slot::UNDEFINED };
+    let initial = |op: &Op| program.initials.get(op.initial as usize);
+    let same = |op: &Op| {
+        let equal = match (initial(op), initial(first)) {
+            (None, None) => true,
+            // Long ones are equal where they are the same.
+            (Some(a), Some(b)) => (a.bits, a.exponent, a.len, a.long) == (b.bits, b.exponent, b.len, b.long),
+            _ => false,
+        };
+        equal && op.kind == first.kind && op.code != OpCode::Increment
+    };
+    if !uses.iter().all(same) {
+        return Slot::UNDEFINED;
+    }
+    let is_text = matches!(first.kind, Type::Ascii | Type::Unicode | Type::Bytes);
+    if let Some(found) = initial(first) {
+        let state = if found.long { State::Long } else { State::Assigned };
+        let extra = if found.long { 0 } else { found.extra(first.kind) };
+        Slot { bits: found.bits, meta: Slot::meta(state, first.kind, extra) }
+    } else if uses.iter().all(|op| op.code == OpCode::Delta) && !is_text {
+        // A difference is to nought then.
+        Slot { bits: 0, meta: Slot::meta(State::Assigned, first.kind, 0) }
+    } else if uses.iter().all(|op| op.code == OpCode::Copy && op.optional) {
+        Slot { bits: 0, meta: Slot::meta(State::Empty, first.kind, 0) }
+    } else {
+        Slot::UNDEFINED
+    }
+}
