@@ -436,3 +436,34 @@ fn what_is_left_out_takes_with_it_what_it_is_for() {
         }
     }
 }
+
+/// A field that nobody subscribed to is passed over without its value; what is wrong with it must be found all the same.
+#[test]
+fn what_is_passed_over_has_the_same_faults() {
+    const EDGES: [u8; 10] = [0x00, 0x01, 0x3f, 0x40, 0x7f, 0x80, 0x81, 0xbf, 0xc0, 0xff];
+    let messages: Vec<Vec<u8>> = EDGES
+        .iter()
+        .flat_map(|first| EDGES.iter().map(move |second| (*first, *second)))
+        .flat_map(|(first, second)| (0..=9).map(move |more| (first, second, more)))
+        .map(|(first, second, more)| {
+            let mut message = vec![0xe0, 0x81, first, second];
+            message.extend(std::iter::repeat_n(second & 0x7f, more));
+            message.extend([0xd5, 0x81, 0x82, 0x83]);
+            message
+        })
+        .collect();
+    for kind in ["int32", "uInt32", "int64", "uInt64", "string", "decimal"] {
+        for (presence, operator) in ["", "<copy/>", "<default value=\"5\"/>", "<delta/>", "<increment/>"]
+            .into_iter()
+            .flat_map(|operator| ["", " presence=\"optional\""].map(|p| (p, operator)))
+            .filter(|(_, operator)| !matches!(kind, "string" | "decimal") || *operator != "<increment/>")
+        {
+            // Of these two the check's projection has the second.
+            let body = format!("<{kind} name=\"B\"{presence}>{operator}</{kind}><uInt32 name=\"C\"/>");
+            let templates = made(&body);
+            for strict in [false, true] {
+                compare(&templates, messages.iter().map(Vec::as_slice), strict, |n| n % 3 == 0);
+            }
+        }
+    }
+}
