@@ -11,7 +11,7 @@
 
 use crate::capture::Select;
 use crate::consolidate::{BLOCK_BYTES, Outcome, Progress, Setup, engine};
-use crate::decode::{Format, How};
+use crate::decode::{Format, How, Statefulness};
 use crate::error::Error;
 use crate::folder::Sort;
 use crate::intake::{Live, Reload};
@@ -69,7 +69,7 @@ pub struct RunOptions {
     pub idle: Duration,
     /// Bytes that a receiver may be ahead of the decoders.
     pub lag_bytes_max: u64,
-    /// Bytes of a file of a datagram journal.
+    /// Bytes of a file of a datagram journal, where messages stand for themselves.
     pub journal_file_bytes: u64,
     /// When up, the run ends in order.
     pub stop: Arc<AtomicBool>,
@@ -148,7 +148,11 @@ pub fn run(dir: &Path, options: RunOptions) -> Result<Outcome, Error> {
                 index,
                 stop: options.stop.clone(),
                 lag_bytes_max: options.lag_bytes_max,
-                file_bytes: options.journal_file_bytes,
+                file_bytes: match feed.format.statefulness() {
+                    Statefulness::Stateless => options.journal_file_bytes,
+                    // Its decoder begins anew with each file: books would be lost in the middle of the day.
+                    Statefulness::Stream => u64::MAX,
+                },
             };
             let started = receive::start(&feed.name, receive, place);
             match started {

@@ -5,11 +5,10 @@
 //! and one for each that has something; who waits sleeps in the first.
 
 use crate::error::Error;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use unitape_feed::fast::Packet;
-use unitape_feed::{Datagrams, open_datagrams};
+use unitape_feed::{Datagrams, Interface, Sockets, UdpLine};
 
 /// How sockets are opened.
 #[derive(Clone, Copy, Debug)]
@@ -29,17 +28,16 @@ impl Default for LiveOptions {
 /// Sockets of all lines.
 #[derive(Debug)]
 pub struct Live {
-    sockets: Vec<Line>,
+    sockets: Sockets,
+    drops: Vec<Drops>,
     batch: Datagrams,
     /// Packets so far: their place.
     packets: u64,
 }
 
-/// A socket.
-#[derive(Debug)]
-struct Line {
-    socket: UdpSocket,
-    to: SocketAddr,
+/// What the kernel had no room for, of one socket.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drops {
     /// The kernel's counter, which only grows (and wraps).
     counter: u32,
     dropped: u64,
@@ -57,13 +55,12 @@ impl Live {
         addresses: impl IntoIterator<Item = SocketAddr>,
         options: &LiveOptions,
     ) -> Result<Self, Error> {
-        let mut sockets = Vec::new();
-        for to in addresses {
-            let socket =
-                open_datagrams(to, options.interface, options.buffer_bytes).map_err(Error::Socket)?;
-            sockets.push(Line { socket, to, counter: 0, dropped: 0 });
-        }
-        Ok(Self { sockets, batch: Datagrams::new(), packets: 0 })
+        let interface = options.interface.map(Interface::Address);
+        let line = |address| UdpLine { address, interface: interface.clone() };
+        let lines: Vec<_> = addresses.into_iter().map(line).collect();
+        let sockets = Sockets::open(&lines, options.buffer_bytes).map_err(Error::Socket)?;
+        let drops = vec![Drops::default(); lines.len()];
+        Ok(Self { sockets, drops, batch: Datagrams::new(), packets: 0 })
     }
 
     /// Gives each packet that is there to `each`, at most one batch of each socket; how many there were.
@@ -72,15 +69,12 @@ impl Live {
     /// When the system refuses.
     pub fn poll(&mut self, mut each: impl FnMut(Packet<'_>)) -> Result<usize, Error> {
         let mut all = 0;
-        if self.sockets.len() <= FEW {
-            for n in 0..self.sockets.len() {
-                all += self.receive(n, &mut each)?;
-            }
-            return Ok(all);
+        let few = self.sockets.count() <= FEW;
+        if !few && !self.wait(Duration::ZERO)? {
+            return Ok(0);
         }
-        let ready = self.ready(Some(Duration::ZERO))?;
-        for n in 0..self.sockets.len() {
-            if ready >> n.min(READY_BITS) & 1 == 1 {
+        for n in 0..self.sockets.count() {
+            if few || self.sockets.is_ready(n) {
                 all += self.receive(n, &mut each)?;
             }
         }
@@ -92,69 +86,33 @@ impl Live {
     /// # Errors
     /// When the system refuses.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
-        Ok(self.ready(Some(timeout))? != 0)
+        let waited = self.sockets.wait(timeout);
+        waited.map_err(|source| Error::Receive { what: "wait for packets".to_owned(), source })
     }
 
     /// How many datagrams the kernel had no room for, of each address.
     pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
-        self.sockets.iter().map(|line| (line.to, line.dropped))
-    }
-
-    /// Which sockets have something, a bit each; those beyond the last bit share it.
-    fn ready(&self, timeout: Option<Duration>) -> Result<u64, Error> {
-        let mut room = [const { None }; ROOM];
-        let timeout =
-            timeout.map(|t| Timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos().into() });
-        let mut bits = 0u64;
-        for (group, lines) in self.sockets.chunks(ROOM).enumerate() {
-            for (place, line) in room.iter_mut().zip(lines) {
-                *place = Some(PollFd::new(&line.socket, PollFlags::IN));
-            }
-            let mut asked: [PollFd<'_>; ROOM] = std::array::from_fn(|n| {
-                room[n].take().unwrap_or_else(|| PollFd::new(&lines[0].socket, PollFlags::empty()))
-            });
-            // Only one group of sockets can be waited for; there is no second one unless there are more than 64.
-            let timeout = if self.sockets.len() > ROOM { Some(&NO_TIME) } else { timeout.as_ref() };
-            match poll(&mut asked[..lines.len()], timeout) {
-                Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => return Ok(0),
-                Err(e) => {
-                    return Err(Error::Receive { what: "wait for packets".to_owned(), source: e.into() });
-                }
-            }
-            for (n, asked) in asked[..lines.len()].iter().enumerate() {
-                bits |= u64::from(!asked.revents().is_empty()) << (group * ROOM + n).min(READY_BITS);
-            }
-        }
-        Ok(bits)
+        self.drops.iter().enumerate().map(|(n, drops)| (self.sockets.address(n), drops.dropped))
     }
 
     fn receive(&mut self, n: usize, each: &mut impl FnMut(Packet<'_>)) -> Result<usize, Error> {
-        let line = &mut self.sockets[n];
-        let received = self.batch.receive(&line.socket);
-        let received = received
-            .map_err(|source| Error::Receive { what: format!("receive from {}", line.to), source })?;
+        let (to, drops) = (self.sockets.address(n), &mut self.drops[n]);
+        let received = self.sockets.receive(n, &mut self.batch);
+        let received =
+            received.map_err(|source| Error::Receive { what: format!("receive from {to}"), source })?;
         for i in 0..received {
             let (_, payload, ts_recv, counter) = self.batch.get(i);
             if let Some(counter) = counter {
-                line.dropped += u64::from(counter.wrapping_sub(line.counter));
-                line.counter = counter;
+                drops.dropped += u64::from(counter.wrapping_sub(drops.counter));
+                drops.counter = counter;
             }
             let ts_recv = ts_recv.unwrap_or_else(now_ns);
-            each(Packet { to: line.to, ts_recv, place: self.packets, payload });
+            each(Packet { to, ts_recv, place: self.packets, payload });
             self.packets += 1;
         }
         Ok(received)
     }
 }
-
-/// Sockets that are asked with one call.
-const ROOM: usize = 64;
-
-/// The last bit of what is ready.
-const READY_BITS: usize = 63;
-
-const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Nanoseconds since 1970.
 pub(crate) fn now_ns() -> i64 {

@@ -19,6 +19,14 @@ impl Config {
         super::config_of(&mapping)
     }
 
+    /// The name of a channel.
+    ///
+    /// # Panics
+    /// When there is none of this number.
+    pub fn channel(&self, channel: u16) -> &str {
+        &self.channels[usize::from(channel)].name
+    }
+
     /// Where packets are sent to, with the channel and the line of each address.
     pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, u16, u8)> {
         self.addresses.iter().copied()

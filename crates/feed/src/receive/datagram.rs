@@ -1,50 +1,15 @@
-//! Datagrams: UDP to one host or to a group, many with one system call, with the kernel's receive times.
+//! Datagrams: many with one system call, with the kernel's receive times and its counter of what it dropped.
 
-use super::{PAUSE, Place, WhenFull, now_ns, readable};
-use crate::error::Error;
-use crate::journal::PacketJournal;
-use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::Ordering;
-use unitape_codec::capture::write;
+use socket2::Socket;
+use std::net::{SocketAddr, UdpSocket};
 
-/// Opens the socket of a feed.
-///
-/// # Errors
-/// When the system refuses.
-pub fn open(address: SocketAddr, interface: Option<IpAddr>, buffer_bytes: usize) -> Result<UdpSocket, Error> {
-    let fail = |what| move |source| Error::Socket { address: address.to_string(), what, source };
-    let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(fail("open a socket for"))?;
-    if address.ip().is_multicast() {
-        // Several readers of one group on one host are usual.
-        socket.set_reuse_address(true).map_err(fail("share"))?;
-    }
-    socket.set_recv_buffer_size(buffer_bytes).map_err(fail("give a buffer to"))?;
-    system::ask_for_times(&socket).map_err(fail("ask for receive times of"))?;
-    // Bound to the group itself: what is sent to other groups on this port is not ours.
-    socket.bind(&address.into()).map_err(fail("bind to"))?;
-    match (address.ip(), interface) {
-        (IpAddr::V4(group), interface) if group.is_multicast() => {
-            let on = match interface {
-                Some(IpAddr::V4(ip)) => InterfaceIndexOrAddress::Address(ip),
-                _ => InterfaceIndexOrAddress::Address(Ipv4Addr::UNSPECIFIED),
-            };
-            socket.join_multicast_v4_n(&group, &on).map_err(fail("join"))?;
-        }
-        (IpAddr::V6(group), _) if group.is_multicast() => {
-            socket.join_multicast_v6(&group, 0).map_err(fail("join"))?;
-        }
-        _ => {}
-    }
-    socket.set_nonblocking(true).map_err(fail("read"))?;
-    Ok(socket.into())
-}
-
-/// Room for what one system call receives, used again for the next; for who polls sockets of [`open`] by himself.
+/// Room for what one system call receives, used again for the next; see [`Sockets`](super::sockets::Sockets).
 pub struct Batch(system::Batch);
 
 impl Batch {
+    /// Datagrams of one call, at most.
+    pub const MOST: usize = system::BATCH;
+
     /// Makes room.
     #[must_use]
     pub fn new() -> Self {
@@ -79,90 +44,13 @@ impl std::fmt::Debug for Batch {
     }
 }
 
-/// Receives until the run stops.
+/// Asks for receive times, and for the counter of drops.
 ///
 /// # Errors
-/// When the socket or the journal refuses.
-pub fn receive(
-    socket: &UdpSocket,
-    to: SocketAddr,
-    when_full: WhenFull,
-    mut journal: PacketJournal,
-    place: &Place,
-) -> Result<(), Error> {
-    let mut batch = Batch::new();
-    let mut drops = Drops::default();
-    let mut last = false;
-    let mut rounds = 0;
-    while !last {
-        // What the kernel holds when the run stops has been received; so many batches are more than it can hold.
-        last = place.stopped() && rounds >= LAST_BATCHES;
-        rounds += u32::from(place.stopped());
-        let full = place.full();
-        if full && when_full == WhenFull::Wait && !place.stopped() {
-            place.stats().pauses.fetch_add(1, Ordering::Relaxed);
-            std::thread::sleep(PAUSE);
-            continue;
-        }
-        if !readable(socket) {
-            last |= place.stopped();
-            continue;
-        }
-        let fail = |source| Error::Socket { address: to.to_string(), what: "receive from", source };
-        let n = batch.receive(socket).map_err(fail)?;
-        for i in 0..n {
-            let (from, payload, ts_ns, dropped) = batch.get(i);
-            let ts_ns = ts_ns.unwrap_or_else(now_ns);
-            drops.kernel(dropped);
-            if full && when_full == WhenFull::Drop && !place.stopped() {
-                drops.own(ts_ns);
-                continue;
-            }
-            drops.note(journal.batch(), ts_ns, place);
-            write::datagram(journal.batch(), ts_ns, from, to, payload);
-        }
-        place.came(journal.flush()?);
-    }
-    let ts_ns = drops.ts_ns;
-    drops.note(journal.batch(), ts_ns, place);
-    place.came(journal.flush()?);
-    Ok(())
+/// When the system refuses.
+pub fn ask_for_times(socket: &Socket) -> std::io::Result<()> {
+    system::ask_for_times(socket)
 }
-
-/// Datagrams dropped and not yet noted in the journal.
-#[derive(Debug, Default)]
-struct Drops {
-    count: u32,
-    /// The kernel's counter, which only grows (and wraps).
-    kernel: Option<u32>,
-    ts_ns: i64,
-}
-
-impl Drops {
-    /// Takes in the kernel's counter as it came with a datagram.
-    fn kernel(&mut self, counter: Option<u32>) {
-        if let Some(counter) = counter {
-            let before = self.kernel.replace(counter).unwrap_or(0);
-            self.count = self.count.saturating_add(counter.wrapping_sub(before));
-        }
-    }
-
-    fn own(&mut self, ts_ns: i64) {
-        self.count = self.count.saturating_add(1);
-        self.ts_ns = ts_ns;
-    }
-
-    fn note(&mut self, batch: &mut Vec<u8>, ts_ns: i64, place: &Place) {
-        if self.count > 0 {
-            write::dropped(batch, ts_ns, self.count);
-            place.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
-            self.count = 0;
-        }
-    }
-}
-
-/// Batches that are still read when the run stops.
-const LAST_BATCHES: u32 = 4096;
 
 /// What is the system's own: many datagrams with one call, the kernel's receive times, its counter of drops.
 #[cfg(target_os = "linux")]
@@ -173,7 +61,7 @@ mod system {
     use std::os::fd::{AsRawFd, RawFd};
 
     /// Datagrams of one call.
-    const BATCH: usize = 32;
+    pub const BATCH: usize = 32;
     /// Room for one datagram, bytes: more than the longest.
     const ROOM: usize = 1 << 16;
     /// Room for what the kernel says beside one datagram, in words, so that it is aligned.
@@ -312,6 +200,8 @@ mod system {
 mod system {
     use std::io::ErrorKind;
     use std::net::{SocketAddr, UdpSocket};
+
+    pub const BATCH: usize = 1;
 
     pub fn ask_for_times<T>(_: &T) -> std::io::Result<()> {
         Ok(())

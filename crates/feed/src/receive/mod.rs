@@ -6,18 +6,22 @@
 //! counted and stands in the journal, so it comes onto the tape.
 
 pub(crate) mod datagram;
+pub(crate) mod sockets;
 mod stream;
+mod udp;
 
 use crate::error::Error;
 use crate::folder::{CLOSED, Sort};
 use crate::journal::{PacketJournal, StreamJournal, journaled_bytes};
 use crate::stats::{FeedStats, Stats};
-use std::net::{IpAddr, SocketAddr};
+use sockets::{Sockets, UdpLine};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use udp::WhenFull;
 
 /// What is received.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,26 +48,17 @@ pub enum Receive {
     Fifo(PathBuf),
     /// Standard input.
     Stdin,
-    /// UDP, to one host or to a group.
+    /// UDP, to hosts or to groups, all of them into one journal.
     Udp {
-        /// Group or local address, and port.
-        address: SocketAddr,
-        /// Address of the interface to join a group on.
-        interface: Option<IpAddr>,
-        /// Bytes of the socket's buffer, as the kernel grants them.
+        /// Where datagrams are sent to.
+        lines: Vec<UdpLine>,
+        /// Bytes of the buffer of each socket, as the kernel grants them.
         buffer_bytes: usize,
         /// When the decoders are too far behind.
         when_full: WhenFull,
+        /// So long after midnight (UTC) the journal begins a new file.
+        day_begins: Option<Duration>,
     },
-}
-
-/// What becomes of datagrams when the decoders are too far behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
-    /// They are read, dropped and counted.
-    Drop,
-    /// They are not read: they wait in the socket's buffer, and when that is full the kernel drops and counts them.
-    Wait,
 }
 
 impl Receive {
@@ -89,7 +84,7 @@ pub struct Place {
     pub stop: Arc<AtomicBool>,
     /// Bytes that it may be ahead of the decoders.
     pub lag_bytes_max: u64,
-    /// Bytes of a file of a datagram journal.
+    /// Bytes of a file of a datagram journal, about.
     pub file_bytes: u64,
 }
 
@@ -126,11 +121,11 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
         _ => {}
     }
     let work: Box<dyn FnOnce() -> Result<(), Error> + Send> = match receive.clone() {
-        Receive::Udp { address, interface, buffer_bytes, when_full } => {
-            let journal = PacketJournal::open(&place.dir, place.file_bytes)?;
-            let socket = datagram::open(address, interface, buffer_bytes)?;
+        Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
+            let journal = PacketJournal::open(&place.dir, place.file_bytes, day_begins)?;
+            let sockets = Sockets::open(&lines, buffer_bytes)?;
             let place = place.clone();
-            Box::new(move || datagram::receive(&socket, address, when_full, journal, &place))
+            Box::new(move || udp::receive(sockets, when_full, journal, &place))
         }
         streams => {
             let goes_on = match &streams {

@@ -1,16 +1,17 @@
 //! The configuration of `unitape run`: the types are the reference, the checks say what is allowed.
 
+use super::udp::{Full, TimeOfDay, Udp};
 use crate::config::{Flag, Loaded, Origins, load};
 use crate::output::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_feed::{Error, Format, How, Input, Loader, Receive, Reference, RunFeed, Select, WhenFull};
+use unitape_feed::{Error, Format, How, Input, Interface, Loader, Receive, Reference, RunFeed, Select};
 
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -176,11 +177,15 @@ pub struct Feed {
     /// With `listen` or `connect`: the feed ends after so many connections; 0: never.
     #[serde(default)]
     pub connections: u64,
-    /// UDP: a group or a local address, with its port.
-    pub udp: Option<SocketAddr>,
-    /// With `udp`: address of the interface to join the group on.
-    pub interface: Option<IpAddr>,
-    /// With `udp`: bytes of the socket's buffer.
+    /// UDP: a group or a local address with its port, a list of them, or `channels`: all that the mapping names.
+    pub udp: Option<Udp>,
+    /// With `udp`: address or name of the interface by which groups are joined.
+    pub interface: Option<Interface>,
+    /// With `udp = "channels"`: the same for line B, if it comes by another one.
+    pub interface_b: Option<Interface>,
+    /// With `udp`: at this time of UTC the journal begins a new file, and decoders that know of what came before anew.
+    pub day_begins: Option<TimeOfDay>,
+    /// With `udp`: bytes of the buffer of each socket.
     #[serde(default = "buffer_bytes")]
     pub buffer_bytes: usize,
     /// With `udp`: `drop` or `wait` when the decoders are too far behind; what is dropped is counted either way.
@@ -195,17 +200,6 @@ pub struct Feed {
     /// Receive times go into the events.
     #[serde(default = "yes")]
     pub receive_times: bool,
-}
-
-/// What becomes of datagrams when the decoders are too far behind.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum Full {
-    /// We read, drop and count them.
-    #[default]
-    Drop,
-    /// They wait in the socket's buffer; then the kernel drops and counts them.
-    Wait,
 }
 
 /// A span of time, as text: `250ms`.
@@ -374,6 +368,12 @@ fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
         only("resume", feed.resume, &["listen", "connect"])?;
         only("connections", feed.connections > 0, &["listen", "connect"])?;
         only("interface", feed.interface.is_some(), &["udp"])?;
+        only("interface_b", feed.interface_b.is_some(), &["udp"])?;
+        if feed.interface_b.is_some() && feed.udp != Some(Udp::Channels) {
+            let what = "goes with udp = \"channels\": other addresses have no line B";
+            return Err(wrong(&key("interface_b"), what.to_owned()));
+        }
+        only("day_begins", feed.day_begins.is_some(), &["udp"])?;
         only("when_full", feed.when_full != Full::Drop, &["udp"])?;
         only("ports", !feed.ports.is_empty(), &["files", "directory"])?;
         only("groups", !feed.groups.is_empty(), &["files", "directory"])?;
@@ -476,15 +476,18 @@ impl Config {
         reference: Option<&Arc<Reference>>,
     ) -> Result<Vec<RunFeed>, Failure> {
         let feed = |f: &Feed| {
-            let format = f.format(reference).map_err(|e| {
-                let key = if f.mapping.is_empty() { "format" } else { "mapping" };
+            let wrong = |key: &str, e: String| {
                 let key = format!("feed.{}.{key}", f.name);
                 Failure::Error(format!("{}: {key}: {e}", origins.of(&key)))
-            })?;
+            };
+            let format = f
+                .format(reference)
+                .map_err(|e| wrong(if f.mapping.is_empty() { "format" } else { "mapping" }, e.to_string()))?;
+            let input = f.input(&self.journal(), &format).map_err(|e| wrong("udp", e))?;
             Ok(RunFeed {
                 name: f.name.clone(),
                 format,
-                input: f.input(&self.journal()),
+                input,
                 how: How {
                     select: Select { ports: f.ports.clone(), groups: f.groups.clone() },
                     receive_times: f.receive_times,
@@ -521,26 +524,24 @@ impl Feed {
         INPUTS.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| *name).collect()
     }
 
-    fn input(&self, journal: &Path) -> Input {
+    fn input(&self, journal: &Path, format: &Format) -> Result<Input, String> {
         let (resume, connections) = (self.resume, self.connections);
         let receive = if let Some(path) = &self.directory {
-            return Input::Directory { path: path.clone(), follow: self.follow };
+            return Ok(Input::Directory { path: path.clone(), follow: self.follow });
         } else if let Some(path) = &self.fifo {
             Receive::Fifo(path.clone())
         } else if let Some(address) = self.listen.clone() {
             Receive::Listen { address, resume, connections }
         } else if let Some(address) = self.connect.clone() {
             Receive::Connect { address, resume, connections }
-        } else if let Some(address) = self.udp {
-            let when_full = if self.when_full == Full::Drop { WhenFull::Drop } else { WhenFull::Wait };
-            let (interface, buffer_bytes) = (self.interface, self.buffer_bytes);
-            Receive::Udp { address, interface, buffer_bytes, when_full }
+        } else if self.udp.is_some() {
+            self.receive(self.listens(format)?)
         } else if self.stdin {
             Receive::Stdin
         } else {
-            return Input::Files(self.files.clone());
+            return Ok(Input::Files(self.files.clone()));
         };
-        Input::Journal { path: journal.join(&self.name), receive }
+        Ok(Input::Journal { path: journal.join(&self.name), receive })
     }
 }
 
@@ -567,6 +568,7 @@ mod tests {
         let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
                     mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
                     udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
+                    interface_b = \"lo\"\nday_begins = \"01:00\"\n\
                     [[reference]]\nfile = \"m\"\nmapping = \"events\"\n";
         std::fs::write(&file, text).unwrap();
         let loaded: Loaded<Config> = load(&file, [], &[]).unwrap();

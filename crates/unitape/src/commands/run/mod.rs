@@ -4,6 +4,7 @@ mod apart;
 pub mod config;
 mod reload;
 mod report;
+mod udp;
 
 use crate::config::{Flag, Loaded, Origins};
 use crate::output::{self, Done, Failure, say};
@@ -91,6 +92,13 @@ pub fn run(args: Args) -> output::Result {
         check_places(&config, &origins)?;
         let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
         say!("{}: {} feeds: {}", args.config.display(), feeds.len(), names.join(", "));
+        for (feed, run) in config.feed.iter().zip(&feeds) {
+            // What is listened to stands in the mapping, not here.
+            let listened = feed.listens(&run.format).unwrap_or_default();
+            for address in listened {
+                say!("  {} listens to {address}", feed.name);
+            }
+        }
         return Ok(Done::Clean);
     }
     if config.run.segments == Segments::Apart && args.segment.is_none() {
@@ -151,13 +159,19 @@ fn tape_options(config: &Config) -> unitape_tape::Options {
     }
 }
 
-/// Files and directories that are to be there before a run.
+/// Files, directories and interfaces that are to be there before a run.
 fn check_places(config: &Config, origins: &Origins) -> Result<(), Failure> {
     for feed in &config.feed {
-        let missing = |key: &str, path: &Path, what: &str| {
+        let wrong = |key: &str, what: String| {
             let key = format!("feed.{}.{key}", feed.name);
-            Err(Failure::Error(format!("{}: {key}: {}: {what}", origins.of(&key), path.display())))
+            Err(Failure::Error(format!("{}: {key}: {what}", origins.of(&key))))
         };
+        let missing = |key: &str, path: &Path, what: &str| wrong(key, format!("{}: {what}", path.display()));
+        for (key, interface) in [("interface", &feed.interface), ("interface_b", &feed.interface_b)] {
+            if let Some((interface, e)) = interface.as_ref().and_then(|i| Some((i, i.look().err()?))) {
+                return wrong(key, format!("{interface} is no interface of this host: {e}"));
+            }
+        }
         for path in &feed.files {
             if !path.is_file() {
                 return missing("files", path, "is no file");

@@ -4,7 +4,7 @@ use super::config::Config;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use unitape_feed::{Reference, Reload, Sorted};
+use unitape_feed::{Format, Reference, Reload, Sorted};
 
 /// Watches the mapping files until `over`. A mapping that cannot be used is told of, and the one in use stays. The
 /// reference data are those that the run began with.
@@ -21,6 +21,10 @@ pub fn watch(config: &Config, reference: Option<&Arc<Reference>>, reload: &Reloa
     // What is in use was read at about the time of the first look; a change in between is found by its identity.
     let mut used: Vec<Option<String>> =
         config.feed.iter().map(|f| f.format(reference).ok()?.mapping()).collect();
+    let listens = |i: usize, format: &Format| config.feed[i].listens(format).unwrap_or_default();
+    let began: Vec<_> = (config.feed.iter().enumerate())
+        .map(|(i, f)| f.format(reference).map(|format| listens(i, &format)).unwrap_or_default())
+        .collect();
     let mut generations = vec![0u64; config.feed.len()];
     // Acquire: pairs with the Release at the end of the run.
     while !over.load(Ordering::Acquire) {
@@ -39,6 +43,10 @@ pub fn watch(config: &Config, reference: Option<&Arc<Reference>>, reload: &Reloa
                     generations[i] += 1;
                     let name = used[i].as_deref().unwrap_or("none");
                     eprintln!("unitape: feed {}: from here on by mapping {name}", feed.name);
+                    if listens(i, &format) != began[i] {
+                        let what = "its addresses are others now; those of the start are listened to until the next one";
+                        eprintln!("unitape: feed {}: {what}", feed.name);
+                    }
                     reload.put(i, Sorted::new(format, generations[i]));
                 }
                 Err(e) => eprintln!("unitape: feed {}: {e}; the mapping in use stays", feed.name),

@@ -4,6 +4,7 @@
 //!  FEED/00000001.raw     a stream's bytes as they came; each connection is a source of its own
 //!  FEED/00000001.times   16 bytes a read: end of its stretch in .raw u64, receive time in ns i64; little-endian
 //!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_codec::capture::write` tells
+//!  FEED/.at              16 bytes: number of the last .pcap u64, where some record of it begins u64
 //!  FEED/closed           nothing more will come
 //! ```
 //!
@@ -13,6 +14,8 @@
 //! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
 //! that was cut short is cut off and counted.
 
+mod packets;
+
 use crate::error::Error;
 use crate::folder::CLOSED;
 use crate::stamp::NO_TIME;
@@ -20,7 +23,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use unitape_codec::capture::{Next, Walker, write};
+
+pub use packets::PacketJournal;
 
 /// The time of the entry that ends a stream.
 pub const END: i64 = i64::MAX;
@@ -274,93 +278,6 @@ impl Stream {
     }
 }
 
-/// The journal of a feed's datagrams, open for appending.
-#[derive(Debug)]
-pub struct PacketJournal {
-    dir: PathBuf,
-    file: Option<(File, PathBuf, u64)>,
-    next: u64,
-    /// A file grows to about this, bytes; then the next one begins.
-    file_bytes: u64,
-    batch: Vec<u8>,
-    /// Bytes of a record that a kill had cut short, which were cut off.
-    pub cut_bytes: u64,
-}
-
-impl PacketJournal {
-    /// Opens the journal in `dir`, which is made; cuts off what a kill left of a last record.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn open(dir: &Path, file_bytes: u64) -> Result<Self, Error> {
-        make(dir)?;
-        let last = last_number(dir, "pcap")?;
-        let batch = Vec::new();
-        let mut this =
-            Self { dir: dir.to_owned(), file: None, next: last + 1, file_bytes, batch, cut_bytes: 0 };
-        if last > 0 {
-            let path = this.path(last);
-            let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
-            let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
-            // A damaged file is left to its reader, who tells of it; the next one begins.
-            if let Some(whole) = whole_records(&file).map_err(fail)? {
-                this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
-                file.set_len(whole).map_err(fail)?;
-                this.file = Some((file, path, whole));
-                if whole == 0 {
-                    write::file_header(&mut this.batch);
-                    this.flush()?;
-                }
-            }
-        }
-        Ok(this)
-    }
-
-    /// The batch in hand, to which [`mod@write`] appends whole records.
-    pub fn batch(&mut self) -> &mut Vec<u8> {
-        &mut self.batch
-    }
-
-    /// Writes the batch down; gives its bytes.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn flush(&mut self) -> Result<u64, Error> {
-        if self.batch.is_empty() {
-            return Ok(0);
-        }
-        let mut made = 0;
-        if self.file.as_ref().is_none_or(|(_, _, len)| *len >= self.file_bytes) {
-            let path = self.path(self.next);
-            self.next += 1;
-            let file = create(&path)?;
-            let mut head = Vec::new();
-            write::file_header(&mut head);
-            file.write_all_at(&head, 0).map_err(|source| Error::Read {
-                path: path.clone(),
-                offset: 0,
-                source,
-            })?;
-            made = head.len() as u64;
-            self.file = Some((file, path, made));
-        }
-        let (file, path, len) = self.file.as_mut().expect("made above");
-        file.write_all_at(&self.batch, *len).map_err(|source| Error::Read {
-            path: path.clone(),
-            offset: *len,
-            source,
-        })?;
-        let n = self.batch.len() as u64;
-        *len += n;
-        self.batch.clear();
-        Ok(n + made)
-    }
-
-    fn path(&self, number: u64) -> PathBuf {
-        self.dir.join(format!("{number:08}.pcap"))
-    }
-}
-
 /// Bytes of all journal files in `dir`.
 pub fn journaled_bytes(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -409,31 +326,6 @@ fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
         match file.read_at(buf, at) {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             other => return other,
-        }
-    }
-}
-
-/// Bytes of a capture's whole records; `None` when something else stands between them.
-fn whole_records(file: &File) -> std::io::Result<Option<u64>> {
-    let mut walker = Walker::default();
-    let (mut buf, mut base, mut at) = (Vec::new(), 0u64, 0);
-    loop {
-        match walker.next(&buf, at) {
-            Next::Packet(p) => at = p.end,
-            Next::Skip { end } | Next::Dropped { end, .. } => at = end,
-            Next::Lost { .. } => return Ok(None),
-            Next::More => {
-                buf.drain(..at);
-                base += at as u64;
-                at = 0;
-                let start = buf.len();
-                buf.resize(start + (1 << 20), 0);
-                let n = read_at(file, &mut buf[start..], base + start as u64)?;
-                buf.truncate(start + n);
-                if n == 0 {
-                    return Ok(Some(base));
-                }
-            }
         }
     }
 }

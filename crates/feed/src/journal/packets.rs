@@ -1,0 +1,301 @@
+//! The journal of datagrams: a capture that grows.
+
+use super::{ENTRY, create, last_number, make, read_at, split};
+use crate::error::Error;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use unitape_codec::capture::{Next, Walker, write};
+
+/// The journal of a feed's datagrams, open for appending.
+#[derive(Debug)]
+pub struct PacketJournal {
+    dir: PathBuf,
+    file: Option<(File, PathBuf, u64)>,
+    next: u64,
+    /// A file grows to about this, bytes; then the next one begins.
+    file_bytes: u64,
+    /// So long after midnight a day begins, and with it a file, ns.
+    day_begins_ns: Option<i64>,
+    /// The day of the last record.
+    day: Option<i64>,
+    batch: Vec<u8>,
+    /// Bytes written since [`PacketJournal::flush`] last told.
+    written: u64,
+    /// Where the file in hand was when it was last noted.
+    noted: u64,
+    /// Bytes of a record that a kill had cut short, which were cut off.
+    pub cut_bytes: u64,
+}
+
+impl PacketJournal {
+    /// Opens the journal in `dir`, which is made; cuts off what a kill left of a last record. Files begin anew behind
+    /// about `file_bytes`, and so long after each midnight (UTC).
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn open(dir: &Path, file_bytes: u64, day_begins: Option<Duration>) -> Result<Self, Error> {
+        make(dir)?;
+        let last = last_number(dir, "pcap")?;
+        let mut this = Self {
+            dir: dir.to_owned(),
+            file: None,
+            next: last + 1,
+            file_bytes,
+            day_begins_ns: day_begins.map(|d| i64::try_from(d.as_nanos()).unwrap_or(0)),
+            day: None,
+            batch: Vec::new(),
+            written: 0,
+            noted: 0,
+            cut_bytes: 0,
+        };
+        if last > 0 {
+            let path = this.path(last);
+            let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
+            let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
+            // A damaged file is left to its reader, who tells of it; the next one begins.
+            if let Some((whole, ts_ns)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
+                this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
+                file.set_len(whole).map_err(fail)?;
+                (this.noted, this.day) = (whole, ts_ns.and_then(|ts| this.day_of(ts)));
+                this.file = Some((file, path, whole));
+                if whole == 0 {
+                    write::file_header(&mut this.batch);
+                    this.flush()?;
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// The batch in hand, to which [`mod@write`] appends a whole record of this time.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn batch(&mut self, ts_ns: i64) -> Result<&mut Vec<u8>, Error> {
+        if self.batch.len() >= BATCH_BYTES {
+            self.put()?;
+        }
+        if let Some(day) = self.day_of(ts_ns) {
+            // A clock that steps back makes no day.
+            if self.day.is_some_and(|before| day > before) {
+                self.put()?;
+                self.file = None;
+            }
+            self.day = self.day.max(Some(day));
+        }
+        Ok(&mut self.batch)
+    }
+
+    /// Writes the batch down; gives how many bytes were written since it was last called.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn flush(&mut self) -> Result<u64, Error> {
+        self.put()?;
+        Ok(std::mem::take(&mut self.written))
+    }
+
+    fn put(&mut self) -> Result<(), Error> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        if self.file.as_ref().is_none_or(|(_, _, len)| *len >= self.file_bytes) {
+            let path = self.path(self.next);
+            self.next += 1;
+            let file = create(&path)?;
+            let mut head = Vec::new();
+            write::file_header(&mut head);
+            file.write_all_at(&head, 0).map_err(|source| Error::Read {
+                path: path.clone(),
+                offset: 0,
+                source,
+            })?;
+            let made = head.len() as u64;
+            self.written += made;
+            self.noted = made;
+            self.file = Some((file, path, made));
+        }
+        let (file, path, len) = self.file.as_mut().expect("made above");
+        file.write_all_at(&self.batch, *len).map_err(|source| Error::Read {
+            path: path.clone(),
+            offset: *len,
+            source,
+        })?;
+        let before = *len;
+        *len += self.batch.len() as u64;
+        self.written += self.batch.len() as u64;
+        self.batch.clear();
+        if before - self.noted >= NOTE_BYTES {
+            self.noted = before;
+            self.note(before)?;
+        }
+        Ok(())
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{number:08}.pcap"))
+    }
+
+    fn day_of(&self, ts_ns: i64) -> Option<i64> {
+        Some(ts_ns.saturating_sub(self.day_begins_ns?).div_euclid(DAY_NS))
+    }
+
+    /// Notes that a record begins here, so that who opens the journal need not go through all of a long file.
+    fn note(&self, at: u64) -> Result<(), Error> {
+        let path = self.dir.join(NOTED);
+        let entry = [(self.next - 1).to_le_bytes(), at.to_le_bytes()].concat();
+        let noted = create(&path).map(|file| file.write_all_at(&entry, 0));
+        noted?.map_err(|source| Error::Read { path, offset: 0, source })
+    }
+
+    /// Where a record of this file begins, as far as it was noted.
+    fn noted_at(&self, number: u64) -> u64 {
+        let entry = std::fs::read(self.dir.join(NOTED)).ok();
+        let entry = entry.as_deref().and_then(|e| e.first_chunk::<ENTRY>());
+        entry.map(split).filter(|(of, _)| *of == number).map_or(0, |(_, at)| at.max(0) as u64)
+    }
+}
+
+/// Bytes of a capture's whole records, and the time of the last one; `None` when something else stands between them.
+/// Where one begins at `noted`, those before it are not looked at.
+fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<i64>)>> {
+    let mut walker = Walker::default();
+    let (mut buf, mut base, mut at, mut ts) = (Vec::new(), 0u64, 0, None);
+    loop {
+        match walker.next(&buf, at) {
+            Next::Packet(p) => (at, ts) = (p.end, p.ts_ns),
+            Next::Dropped { end, ts_ns, .. } => (at, ts) = (end, Some(ts_ns)),
+            // The header, which says how to read all others.
+            Next::Skip { .. } if base == 0 && noted > 0 && noted < file.metadata()?.len() => {
+                (base, at) = (noted, 0);
+                buf.clear();
+            }
+            Next::Skip { end } => at = end,
+            Next::Lost { .. } => return Ok(None),
+            Next::More => {
+                buf.drain(..at);
+                base += at as u64;
+                at = 0;
+                let start = buf.len();
+                buf.resize(start + (1 << 20), 0);
+                let n = read_at(file, &mut buf[start..], base + start as u64)?;
+                buf.truncate(start + n);
+                if n == 0 {
+                    return Ok(Some((base, ts)));
+                }
+            }
+        }
+    }
+}
+
+/// Where a record begins in the last file, beside the files: number of the file, offset.
+const NOTED: &str = ".at";
+
+/// It is noted again behind so many bytes.
+const NOTE_BYTES: u64 = 64 << 20;
+
+/// A batch is written down when it has so many bytes, at the latest.
+const BATCH_BYTES: usize = 1 << 20;
+
+const DAY_NS: i64 = 86_400_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TS: i64 = 1_772_434_800_000_000_000;
+
+    fn append(journal: &mut PacketJournal, n: i64, ts_ns: i64) {
+        let (from, to) = ("10.0.0.1:1".parse().unwrap(), "239.0.0.1:2".parse().unwrap());
+        write::datagram(journal.batch(ts_ns).unwrap(), ts_ns, from, to, &n.to_le_bytes());
+    }
+
+    /// Numbers and times of all records of a file.
+    fn read(path: &Path) -> Vec<(i64, i64)> {
+        let bytes = std::fs::read(path).unwrap();
+        let (mut walker, mut at, mut all) = (Walker::default(), 0, Vec::new());
+        loop {
+            match walker.next(&bytes, at) {
+                Next::Packet(p) => {
+                    let number = i64::from_le_bytes(bytes[p.end - 8..p.end].try_into().unwrap());
+                    all.push((number, p.ts_ns.unwrap()));
+                    at = p.end;
+                }
+                Next::Skip { end } => at = end,
+                Next::More if at == bytes.len() => return all,
+                other => panic!("{other:?} at {at}"),
+            }
+        }
+    }
+
+    /// Whoever opened a long journal went through all of it before a socket was open. What was noted on the way may also be
+    /// of another file, or lie behind the end after a loss of power: then all of it is gone through.
+    #[test]
+    fn a_long_file_goes_on_where_it_was_noted() {
+        for noted in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut journal = PacketJournal::open(dir.path(), u64::MAX, None).unwrap();
+            (0..10).for_each(|n| append(&mut journal, n, TS + n));
+            assert_eq!(journal.flush().unwrap(), 24 + 10 * (16 + 28 + 8));
+            let path = journal.path(1);
+            drop(journal);
+            // A kill, in the middle of the last record.
+            File::options().write(true).open(&path).unwrap().set_len(24 + 10 * 52 - 3).unwrap();
+            if let Some((number, at)) = noted {
+                let entry = [number.to_le_bytes(), at.to_le_bytes()].concat();
+                std::fs::write(dir.path().join(NOTED), entry).unwrap();
+            }
+            let mut journal = PacketJournal::open(dir.path(), u64::MAX, None).unwrap();
+            assert_eq!(journal.cut_bytes, 49, "{noted:?}");
+            append(&mut journal, 10, TS + 10);
+            journal.flush().unwrap();
+            let want: Vec<_> = (0..9).chain([10]).map(|n| (n, TS + n)).collect();
+            assert_eq!(read(&path), want, "{noted:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_noted_is_where_a_record_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = PacketJournal::open(dir.path(), u64::MAX, None).unwrap();
+        let (from, to) = ("10.0.0.1:1".parse().unwrap(), "239.0.0.1:2".parse().unwrap());
+        for n in 0..2 * NOTE_BYTES / 60_000 + 100 {
+            write::datagram(journal.batch(TS).unwrap(), TS + n as i64, from, to, &[0; 60_000]);
+        }
+        journal.flush().unwrap();
+        let at = journal.noted_at(1);
+        assert!(at >= NOTE_BYTES && (at - 24).is_multiple_of(60_000 + 28 + 16), "{at}");
+        let len = std::fs::metadata(journal.path(1)).unwrap().len();
+        assert_eq!(whole_records(&File::open(journal.path(1)).unwrap(), at).unwrap().unwrap().0, len);
+    }
+
+    /// A file of the whole week could never be removed, and was read from its start by each restart.
+    #[test]
+    fn a_day_begins_with_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        // 07:00 of that day; a day begins at 22:30.
+        let begins = Some(Duration::from_secs(22 * 3600 + 30 * 60));
+        let hour = 3_600_000_000_000;
+        let mut journal = PacketJournal::open(dir.path(), u64::MAX, begins).unwrap();
+        let times = [0, 15 * hour, 16 * hour, 15 * hour, 39 * hour];
+        times.iter().zip(0..).for_each(|(ts, n)| append(&mut journal, n, TS + ts));
+        journal.flush().unwrap();
+        drop(journal);
+        // The same day, after a restart, and the next one.
+        let mut journal = PacketJournal::open(dir.path(), u64::MAX, begins).unwrap();
+        append(&mut journal, 5, TS + 39 * hour + 1);
+        append(&mut journal, 6, TS + 63 * hour + 1);
+        journal.flush().unwrap();
+        let numbers = |file| read(&journal.path(file)).iter().map(|(n, _)| *n).collect::<Vec<_>>();
+        assert_eq!([1, 2, 3].map(numbers), [vec![0, 1], vec![2, 3, 4, 5], vec![6]]);
+        let mut small = PacketJournal::open(dir.path(), 60, None).unwrap();
+        append(&mut small, 7, TS);
+        small.flush().unwrap();
+        append(&mut small, 8, TS);
+        small.flush().unwrap();
+        assert_eq!((read(&small.path(3)).len(), read(&small.path(4))), (1, vec![(7, TS)]));
+        assert_eq!(read(&small.path(5)), vec![(8, TS)]);
+    }
+}

@@ -1,0 +1,231 @@
+//! Sockets for datagrams: one for each address, bound to its group, joined by the interface that was told, and all of
+//! them waited for with one call.
+//!
+//! Two lines of a venue often come by two network cards, so the interface is told for each address.
+
+use super::datagram::{Batch, ask_for_times};
+use crate::error::Error;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use std::fmt;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Where datagrams are sent to, and by which interface they come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpLine {
+    /// Group or local address, and port.
+    pub address: SocketAddr,
+    /// By which a group is joined; the system's choice without.
+    pub interface: Option<Interface>,
+}
+
+/// An interface of this host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Interface {
+    /// The one that has this address.
+    Address(IpAddr),
+    /// By its name: `eth1`.
+    Name(String),
+}
+
+/// The sockets of several addresses.
+#[derive(Debug)]
+pub struct Sockets {
+    /// In the order of `all`; their descriptors are open as long as those are.
+    asked: Vec<PollFd<'static>>,
+    all: Vec<(UdpSocket, SocketAddr)>,
+}
+
+impl Sockets {
+    /// Opens a socket for each line, with so many bytes of buffer, as far as the system grants them.
+    ///
+    /// # Errors
+    /// When the system refuses one.
+    pub fn open(lines: &[UdpLine], buffer_bytes: usize) -> Result<Self, Error> {
+        let open = |line: &UdpLine| Ok((line.open(buffer_bytes)?, line.address));
+        let all = lines.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
+        let asked = |(socket, _): &(UdpSocket, SocketAddr)| {
+            // SAFETY: the socket is a field of the same structure, which closes it only when it goes itself; what asks
+            // goes with it and is never given away.
+            let fd: BorrowedFd<'static> = unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) };
+            PollFd::from_borrowed_fd(fd, PollFlags::IN)
+        };
+        Ok(Self { asked: all.iter().map(asked).collect(), all })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Where the datagrams of a socket are sent to.
+    #[must_use]
+    pub fn address(&self, n: usize) -> SocketAddr {
+        self.all[n].1
+    }
+
+    /// Waits until one of them has something, at most so long; whether one has.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn wait(&mut self, timeout: Duration) -> std::io::Result<bool> {
+        let most = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        match poll(&mut self.asked, Some(&most)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {
+                self.asked.iter_mut().for_each(PollFd::clear_revents);
+                Ok(false)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Whether the last wait has found something at this socket.
+    #[must_use]
+    pub fn is_ready(&self, n: usize) -> bool {
+        !self.asked[n].revents().is_empty()
+    }
+
+    /// Receives the datagrams that are there, up to a batch; gives how many. It does not wait.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    #[inline]
+    pub fn receive(&self, n: usize, batch: &mut Batch) -> std::io::Result<usize> {
+        batch.receive(&self.all[n].0)
+    }
+}
+
+impl UdpLine {
+    fn open(&self, buffer_bytes: usize) -> Result<UdpSocket, Error> {
+        let fail = |what| move |source| Error::Socket { address: self.to_string(), what, source };
+        let group = self.address.ip().is_multicast();
+        let domain = if self.address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+        let socket =
+            Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(fail("open a socket for"))?;
+        if group {
+            // Several readers of one group on one host are usual.
+            socket.set_reuse_address(true).map_err(fail("share"))?;
+        }
+        socket.set_recv_buffer_size(buffer_bytes).map_err(fail("give a buffer to"))?;
+        ask_for_times(&socket).map_err(fail("ask for receive times of"))?;
+        // Bound to the group itself: what is sent to other groups on this port is not ours.
+        socket.bind(&self.address.into()).map_err(fail("bind to"))?;
+        if group {
+            self.join(&socket).map_err(fail("join"))?;
+        }
+        socket.set_nonblocking(true).map_err(fail("read"))?;
+        Ok(socket.into())
+    }
+
+    fn join(&self, socket: &Socket) -> std::io::Result<()> {
+        let index = match &self.interface {
+            Some(Interface::Name(name)) => Some(index(name)?),
+            _ => None,
+        };
+        match (self.address.ip(), &self.interface) {
+            (IpAddr::V4(group), by) => {
+                let on = match (by, index) {
+                    (_, Some(index)) => InterfaceIndexOrAddress::Index(index),
+                    (Some(Interface::Address(IpAddr::V4(ip))), _) => InterfaceIndexOrAddress::Address(*ip),
+                    (None, _) => InterfaceIndexOrAddress::Address(std::net::Ipv4Addr::UNSPECIFIED),
+                    (Some(_), _) => {
+                        return Err(invalid("an interface by its IPv4 address or its name is needed"));
+                    }
+                };
+                // Who else on this host has joined it by another interface gets that one's datagrams, not we.
+                #[cfg(target_os = "linux")]
+                socket.set_multicast_all_v4(by.is_none())?;
+                socket.join_multicast_v4_n(&group, &on)
+            }
+            (IpAddr::V6(group), Some(Interface::Name(_)) | None) => {
+                socket.join_multicast_v6(&group, index.unwrap_or(0))
+            }
+            (IpAddr::V6(_), Some(_)) => Err(invalid("an IPv6 group is joined by the name of an interface")),
+        }
+    }
+}
+
+impl Interface {
+    /// Whether this host has it.
+    ///
+    /// # Errors
+    /// When it has not, with the system's word.
+    pub fn look(&self) -> std::io::Result<()> {
+        match self {
+            Interface::Name(name) => index(name).map(drop),
+            Interface::Address(ip) => UdpSocket::bind((*ip, 0)).map(drop),
+        }
+    }
+}
+
+impl fmt::Display for UdpLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.interface {
+            Some(interface) => write!(f, "{} by {interface}", self.address),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Interface::Address(ip) => ip.fmt(f),
+            Interface::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl FromStr for Interface {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(ip) = text.parse() {
+            return Ok(Interface::Address(ip));
+        }
+        let plain = |b: u8| b.is_ascii_graphic() && b != b'/';
+        match !text.is_empty() && text.len() < libc::IFNAMSIZ && text.bytes().all(plain) {
+            true => Ok(Interface::Name(text.to_owned())),
+            false => Err(format!("`{text}` is neither an interface's address nor its name")),
+        }
+    }
+}
+
+impl TryFrom<String> for Interface {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Interface> for String {
+    fn from(interface: Interface) -> String {
+        interface.to_string()
+    }
+}
+
+/// The number of the interface of this name.
+fn index(name: &str) -> std::io::Result<u32> {
+    let text = std::ffi::CString::new(name)?;
+    // SAFETY: the text ends with a zero and outlives the call.
+    match unsafe { libc::if_nametoindex(text.as_ptr()) } {
+        0 => Err(std::io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+fn invalid(what: &'static str) -> std::io::Error {
+    std::io::Error::new(ErrorKind::InvalidInput, what)
+}

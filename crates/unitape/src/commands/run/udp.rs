@@ -1,0 +1,214 @@
+//! What the configuration says of datagrams: addresses, or all channels that a mapping names, and by which interface.
+
+use super::config::Feed;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+use unitape_feed::{Format, Receive, UdpLine, WhenFull};
+
+/// Where datagrams are sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "Text", into = "Text")]
+pub enum Udp {
+    /// To these groups or local addresses.
+    To(Vec<SocketAddr>),
+    /// To all lines of all channels that the mapping names.
+    Channels,
+}
+
+/// The same as it is written.
+#[derive(Deserialize, Serialize)]
+#[serde(untagged, expecting = "expected an address with its port, a list of them, or \"channels\"")]
+enum Text {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl TryFrom<Text> for Udp {
+    type Error = String;
+
+    fn try_from(text: Text) -> Result<Self, String> {
+        let address = |text: &String| {
+            let wrong = |_| format!("`{text}` is no address with its port, as 239.1.1.1:5000");
+            text.parse::<SocketAddr>().map_err(wrong)
+        };
+        let all = match &text {
+            Text::One(word) if word == CHANNELS => return Ok(Udp::Channels),
+            Text::One(one) if one.parse::<SocketAddr>().is_err() => {
+                return Err(format!(
+                    "`{one}` is neither an address with its port, as 239.1.1.1:5000, nor {CHANNELS}"
+                ));
+            }
+            Text::One(one) => vec![address(one)?],
+            Text::Many(many) => many.iter().map(address).collect::<Result<_, _>>()?,
+        };
+        match all.iter().enumerate().find(|(i, to)| all[..*i].contains(to)) {
+            _ if all.is_empty() => Err("no address".to_owned()),
+            Some((_, twice)) => Err(format!("{twice} is told twice")),
+            None => Ok(Udp::To(all)),
+        }
+    }
+}
+
+impl From<Udp> for Text {
+    fn from(udp: Udp) -> Text {
+        match udp {
+            Udp::Channels => Text::One(CHANNELS.to_owned()),
+            Udp::To(all) if all.len() == 1 => Text::One(all[0].to_string()),
+            Udp::To(all) => Text::Many(all.iter().map(SocketAddr::to_string).collect()),
+        }
+    }
+}
+
+/// All lines that the mapping names.
+const CHANNELS: &str = "channels";
+
+/// What becomes of datagrams when the decoders are too far behind.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Full {
+    /// We read, drop and count them.
+    #[default]
+    Drop,
+    /// They wait in the socket's buffer; then the kernel drops and counts them.
+    Wait,
+}
+
+/// A time of the day, UTC, as text: `22:30`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TimeOfDay {
+    minutes: u16,
+}
+
+impl FromStr for TimeOfDay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let two = |text: &str, below: u16| {
+            let number: u16 = text.parse().ok()?;
+            (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit()) && number < below).then_some(number)
+        };
+        let parts = text.split_once(':').and_then(|(h, m)| Some((two(h, 24)?, two(m, 60)?)));
+        let wrong = || format!("`{text}` is no time of the day in UTC, as 22:30");
+        parts.map(|(hours, minutes)| Self { minutes: hours * 60 + minutes }).ok_or_else(wrong)
+    }
+}
+
+impl TryFrom<String> for TimeOfDay {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<TimeOfDay> for String {
+    fn from(time: TimeOfDay) -> String {
+        format!("{:02}:{:02}", time.minutes / 60, time.minutes % 60)
+    }
+}
+
+/// An address that is listened to, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listened {
+    line: UdpLine,
+    /// Channel and line.
+    of: Option<(String, char)>,
+}
+
+impl fmt::Display for Listened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.of {
+            Some((channel, line)) => write!(f, "{channel} {line}: {}", self.line),
+            None => self.line.fmt(f),
+        }
+    }
+}
+
+impl Feed {
+    /// Where its datagrams are sent to; none where it has another input.
+    ///
+    /// # Errors
+    /// When they are those of channels, and the mapping names none.
+    pub fn listens(&self, format: &Format) -> Result<Vec<Listened>, String> {
+        let (a, b) = (&self.interface, self.interface_b.as_ref().or(self.interface.as_ref()));
+        match &self.udp {
+            None => Ok(Vec::new()),
+            Some(Udp::To(all)) => {
+                let line = |&address| UdpLine { address, interface: a.clone() };
+                Ok(all.iter().map(|to| Listened { line: line(to), of: None }).collect())
+            }
+            Some(Udp::Channels) => {
+                let Format::Fast(mapping) = format else {
+                    let what =
+                        format!("{CHANNELS} are those of a mapping with [[fast.channel]]; this one has none");
+                    return Err(what);
+                };
+                let config = unitape_feed::fast::config_of(mapping).map_err(|e| e.to_string())?;
+                let listened = |(address, channel, line): (SocketAddr, u16, u8)| {
+                    let interface = if line == 0 { a.clone() } else { b.cloned() };
+                    let of = (config.channel(channel).to_owned(), if line == 0 { 'A' } else { 'B' });
+                    Listened { line: UdpLine { address, interface }, of: Some(of) }
+                };
+                let all: Vec<_> = config.addresses().map(listened).collect();
+                match all.is_empty() {
+                    true => Err("the mapping names no address".to_owned()),
+                    false => Ok(all),
+                }
+            }
+        }
+    }
+
+    /// How datagrams are received.
+    pub fn receive(&self, listened: Vec<Listened>) -> Receive {
+        Receive::Udp {
+            lines: listened.into_iter().map(|l| l.line).collect(),
+            buffer_bytes: self.buffer_bytes,
+            when_full: if self.when_full == Full::Drop { WhenFull::Drop } else { WhenFull::Wait },
+            day_begins: self.day_begins.map(|time| Duration::from_secs(u64::from(time.minutes) * 60)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize, Serialize)]
+    struct One {
+        udp: Udp,
+    }
+
+    #[test]
+    fn what_can_be_told_of_addresses() {
+        for text in ["\"239.1.1.1:5000\"", "[\"239.1.1.1:5000\", \"[::1]:7\"]", "\"channels\""] {
+            let one: One = toml::from_str(&format!("udp = {text}")).unwrap();
+            assert_eq!(toml::to_string(&one).unwrap().trim(), format!("udp = {text}"));
+        }
+        for (text, want) in [
+            ("\"channel\"", "`channel` is neither an address with its port, as 239.1.1.1:5000, nor channels"),
+            ("\"239.1.1.1\"", "`239.1.1.1` is neither"),
+            ("[\"239.1.1.1:5000\", \"x\"]", "`x` is no address with its port"),
+            ("[\"239.1.1.1:5000\", \"239.1.1.1:5000\"]", "239.1.1.1:5000 is told twice"),
+            ("[]", "no address"),
+            ("5", "expected an address with its port, a list of them, or \"channels\""),
+        ] {
+            let got = toml::from_str::<One>(&format!("udp = {text}")).unwrap_err();
+            assert!(got.message().contains(want), "{text}: {got}");
+        }
+    }
+
+    #[test]
+    fn times_of_the_day_come_back() {
+        for text in ["00:00", "22:30", "23:59"] {
+            assert_eq!(String::from(text.parse::<TimeOfDay>().unwrap()), text);
+        }
+        for text in ["", "24:00", "7:00", "12:60", "+1:00", "12:00:00", "1200"] {
+            assert!(text.parse::<TimeOfDay>().is_err(), "{text}");
+        }
+    }
+}
