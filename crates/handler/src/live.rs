@@ -92,7 +92,11 @@ impl Live {
 
     /// How many datagrams the kernel had no room for, of each address.
     pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
-        self.drops.iter().enumerate().map(|(n, drops)| (self.sockets.address(n), drops.dropped))
+        self.drops.iter().enumerate().map(|(n, drops)| {
+            // Of the last ones no datagram has told yet.
+            let now = self.sockets.dropped(n).unwrap_or(drops.counter);
+            (self.sockets.address(n), drops.dropped + u64::from(now.wrapping_sub(drops.counter)))
+        })
     }
 
     fn receive(&mut self, n: usize, each: &mut impl FnMut(Packet<'_>)) -> Result<usize, Error> {

@@ -57,7 +57,7 @@ impl Venue {
     /// A feed that listens; its configuration, its tape and its journal have this name.
     fn configure(&self, name: &str, more: &str) -> PathBuf {
         let text = format!(
-            "[tape]\ndir = \"{name}\"\nsegment_bytes = 1048576\n[run]\nworkers = 2\n[[feed]]\nname = \"box\"\nformat = \"fast\"\n\
+            "[tape]\ndir = \"{name}\"\nsegment_bytes = 1048576\n[run]\nworkers = 2\njournal_file_bytes = 65536\n[[feed]]\nname = \"box\"\nformat = \"fast\"\n\
              mapping = \"box.toml\"\nudp = \"channels\"\ninterface = \"127.0.0.1\"\ninterface_b = \"lo\"\n{more}\n"
         );
         file(self.dir.path(), &format!("{name}.toml"), text)
@@ -158,7 +158,7 @@ impl Venue {
         assert!(compared > 100, "{compared}");
     }
 
-    /// What was heard stands in the journal once and in its order; a run that finds this journal makes the same tape, byte
+    /// What was heard stands in the journal once and in its order, in one file however long; a run that finds this journal makes the same tape, byte
     /// for byte; and so does one over the files, but for what it knows of them before.
     fn is_of_its_journal(&self, tape: &Path) {
         let journal = self.path("run.journal/box");

@@ -52,6 +52,11 @@ pub fn ask_for_times(socket: &Socket) -> std::io::Result<()> {
     system::ask_for_times(socket)
 }
 
+/// How many datagrams the kernel has dropped for this socket so far, where it says so without a datagram.
+pub fn dropped(socket: &UdpSocket) -> Option<u32> {
+    system::dropped(socket)
+}
+
 /// What is the system's own: many datagrams with one call, the kernel's receive times, its counter of drops.
 #[cfg(target_os = "linux")]
 mod system {
@@ -85,6 +90,23 @@ mod system {
             }
         }
         Ok(())
+    }
+
+    pub fn dropped(socket: &UdpSocket) -> Option<u32> {
+        const DROPS: usize = 8; // SK_MEMINFO_DROPS
+        let mut said = [0u32; DROPS + 1];
+        let mut length = size_of_val(&said) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes, which are those of the array, and says how many.
+        let done = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MEMINFO,
+                said.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        (done == 0 && length as usize == size_of_val(&said)).then_some(said[DROPS])
     }
 
     /// Room for the datagrams of one call, used again for the next.
@@ -205,6 +227,10 @@ mod system {
 
     pub fn ask_for_times<T>(_: &T) -> std::io::Result<()> {
         Ok(())
+    }
+
+    pub fn dropped(_: &UdpSocket) -> Option<u32> {
+        None
     }
 
     pub struct Batch {

@@ -3,7 +3,7 @@
 //!
 //! Two lines of a venue often come by two network cards, so the interface is told for each address.
 
-use super::datagram::{Batch, ask_for_times};
+use super::datagram::{self, Batch, ask_for_times};
 use crate::error::Error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,13 @@ impl Sockets {
     #[inline]
     pub fn receive(&self, n: usize, batch: &mut Batch) -> std::io::Result<usize> {
         batch.receive(&self.all[n].0)
+    }
+
+    /// How many datagrams the kernel has dropped for this socket so far (it wraps), where it says so; what is not read yet
+    /// may be older than that.
+    #[must_use]
+    pub fn dropped(&self, n: usize) -> Option<u32> {
+        datagram::dropped(&self.all[n].0)
     }
 }
 

@@ -55,6 +55,12 @@ pub fn receive(
         let empty = hands.all.iter().all(Hand::is_empty);
         if empty && !sockets.wait(LOOK).map_err(|e| fail(&sockets, e))? {
             last |= place.stopped();
+            // What is dropped is told by the next datagram that is not; there may be none.
+            for (n, hand) in hands.all.iter_mut().enumerate() {
+                drops.kernel(&mut hand.counter, sockets.dropped(n));
+            }
+            drops.note(&mut journal, now_ns(), place)?;
+            place.came(journal.flush()?);
             continue;
         }
         hands.look(&mut sockets)?;
@@ -194,11 +200,14 @@ struct Drops {
 }
 
 impl Drops {
-    /// Takes in the kernel's counter of a socket as it came with a datagram.
+    /// Takes in the kernel's counter of a socket.
     fn kernel(&mut self, before: &mut Option<u32>, counter: Option<u32>) {
-        if let Some(counter) = counter {
-            let before = before.replace(counter).unwrap_or(0);
-            self.count = self.count.saturating_add(counter.wrapping_sub(before));
+        let Some(counter) = counter else { return };
+        let more = counter.wrapping_sub(before.unwrap_or(0));
+        // A datagram from before the last look at the counter has an older one.
+        if i32::try_from(more).is_ok() {
+            *before = Some(counter);
+            self.count = self.count.saturating_add(more);
         }
     }
 

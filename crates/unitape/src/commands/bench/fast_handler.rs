@@ -237,8 +237,10 @@ fn latency(context: &Context) -> Result<Record, Failure> {
         let sender = scope.spawn(send);
         let (mut got, mut quiet) = (0, Instant::now());
         loop {
+            // Asked before the sockets are: the last packets may come in between.
+            let all_sent = sent.load(Ordering::Acquire);
             match handler.poll(&mut clocked).map_err(fail)? {
-                0 if quiet.elapsed() > QUIET && sent.load(Ordering::Acquire) => break,
+                0 if all_sent && quiet.elapsed() > QUIET => break,
                 0 => std::hint::spin_loop(),
                 n => {
                     got += n;

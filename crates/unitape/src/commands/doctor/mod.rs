@@ -3,6 +3,7 @@
 mod disk;
 mod machine;
 mod memory;
+mod net;
 
 use crate::output::{self, Done, Failure};
 use serde::Serialize;
@@ -74,6 +75,7 @@ pub fn run(args: Args) -> output::Result {
         disk::files(),
         memory::locked_memory(),
         machine::priority(),
+        net::buffers(),
         disk::disk(&args.dir),
         disk::locks(&args.dir),
         machine::pinning(),
