@@ -88,6 +88,8 @@ struct Touched {
     told: bool,
     /// It gives all of it anew.
     recovered: bool,
+    /// The feed says that it is stale, or that it no longer is.
+    word: Option<bool>,
 }
 
 /// All books of a tape.
@@ -153,6 +155,7 @@ impl Books {
             Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec => self.on_order(event),
             Kind::Bbo | Kind::Level => self.on_quote(event),
             Kind::Session => self.on_session(event),
+            Kind::Status => self.on_status(event),
             _ => {}
         }
         &self.changes
@@ -251,7 +254,7 @@ impl Books {
             Kind::OrderCancel => book.on_cancel(store, &around, oid),
             _ => book.on_exec(store, &around, oid, &terms),
         };
-        self.finish(at, Basis::Orders, outcome, Touched { told: true, recovered: false });
+        self.finish(at, Basis::Orders, outcome, Touched { told: true, recovered: false, word: None });
     }
 
     fn on_quote(&mut self, event: &Event<'_>) {
@@ -264,11 +267,13 @@ impl Books {
                 _ if late => Err(Fault::Late),
                 Some(change) => {
                     recovered = change.action == Action::Clear && change.side.is_none();
+                    // That which goes with the word that it is stale does not give it anew.
+                    recovered &= listing.lost != Some((listing.source, listing.offset));
                     listing.levels.on_level(&change, self.options.levels_max)
                 }
                 None => Err(Fault::BadLevel),
             };
-            return self.finish(at, Basis::Levels, outcome, Touched { told: true, recovered });
+            return self.finish(at, Basis::Levels, outcome, Touched { told: true, recovered, word: None });
         }
         let outcome = match decode::bbo(event) {
             _ if late => Err(Fault::Late),
@@ -279,7 +284,7 @@ impl Books {
             }
             None => Err(Fault::BadLevel),
         };
-        self.finish(at, Basis::Bbo, outcome, Touched { told: true, recovered });
+        self.finish(at, Basis::Bbo, outcome, Touched { told: true, recovered, word: None });
         self.check_published(at);
     }
 
@@ -326,6 +331,24 @@ impl Books {
                 self.enter(at, phase);
             }
         }
+    }
+
+    /// A feed says of the levels of an instrument that they are not to be trusted, or are again. All other states are the
+    /// venue's, and a mapping's business.
+    fn on_status(&mut self, event: &Event<'_>) {
+        let stale = match event.field(Field::State, &mut [0; 36]) {
+            Some(Value::Text("stale")) => true,
+            Some(Value::Text("recovered")) => false,
+            _ => return,
+        };
+        if event.instrument() == 0 || !stale && self.find(event.venue(), event.instrument()).is_none() {
+            return;
+        }
+        self.counters.events += 1;
+        let Some((at, late)) = self.begin(event) else { return };
+        let outcome = if late { Err(Fault::Late) } else { Ok(()) };
+        let word = (!late).then_some(stale);
+        self.finish(at, Basis::Levels, outcome, Touched { told: true, recovered: false, word });
     }
 
     /// A listing enters a phase. What follows a close begins with empty books: what was left then has expired, where
@@ -419,8 +442,14 @@ impl Books {
         let (now, after) = (self.now, self.options.stale_after_ns);
         let listing = &mut self.listings[at as usize];
         let b = basis as usize;
-        let was_stale = listing.stale[b];
+        let was_stale = listing.is_marked(basis);
         listing.stale[b] &= !touched.recovered;
+        match touched.word {
+            Some(true) => listing.lost = Some((listing.source, listing.offset)),
+            Some(false) => listing.lost = None,
+            None if touched.recovered && basis == Basis::Levels => listing.lost = None,
+            None => {}
+        }
         if let Err(fault) = outcome {
             listing.fault(basis, fault);
         }
@@ -446,10 +475,10 @@ impl Books {
             fault: outcome.err(),
         };
         // With an age, time alone can change what is trusted.
-        if top || first || was_stale != listing.stale[b] || after.is_some() {
+        if top || first || was_stale != listing.is_marked(basis) || after.is_some() {
             let basis_was = listing.basis;
             change.best = choose(listing, now, &self.options);
-            let stale = was_stale != listing.stale[b];
+            let stale = was_stale != listing.is_marked(basis);
             if change.best || stale || basis_was != listing.basis || after.is_some() {
                 let group = listing.group as usize;
                 change.consolidated =
@@ -463,6 +492,9 @@ impl Books {
         let now = self.now;
         let listing = &mut self.listings[listing.0 as usize];
         listing.stale[basis as usize] = stale;
+        if basis == Basis::Levels && !stale {
+            listing.lost = None;
+        }
         choose(listing, now, &self.options);
         let group = listing.group as usize;
         self.groups[group].renew(&self.listings, now, &self.options);

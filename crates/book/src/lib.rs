@@ -40,6 +40,8 @@
 //!   is kept only by less quantity at the same price.
 //! - `exec` takes its quantity off the order, `order_cancel` takes the order out. A `trade` changes no book.
 //! - `level` by price, or by depth counted from 1, the best; `R` without a side clears both.
+//! - `status` with the state `stale` says that a feed has lost something of an instrument's levels: they are stale until
+//!   `recovered`, or until an `R` gives them anew that does not go with it.
 //! - `session`: in `pre`, `auction`, `fixing` and `halt` orders are gathered and may cross. After a `close`
 //!   the venue may cancel what is left; what follows a close begins with empty books. A session without venue or
 //!   instrument is about all of them.
@@ -49,7 +51,7 @@
 //!
 //! # What it does not do
 //! It reads no tape (the caller feeds [`TapeBooks`] frame by frame), knows no venue's matching rules but price and time,
-//! interprets no `status` (a mapping makes it a `session`), and keeps no history: a book is as it is now.
+//! interprets no other `status` (a mapping makes it a `session`), and keeps no history: a book is as it is now.
 
 mod books;
 mod consolidated;

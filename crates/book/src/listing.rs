@@ -74,6 +74,8 @@ pub(crate) struct Listing {
     pub stale: [bool; 3],
     pub ts: [i64; 3],
     pub tops: [Top; 3],
+    /// Where the feed said that its levels are stale, until it says that they are not, or gives them anew elsewhere.
+    pub lost: Option<(u32, u32)>,
     /// The basis that the best prices are taken from, and these.
     pub basis: Option<Basis>,
     pub best: Top,
@@ -101,6 +103,7 @@ impl Listing {
             stale: [false; 3],
             ts: [0; 3],
             tops: [EMPTY; 3],
+            lost: None,
             basis: None,
             best: EMPTY,
             faults: Faults::default(),
@@ -128,7 +131,13 @@ impl Listing {
     #[inline]
     pub fn is_stale(&self, basis: Basis, now: i64, stale_after_ns: Option<i64>) -> bool {
         let old = |after| now.saturating_sub(self.ts[basis as usize]) > after;
-        self.stale[basis as usize] || stale_after_ns.is_some_and(old)
+        self.is_marked(basis) || stale_after_ns.is_some_and(old)
+    }
+
+    /// Whether a fault, the feed, or somebody by hand says that a basis is not to be trusted.
+    #[inline]
+    pub fn is_marked(&self, basis: Basis) -> bool {
+        self.stale[basis as usize] || basis == Basis::Levels && self.lost.is_some()
     }
 
     /// The first basis in `prefer` that can be trusted or, when none can, the first that there is.
@@ -161,6 +170,6 @@ impl Listing {
         self.orders.clear(store);
         self.levels.clear();
         self.published = [None; 2];
-        (self.told, self.stale) = ([false; 3], [false; 3]);
+        (self.told, self.stale, self.lost) = ([false; 3], [false; 3], None);
     }
 }

@@ -37,6 +37,8 @@ struct Listing {
     is_told: [bool; 3],
     stale: [bool; 3],
     ts: [i64; 3],
+    /// The event of this place said that the levels are stale.
+    lost: Option<(u32, u32)>,
     faults: Faults,
     source: (u32, u32),
 }
@@ -133,10 +135,20 @@ impl Naive {
         if kind == Kind::Session {
             return self.on_session(event);
         }
-        if !order && kind != Kind::Level && kind != Kind::Bbo {
+        let f = Fields(event);
+        let word = match f.text(Field::State).as_deref() {
+            Some(word @ ("stale" | "recovered")) if kind == Kind::Status => Some(word == "stale"),
+            _ => None,
+        };
+        if !order && kind != Kind::Level && kind != Kind::Bbo && word.is_none() {
             return;
         }
-        let f = Fields(event);
+        let known = |l: &Listing| (l.venue, l.instrument) == (event.venue(), event.instrument());
+        if word == Some(false) && !self.listings.iter().any(known)
+            || word.is_some() && event.instrument() == 0
+        {
+            return;
+        }
         let oid = f.text(Field::Oid);
         if order && oid.is_none() {
             return;
@@ -152,12 +164,16 @@ impl Naive {
             listing.source = (event.source(), event.offset());
         }
         let basis = match kind {
-            Kind::Level => Basis::Levels,
+            Kind::Level | Kind::Status => Basis::Levels,
             Kind::Bbo => Basis::Bbo,
             _ => Basis::Orders,
         };
         let outcome = match (kind, oid) {
             _ if out_of_turn => Err(Fault::Late),
+            (Kind::Status, _) => {
+                listing.lost = word.filter(|stale| *stale).map(|_| listing.source);
+                Ok(())
+            }
             (Kind::Level, _) => listing.on_level(&f),
             (Kind::Bbo, _) => listing.on_bbo(&f),
             (Kind::OrderNew, Some(oid)) => {
@@ -216,7 +232,7 @@ impl Naive {
                     l.aside.clear();
                     l.levels = Default::default();
                     l.bbo = Default::default();
-                    (l.is_told, l.stale) = Default::default();
+                    (l.is_told, l.stale, l.lost) = Default::default();
                 }
             }
         }
@@ -299,7 +315,8 @@ impl Naive {
 
     fn is_stale(&self, l: &Listing, basis: Basis) -> bool {
         let old = |after| self.now.saturating_sub(l.ts[basis as usize]) > after;
-        l.stale[basis as usize] || self.stale_after_ns.is_some_and(old)
+        let lost = basis == Basis::Levels && l.lost.is_some();
+        l.stale[basis as usize] || lost || self.stale_after_ns.is_some_and(old)
     }
 
     fn basis(&self, l: &Listing) -> Option<Basis> {
@@ -462,7 +479,10 @@ impl Listing {
             for side in Side::BOTH.into_iter().filter(|s| f.side().is_none_or(|told| told == *s)) {
                 self.levels[side as usize].clear();
             }
-            self.stale[Basis::Levels as usize] &= f.side().is_some();
+            if f.side().is_none() && self.lost != Some(self.source) {
+                self.stale[Basis::Levels as usize] = false;
+                self.lost = None;
+            }
             return Ok(());
         }
         let side = f.side().ok_or(Fault::BadLevel)?;

@@ -344,6 +344,33 @@ fn the_published_best_price_is_preferred_and_checked() {
     assert_eq!(t.books.listing(id).basis(), Some(Basis::Orders), "who cannot be trusted is not preferred");
 }
 
+/// A book whose feed had lost something was shown empty, as if nobody wanted to trade.
+#[test]
+fn a_feed_that_says_stale_is_heard() {
+    let mut t = Told::new(Options::default());
+    let mut say = |place: u32, short: &str| {
+        t.line(&long(short), flags::LAST, place);
+        (t.show(Basis::Levels), t.marks(Basis::Levels))
+    };
+    assert_eq!(say(1, "level side=B action=A px=10 qty=5 depth=1").1, [""; 0]);
+    // What goes with it empties the book, and does not mend it.
+    assert_eq!(say(2, "status state=stale").1, ["stale"]);
+    assert_eq!(say(2, "level action=R"), (" | ".to_owned(), vec!["stale"]));
+    assert_eq!(say(3, "status state=3 reason=instrument").1, ["stale"], "a state of the venue's own");
+    assert_eq!(say(4, "status state=recovered").1, [""; 0]);
+    // A fault is not mended by a word, but by the book given anew.
+    say(5, "level side=B action=C px=9 qty=1 depth=7");
+    assert_eq!(say(6, "status state=recovered").1, ["stale"]);
+    say(7, "status state=stale");
+    say(8, "level action=R");
+    assert_eq!(say(8, "level side=S action=A px=11 qty=5 depth=1"), (" | 11:5".to_owned(), vec![]));
+    // One that nothing else was told of is there, and stale.
+    t.tell("status state=stale instr=NEW");
+    assert!(t.books.consolidated(2).marks.has(Marks::STALE));
+    t.tell("status state=recovered instr=OTHER");
+    assert_eq!(t.books.listings().len(), 2);
+}
+
 /// An order that quarantine gives back a day later must not come to life again; one that is merely late must.
 #[test]
 fn late_events_are_taken_unless_they_are_out_of_turn() {

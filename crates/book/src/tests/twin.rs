@@ -58,8 +58,11 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
         .prop_map(|(bid, ask)| format!("bbo {bid} {ask}"));
     let session = word(&["open", "open", "open", "auction", "halt", "pre", "close", "lunch"])
         .prop_map(|p| format!("session phase={p}"));
-    let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session];
-    let frame = (0u8..12, 0u32..1000);
+    let status = word(&["stale", "stale", "recovered", "recovered", "LIVE"])
+        .prop_map(|state| format!("status state={state}"));
+    let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session, 2 => status];
+    // Now and then two stand at one place.
+    let frame = (0u8..12, prop_oneof![1 => 0u32..3, 3 => 0u32..1000]);
     (about, of, frame).prop_map(|(about, (venue, instr, ts), (flag, offset))| {
         let flags = match flag {
             0 => flags::LAST | flags::LATE,
