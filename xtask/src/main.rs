@@ -14,6 +14,7 @@ mod cargo;
 mod demo;
 mod report;
 mod rounds;
+mod seeds;
 mod steps;
 mod test;
 mod tidy;
@@ -29,6 +30,7 @@ usage: cargo xtask COMMAND
                                 --only (repeatable) runs the named steps, --list names them
   rounds [--rounds N] [--seed S]
                                 kill, stall and fault tests of the tape for long, a record of each on stdout
+  seeds [--seeds N] [--from S]  the exchange in a box against the market-data handler, 3000 seeds or N
   tidy                          check layers, file sizes, links and the other rules of the house
 ";
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Some("demo") => demo::run(&rest),
         Some("test") => test::run(&rest),
         Some("rounds") => rounds::run(&rest),
+        Some("seeds") => seeds::run(&rest),
         Some("tidy") => tidy::run(),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");

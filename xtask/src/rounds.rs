@@ -68,7 +68,7 @@ fn shares(rounds: u64) -> [(&'static str, u64); 3] {
 }
 
 /// Runs a command whose output is for people.
-fn to_stderr(command: &mut Command) -> Result<bool, String> {
+pub(crate) fn to_stderr(command: &mut Command) -> Result<bool, String> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::from(std::io::stderr()))

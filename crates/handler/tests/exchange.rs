@@ -2,9 +2,11 @@
 //! all has been told once more every book is. What a listener was told last of a book, stale or recovered, is what the book
 //! says itself, whoever subscribes to what, and when.
 //!
-//! `UNITAPE_SEEDS=5000 cargo test --release -p unitape-handler --test exchange` runs so many; `UNITAPE_SEED=17` one of them.
+//! The exchange publishes by our own templates and, where `UNITAPE_SAMPLES` says where they are, by T7's; the handler reads both
+//! by the shipped configuration `t7-emdi`. `cargo xtask seeds` runs thousands of seeds, `UNITAPE_SEED=17` is one of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use unitape_codec::fast::Source;
 use unitape_handler::{Handler, Listener, Packet, Side, Subscription, Update};
 use unitape_sim::exchange::{At, Exact, Exchange, ExchangeConfig, Faults, Received, TemplateSets, Truth};
 
@@ -15,7 +17,10 @@ fn seeds() -> Vec<u64> {
     let number = |name| std::env::var(name).ok().map(|n: String| n.parse::<u64>().expect("a number"));
     match number("UNITAPE_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("UNITAPE_SEEDS").unwrap_or(SEEDS)).collect(),
+        None => {
+            let from = number("UNITAPE_SEEDS_FROM").unwrap_or(0);
+            (from..from + number("UNITAPE_SEEDS").unwrap_or(SEEDS)).collect()
+        }
     }
 }
 
@@ -40,6 +45,8 @@ fn config(seed: u64) -> ExchangeConfig {
         dead_ns: 20_000_000,
         restarts: rate(600),
         join: u64::from(rate(300)),
+        burst: rate(5_000),
+        burst_packets: 1 + rate(100),
     };
     ExchangeConfig {
         seed,
@@ -52,15 +59,34 @@ fn config(seed: u64) -> ExchangeConfig {
         snapshot_ns: 2_000_000 + below(20_000_000),
         reference_ns: 20_000_000 + below(200_000_000),
         deletions: below(4) as u32,
+        both_lines: below(2) == 1,
         faults,
         ..ExchangeConfig::default()
     }
 }
 
-/// The handler's configuration, beside the templates.
-fn mapping(config: &ExchangeConfig) -> String {
-    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fast/box");
-    config.mapping(|channel| templates.join(format!("{}.xml", channel.name())).display().to_string())
+/// Templates of the channels: incremental, snapshots, reference data.
+type Files = [PathBuf; 3];
+
+/// Our own.
+fn ours() -> Files {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fast/box");
+    ["incremental.xml", "snapshot.xml", "reference.xml"].map(|name| folder.join(name))
+}
+
+/// Those of T7, which are not ours to ship.
+fn of_t7() -> Option<Files> {
+    let Some(folder) = std::env::var_os("UNITAPE_SAMPLES") else {
+        eprintln!("not run with T7's templates: UNITAPE_SAMPLES does not say where they are");
+        return None;
+    };
+    let folder = Path::new(&folder).join("fast/bse_t7");
+    Some(["EMDI", "EMDS", "RDD"].map(|name| folder.join(format!("{name}FastTemplates-1.1.xml"))))
+}
+
+/// The handler's configuration.
+fn mapping(config: &ExchangeConfig, files: &Files) -> String {
+    config.mapping(|channel| files[channel as usize].display().to_string())
 }
 
 /// A side as the handler has it.
@@ -153,15 +179,22 @@ fn subscriptions(seed: u64, exchange: &Exchange) -> Vec<(u64, Subscription)> {
     }
 }
 
-#[test]
-fn a_book_that_is_not_stale_is_the_exchanges() {
+/// A day of each seed by these templates.
+fn run(files: &Files) {
+    let content = files.each_ref().map(|file| std::fs::read(file).unwrap());
+    let names = files.each_ref().map(|file| file.display().to_string());
+    let sources: Vec<Source<'_>> =
+        names.iter().zip(&content).map(|(name, content)| Source { name, content }).collect();
+    let templates = TemplateSets::load(&sources).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let templates = TemplateSets::ours();
     let (mut compared, mut snapshots, mut recovered, mut gone, mut failed) = (0, 0, 0, 0, Vec::new());
-    for seed in seeds() {
+    for (done, seed) in seeds().into_iter().enumerate() {
+        if done > 0 && done % 500 == 0 {
+            eprintln!("{done} seeds, {} failed", failed.len());
+        }
         let config = config(seed);
         let file = dir.path().join("box.toml");
-        std::fs::write(&file, mapping(&config)).unwrap();
+        std::fs::write(&file, mapping(&config, files)).unwrap();
         let mut handler = Handler::open(&file).unwrap();
         let messages = config.messages;
         let mut exchange = Exchange::new(config, &templates).unwrap();
@@ -204,12 +237,26 @@ fn a_book_that_is_not_stale_is_the_exchanges() {
         };
         gone += exchange.world().instruments.iter().filter(|i| i.gone).count();
         if let Some(what) = exchange.differs(wanted, received) {
-            failed.push(format!("seed {seed}: {what}, {:?}", exchange.faults()));
+            let what = format!("seed {seed}: {what}, {:?}", exchange.faults());
+            eprintln!("{what}");
+            failed.push(what);
         }
     }
+    eprintln!("{} seeds: {compared} books compared, {recovered} times one recovered", seeds().len());
     assert!(failed.is_empty(), "{} seeds:\n{}", failed.len(), failed.join("\n"));
     assert!(
         compared > 10_000 && snapshots > 100 && recovered > 100 && gone > 10 || seeds().len() == 1,
         "{compared} compared, {snapshots} of them given by snapshots, {recovered} recovered, {gone} deleted"
     );
+}
+
+#[test]
+fn a_book_that_is_not_stale_is_the_exchanges() {
+    run(&ours());
+}
+
+/// Templates of the venue's own: other operators, no word of a restart in the header, fields that we know nothing of.
+#[test]
+fn by_t7s_templates_too() {
+    of_t7().iter().for_each(run);
 }

@@ -13,6 +13,10 @@ pub struct Faults {
     pub lost_once: u32,
     /// Lost on both lines.
     pub lost: u32,
+    /// From here on packets in a row are lost, on one line or on both.
+    pub burst: u32,
+    /// So many at most.
+    pub burst_packets: u32,
     /// Come twice on a line.
     pub doubled: u32,
     /// Held back on a line, so that those behind overtake them.
@@ -36,6 +40,8 @@ impl Faults {
         Faults {
             lost_once: 10_000,
             lost: 2_000,
+            burst: 100,
+            burst_packets: 40,
             doubled: 5_000,
             swapped: 10_000,
             damaged: 2_000,
@@ -58,6 +64,10 @@ pub struct FaultCounts {
     pub lost_once: u64,
     /// Packets lost on both, or on the only one.
     pub lost: u64,
+    /// Times that packets in a row were lost.
+    pub bursts: u64,
+    /// Copies that were lost in them.
+    pub in_bursts: u64,
     /// Copies that came twice.
     pub doubled: u64,
     /// Copies that were held back.
@@ -94,11 +104,21 @@ pub(super) struct Lines {
     /// Copies on their way.
     under_way: BinaryHeap<Reverse<Copy>>,
     copies: u64,
-    /// By partition and line: when the last copy came, until when it is silent.
-    last_ns: Vec<[u64; 2]>,
-    dead_ns: Vec<[u64; 2]>,
+    /// By channel, partition and line.
+    ways: [Vec<[Way; 2]>; 3],
     /// To see that what is damaged can be seen to be, by channel.
     decoders: [Decoder; 3],
+}
+
+/// A line of a channel of a partition.
+#[derive(Debug, Clone, Default)]
+struct Way {
+    /// When the last copy came.
+    last_ns: u64,
+    /// Until when it is silent.
+    dead_ns: u64,
+    /// So many packets are lost yet.
+    burst: u32,
 }
 
 #[derive(Debug)]
@@ -134,8 +154,7 @@ impl Lines {
             counts: FaultCounts::default(),
             under_way: BinaryHeap::new(),
             copies: 0,
-            last_ns: vec![[0; 2]; config.partitions as usize + 1],
-            dead_ns: vec![[0; 2]; config.partitions as usize + 1],
+            ways: std::array::from_fn(|_| vec![Default::default(); config.partitions as usize + 1]),
             decoders: of_channels.map(|templates| Decoder::new(templates.clone())),
         }
     }
@@ -143,7 +162,9 @@ impl Lines {
     /// From now on nothing goes wrong.
     pub fn calm(&mut self) {
         self.faults = Faults { join: self.faults.join, ..Faults::default() };
-        self.dead_ns.fill([0; 2]);
+        for way in self.ways.iter_mut().flatten().flatten() {
+            (way.dead_ns, way.burst) = (0, 0);
+        }
     }
 
     fn happens(&mut self, of_million: u32) -> bool {
@@ -167,24 +188,32 @@ impl Lines {
         Some(copy.packet)
     }
 
-    /// Sends a packet, on both lines if its channel has them.
+    /// Sends a packet, on both lines if its channel has them; `number` is that of its header.
     pub fn send(
         &mut self,
         config: &ExchangeConfig,
         (channel, partition): (Channel, u32),
-        ts_ns: u64,
+        (ts_ns, number): (u64, u32),
         bytes: &[u8],
     ) -> Result<(), Error> {
         self.counts.packets += 1;
-        let (place, both) = (partition as usize, channel == Channel::Incremental);
+        let (place, both) = ((channel as usize, partition as usize), config.lines(channel) > 1);
         if both && self.happens(self.faults.dead) {
             let line = self.rng.below(2) as usize;
-            self.dead_ns[place][line] = ts_ns + self.faults.dead_ns;
+            self.ways[place.0][place.1][line].dead_ns = ts_ns + self.faults.dead_ns;
             self.counts.dead += 1;
         }
         let lost = self.happens(self.faults.lost);
         let lost_once = self.happens(self.faults.lost_once);
         let first = self.rng.below(2) as usize;
+        if self.faults.burst_packets > 0 && self.happens(self.faults.burst) {
+            let packets = 1 + self.rng.below(self.faults.burst_packets.into()) as u32;
+            let which = self.rng.below(3) as usize;
+            let of = |at: usize| !both || which != at;
+            let ways = self.ways[place.0][place.1].iter_mut().enumerate();
+            ways.filter(|(at, _)| of(*at)).for_each(|(_, way)| way.burst = packets);
+            self.counts.bursts += 1;
+        }
         if self.counts.packets <= self.faults.join {
             self.counts.missed += 1;
             return Ok(());
@@ -196,26 +225,33 @@ impl Lines {
         self.counts.lost_once += u64::from(lost_once);
         let damaged = self.happens(self.faults.damaged);
         let spoilt = self.rng.below(2) as usize;
-        for (at, line) in [Line::A, Line::B].into_iter().enumerate().take(1 + usize::from(both)) {
+        for (at, line) in [Line::A, Line::B].into_iter().enumerate().take(config.lines(channel)) {
             if lost_once && at == first {
                 continue;
             }
-            if both && self.dead_ns[place][at] > ts_ns {
+            let way = &mut self.ways[place.0][place.1][at];
+            if way.dead_ns > ts_ns {
                 self.counts.silent += 1;
                 continue;
             }
+            if way.burst > 0 {
+                way.burst -= 1;
+                self.counts.in_bursts += 1;
+                continue;
+            }
             let mut copy = bytes.to_vec();
+            let mut sound = copy.len();
             if damaged && (!both || at == spoilt || lost_once) {
-                self.damage(channel, &mut copy);
+                sound = self.damage(channel, &mut copy);
                 self.counts.damaged += 1;
             }
             // In turn one of the lines is the later one.
             let later = both && (ts_ns / LATER_NS) as usize % 2 != at;
             let way_ns = WAY_NS + self.rng.below(WAY_NS) + if later { SKEW_NS } else { 0 };
             // Copies of a line come in order, but those that are held back.
-            let last = if both { &mut self.last_ns[place][at] } else { &mut 0 };
-            let mut come_ns = (ts_ns + way_ns).max(*last);
-            *last = come_ns;
+            let way = &mut self.ways[place.0][place.1][at];
+            let mut come_ns = (ts_ns + way_ns).max(way.last_ns);
+            way.last_ns = come_ns;
             if self.happens(self.faults.swapped) {
                 self.counts.swapped += 1;
                 come_ns += 1 + self.rng.below(HELD_NS);
@@ -225,7 +261,8 @@ impl Lines {
             let to = config.address(channel, line, partition);
             for n in 0..1 + u64::from(twice) {
                 let ts_ns = come_ns + n * (1 + self.rng.below(SKEW_NS));
-                let packet = Packet { channel, line, partition, to, ts_ns, bytes: copy.clone() };
+                let bytes = copy.clone();
+                let packet = Packet { channel, line, partition, to, number, ts_ns, bytes, sound };
                 self.copies += 1;
                 self.under_way.push(Reverse(Copy { ts_ns, number: self.copies, packet }));
             }
@@ -234,8 +271,8 @@ impl Lines {
     }
 
     /// Damages a packet so that a decoder comes to an error, and up to there to what was said: a network that lets other
-    /// damage through lets through what no receiver can see.
-    fn damage(&mut self, channel: Channel, bytes: &mut Vec<u8>) {
+    /// damage through lets through what no receiver can see. Gives where the first message begins that is bad.
+    fn damage(&mut self, channel: Channel, bytes: &mut Vec<u8>) -> usize {
         // By chance of its own: what a decoder makes of the damage must not change all that comes behind.
         let mut rng = Rng::new(self.rng.bits());
         let mut ends = vec![0];
@@ -265,11 +302,12 @@ impl Lines {
                 && ends.iter().all(|end| !(last < *end && *end <= at))
                 && decoder.decode(&bytes[last..]).is_err()
             {
-                return;
+                return last;
             }
             bytes[at] ^= bit;
         }
         let inside: Vec<usize> = (1..bytes.len()).filter(|at| !ends.contains(at)).collect();
         bytes.truncate(inside[rng.below(inside.len() as u64) as usize]);
+        ends.into_iter().rfind(|end| *end < bytes.len()).unwrap_or(0)
     }
 }

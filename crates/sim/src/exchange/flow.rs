@@ -303,8 +303,8 @@ impl Exchange {
     }
 
     fn send(&mut self, channel: Channel, partition: u32) -> Result<(), Error> {
-        let bytes = self.publisher.packet(channel);
-        self.lines.send(&self.config, (channel, partition), self.now_ns, bytes)
+        let (bytes, number) = (self.publisher.packet(channel), self.publisher.number(channel, partition));
+        self.lines.send(&self.config, (channel, partition), (self.now_ns, number), bytes)
     }
 
     /// A packet of what happens in a partition.

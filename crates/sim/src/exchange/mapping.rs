@@ -18,7 +18,7 @@ impl ExchangeConfig {
             };
             let (name, a) = (channel.name(), addresses(Line::A));
             _ = write!(text, "\n[[fast.channel]]\nname = \"{name}\"\nrole = \"{name}\"\na = [{a}]\n");
-            if channel == Channel::Incremental {
+            if self.lines(channel) > 1 {
                 _ = writeln!(text, "b = [{}]", addresses(Line::B));
             }
             _ = writeln!(text, "templates = [{:?}]", templates(channel));

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Each product (`MarketSegmentID`) belongs to a partition; a partition has an incremental channel on two lines and a
-//! snapshot channel, and all together have one of reference data. A packet is a header with its number, then messages;
+//! snapshot channel, and all together have one of reference data; these come on one line, or on two as well. A packet is a header with its number, then messages;
 //! dictionaries are empty where it begins. Messages of a product are numbered without a gap (`MsgSeqNum`); a beacon tells
 //! the last number of a product that is quiet; a snapshot tells an instrument's book and the number of its product up to
 //! which that has everything. Names of messages and fields are those of T7's interfaces; which fields there are, and how
@@ -70,6 +70,8 @@ pub struct ExchangeConfig {
     pub partitions: u32,
     /// Published levels of a side; none for 10, 5, 20 and 3 in turn.
     pub depth: Option<u32>,
+    /// Snapshots and reference data come on two lines, too.
+    pub both_lines: bool,
     /// Complex instruments that are added in the day.
     pub spreads: u32,
     /// Instruments that are deleted in the day; of each product the first stays.
@@ -106,6 +108,7 @@ impl Default for ExchangeConfig {
             options: 200,
             partitions: 2,
             depth: None,
+            both_lines: false,
             spreads: 2,
             deletions: 0,
             messages: 10_000,
@@ -124,19 +127,27 @@ impl Default for ExchangeConfig {
 
 impl ExchangeConfig {
     /// Where a channel of a partition, from 1, is published: the group's last byte is that of the first address and the
-    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data; the port is
-    /// that of the first address and as much.
+    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data, 4 and 5 for
+    /// their lines B; the port is that of the first address and as much.
     #[must_use]
     pub fn address(&self, channel: Channel, line: Line, partition: u32) -> SocketAddrV4 {
         let which = match (channel, line) {
             (Channel::Incremental, Line::A) => 0,
             (Channel::Incremental, Line::B) => 1,
-            (Channel::Snapshot, _) => 2,
-            (Channel::Reference, _) => 3,
+            (Channel::Snapshot, Line::A) => 2,
+            (Channel::Reference, Line::A) => 3,
+            (Channel::Snapshot, Line::B) => 4,
+            (Channel::Reference, Line::B) => 5,
         };
         let [a, b, c, d] = self.group.ip().octets();
         let ip = Ipv4Addr::new(a, b, c.wrapping_add(which), d.wrapping_add(partition as u8));
         SocketAddrV4::new(ip, self.group.port().wrapping_add(which.into()))
+    }
+
+    /// How many lines a channel has.
+    #[must_use]
+    pub fn lines(&self, channel: Channel) -> usize {
+        if channel == Channel::Incremental || self.both_lines { 2 } else { 1 }
     }
 
     /// What it says that cannot be.
@@ -208,10 +219,14 @@ pub struct Packet {
     pub partition: u32,
     /// Where it goes.
     pub to: SocketAddrV4,
+    /// Its number, as its header tells it where that is not damaged.
+    pub number: u32,
     /// When it comes, nanoseconds since the epoch.
     pub ts_ns: u64,
     /// What is in it.
     pub bytes: Vec<u8>,
+    /// Up to here it is as it was sent: a message that begins behind this is damaged.
+    pub sound: usize,
 }
 
 /// The templates of each channel.

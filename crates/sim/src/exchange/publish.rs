@@ -276,6 +276,16 @@ impl Publisher {
         }
     }
 
+    /// The number of the last packet that was begun.
+    pub fn number(&self, channel: Channel, partition: u32) -> u32 {
+        let sender = match channel {
+            Channel::Incremental => &self.incremental,
+            Channel::Snapshot => &self.snapshot,
+            Channel::Reference => &self.reference.sender,
+        };
+        sender.numbers[partition as usize - 1]
+    }
+
     pub fn beacon(&mut self, product: &Product, last: u32) -> Result<(), Error> {
         let (message, sender) = (&self.beacon, &mut self.incremental);
         sender.draft.begin(message.template);

@@ -137,10 +137,8 @@ impl Reference {
             let [feed, depth, ..] = self.feed;
             feed.into_iter().for_each(|field| draft.uint(field, kind as u64));
             depth.into_iter().for_each(|field| draft.uint(field, product.depth.into()));
-            for (line, fields) in [super::Line::A, super::Line::B].into_iter().zip([2, 4]) {
-                if line == super::Line::B && channel == Channel::Snapshot {
-                    break;
-                }
+            let lines = [super::Line::A, super::Line::B].into_iter().take(config.lines(channel));
+            for (line, fields) in lines.zip([2, 4]) {
                 let to = config.address(channel, line, product.partition);
                 let group = to.ip().to_string();
                 if let Some(field) = self.feed[fields] {

@@ -349,11 +349,66 @@ fn faults_happen_as_often_as_they_should() {
     let (some, counts) = with(Faults { dead: 5_000, dead_ns: 10_000_000, ..Faults::default() });
     near(counts.dead, of_both, 5_000);
     assert_eq!(some.len() as u64 + counts.silent, copies);
+    let (some, counts) = with(Faults { burst: 5_000, burst_packets: 20, ..Faults::default() });
+    near(counts.bursts, of_both + single, 5_000);
+    assert_eq!(some.len() as u64 + counts.in_bursts, copies);
+    // Ten or so each, on one line or on both; those that begin in another go on with it, and where there is one line it is that.
+    let each = counts.in_bursts as f64 / counts.bursts as f64;
+    assert!(each > 8.0 && each < 20.0, "{each}");
     let (some, counts) = with(Faults { join: 1_000, ..Faults::default() });
     assert_eq!((counts.missed, counts.delivered), (1_000, some.len() as u64));
     assert!(numbers(&some)[0] > 1);
     let (_, counts) = with(Faults { restarts: 4_000, ..Faults::default() });
     near(counts.restarts, of_both, 4_000);
+}
+
+/// What a receiver is held against must know each packet, also one that is damaged.
+#[test]
+fn packets_tell_their_number_and_how_far_they_are_sound() {
+    let faults = Faults { damaged: 100_000, restarts: 1_000, ..Faults::default() };
+    let config = ExchangeConfig { faults, messages: 4_000, options: 20, ..ExchangeConfig::default() };
+    let (all, counts) = packets(config);
+    let sets = TemplateSets::ours();
+    let mut decoders = [&sets.incremental, &sets.snapshot, &sets.reference].map(|t| Decoder::new(t.clone()));
+    let mut damaged = 0;
+    for packet in &all {
+        damaged += u64::from(packet.sound < packet.bytes.len());
+        let decoder = &mut decoders[packet.channel as usize];
+        let said = decode(decoder, &packet.bytes[..packet.sound]);
+        assert_eq!(
+            said.first().map(|header| header.get("PacketSeqNum")),
+            said.first().map(|_| packet.number.into())
+        );
+        if packet.sound < packet.bytes.len() {
+            assert!(decoder.decode(&packet.bytes[packet.sound..]).is_err());
+        }
+    }
+    assert!(damaged == counts.damaged && damaged > 100, "{damaged} {counts:?}");
+}
+
+/// A venue has two lines of everything, and each loses packets of its own.
+#[test]
+fn all_channels_may_have_two_lines() {
+    let config =
+        ExchangeConfig { both_lines: true, messages: 2_000, options: 20, ..ExchangeConfig::default() };
+    let (all, _) = packets(config.clone());
+    for channel in [Channel::Incremental, Channel::Snapshot, Channel::Reference] {
+        let of = |line| {
+            let of = all.iter().filter(move |p| (p.channel, p.line) == (channel, line));
+            let mut of: Vec<_> = of.map(|p| (p.partition, p.number, p.bytes.clone())).collect();
+            of.sort();
+            of
+        };
+        assert!(of(Line::A).len() > 3 && of(Line::A) == of(Line::B), "{channel:?}");
+    }
+    let mut to: Vec<_> = all.iter().map(|p| (p.to, p.channel, p.line, p.partition)).collect();
+    to.sort();
+    to.dedup();
+    assert_eq!(to.len(), 4 + 4 + 2, "an address of its own for each");
+    assert!(to.windows(2).all(|two| two[0].0 != two[1].0));
+    let (some, counts) =
+        packets(ExchangeConfig { faults: Faults { lost_once: 50_000, ..Faults::default() }, ..config });
+    assert_eq!((some.len() as u64 + counts.lost_once, counts.lost), (all.len() as u64, 0));
 }
 
 /// After a restart numbers are from 1 on and books are empty, and the first packet says so.

@@ -1,0 +1,65 @@
+//! `cargo xtask seeds`: the exchange in a box against the market-data handler, for thousands of seeds, in release.
+//!
+//! ```text
+//! --seeds N, --from S ─▶ cargo test --release … ─▶ progress on stderr, each seed that fails with what differs
+//! ```
+//!
+//! With T7's own templates, too, where `UNITAPE_SAMPLES` says where they are.
+
+use crate::Failure;
+use crate::cargo::cargo;
+use crate::rounds::to_stderr;
+
+/// Seeds where none are asked for.
+const SEEDS: u64 = 3_000;
+
+/// Runs them; exit code 1 if one failed.
+pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
+    let (seeds, from) = choose(args).map_err(Failure::Usage)?;
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--release",
+        "--no-fail-fast",
+        "--package",
+        "unitape-handler",
+        "--test",
+        "exchange",
+    ]);
+    command.args(["--", "--nocapture"]);
+    command.env("UNITAPE_SEEDS", seeds.to_string()).env("UNITAPE_SEEDS_FROM", from.to_string());
+    command.env_remove("UNITAPE_SEED");
+    let passed = to_stderr(&mut command)?;
+    Ok(u8::from(!passed))
+}
+
+/// How many seeds, and the first.
+fn choose(args: &[String]) -> Result<(u64, u64), String> {
+    let (mut seeds, mut from) = (SEEDS, 0);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let place = match arg.as_str() {
+            "--seeds" => &mut seeds,
+            "--from" => &mut from,
+            other => return Err(format!("unknown argument `{other}`; see cargo xtask help")),
+        };
+        let value = args.next().ok_or_else(|| format!("{arg} wants a number"))?;
+        *place = value.parse().map_err(|_| format!("{arg} wants a number, not `{value}`"))?;
+    }
+    Ok((seeds, from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_numbers_with_names() {
+        let args = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(choose(&args("--seeds 5 --from 7")), Ok((5, 7)));
+        assert_eq!(choose(&[]), Ok((SEEDS, 0)));
+        for bad in ["--seeds", "--from x", "5"] {
+            assert!(choose(&args(bad)).is_err(), "{bad}");
+        }
+    }
+}
