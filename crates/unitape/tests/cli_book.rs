@@ -180,6 +180,21 @@ fn faults_are_told_and_exit_3() {
     book(&tape, &["--bbo"]).code(3);
 }
 
+/// A feed that has lost something says so on the tape; its book was shown as if all were well.
+#[test]
+fn what_a_feed_calls_stale_is_told_as_stale() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
+    [&a, &b].into_iter().for_each(|dir| std::fs::create_dir(dir).unwrap());
+    let lost = ["level side=B action=A px=10 qty=5", "status state=stale"];
+    let stale = told(&a, &lost);
+    let lines = book(&stale, &["--json"]).code(3).says(&["1 of these books are stale"]).lines();
+    assert_eq!(lines[0]["marks"], serde_json::json!(["stale"]));
+    assert!(book(&stale, &[]).code(3).text().contains("VOD at XLON, from levels, stale,"));
+    let mended = told(&b, &[&lost[..], &["status state=recovered"]].concat());
+    assert_eq!(book(&mended, &["--json"]).code(0).lines()[0]["marks"], serde_json::json!([]));
+}
+
 /// A misspelt name shows no book and looks like an empty market.
 #[test]
 fn what_is_not_there_is_named() {

@@ -222,3 +222,38 @@ fn mistakes_have_file_and_line() {
         run([OsStr::new("mapping"), "check".as_ref(), path.as_os_str()]).code(1).says(&[&place]);
     }
 }
+
+/// "0 rules" was all that was said of a handler's configuration, and reference data of another pair were never used.
+#[test]
+fn a_handlers_configuration_tells_what_it_holds() {
+    let path = root().join("examples/feeds/box.toml");
+    let check = |path: &Path, more: &[&str]| {
+        let args = ["mapping", "check"].map(OsStr::new).into_iter().chain([path.as_os_str()]);
+        run(args.chain(more.iter().map(OsStr::new)))
+    };
+    let ran = check(&path, &[]).code(0);
+    let said = ran.text();
+    for part in
+        ["packets of 3 channels of XBOX, messages numbered by product", "line A: 2, line B: 2", "1 beacon"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let told = &check(&path, &["--json"]).code(0).lines()[0]["fast"];
+    assert_eq!((&told["venue"], &told["numbered_by"]), (&"XBOX".into(), &"product".into()));
+    assert_eq!(told["channels"][2]["role"], "reference");
+    assert!(check(Path::new("t7-emdi"), &[]).code(0).text().contains("no channels yet"));
+
+    let dir = tempfile::tempdir().unwrap();
+    let vectors = root().join("vectors/fast/box").display().to_string();
+    let text = std::fs::read_to_string(&path).unwrap().replace("../../vectors/fast/box", &vectors);
+    let of = |role: &str| format!("role = \"{role}\"\n");
+    let other = text.replace(&of("reference"), &format!("{}pair = \"fx\"\n", of("reference")));
+    let line = other.lines().position(|line| line.starts_with("pair")).unwrap() + 1;
+    let path = file(dir.path(), "pair.toml", other);
+    check(&path, &[]).code(1).says(&[&format!("pair.toml:{line}"), "pair `fx`", "no incremental channel"]);
+    // Reference data alone are for nobody, and a configuration all the same.
+    let from = text.find("[[fast.channel]]").unwrap();
+    let to = text.rfind("[[fast.channel]]").unwrap();
+    let alone = file(dir.path(), "alone.toml", format!("{}{}", &text[..from], &text[to..]));
+    check(&alone, &[]).code(0);
+}

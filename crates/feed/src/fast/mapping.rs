@@ -63,19 +63,23 @@ pub fn config(mapping: &Mapping) -> Result<Arc<Config>, Error> {
         return Err(mapping.wrong("fast", "format fast needs a table [fast]".to_owned()));
     };
     let own = Own { messages: text.message.len(), framing: text.framing.is_some() };
-    let whole = match &text.like {
-        Some(name) => {
-            let like = Mapping::built_in(name).and_then(|m| m.fast);
-            text.clone().over(&like.unwrap_or_default())
-        }
-        None => text.clone(),
-    };
-    match Config::new(&whole, own, &mapping.fast_files.templates) {
+    match Config::new(&whole(text), own, &mapping.fast_files.templates) {
         Ok(config) => Ok(Arc::new(config)),
         Err(Wrong { place, what }) => {
             let place: Vec<&str> = std::iter::once("fast").chain(place.iter().map(String::as_str)).collect();
             Err(mapping.wrong_at(&place, what))
         }
+    }
+}
+
+/// The table with what is as in the mapping that it is like.
+pub(super) fn whole(text: &FastText) -> FastText {
+    match &text.like {
+        Some(name) => {
+            let like = Mapping::built_in(name).and_then(|m| m.fast);
+            text.clone().over(&like.unwrap_or_default())
+        }
+        None => text.clone(),
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `config`, `plan`, `checks` | the table `[fast]` of a mapping, and what it is compiled to |
+//! | `config`, `plan`, `checks`, `holds` | the table `[fast]` of a mapping, what it is compiled to, and what it holds |
 //! | `handler`, `framing` | packets in, steps out; where messages of a packet are |
 //! | `lines` | arbitration of two lines, the window, numbers that begin again |
 //! | `view`, `values` | a message's fields as numbers |
@@ -28,6 +28,7 @@ mod doubt;
 mod events;
 mod framing;
 mod handler;
+mod holds;
 mod levels;
 mod lines;
 mod mapping;
@@ -45,6 +46,7 @@ mod view;
 pub use config::FastText;
 pub(crate) use events::FastDecoder;
 pub use handler::Handler;
+pub use holds::{Holds, HoldsChannel};
 pub use lines::LineStats;
 pub use mapping::FastFiles;
 pub(crate) use mapping::{check, read};

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use unitape_feed::mapping::{Explained, Place};
-use unitape_feed::{Feed, Format, Mapping, Options, consolidate, explain, quarantine};
+use unitape_feed::{Feed, Format, Mapping, Options, consolidate, explain, fast, quarantine};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -74,8 +74,17 @@ pub fn run(args: Args) -> output::Result {
         }
         Command::Check { file, sample: None, json, .. } => {
             let mapping = Mapping::load(&file)?;
+            let holds = fast::Holds::of(&mapping)?;
             if json {
-                output::print_json(&serde_json::json!({"mapping": mapping.name, "ok": true}))?;
+                let mut value = serde_json::json!({"mapping": mapping.name, "ok": true});
+                if let Some(holds) = &holds {
+                    value["fast"] = serde_json::to_value(holds)?;
+                }
+                output::print_json(&value)?;
+            } else if let Some(holds) = &holds {
+                for line in told::holds(&mapping.name, holds) {
+                    say!("{line}");
+                }
             } else {
                 say!("{}: ok, {} rules", mapping.name, mapping.rule.len());
             }

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use unitape_book::{ALL_VENUES, Basis, Change, ListingId, Options, TapeBooks};
+use unitape_book::{ALL_VENUES, Basis, Change, ListingId, Marks, Options, TapeBooks};
 use unitape_model::{Dict, Event};
 use unitape_tape::{Definitions, Reader, Start};
 
@@ -34,7 +34,8 @@ whose books are stale. A listing has a book for each basis on the tape: `orders`
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
 --basis. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
 capture, at its end; exit code 3 then also tells of gaps, of books that are stale and of packets that cannot be used.
-Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults.")]
+Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults; and when a
+book is stale, by a fault or because its feed has lost something and said so.")]
 pub struct Args {
     /// Directory of the tape, or with --handler a capture
     dir: PathBuf,
@@ -148,7 +149,12 @@ pub fn run(args: Args) -> output::Result {
     if faults > 0 {
         eprintln!("{} events said of these books what cannot be; see `faults`", grouped(faults));
     }
-    Ok(if faults > 0 { Done::Flawed } else { Done::Clean })
+    let marked = |id| tape.books.listing(id).books().filter(|b| b.marks().has(Marks::STALE)).count() as u64;
+    let stale: u64 = if args.bbo { 0 } else { view.wanted(&tape).map(marked).sum() };
+    if stale > 0 {
+        eprintln!("{} of these books are stale: something of their feed is missing", grouped(stale));
+    }
+    Ok(if faults + stale > 0 { Done::Flawed } else { Done::Clean })
 }
 
 /// Takes the names of segments that retention has removed.

@@ -22,12 +22,13 @@ use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Pac
   unitape generate exchange --pcap t7.pcap --templates EMDI.xml --templates EMDS.xml --templates RDD.xml
 
 Each partition has its incremental channel on two lines (A and B) and a channel of snapshots, and there is one of
-reference data. With --udp and in a capture, the group of a partition has its number (from 1) added to its last byte; 0
-(line A), 1 (line B), 2 (snapshots) or 3 (reference data) is added to its third byte and to the port. The same options
-give the same packets.
+reference data; with --both-lines these have a line B, too. With --udp and in a capture, the group of a partition has its
+number (from 1) added to its last byte; 0 (line A), 1 (line B), 2 (snapshots), 3 (reference data), 4 or 5 (their lines B)
+is added to its third byte and to the port. The same options give the same packets.
 
-Faults, of a million packets: lost-once (on one line), lost (on both), doubled, swapped (overtaken), damaged, dead (a line
-falls silent for dead-ms), restarts; and join (packets before the first that is heard). `some` is some of everything. At
+Faults, of a million packets: lost-once (on one line), lost (on both), burst (up to burst-packets in a row, on one line or
+on both), doubled, swapped (overtaken), damaged, dead (a line falls silent for dead-ms), restarts; and join (packets
+before the first that is heard). `some` is some of everything. At
 the end every product tells its last number and every book is told once more, without faults. docs/simulator.md tells
 the rest.")]
 pub struct Args {
@@ -73,6 +74,9 @@ pub struct Args {
     /// Levels of a side that are published [default: 10, 5, 20 and 3 in turn]
     #[arg(long)]
     depth: Option<u32>,
+    /// Snapshots and reference data on two lines, too
+    #[arg(long)]
+    both_lines: bool,
     /// What goes wrong: `some`, or fault=rate, more than one with commas
     #[arg(long, value_delimiter = ',', value_name = "FAULT=N")]
     faults: Vec<String>,
@@ -167,6 +171,7 @@ fn config(args: &Args) -> Result<ExchangeConfig, Failure> {
         options: args.options,
         spreads: args.spreads,
         depth: args.depth,
+        both_lines: args.both_lines,
         faults: faults(&args.faults)?,
         group: args.udp.unwrap_or(plain.group),
         // Of the truth only the end is asked for.
@@ -177,14 +182,16 @@ fn config(args: &Args) -> Result<ExchangeConfig, Failure> {
 
 /// `some`, `lost=2000`; later ones win.
 fn faults(list: &[String]) -> Result<Faults, Failure> {
-    let mut faults = Faults { dead_ns: Faults::some().dead_ns, ..Faults::default() };
+    let Faults { dead_ns, burst_packets, .. } = Faults::some();
+    let mut faults = Faults { dead_ns, burst_packets, ..Faults::default() };
     for item in list.iter().filter(|item| !item.is_empty()) {
         if item == "some" {
             faults = Faults::some();
             continue;
         }
         let usage = || {
-            let known = "some, lost-once, lost, doubled, swapped, damaged, dead, dead-ms, restarts, join";
+            let known = "some, lost-once, lost, burst, burst-packets, doubled, swapped, damaged, dead, dead-ms, \
+                         restarts, join";
             Failure::Usage(format!("--faults {item}: wants fault=number; there are {known}"))
         };
         let (name, number) = item.split_once('=').ok_or_else(usage)?;
@@ -198,6 +205,8 @@ fn faults(list: &[String]) -> Result<Faults, Failure> {
         match name {
             "lost-once" => faults.lost_once = rate()?,
             "lost" => faults.lost = rate()?,
+            "burst" => faults.burst = rate()?,
+            "burst-packets" => faults.burst_packets = rate()?,
             "doubled" => faults.doubled = rate()?,
             "swapped" => faults.swapped = rate()?,
             "damaged" => faults.damaged = rate()?,
@@ -311,8 +320,10 @@ fn summary(
         channels.push((Channel::Incremental, Line::A, partition));
         channels.push((Channel::Incremental, Line::B, partition));
         channels.push((Channel::Snapshot, Line::A, partition));
+        channels.extend(config.both_lines.then_some((Channel::Snapshot, Line::B, partition)));
     }
     channels.push((Channel::Reference, Line::A, 1));
+    channels.extend(config.both_lines.then_some((Channel::Reference, Line::B, 1)));
     if args.json {
         let products: Vec<_> = (world.products.iter())
             .map(|p| {
@@ -338,18 +349,19 @@ fn summary(
     let size = output::bytes(bytes);
     say!("{} messages in {} packets, {size}", grouped(exchange.messages()), grouped(packets));
     for (channel, line, partition) in channels {
-        let line = match (channel, line) {
-            (Channel::Incremental, Line::A) => " A",
-            (Channel::Incremental, Line::B) => " B",
-            _ => "",
+        let to = config.address(channel, line, partition);
+        let name = match (config.lines(channel), line) {
+            (1, _) => channel.name().to_owned(),
+            (_, Line::A) => format!("{} A", channel.name()),
+            (_, Line::B) => format!("{} B", channel.name()),
         };
-        let to = config.address(channel, if line == " B" { Line::B } else { Line::A }, partition);
-        say!("  {:<22} {:<13} {to}", format!("{}{line}", channel.name()), format!("partition {partition}"));
+        say!("  {name:<22} {:<13} {to}", format!("partition {partition}"));
     }
     let f = exchange.faults();
     for (name, n) in [
         ("lost on one line", f.lost_once),
         ("lost", f.lost),
+        ("lost in bursts, on a line", f.in_bursts),
         ("doubled", f.doubled),
         ("overtaken", f.swapped),
         ("damaged", f.damaged),

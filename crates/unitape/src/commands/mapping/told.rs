@@ -13,6 +13,7 @@
 
 use serde_json::Value as Json;
 use std::fmt::Write as _;
+use unitape_feed::fast::Holds;
 use unitape_feed::mapping::{EventSeen, Explained, Failed, FieldSeen, Outcome, Place};
 
 /// The message in words.
@@ -54,6 +55,38 @@ pub fn told(m: &Explained) -> String {
         event(&mut out, e);
     }
     out
+}
+
+/// What a mapping with a table `[fast]` holds, line by line:
+///
+/// ```text
+/// box: ok, packets of 3 channels of XBOX, messages numbered by product
+///   depth      incremental  line A: 2, line B: 2; 7 of 7 templates used
+///   messages   1 beacon, 1 depth, 2 instrument …
+/// ```
+pub fn holds(name: &str, holds: &Holds) -> Vec<String> {
+    let venue = if holds.venue.is_empty() { String::new() } else { format!(" of {}", holds.venue) };
+    let channels = match holds.channels.len() {
+        0 => "no channels yet, for others to be like".to_owned(),
+        1 => format!("packets of 1 channel{venue}"),
+        n => format!("packets of {n} channels{venue}"),
+    };
+    let mut lines = vec![format!("{name}: ok, {channels}, messages numbered by {}", holds.numbered_by)];
+    let width = holds.channels.iter().map(|c| c.name.chars().count()).max().unwrap_or(0).max(8);
+    for channel in &holds.channels {
+        let [a, b] = channel.addresses;
+        let line_b = if b == 0 { "no line B".to_owned() } else { format!("line B: {b}") };
+        lines.push(format!(
+            "  {:width$}  {:11}  line A: {a}, {line_b}; {} of {} templates used",
+            channel.name, channel.role, channel.used, channel.templates
+        ));
+    }
+    let sorts: Vec<_> = holds.messages.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    lines.push(format!("  {:width$}  {}", "messages", sorts.join(", ")));
+    if !holds.passed_over.is_empty() {
+        lines.push(format!("  {:width$}  {}", "unused", holds.passed_over.join(", ")));
+    }
+    lines
 }
 
 fn event(out: &mut String, e: &EventSeen) {

@@ -1,0 +1,125 @@
+//! What a configuration holds, to be told.
+
+use super::config::{Key, Kind};
+use super::plan::Config;
+use super::step::Role;
+use crate::mapping::Mapping;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a table `[fast]` holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holds {
+    /// As events name it; empty where it says none.
+    pub venue: String,
+    /// What messages are numbered by: `product` or `channel`.
+    pub numbered_by: &'static str,
+    /// None in one that others are like.
+    pub channels: Vec<HoldsChannel>,
+    /// Sorts of messages, by kind.
+    pub messages: BTreeMap<&'static str, usize>,
+    /// Templates that nothing names: their messages are passed over.
+    pub passed_over: Vec<String>,
+}
+
+/// A channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HoldsChannel {
+    /// Its name.
+    pub name: String,
+    /// `incremental`, `snapshot`, `reference`.
+    pub role: &'static str,
+    /// Addresses of line A and line B.
+    pub addresses: [usize; 2],
+    /// Its templates.
+    pub templates: usize,
+    /// Those that are a sort of message, or the header.
+    pub used: usize,
+}
+
+impl Holds {
+    /// What the table of a mapping holds; none where it has none.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of(mapping: &Mapping) -> Result<Option<Self>, crate::Error> {
+        let Some(text) = &mapping.fast else { return Ok(None) };
+        let whole = super::mapping::whole(text);
+        let mut holds = Self {
+            venue: super::mapping::venue(mapping),
+            numbered_by: match whole.key.unwrap_or_default() {
+                Key::Product => "product",
+                Key::Channel => "channel",
+            },
+            channels: Vec::new(),
+            messages: BTreeMap::new(),
+            passed_over: Vec::new(),
+        };
+        for message in &whole.message {
+            *holds.messages.entry(word(message.kind)).or_default() += 1;
+        }
+        if !whole.channel.is_empty() {
+            holds.compiled(&*super::config_of(mapping)?);
+        }
+        Ok(Some(holds))
+    }
+
+    fn compiled(&mut self, config: &Config) {
+        for (n, channel) in config.channels.iter().enumerate() {
+            let set = &config.sets[usize::from(channel.set)];
+            let of_line = |line| {
+                let of = config.addresses.iter().map(|(_, channel, line)| (usize::from(*channel), *line));
+                of.filter(|of| *of == (n, line)).count()
+            };
+            self.channels.push(HoldsChannel {
+                name: channel.name.clone(),
+                role: channel.role.word(),
+                addresses: [0, 1].map(of_line),
+                templates: set.kinds.len(),
+                used: set
+                    .kinds
+                    .iter()
+                    .zip(&set.headers)
+                    .filter(|(k, header)| k.is_some() || **header)
+                    .count(),
+            });
+        }
+        for set in &config.sets {
+            let unused = set.kinds.iter().zip(&set.headers).map(|(kind, header)| kind.is_none() && !header);
+            let names = set.templates.list().iter().map(|template| &template.name.local);
+            self.passed_over
+                .extend(names.zip(unused).filter(|(_, unused)| *unused).map(|(name, _)| name.clone()));
+        }
+        self.passed_over.sort();
+        self.passed_over.dedup();
+    }
+}
+
+impl Role {
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Role::Incremental => "incremental",
+            Role::Snapshot => "snapshot",
+            Role::Reference => "reference",
+        }
+    }
+}
+
+/// The word of a kind, as mappings have it.
+const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Depth => "depth",
+        Kind::Snapshot => "snapshot",
+        Kind::Beacon => "beacon",
+        Kind::ProductState => "product_state",
+        Kind::InstrumentState => "instrument_state",
+        Kind::MassState => "mass_state",
+        Kind::Sequenced => "sequenced",
+        Kind::Reset => "reset",
+        Kind::Product => "product",
+        Kind::Instrument => "instrument",
+        Kind::Ignore => "ignore",
+    }
+}
