@@ -27,7 +27,7 @@ fn the_demo_holds_and_runs_again() {
     let first = story(&demo(&dir));
     assert_eq!(first["holds"], true);
     let checks = first["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 8);
+    assert_eq!(checks.len(), 10);
     assert!(checks.iter().all(|c| c["holds"] == true && c["differs"] == Value::Array(vec![])), "{checks:?}");
 
     let planted = first["planted"].as_array().unwrap();
@@ -57,10 +57,38 @@ fn the_demo_holds_and_runs_again() {
     assert!(first["feed_switches"].as_u64().unwrap() > 1_000, "the feeds lie one behind the other");
     assert_eq!(first["books"].as_array().unwrap().len(), 36);
 
-    let again = story(&demo(&dir));
-    for same in
-        ["tape", "feeds", "planted", "labels", "books", "indices", "quarantine", "near_misses", "days"]
+    // An exchange whose lines lose nothing shows nothing.
+    let depth = &first["depth"];
+    let number = |value: &Value| value.as_u64().unwrap();
+    assert_eq!(depth["channels"].as_array().unwrap().len(), 3);
+    let incremental = &depth["channels"][0];
+    assert!(number(&incremental["lost"]) > 0 && number(&incremental["recovered"]) > 10, "{incremental}");
+    let lines = incremental["lines"].as_array().unwrap();
+    for (count, line) in
+        ["first", "twice", "missed", "reordered"].iter().flat_map(|c| lines.iter().map(move |l| (c, l)))
     {
+        assert!(number(&line[count]) > 0, "{count}: {line}");
+    }
+    assert!(lines.iter().any(|line| number(&line["corrupt"]) > 0), "{incremental}");
+    let loss = &depth["loss"];
+    assert!(number(&loss["stale"]) > 0 && loss["stale"] == loss["mended"], "{loss}");
+    assert_eq!(loss["left"], Value::Array(vec![]));
+    assert!(number(&depth["instruments"]) > 50 && number(&depth["levels"]) > 200, "{depth}");
+    assert!(number(&first["feeds"]["depth"]["duplicates"]) > 1_000);
+
+    let again = story(&demo(&dir));
+    for same in [
+        "tape",
+        "feeds",
+        "planted",
+        "labels",
+        "books",
+        "depth",
+        "indices",
+        "quarantine",
+        "near_misses",
+        "days",
+    ] {
         let plain = |v: &Value| {
             let mut v = v[same].clone();
             if same == "feeds" {
@@ -75,7 +103,14 @@ fn the_demo_holds_and_runs_again() {
     }
 
     // What a command shows, and how it ends: a quarantine that is not empty is code 3.
-    let ends = [(0, "\"kind\":\"exec\""), (3, "bad_checksum"), (0, "wash_trade"), (0, "\"kind\":\"bbo\"")];
+    let ends = [
+        (0, "\"kind\":\"exec\""),
+        (3, "bad_checksum"),
+        (0, "wash_trade"),
+        (0, "\"kind\":\"bbo\""),
+        (0, "\"basis\":\"levels\""),
+    ];
+    assert_eq!(again["next"].as_array().unwrap().len(), ends.len());
     for (command, (code, shows)) in again["next"].as_array().unwrap().iter().zip(ends) {
         let command = command.as_str().unwrap();
         let json = format!("{command} --json");
@@ -110,6 +145,7 @@ fn the_summary_fits_and_is_plain() {
     for heading in [
         "What just happened",
         "Feeds",
+        "Market data",
         "Order books",
         "Indices",
         "Manipulations",

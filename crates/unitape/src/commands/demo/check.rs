@@ -87,12 +87,14 @@ pub fn alerts(live: &[Alert], replayed: &[Alert]) -> Vec<String> {
     differs
 }
 
-/// Whether every message is an event, in quarantine, a duplicate or ignored, and as many of each as there must be.
+/// Whether every message is an event, in quarantine, a duplicate or ignored, and as many of each as there must be; of
+/// `others` somebody else knows.
 pub fn account(
     summary: &Summary,
     picture: &Picture,
     counted: &[(&str, Counted)],
     sizes: &BTreeMap<String, u64>,
+    others: &[&str],
 ) -> Vec<String> {
     let mut differs = Vec::new();
     let mut same = |what: String, is: u64, must: u64| {
@@ -100,7 +102,7 @@ pub fn account(
             differs.push(format!("{what}: {is}, but it must be {must}"));
         }
     };
-    same("feeds".to_owned(), summary.by_feed.len() as u64, counted.len() as u64);
+    same("feeds".to_owned(), summary.by_feed.len() as u64, (counted.len() + others.len()) as u64);
     for (feed, must) in counted {
         let is = summary.by_feed.get(*feed).cloned().unwrap_or_default();
         let sum = is.with_events + is.quarantined + is.duplicates + is.ignored;

@@ -1,5 +1,6 @@
-//! The feeds of the demo: real ones, and two whose truth is known.
+//! The feeds of the demo: real ones, and three whose truth is known.
 
+use super::depth::{self, DEPTH, Depth};
 use super::place::{Place, at};
 use super::samples::{Counted, SAMPLES};
 use crate::output::{self, Failure};
@@ -31,7 +32,9 @@ pub struct Written {
     pub truth: Truth,
     /// Of the simulated day.
     pub market: Market,
-    /// What each feed holds.
+    /// Of the exchange's market data.
+    pub depth: Depth,
+    /// What each of the other feeds holds.
     pub counted: Vec<(&'static str, Counted)>,
     /// All of them, as consolidation wants them.
     pub feeds: Vec<Feed>,
@@ -76,11 +79,16 @@ pub fn write(place: &Place, seconds: u64, stop: &AtomicBool) -> Result<Written, 
     feeds.push(feed(MARKET, "events", "", vec![path])?);
     let labels = sim.labels().into_iter().cloned().collect();
     let market = Market { labels, near_misses: sim.near_misses().len() };
+    let depth = depth::write(place, seconds, |path, about, making| {
+        write_file("make depth", path, about, stop, |out| making.write(out))
+    })?;
+    let config = depth.config.display().to_string();
+    feeds.push(feed(DEPTH, "fast", &config, vec![depth.capture.clone()])?);
     let mut counted: Vec<_> = SAMPLES.iter().map(|s| (s.feed, s.counted())).collect();
     counted.push((ORDERS, of_flow(&truth)));
     let by_kind = sim.totals().by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
     counted.push((MARKET, Counted { messages: sim.events(), by_kind, ..Counted::default() }));
-    Ok(Written { truth, market, counted, feeds })
+    Ok(Written { truth, market, depth, counted, feeds })
 }
 
 /// What the order flow holds.

@@ -4,17 +4,22 @@
 //! |---|---|
 //! | `place` | the directory, which is the demo's own or refused |
 //! | `samples` | real feeds, and a plain count of what they hold |
-//! | `feeds` | all feeds: those, and two made ones whose truth is known |
+//! | `feeds` | all feeds: those, and three made ones whose truth is known |
+//! | `depth` | one of these: market data in FAST, by lines that lose packets |
 //! | `live` | the watch that follows the tape while it is written |
 //! | `picture` | what stands on the tape, in one pass |
+//! | `held` | what tape and handler have of the market data |
 //! | `sealed` | the tape's days, sealed and read back |
 //! | `check` | whether it is what must stand there |
-//! | `report`, `layout` | the summary, for people and as data |
+//! | `report`, `market_data`, `layout` | the summary, for people and as data |
 
 mod check;
+mod depth;
 mod feeds;
+mod held;
 mod layout;
 mod live;
+mod market_data;
 mod picture;
 mod place;
 mod report;
@@ -24,7 +29,9 @@ mod sealed;
 use crate::commands::{consolidate, watch};
 use crate::output::{self, Done, Failure};
 use check::Check;
+use depth::DEPTH;
 use feeds::Written;
+use held::Held;
 use live::Live;
 use picture::{Found, Picture};
 use place::Place;
@@ -42,11 +49,12 @@ use unitape_watch::{Alert, Selection};
   unitape demo --seconds 20 --dir demo
   unitape demo --json
 
-No network, no configuration. The made feeds are the same on every machine: 100,000 messages of order flow and 20,000
-events of a simulated day for each of the N seconds that the demo may take. Exit code 0 means that the demo's own checks hold; the messages in quarantine are
+No network, no configuration. The made feeds are the same on every machine: 100,000 messages of order flow, 20,000
+events of a simulated day and 10,000 messages of an exchange's market data for each of the N seconds that the demo may
+take. Exit code 0 means that the demo's own checks hold; the messages in quarantine are
 broken on purpose.")]
 pub struct Args {
-    /// About how long it may take; 120,000 messages for each second
+    /// About how long it may take; 130,000 messages for each second
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
     seconds: u64,
     /// Where the feeds and the tape go: a new, empty or earlier demo's directory [default: unitape-demo in the
@@ -71,6 +79,7 @@ struct Story {
     matched: Vec<Option<usize>>,
     /// For each label of the simulated day, its place in `found`.
     labelled: Vec<Option<usize>>,
+    held: Held,
     days: unitape_store::Info,
     quarantine: Vec<Entry>,
     reasons: BTreeMap<String, u64>,
@@ -155,13 +164,19 @@ fn act(args: &Args) -> Result<Story, Failure> {
     let (matched, rest_differs) = check::scenes(&written.truth.planted, &rest);
     let matched: Vec<_> = matched.into_iter().map(|at| at.map(|n| left[n])).collect();
     alerts_differ.extend(rest_differs);
+    let held = held::look(&tape, &account, &written.depth)?;
     let quarantine = unitape_feed::quarantine::list(&tape)?;
-    let mut reasons = BTreeMap::new();
+    let (mut reasons, mut of_flow) = (BTreeMap::new(), BTreeMap::new());
     for entry in &quarantine {
         *reasons.entry(entry.reason.clone()).or_insert(0) += 1;
+        if !held::of_depth(entry) {
+            *of_flow.entry(entry.reason.clone()).or_insert(0) += 1;
+        }
     }
     let sizes = sizes(&written)?;
-    let mut accounts = check::account(&summary, &picture, &written.counted, &sizes);
+    let mut accounts = check::account(&summary, &picture, &written.counted, &sizes, &[DEPTH]);
+    let size = sizes.get(DEPTH).copied().unwrap_or(0);
+    accounts.extend(held::account(summary.by_feed.get(DEPTH), size, &written.depth, &quarantine));
     if outcome.summary.events != summary.events || live.events != summary.by_kind.values().sum::<u64>() {
         accounts.push(format!(
             "{} events by the run, {} by the tape, {} frames of events met by the live watch",
@@ -172,15 +187,22 @@ fn act(args: &Args) -> Result<Story, Failure> {
     let sealed = sealed::seal_and_compare(&place, &account)?;
     times.seal_s = since.elapsed().as_secs_f64();
     let truth = &written.truth;
+    let mut depths = held::books(&written.depth.truth, "the tape", &held.tape);
+    depths.extend(held::books(&written.depth.truth, "the handler", &held.handler));
     let checks = vec![
         Check::new("every planted manipulation is found, with its evidence, and nothing else", alerts_differ),
         Check::new("no near miss is in any alert's evidence", check::missed(&truth.near_misses, &found)),
         Check::new("replay gives the same alerts as the live watch", check::alerts(&live.alerts, &replayed)),
         Check::new("every message and every byte is accounted for, kind by kind", accounts),
-        Check::new("quarantine holds what was broken, by reason", check::reasons(truth, &reasons)),
+        Check::new("quarantine holds what was broken, by reason", check::reasons(truth, &of_flow)),
         Check::new(
             "the last best prices are those of the books",
             check::last_bbo(&truth.bbo, &picture.books),
+        ),
+        Check::new("the depth of every instrument is the exchange's own, level by level", depths),
+        Check::new(
+            "what the lines lost is known, packet by packet, and every book is mended",
+            held::lines(&written.depth.came, &held),
         ),
         Check::new("the tape is intact, checksums and all", verify(&tape)?),
         Check::new("the sealed days hold what stands on the tape, event by event", sealed.differs),
@@ -198,6 +220,7 @@ fn act(args: &Args) -> Result<Story, Failure> {
         found,
         matched,
         labelled,
+        held,
         days: sealed.info,
         quarantine,
         reasons,

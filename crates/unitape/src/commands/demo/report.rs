@@ -9,6 +9,7 @@ use crate::output::{self, Failure, bytes, grouped};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
+use unitape_feed::FeedSummary;
 use unitape_sim::{Miss, Scene};
 
 /// Instruments shown of each sort.
@@ -25,7 +26,7 @@ pub fn print(story: &Story) -> Result<(), Failure> {
         &mut lines,
         paint,
         "Feeds",
-        "messages = with events + quarantined + ignored; all were read side by side",
+        "messages = with events + duplicates + quarantined + ignored; all were read side by side",
     );
     lines.extend(feeds(story).lines(paint));
     lines.push(format!(
@@ -35,6 +36,7 @@ pub fn print(story: &Story) -> Result<(), Failure> {
         tape_bytes(story) as f64 / events(story).max(1) as f64,
         grouped(story.picture.switches)
     ));
+    lines.extend(super::market_data::lines(story, paint));
     section(
         &mut lines,
         paint,
@@ -72,7 +74,7 @@ pub fn print(story: &Story) -> Result<(), Failure> {
     }
     let t = story.times;
     lines.push(paint.dim(&format!(
-        "  {:.1} s: {:.2} s making the feeds, {:.2} s onto the tape, {:.2} s replay, {:.2} s sealing, {:.2} s checks",
+        "  {:.1} s: {:.1} s making the feeds, {:.1} s onto the tape, {:.1} s replay, {:.1} s sealing, {:.1} s checks",
         t.total_s, t.make_s, t.consolidate_s, t.replay_s, t.seal_s, t.check_s
     )));
     section(&mut lines, paint, "Try next", "");
@@ -149,6 +151,7 @@ pub fn json(story: &Story) -> Value {
             "bytes_per_event": tape_bytes(story) as f64 / events(story).max(1) as f64,
             "disk_bytes": story.tape.disk_bytes,
         },
+        "depth": super::market_data::json(story),
         "books": story.picture.books.iter().map(course_json).collect::<Vec<_>>(),
         "indices": story.picture.indices.iter().map(course_json).collect::<Vec<_>>(),
         "planted": scenes,
@@ -176,9 +179,9 @@ fn told(story: &Story) -> String {
     };
     format!(
         "What just happened: three real feeds ({}), a made-up FIX 4.4 order flow at three venues ({} messages, in \
-         which {} wash trades, {} near misses and {} broken messages are hidden) and a simulated day with auctions, \
-         halts, news and payments ({} events, {} manipulations and {} near misses among them) were decoded by {} and merged by time onto \
-         one tape: a durable log that any number of programs can follow without slowing its writer. One did: a watch \
+         which {} wash trades, {} near misses and {} broken messages are hidden), a simulated day with auctions, \
+         halts, news and payments ({} events, {} manipulations and {} near misses among them) and the market data of an \
+         exchange in a box, in FAST on two lines that lose packets, were decoded by {} and merged by time onto one tape: a durable log that any number of programs can follow without slowing its writer. One did: a watch \
          followed the tape while it was being written and raised {} alerts, {} before the last message was on it; \
          {again}",
         SAMPLES.map(|s| s.title).join("; "),
@@ -198,7 +201,7 @@ fn told(story: &Story) -> String {
     )
 }
 
-fn section(lines: &mut Vec<String>, paint: Paint, title: &str, about: &str) {
+pub fn section(lines: &mut Vec<String>, paint: Paint, title: &str, about: &str) {
     lines.push(String::new());
     let about = if about.is_empty() { String::new() } else { format!("  {}", paint.dim(about)) };
     lines.push(format!("{}{about}", paint.bold(title)));
@@ -206,19 +209,18 @@ fn section(lines: &mut Vec<String>, paint: Paint, title: &str, about: &str) {
 
 fn feeds(story: &Story) -> Table {
     let head =
-        ["feed", ">messages", ">with events", ">quarantined", ">ignored", ">events", ">size", ">messages/s"];
+        ["feed", ">messages", ">with events", ">duplicates", ">quarantined", ">ignored", ">events", ">size"];
     let mut table = Table::new(&head);
     let s = &story.summary;
-    let mut row = |name: &str, counts: [u64; 6]| {
-        let [messages, with_events, quarantined, ignored, events, size] = counts;
-        let rate = rate(messages, story.times.consolidate_s);
-        let numbers = [messages, with_events, quarantined, ignored, events].map(grouped);
-        let cells = std::iter::once(name.to_owned()).chain(numbers).chain([bytes(size), grouped(rate)]);
-        table.row(cells.collect());
+    let mut row = |name: &str, counts: [u64; 7]| {
+        let [numbers @ .., size] = counts;
+        let numbers = numbers.map(grouped);
+        table.row(std::iter::once(name.to_owned()).chain(numbers).chain([bytes(size)]).collect());
     };
-    let mut sum = [0; 6];
+    let mut sum = [0; 7];
     for (name, f) in &s.by_feed {
-        let counts = [f.messages, f.with_events, f.quarantined, f.ignored, f.events, f.bytes];
+        let FeedSummary { messages, with_events, duplicates, quarantined, ignored, events, bytes, .. } = *f;
+        let counts = [messages, with_events, duplicates, quarantined, ignored, events, bytes];
         sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
         row(name, counts);
     }
@@ -249,7 +251,7 @@ fn indices(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
 }
 
 /// Says which of how many are shown.
-fn more(lines: &mut Vec<String>, all: usize, shown: usize, which: &str, what: &str, paint: Paint) {
+pub fn more(lines: &mut Vec<String>, all: usize, shown: usize, which: &str, what: &str, paint: Paint) {
     if let Some(more) = all.checked_sub(shown).filter(|n| *n > 0) {
         lines.push(paint.dim(&format!("  {which}; {more} more {what}")));
     }
@@ -368,12 +370,13 @@ fn quarantine(story: &Story) -> Table {
 }
 
 /// Commands to go on with, and what they do.
-fn next(story: &Story) -> [(String, &'static str); 4] {
+fn next(story: &Story) -> [(String, &'static str); 5] {
     let program = program();
     let tape = quoted(&story.place.tape().display().to_string());
     let store = quoted(&story.place.store().display().to_string());
     let first = story.found.first().map(|f| f.positions.as_slice()).unwrap_or_default();
     let (from, to) = (first.iter().min().unwrap_or(&0), first.iter().max().unwrap_or(&0));
+    let instr = story.held.courses.first().map_or("?", |course| course.instr.as_str());
     let window = r#"'{"wash_trade":{"window_ms":120000}}'"#;
     [
         (
@@ -388,6 +391,10 @@ fn next(story: &Story) -> [(String, &'static str); 4] {
         (
             format!("{program} store scan {store} --schema bbo --from 2014-02-06 --to 2014-02-07"),
             "the quotes of a day in New York, out of the sealed days",
+        ),
+        (
+            format!("{program} book {tape} --venue XBOX --instr {instr} --depth 3"),
+            "the depth of the exchange's most active instrument, from the levels on the tape",
         ),
     ]
 }
@@ -410,7 +417,7 @@ fn alert_json(f: &Found) -> Value {
     json!({ "scenario": f.scenario, "arm": f.arm, "key": f.key, "ts": f.ts, "positions": f.positions, "evidence": f.legs })
 }
 
-fn course_json(c: &Course) -> Value {
+pub fn course_json(c: &Course) -> Value {
     json!({
         "venue": c.venue, "instr": c.instr, "changes": c.changes, "ts": c.ts, "last": c.last,
         "sparkline": c.sparkline(),

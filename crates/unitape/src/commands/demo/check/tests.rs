@@ -167,14 +167,14 @@ fn an_account_that_is_one_off_fails() {
     let by_feed = BTreeMap::from([("jse".to_owned(), jse.by_kind.clone()), ("orders".to_owned(), kinds)]);
     let counted = [("jse", jse), ("orders", of_flow(&truth))];
     let mut picture = Picture { by_feed, ..Picture::default() };
-    assert_eq!(account(&summary, &picture, &counted, &sizes), [""; 0]);
+    assert_eq!(account(&summary, &picture, &counted, &sizes, &[]), [""; 0]);
 
     *picture.by_feed.get_mut("orders").unwrap().get_mut("exec").unwrap() += 1;
-    assert_eq!(account(&summary, &picture, &counted, &sizes).len(), 1);
+    assert_eq!(account(&summary, &picture, &counted, &sizes, &[]).len(), 1);
     summary.by_feed.get_mut("orders").unwrap().ignored -= 1;
-    assert_eq!(account(&summary, &picture, &counted, &sizes).len(), 3);
+    assert_eq!(account(&summary, &picture, &counted, &sizes, &[]).len(), 3);
     summary.by_feed.remove("jse");
-    assert!(account(&summary, &picture, &counted, &sizes).len() > 5);
+    assert!(account(&summary, &picture, &counted, &sizes, &[]).len() > 5);
 }
 
 #[test]

@@ -1,0 +1,278 @@
+//! Market data in FAST: an exchange in a box whose lines lose packets, read by a handler's configuration; and what must be on
+//! the tape of it.
+//!
+//! What came is counted as it is written, from the numbers of the packets alone. The exchange's books are those that the tape
+//! and the handler must have in the end.
+
+use super::place::{Place, at};
+use crate::output::Failure;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use unitape_codec::capture::write::{datagram, file_header};
+use unitape_sim::exchange::{
+    Channel, Exchange, ExchangeConfig, FaultCounts, Faults, Level, Line, Packet, TemplateSets,
+};
+
+/// Name of the feed.
+pub const DEPTH: &str = "depth";
+/// The exchange's messages for each second that the demo may take.
+pub const MESSAGES_PER_SECOND: u64 = 10_000;
+/// When it begins and how fast it is: all of it lies within some seconds, as such data do.
+const AFTER_NS: u64 = 70 * 60 * 1_000_000_000;
+const RATE: u32 = 2_000;
+
+/// What is known of the exchange and its lines.
+#[derive(Debug)]
+pub struct Depth {
+    /// The handler's configuration, and the capture.
+    pub config: PathBuf,
+    pub capture: PathBuf,
+    /// When it began and ended, nanoseconds since the epoch.
+    pub span: (u64, u64),
+    /// Every instrument's book at the end.
+    pub truth: Vec<Book>,
+    /// By channel.
+    pub came: [Came; 3],
+    pub faults: FaultCounts,
+    /// Where in the capture the payloads are that were damaged.
+    pub damaged: Vec<Range<u64>>,
+}
+
+/// A book: price in billionths, quantity, orders; best first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    /// The instrument's number, which is its name.
+    pub instr: String,
+    /// Bids and asks.
+    pub sides: [Vec<Rung>; 2],
+}
+
+/// A level of it.
+pub type Rung = (i64, u64, u32);
+
+/// What came on the lines of a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Came {
+    /// By line.
+    pub lines: [OfLine; 2],
+    /// Packets that came whole on no line, and others behind them did.
+    pub lost: u64,
+    /// Those of which not even the header did.
+    pub unheard: u64,
+}
+
+/// What came on a line. A copy whose header is damaged does not count: nobody can tell which it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfLine {
+    /// Copies.
+    pub packets: u64,
+    /// Those of packets that had come on it.
+    pub twice: u64,
+    /// Packets that did not come, and others behind them did.
+    pub missed: u64,
+}
+
+/// What came of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    /// By line.
+    headers: [u16; 2],
+    whole: bool,
+}
+
+/// Packets of a channel and partition, by their numbers.
+type Streams = BTreeMap<(Channel, u32), Vec<Copies>>;
+
+/// Writes configuration, templates and capture.
+pub fn write(
+    place: &Place,
+    seconds: u64,
+    to_file: impl FnOnce(&Path, u64, &mut Making) -> Result<(), Failure>,
+) -> Result<Depth, Failure> {
+    let config = place.feeds().join("depth.toml");
+    // As in the examples, but with the templates beside it.
+    let text = include_str!("../../../../../examples/feeds/box.toml").replace("../../vectors/fast/box/", "");
+    let files = [
+        ("incremental.xml", include_str!("../../../../../vectors/fast/box/incremental.xml")),
+        ("snapshot.xml", include_str!("../../../../../vectors/fast/box/snapshot.xml")),
+        ("reference.xml", include_str!("../../../../../vectors/fast/box/reference.xml")),
+        ("depth.toml", &text),
+    ];
+    for (name, text) in files {
+        let path = place.feeds().join(name);
+        fs::write(&path, text).map_err(|e| at("write", &path, &e))?;
+    }
+    let capture = place.feeds().join("depth.pcap");
+    let mut making = Making {
+        exchange: Exchange::new(exchange_config(seconds), &TemplateSets::ours())?,
+        streams: Streams::new(),
+        damaged: Vec::new(),
+        end_ns: 0,
+    };
+    to_file(&capture, seconds * MESSAGES_PER_SECOND * MESSAGE_BYTES_ABOUT, &mut making)?;
+    let Making { exchange, streams, damaged, end_ns } = making;
+    Ok(Depth {
+        config,
+        capture,
+        span: (exchange.config().start_ns, end_ns),
+        truth: books(&exchange),
+        came: came(&streams),
+        faults: exchange.faults(),
+        damaged,
+    })
+}
+
+/// The exchange, as determined: two lines of everything, and a receiver that comes late.
+fn exchange_config(seconds: u64) -> ExchangeConfig {
+    ExchangeConfig {
+        seed: 20_111_124,
+        options: 24,
+        both_lines: true,
+        messages: seconds * MESSAGES_PER_SECOND,
+        start_ns: super::feeds::START_NS + AFTER_NS,
+        rate: RATE,
+        snapshot_ns: 20_000_000,
+        reference_ns: 50_000_000,
+        beacon_ns: 100_000_000,
+        // Only the end is asked for.
+        moments_max: 1,
+        faults: Faults {
+            lost_once: 10_000,
+            lost: 500,
+            burst: 60,
+            burst_packets: 30,
+            doubled: 2_000,
+            swapped: 5_000,
+            damaged: 1_000,
+            dead: 30,
+            dead_ns: 300_000_000,
+            restarts: 0,
+            join: 300,
+        },
+        ..ExchangeConfig::default()
+    }
+}
+
+/// A capture that is being made.
+pub struct Making {
+    exchange: Exchange,
+    streams: Streams,
+    damaged: Vec<Range<u64>>,
+    end_ns: u64,
+}
+
+impl Making {
+    /// Writes all packets.
+    pub fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let (mut bytes, mut written) = (Vec::new(), 0);
+        file_header(&mut bytes);
+        while let Some(packet) = self.exchange.next().map_err(io::Error::other)? {
+            let from = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
+            datagram(&mut bytes, packet.ts_ns as i64, from, packet.to.into(), &packet.bytes);
+            if packet.sound < packet.bytes.len() {
+                let end = written + bytes.len() as u64;
+                self.damaged.push(end - packet.bytes.len() as u64..end);
+            }
+            self.end_ns = packet.ts_ns;
+            take(&mut self.streams, &packet);
+            if bytes.len() > CHUNK {
+                out.write_all(&bytes)?;
+                written += bytes.len() as u64;
+                bytes.clear();
+            }
+        }
+        out.write_all(&bytes)
+    }
+}
+
+/// Counts a copy.
+fn take(streams: &mut Streams, packet: &Packet) {
+    let stream = streams.entry((packet.channel, packet.partition)).or_default();
+    let number = packet.number as usize;
+    if stream.len() <= number {
+        stream.resize(number + 1, Copies::default());
+    }
+    // A header that is whole is a message of its own, so that damage behind it begins behind it.
+    stream[number].headers[packet.line as usize] += u16::from(packet.sound > 0);
+    stream[number].whole |= packet.sound == packet.bytes.len();
+}
+
+/// What came, by channel.
+fn came(streams: &Streams) -> [Came; 3] {
+    let mut all: [Came; 3] = Default::default();
+    for ((channel, _), stream) in streams {
+        let came = &mut all[*channel as usize];
+        came.lost += gaps(stream.iter().map(|copies| copies.whole));
+        came.unheard += gaps(stream.iter().map(|copies| copies.headers != [0; 2]));
+        for line in [Line::A as usize, Line::B as usize] {
+            let of = &mut came.lines[line];
+            let copies = || stream.iter().map(|copies| u64::from(copies.headers[line]));
+            of.packets += copies().sum::<u64>();
+            of.twice += copies().map(|n| n.saturating_sub(1)).sum::<u64>();
+            of.missed += gaps(copies().map(|n| n > 0));
+        }
+    }
+    all
+}
+
+/// How many are not there between the first that is and the last.
+fn gaps(there: impl Iterator<Item = bool>) -> u64 {
+    let there: Vec<bool> = there.collect();
+    let (Some(first), Some(last)) = (there.iter().position(|t| *t), there.iter().rposition(|t| *t)) else {
+        return 0;
+    };
+    there[first..last].iter().filter(|t| !**t).count() as u64
+}
+
+/// Every book of the exchange as it is.
+fn books(exchange: &Exchange) -> Vec<Book> {
+    let (world, truth) = (exchange.world(), exchange.truth());
+    let of = |(place, instrument): (usize, &unitape_sim::exchange::Instrument)| {
+        let now = truth.now(place)?;
+        let unit = 10i64.pow((9 + i32::from(world.product_of(place).exponent)) as u32);
+        let side =
+            |levels: &[Level]| levels.iter().map(|l| (l.px * unit, u64::from(l.qty), l.orders)).collect();
+        Some(Book { instr: instrument.id.to_string(), sides: [side(&now.bids), side(&now.offers)] })
+    };
+    world.instruments.iter().enumerate().filter_map(of).collect()
+}
+
+const MESSAGE_BYTES_ABOUT: u64 = 320;
+const CHUNK: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The demo holds the handler's figures against these.
+    #[test]
+    fn what_came_is_counted_by_number() {
+        assert_eq!(gaps([false, false, true, false, true, true, false].into_iter()), 1);
+        assert_eq!((gaps([false; 3].into_iter()), gaps([].into_iter())), (0, 0));
+        let mut streams = Streams::new();
+        let mut packet = |line, number, sound| {
+            let to = "239.0.0.1:1".parse().unwrap();
+            let channel = Channel::Incremental;
+            let bytes = vec![0; 9];
+            take(&mut streams, &Packet { channel, line, partition: 1, to, number, ts_ns: 0, bytes, sound });
+        };
+        for (line, number, sound) in [
+            (Line::A, 5, 9),
+            (Line::A, 6, 4),
+            (Line::B, 6, 0),
+            (Line::A, 8, 9),
+            (Line::A, 8, 9),
+            (Line::B, 5, 9),
+            (Line::B, 7, 9),
+        ] {
+            packet(line, number, sound);
+        }
+        let [incremental, ..] = came(&streams);
+        let line = |packets, twice, missed| OfLine { packets, twice, missed };
+        assert_eq!(incremental, Came { lines: [line(4, 1, 1), line(2, 0, 1)], lost: 1, unheard: 0 });
+    }
+}

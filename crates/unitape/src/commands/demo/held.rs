@@ -1,0 +1,283 @@
+//! What the tape has of the exchange's market data, and what a handler makes of the same packets, held against the exchange.
+
+use super::depth::{Book, Came, DEPTH, Depth, Rung};
+use super::picture::{COLUMNS, Course};
+use crate::output::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use unitape_book::{Basis, Level, Marks, Side, TapeBooks};
+use unitape_feed::fast::Stats;
+use unitape_feed::quarantine::Entry;
+use unitape_feed::{Account, FeedSummary};
+use unitape_handler::{Handler, Subscription};
+use unitape_model::{Dict, Event, Field, Kind, Value};
+use unitape_tape::{Reader, Start};
+
+/// What was found.
+#[derive(Debug)]
+pub struct Held {
+    /// The books at the end of the tape; none for one that is stale.
+    pub tape: BTreeMap<String, Option<Book>>,
+    /// Those of a handler behind the last packet.
+    pub handler: BTreeMap<String, Option<Book>>,
+    /// What the handler counted.
+    pub stats: Stats,
+    /// Groups of products, by instrument.
+    pub groups: BTreeMap<String, String>,
+    /// Best prices and how they moved, the most active instrument first.
+    pub courses: Vec<Course>,
+    /// What the tape tells of loss.
+    pub loss: Loss,
+}
+
+/// What the tape tells of packets that came on no line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Loss {
+    /// Packets, by channel.
+    pub packets: BTreeMap<String, u64>,
+    /// Messages.
+    pub messages: u64,
+    /// Times that a book became stale, and times that it was mended.
+    pub stale: u64,
+    pub mended: u64,
+    /// How long one was stale, in nanoseconds: all together, and at most.
+    pub stale_ns: i64,
+    pub stale_ns_max: i64,
+    /// Instruments that are stale at the end.
+    pub left: Vec<String>,
+}
+
+/// Looks at the tape in `dir`, and gives the capture to a handler.
+pub fn look(dir: &Path, account: &Account, depth: &Depth) -> Result<Held, Failure> {
+    let fail = |e: unitape_handler::Error| Failure::Error(e.to_string());
+    let mut handler = Handler::open(&depth.config).map_err(fail)?;
+    handler.subscribe(Subscription::All);
+    handler.replay(&depth.capture, None, &mut ()).map_err(fail)?;
+    let (mut by_handler, mut groups) = (BTreeMap::new(), BTreeMap::new());
+    for (n, instrument) in handler.tables().instruments.iter().enumerate() {
+        let book = handler.book(n as u32).filter(|book| !book.is_stale());
+        let levels = |side| book.iter().flat_map(|b| b.levels(side)).map(|r| rung(r.level())).collect();
+        let sides = Side::BOTH.map(levels);
+        by_handler.insert(instrument.id.clone(), book.map(|_| Book { instr: instrument.id.clone(), sides }));
+        groups.insert(instrument.id.clone(), handler.tables().group(n as u32).to_owned());
+    }
+    let (tape, courses, loss) = read(dir, account, depth.span)?;
+    Ok(Held { tape, handler: by_handler, stats: handler.core().stats(), groups, courses, loss })
+}
+
+type Read = (BTreeMap<String, Option<Book>>, Vec<Course>, Loss);
+
+/// The tape in one pass: of this feed alone.
+fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, Failure> {
+    let of_feed = account.sources.iter().filter(|source| source.feed == DEPTH);
+    let sources: BTreeSet<u32> =
+        of_feed.flat_map(|s| std::iter::once(s.id).chain(s.further.keys().copied())).collect();
+    let mut books = TapeBooks::new(unitape_book::Options::default());
+    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut courses: BTreeMap<u32, Course> = BTreeMap::new();
+    let mut loss = Loss::default();
+    let mut since: BTreeMap<u32, i64> = BTreeMap::new();
+    while let Some(frame) = reader.next()? {
+        let Some(event) = Event::new(frame.bytes) else { continue };
+        if !frame.header.is_meta() && !sources.contains(&event.source()) {
+            continue;
+        }
+        let changes = books.on_frame(frame.position, frame.bytes)?;
+        let best = changes.iter().any(|change| change.best);
+        let listing = changes.first().map(|change| change.listing);
+        match event.kind() {
+            Kind::Status => told(&event, &mut loss, &mut since),
+            Kind::Level => {
+                let course = courses.entry(event.instrument()).or_default();
+                course.changes += 1;
+                if let Some(listing) = listing.filter(|_| best) {
+                    let best = books.books.listing(listing).bbo();
+                    if let (Some(bid), Some(ask)) = (best.bid, best.ask) {
+                        let ts = event.ts_event().0.clamp(from as i64, to as i64 - 1) as u64 - from;
+                        let column = ts * COLUMNS as u64 / (to - from).max(1);
+                        course.moves[column as usize] = Some(bid.px.0.midpoint(ask.px.0));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let name = |dict, id| books.names.name(dict, id).unwrap_or("?").to_owned();
+    loss.left = since.into_keys().map(|id| name(Dict::Instrument, id)).collect();
+    let (mut all, mut sorted) = (BTreeMap::new(), Vec::new());
+    for id in books.books.listings() {
+        let (listing, book) = (books.books.listing(id), books.books.book(id, Basis::Levels));
+        let instr = name(Dict::Instrument, listing.instrument());
+        let whole = !book.marks().has(Marks::STALE) && listing.faults().total() == 0;
+        let sides = Side::BOTH.map(|side| book.levels(side).map(rung).collect());
+        all.insert(instr.clone(), whole.then(|| Book { instr: instr.clone(), sides }));
+        let Some(course) = courses.remove(&listing.instrument()) else { continue };
+        let best = book.bbo();
+        let side = |level: Option<Level>| {
+            [level.map(|level| level.px.to_string()), level.map(|level| level.qty.to_string())]
+        };
+        let venue = name(Dict::Venue, listing.venue().into());
+        let last = side(best.bid).into_iter().chain(side(best.ask)).collect();
+        sorted.push(Course { venue, instr, ts: book.ts().0, last, ..course });
+    }
+    sorted.sort_by(|a, b| (b.changes, &a.instr).cmp(&(a.changes, &b.instr)));
+    Ok((all, sorted, loss))
+}
+
+fn rung(level: Level) -> Rung {
+    (level.px.0, level.qty.to_string().parse().unwrap_or(u64::MAX), level.orders.unwrap_or(0))
+}
+
+/// What a `status` says of loss.
+fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<u32, i64>) {
+    let mut scratch = [0; 36];
+    let Some(Value::Text(state)) = event.field(Field::State, &mut scratch) else { return };
+    let kept = |name| event.unmapped().find(|(key, _)| *key == name).map(|(_, value)| value);
+    let range = || {
+        let number = |name| kept(name).and_then(|text| text.parse::<u64>().ok());
+        number("from").zip(number("to")).map_or(0, |(from, to)| to + 1 - from)
+    };
+    match state {
+        "stale" => {
+            loss.stale += 1;
+            since.insert(event.instrument(), event.ts_event().0);
+        }
+        "recovered" => {
+            if let Some(since) = since.remove(&event.instrument()) {
+                let ns = event.ts_event().0.saturating_sub(since).max(0);
+                (loss.mended, loss.stale_ns) = (loss.mended + 1, loss.stale_ns + ns);
+                loss.stale_ns_max = loss.stale_ns_max.max(ns);
+            }
+        }
+        "missing" => loss.messages += range(),
+        "lost" => {
+            let channel = kept("channel").unwrap_or("?").trim_matches('"').to_owned();
+            *loss.packets.entry(channel).or_default() += range();
+        }
+        _ => {}
+    }
+}
+
+/// Where books are others than the exchange's.
+pub fn books(truth: &[Book], whose: &str, books: &BTreeMap<String, Option<Book>>) -> Vec<String> {
+    let mut differs = Vec::new();
+    for must in truth {
+        let instr = &must.instr;
+        match books.get(instr) {
+            None => differs.push(format!("{whose} has no book of {instr}")),
+            Some(None) => differs.push(format!("{whose} has {instr} as stale, or with faults")),
+            Some(Some(is)) => {
+                for (word, is, must) in
+                    [("bids", &is.sides[0], &must.sides[0]), ("asks", &is.sides[1], &must.sides[1])]
+                {
+                    if is != must {
+                        differs.push(format!("{whose}, {instr}: {word} {is:?}, but {must:?}"));
+                    }
+                }
+            }
+        }
+    }
+    let known = |instr: &String| truth.iter().any(|book| book.instr == *instr);
+    let others = books.keys().filter(|instr| !known(instr));
+    differs.extend(others.map(|instr| format!("{whose} has a book of {instr}, which nobody trades")));
+    differs
+}
+
+/// Where what the handler and the tape tell of the lines is not what came on them.
+pub fn lines(came: &[Came; 3], held: &Held) -> Vec<String> {
+    let mut differs = Vec::new();
+    let mut same = |what: String, is: u64, must: u64| {
+        if is != must {
+            differs.push(format!("{what}: {is}, but {must} by the numbers"));
+        }
+    };
+    for (channel, must) in held.stats.channels.iter().zip(came) {
+        let name = &channel.name;
+        for (line, (is, must)) in ["A", "B"].into_iter().zip(channel.lines.iter().zip(&must.lines)) {
+            same(format!("{name}, line {line}: packets"), is.packets, must.packets);
+            same(format!("{name}, line {line}: twice"), is.twice, must.twice);
+            same(format!("{name}, line {line}: missed"), is.missed, must.missed);
+        }
+        // Snapshots that nobody needs are not looked into: damage in them is not seen.
+        let lost = channel.lost - channel.late.min(channel.lost);
+        same(format!("{name}: lost"), lost, must.lost.min(lost.max(must.unheard)));
+        let on_tape = held.loss.packets.get(name).copied().unwrap_or(0);
+        same(format!("{name}: lost, on the tape"), on_tape, channel.lost);
+    }
+    let [incremental, ..] = came;
+    let lost = held.stats.channels.first().map_or(0, |c| c.lost - c.late.min(c.lost));
+    same("depth: lost".to_owned(), lost, incremental.lost);
+    same("messages missing".to_owned(), held.loss.messages, held.stats.products.missing);
+    same("books mended".to_owned(), held.loss.mended, held.loss.stale);
+    differs.extend(held.loss.left.iter().map(|instr| format!("{instr} is stale at the end")));
+    differs
+}
+
+/// Where quarantine has something that was not damaged, or that is missing in the account.
+pub fn account(is: Option<&FeedSummary>, bytes: u64, depth: &Depth, quarantine: &[Entry]) -> Vec<String> {
+    let Some(is) = is else { return vec![format!("{DEPTH}: nothing on the tape")] };
+    let mut differs = Vec::new();
+    let sum = is.with_events + is.quarantined + is.duplicates + is.ignored;
+    if sum != is.messages || is.bytes != bytes || !is.complete {
+        let complete = if is.complete { "" } else { ", not to its end" };
+        differs.push(format!(
+            "{DEPTH}: {} of {bytes} bytes{complete}; {sum} of {} messages are accounted for",
+            is.bytes, is.messages
+        ));
+    }
+    for entry in quarantine.iter().filter(|entry| of_depth(entry) && entry.reason != "late") {
+        if !depth.damaged.iter().any(|place| place.contains(&entry.offset)) {
+            differs.push(format!("{DEPTH}: {} at byte {} was not damaged", entry.reason, entry.offset));
+        }
+    }
+    differs
+}
+
+/// Whether an entry of quarantine is of this feed.
+pub fn of_depth(entry: &Entry) -> bool {
+    entry.source.split('/').next() == Some(DEPTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book(px: i64) -> Book {
+        Book { instr: "1".to_owned(), sides: [vec![(px, 5, 1)], vec![]] }
+    }
+
+    /// A self-check that holds whatever happens is worse than none.
+    #[test]
+    fn another_book_fails() {
+        let truth = [book(10)];
+        let of = |one: Option<Option<Book>>| one.into_iter().map(|b| ("1".to_owned(), b)).collect();
+        assert_eq!(books(&truth, "the tape", &of(Some(Some(book(10))))), [""; 0]);
+        for wrong in [None, Some(None), Some(Some(book(11)))] {
+            assert_eq!(books(&truth, "the tape", &of(wrong)).len(), 1);
+        }
+        assert_eq!(books(&[], "the tape", &of(Some(Some(book(10))))).len(), 1);
+    }
+
+    #[test]
+    fn other_figures_of_lines_fail() {
+        let channel =
+            unitape_feed::fast::ChannelStats { name: "depth".to_owned(), lost: 2, ..Default::default() };
+        let mut held = Held {
+            tape: BTreeMap::new(),
+            handler: BTreeMap::new(),
+            stats: Stats { channels: vec![channel], ..Stats::default() },
+            groups: BTreeMap::new(),
+            courses: Vec::new(),
+            loss: Loss { packets: BTreeMap::from([("depth".to_owned(), 2)]), ..Loss::default() },
+        };
+        let mut came: [Came; 3] = Default::default();
+        (came[0].lost, came[0].unheard) = (2, 2);
+        assert_eq!(lines(&came, &held), [""; 0]);
+        held.loss.stale = 1;
+        assert_eq!(lines(&came, &held).len(), 1);
+        came[0].lines[1].missed = 1;
+        assert_eq!(lines(&came, &held).len(), 2);
+        (came[0].lost, came[0].unheard) = (3, 3);
+        assert!(lines(&came, &held).len() > 2);
+    }
+}

@@ -1,0 +1,107 @@
+//! The summary's part on market data in FAST: what its lines lost, how it came back, and the best prices of its books.
+
+use super::Story;
+use super::layout::{Paint, Table};
+use super::report::{course_json, more, section};
+use crate::output::grouped;
+use serde_json::{Value, json};
+
+/// Instruments shown.
+const SHOWN: usize = 6;
+
+/// For people.
+pub fn lines(story: &Story, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    let about = "FAST on two lines; the first good copy of each packet wins";
+    section(&mut lines, paint, "Market data", about);
+    lines.extend(table(story).lines(paint));
+    let (loss, stats) = (&story.held.loss, &story.held.stats);
+    let sum = |of: fn(&unitape_feed::fast::ChannelStats) -> u64| stats.channels.iter().map(of).sum::<u64>();
+    let ms = |ns: i64| (ns as f64 / 1e6).round() as u64;
+    lines.push(format!(
+        "  {} packets that one line did not bring came on the other; {} came on neither, with {} messages",
+        grouped(sum(|channel| channel.recovered)),
+        grouped(sum(|channel| channel.lost)),
+        grouped(loss.messages)
+    ));
+    lines.push(format!(
+        "  {} times a book was stale for that, and mended by a snapshot: after {} ms, {} ms at most",
+        grouped(loss.stale),
+        ms(loss.stale_ns / loss.mended.max(1) as i64),
+        ms(loss.stale_ns_max)
+    ));
+    lines.push(String::new());
+    lines.extend(best(story).lines(paint));
+    let all = story.held.courses.len();
+    more(&mut lines, all, SHOWN, "the most active", "books by level are on the tape", paint);
+    lines
+}
+
+fn table(story: &Story) -> Table {
+    let head = [
+        "channel",
+        "line",
+        ">packets",
+        ">first",
+        ">twice",
+        ">missing",
+        ">out of order",
+        ">damaged",
+        ">on neither",
+    ];
+    let mut table = Table::new(&head);
+    for channel in &story.held.stats.channels {
+        for (n, line) in channel.lines.iter().enumerate() {
+            let [name, neither] = match n {
+                0 => [channel.name.clone(), grouped(channel.lost)],
+                _ => [String::new(), String::new()],
+            };
+            let counts = [line.packets, line.first, line.twice, line.missed, line.reordered, line.corrupt];
+            let cells =
+                [name, ["A", "B"][n].to_owned()].into_iter().chain(counts.map(grouped)).chain([neither]);
+            table.row(cells.collect());
+        }
+    }
+    table
+}
+
+fn best(story: &Story) -> Table {
+    let mut table =
+        Table::new(&["instrument", "group", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
+    for c in story.held.courses.iter().take(SHOWN) {
+        let value = |n: usize| c.last.get(n).cloned().flatten().unwrap_or_else(|| "-".to_owned());
+        let group = story.held.groups.get(&c.instr).cloned().unwrap_or_default();
+        let cells = [value(1), value(0), value(2), value(3), grouped(c.changes), c.sparkline()];
+        table.row([c.instr.clone(), group].into_iter().chain(cells).collect());
+    }
+    table
+}
+
+/// The same as data.
+pub fn json(story: &Story) -> Value {
+    let held = &story.held;
+    let channels = held.stats.channels.iter().map(|channel| {
+        let lines = channel.lines.each_ref().map(|line| {
+            json!({
+                "packets": line.packets, "bytes": line.bytes, "first": line.first, "twice": line.twice,
+                "missed": line.missed, "reordered": line.reordered, "corrupt": line.corrupt,
+            })
+        });
+        json!({
+            "name": channel.name, "lines": lines, "gaps": channel.gaps, "lost": channel.lost, "late": channel.late,
+            "recovered": channel.recovered, "restarts": channel.restarts,
+        })
+    });
+    let products = held.stats.products;
+    json!({
+        "made": story.written.depth.faults,
+        "channels": channels.collect::<Vec<_>>(),
+        "loss": held.loss,
+        "snapshots": {
+            "taken": products.snapshots, "old": products.snapshots_old, "spare": products.snapshots_spare,
+        },
+        "instruments": held.tape.len(),
+        "levels": held.tape.values().flatten().map(|b| b.sides.iter().map(Vec::len).sum::<usize>()).sum::<usize>(),
+        "books": held.courses.iter().map(course_json).collect::<Vec<_>>(),
+    })
+}
