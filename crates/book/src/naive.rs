@@ -2,12 +2,15 @@
 //!
 //! It keeps quantities as whole numbers of 10^-12, so it is right only for input that fits those; it knows no bounds.
 
+mod fields;
+
+use self::fields::Fields;
 use crate::books::Books;
 use crate::fault::{Fault, Faults};
 use crate::value::{Basis, Marks, Phase, Side};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use unitape_model::{Amount, Event, Field, Kind, Price, Value, flags};
+use unitape_model::{Amount, Event, Field, Kind, Price, flags};
 
 /// All books, slowly.
 #[derive(Default)]
@@ -65,59 +68,6 @@ const PREFER: [Basis; 3] = [Basis::Bbo, Basis::Levels, Basis::Orders];
 
 fn badness(side: Side, px: i64) -> i128 {
     if side == Side::Buy { -i128::from(px) } else { px.into() }
-}
-
-/// The fields of an event, by name.
-struct Fields<'a>(&'a Event<'a>);
-
-impl Fields<'_> {
-    fn text(&self, field: Field) -> Option<String> {
-        match self.0.field(field, &mut [0; 36])? {
-            Value::Text(t) => Some(t.to_owned()),
-            Value::Id(unitape_model::InlineId::Text(t)) => Some(format!("t{}", t.escape_ascii())),
-            Value::Id(unitape_model::InlineId::Number(n)) => Some(format!("n{n}")),
-            _ => None,
-        }
-    }
-
-    fn uint(&self, field: Field) -> Option<u64> {
-        match self.0.field(field, &mut [0; 36])? {
-            Value::UInt(n) => Some(n),
-            _ => None,
-        }
-    }
-
-    fn px(&self, field: Field) -> Option<i64> {
-        match self.0.field(field, &mut [0; 36])? {
-            Value::Price(Price(px)) => Some(px),
-            _ => None,
-        }
-    }
-
-    fn qty(&self, field: Field) -> Option<i128> {
-        match self.0.field(field, &mut [0; 36])? {
-            Value::Decimal(d) => d.scaled(PLACES),
-            _ => None,
-        }
-    }
-
-    fn side(&self) -> Option<Side> {
-        match self.text(Field::Side)?.as_str() {
-            "B" => Some(Side::Buy),
-            _ => Some(Side::Sell),
-        }
-    }
-
-    fn hidden(&self) -> Option<bool> {
-        let (tif, kind) = (self.text(Field::Tif), self.text(Field::Type));
-        if matches!(tif.as_deref(), Some("IOC" | "FOK")) {
-            return Some(true);
-        }
-        match kind.as_deref() {
-            Some(kind) => Some(kind == "market" || kind.starts_with("stop")),
-            None => tif.map(|_| false),
-        }
-    }
 }
 
 type Outcome = Result<(), Fault>;

@@ -29,6 +29,8 @@ pub struct Block {
     pub base: u64,
     /// Whether the source ends with this block.
     pub eof: bool,
+    /// Whether another source of the feed follows the one that ends.
+    pub more: bool,
     /// The source's bytes.
     pub bytes: Vec<u8>,
     /// How many of them were decoded; the rest belongs to the next block.

@@ -120,6 +120,11 @@ impl Folder {
         Ok(!self.resume.is_empty() || greater(&self.ready) || (self.closed && self.sort != Sort::Streams))
     }
 
+    /// Whether there is another source, as far as was looked; a file that was ended by what else is there has one behind it.
+    pub fn has_more(&self) -> bool {
+        !self.resume.is_empty() || !self.ready.is_empty()
+    }
+
     /// Notes that the file at `path` was read to its end, `length` bytes.
     pub fn ended(&mut self, path: PathBuf, length: u64) {
         if self.ended.len() == WATCHED_MAX {

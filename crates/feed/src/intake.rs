@@ -155,11 +155,17 @@ impl FeedIntake {
             self.head.give(block, &self.sorted.format, &open.path)?;
             block.begins = self.begins.take();
             block.sorted = Some(self.sorted.clone());
+            block.more = false;
             if block.eof
                 && let Some(open) = self.open.take()
-                && let Supply::Folder(folder) = &mut self.supply
             {
-                folder.ended(open.path.clone(), open.read_bytes());
+                block.more = match &mut self.supply {
+                    Supply::Static(pending) => !pending.is_empty(),
+                    Supply::Folder(folder) => {
+                        folder.ended(open.path.clone(), open.read_bytes());
+                        folder.has_more()
+                    }
+                };
             }
             return Ok(Some(filled));
         }

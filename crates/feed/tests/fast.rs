@@ -113,9 +113,10 @@ fn a_datagram_without_a_byte_behind_a_mark_of_progress() {
     assert!(unitape_tape::verify(&dir.path().join("tape")).unwrap().problems.is_empty());
 }
 
-/// A source of a feed ends, and with it all that is known of its books: they must not stay as they are and be believed.
+/// A source of a feed ends, and with it all that the next one's handler would know of its books: they must not stay as they
+/// are and be believed. After the last one they are what they are.
 #[test]
-fn books_are_stale_at_the_end_of_a_source() {
+fn books_are_stale_where_another_source_follows() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("t.xml"), TEMPLATES).unwrap();
     std::fs::write(dir.path().join("m.toml"), MAPPING).unwrap();
@@ -137,6 +138,10 @@ fn books_are_stale_at_the_end_of_a_source() {
         (e["kind"] == "status").then(|| e["state"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(told.iter().filter_map(of).collect::<Vec<_>>(), ["recovered", "stale"], "{told:#?}");
+    let alone = dir.path().join("alone");
+    common::run(&alone, &[feed(dir.path(), &dir.path().join("1.pcap"))], 1, 64 << 10);
+    let alone = common::events(&alone);
+    assert_eq!(alone.iter().filter_map(of).collect::<Vec<_>>(), ["recovered"], "{alone:#?}");
     assert_eq!(told.last().unwrap()["kind"], "ref", "the second knows the instrument anew, and no book");
 }
 

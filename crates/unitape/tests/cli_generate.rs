@@ -189,7 +189,7 @@ fn the_exchange_is_decoded() {
     let dir = tempfile::tempdir().unwrap();
     let [pcap, again, truth] = ["a.pcap", "b.pcap", "books.jsonl"].map(|name| dir.path().join(name));
     let make = |pcap: &Path| {
-        let faults = "some,damaged=20000,restarts=300";
+        let faults = "some,damaged=40000,restarts=300";
         let fixed =
             ["generate", "exchange", "--messages", "6000", "--options", "20", "--faults", faults, "--json"];
         let files = ["--pcap", pcap.to_str().unwrap(), "--truth", truth.to_str().unwrap()];

@@ -27,7 +27,7 @@ const HANG: Duration = Duration::from_secs(300);
 const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
 
 /// Beginnings of commands that are shown but not run here.
-const NOT_RUN: [&str; 13] = [
+const NOT_RUN: [&str; 14] = [
     "apt-get install",
     "cargo build",
     "cargo clippy",
@@ -37,6 +37,7 @@ const NOT_RUN: [&str; 13] = [
     "cargo test",
     "cargo xtask demo",
     "cargo xtask rounds",
+    "cargo xtask seeds",
     "cargo xtask test",
     "cargo xtask tidy",
     "cd",

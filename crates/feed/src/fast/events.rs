@@ -106,7 +106,8 @@ impl FastDecoder {
         block.bytes = bytes;
     }
 
-    /// The source ends: what waits comes as it is.
+    /// The source ends: what waits comes as it is. Where another follows, of which this handler will know nothing, its
+    /// books are stale; after the last one they are as they were.
     pub fn finish(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         self.place.end = block.base + block.bytes.len() as u64;
         self.with(block, source, known, None);
@@ -131,7 +132,7 @@ impl FastDecoder {
         packet: Option<Packet<'_>>,
     ) {
         let Self { handler, before, place, venue, .. } = self;
-        let last = block.mark().0;
+        let (last, more) = (block.mark().0, block.more);
         let mut out =
             Out { block, known, by, place, venue, source, count: 0, ts: 0, first: last, last, bad: false };
         if let Some(mut before) = before.take() {
@@ -142,7 +143,9 @@ impl FastDecoder {
             Some(packet) => handler.packet(packet, &mut out),
             None => {
                 handler.finish(&mut out);
-                handler.close(&mut out);
+                if more {
+                    handler.close(&mut out);
+                }
             }
         }
         out.settle();
