@@ -18,7 +18,7 @@
 //!
 //! # Reading without a look at the end
 //! A handler reads some bytes from its place on, and does not ask whether they are the message's. Wherever a run of steps
-//! begins ([`parts::enter`], behind what is nested, and every [`RUN_STEPS`] steps) the place is held against
+//! begins (`parts::enter`, behind what is nested, and every [`RUN_STEPS`] steps) the place is held against
 //! [`state::State::check`]: what can be read up to the next such place is less than [`SLACK`] bytes, and the buffer has
 //! them. Where the buffer is nearly over, what is left of the message is copied and [`PAD`] bytes that end everything
 //! (`80`) put behind it ([`state::State::edge`]). A message that runs over its end is seen at the next check.
