@@ -28,7 +28,10 @@ fuzz_target!(|bytes: &[u8]| {
     let packets = dir.path().join("p");
     std::fs::create_dir(&packets).unwrap();
     std::fs::write(packets.join("00000001.pcap"), bytes).unwrap();
-    if let Ok(mut journal) = PacketJournal::open(&packets, 1 << 20) {
+    // What was noted of a place in it may be anything, too.
+    std::fs::write(packets.join(".at"), raw).unwrap();
+    let day_begins = (split % 2 == 0).then(|| std::time::Duration::from_secs(u64::from(*split) * 300));
+    if let Ok(mut journal) = PacketJournal::open(&packets, 1 << 20, day_begins) {
         journal.flush().unwrap();
     }
 });
