@@ -80,18 +80,21 @@ pub(crate) fn to_stderr(command: &mut Command) -> Result<bool, String> {
 /// Rounds and seed; a new seed each time where none is given.
 fn choose(args: &[String]) -> Result<(u64, u64), String> {
     let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let (mut rounds, mut seed) = (ROUNDS, nanos.map_or(0, |n| n.as_secs()));
+    let [rounds, seed] = numbers(args, [("--rounds", ROUNDS), ("--seed", nanos.map_or(0, |n| n.as_secs()))])?;
+    Ok((rounds, seed))
+}
+
+/// Arguments that are numbers with names, each with what it is where it is not given.
+pub(crate) fn numbers<const N: usize>(args: &[String], known: [(&str, u64); N]) -> Result<[u64; N], String> {
+    let mut found = known.map(|(_, without)| without);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let place = match arg.as_str() {
-            "--rounds" => &mut rounds,
-            "--seed" => &mut seed,
-            other => return Err(format!("unknown argument `{other}`; see cargo xtask help")),
-        };
+        let place = known.iter().position(|(name, _)| name == arg);
+        let place = place.ok_or_else(|| format!("unknown argument `{arg}`; see cargo xtask help"))?;
         let value = args.next().ok_or_else(|| format!("{arg} wants a number"))?;
-        *place = value.parse().map_err(|_| format!("{arg} wants a number, not `{value}`"))?;
+        found[place] = value.parse().map_err(|_| format!("{arg} wants a number, not `{value}`"))?;
     }
-    Ok((rounds, seed))
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use crate::Failure;
 use crate::cargo::cargo;
-use crate::rounds::to_stderr;
+use crate::rounds::{numbers, to_stderr};
 
 /// Seeds where none are asked for.
 const SEEDS: u64 = 3_000;
@@ -35,17 +35,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
 
 /// How many seeds, and the first.
 fn choose(args: &[String]) -> Result<(u64, u64), String> {
-    let (mut seeds, mut from) = (SEEDS, 0);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let place = match arg.as_str() {
-            "--seeds" => &mut seeds,
-            "--from" => &mut from,
-            other => return Err(format!("unknown argument `{other}`; see cargo xtask help")),
-        };
-        let value = args.next().ok_or_else(|| format!("{arg} wants a number"))?;
-        *place = value.parse().map_err(|_| format!("{arg} wants a number, not `{value}`"))?;
-    }
+    let [seeds, from] = numbers(args, [("--seeds", SEEDS), ("--from", 0)])?;
     Ok((seeds, from))
 }
 

@@ -239,8 +239,6 @@ fn what_is_deleted_does_not_come_back() {
         let dir = tempfile::tempdir().unwrap();
         let mut venue = Venue::new([239, 1, 2, 3], 5000);
         let config = venue.config(dir.path());
-        let text = std::fs::read_to_string(&config).unwrap() + DELETED;
-        std::fs::write(&config, text).unwrap();
         let (mut handler, mut notes) = (Handler::open(&config).unwrap(), Notes::default());
         handler.subscribe(Subscription::All);
         two(&mut venue, &mut handler, &mut notes);
@@ -268,16 +266,6 @@ fn what_is_deleted_does_not_come_back() {
         assert_eq!(handler.core().stats().products.snapshots_spare, 0, "{before_the_gap}");
     }
 }
-
-const DELETED: &str = r#"
-[[fast.message]]
-templates = ["InstrumentIncremental"]
-kind = "instrument"
-[fast.message.fields]
-instrument = "SecurityID"
-product = "MarketSegmentGrp.MarketSegmentID"
-deleted = "SecurityUpdateAction"
-"#;
 
 /// A message that is missing on both lines: its product is stale until a snapshot, the other one is not touched.
 #[test]

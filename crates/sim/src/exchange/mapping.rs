@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 impl ExchangeConfig {
     /// The configuration of a handler for this exchange, by what the mapping `t7-emdi` says of its messages; `templates` gives
-    /// the file of a channel. Instruments that are deleted are told to be.
+    /// the file of a channel.
     #[must_use]
     pub fn mapping(&self, templates: impl Fn(Channel) -> String) -> String {
         let mut text =
@@ -23,18 +23,6 @@ impl ExchangeConfig {
             }
             _ = writeln!(text, "templates = [{:?}]", templates(channel));
         }
-        text + DELETED
+        text
     }
 }
-
-const DELETED: &str = r#"
-[[fast.message]]
-templates = ["InstrumentIncremental"]
-kind = "instrument"
-[fast.message.fields]
-product = "MarketSegmentGrp.MarketSegmentID"
-instrument = "SecurityID"
-symbol = "ComplexInstrumentDescriptorGroup.SecurityDesc"
-tick = "MinPriceIncrement"
-deleted = "SecurityUpdateAction"
-"#;
