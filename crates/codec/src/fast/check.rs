@@ -1,8 +1,9 @@
 //! The engine held against the slow twin, on templates and messages made from any bytes; for tests and the fuzzer.
 
+use super::decode_json;
 use super::naive::{self, Node};
 use super::template::{self, Source, Templates};
-use super::{Cell, DecodeOptions, Decoder, Framing, Item, Message, Projection, UNTAGGED, Value, decode_json};
+use super::{Cell, DecodeOptions, Decoder, Framing, Item, Message, Projection, UNTAGGED, Value, Visitor};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub fn compare<'m>(
                 assert_eq!((within.template, within.bytes), (fast.template, fast.bytes), "message {n}");
                 assert_eq!(nodes(&within), slow.nodes, "message {n}, in a buffer");
                 let some = some.decode(message).unwrap_or_else(|e| panic!("message {n}, projected: {e}"));
+                assert_eq!(visited(&some), cells_of(&some), "message {n}, visited");
+                assert_eq!(visited(&fast), cells_of(&fast), "message {n}, visited");
                 let paths = projection.paths(&templates.list()[slow.template].name.local);
                 let (mut cells, mut path) = (String::new(), String::new());
                 project(&slow.nodes, &paths.expect("it is there"), &mut path, &mut cells);
@@ -69,6 +72,49 @@ pub fn compare<'m>(
         }
     }
     good
+}
+
+/// All cells of a message, and the same as a visitor is told.
+fn cells_of(message: &Message<'_>) -> Vec<String> {
+    message.cells().map(|cell| format!("{cell:?}")).collect()
+}
+
+fn visited(message: &Message<'_>) -> Vec<String> {
+    /// And how many messages are around the place.
+    #[derive(Default)]
+    struct Told(Vec<String>, u32);
+    impl Told {
+        fn cell(&mut self, cell: Cell<'_>) {
+            self.0.push(format!("{cell:?}"));
+        }
+    }
+    impl Visitor for Told {
+        fn value(&mut self, tag: u16, value: Value<'_>) {
+            self.cell(Cell::Value(tag, value));
+        }
+        fn group(&mut self, tag: u16) {
+            self.cell(Cell::Group(tag));
+        }
+        fn sequence(&mut self, tag: u16, elements: u32) {
+            self.cell(Cell::Sequence(tag, elements));
+        }
+        fn element(&mut self) {
+            self.cell(Cell::Element);
+        }
+        fn end(&mut self) {
+            self.cell(Cell::End);
+        }
+        fn inner(&mut self, _template: usize) {
+            self.1 += 1;
+        }
+        fn inner_end(&mut self) {
+            self.1 -= 1;
+        }
+    }
+    let mut told = Told::default();
+    message.visit(&mut told);
+    assert_eq!(told.1, 0, "messages inside that have no end");
+    told.0
 }
 
 /// About half of all paths, each with a tag of its own.

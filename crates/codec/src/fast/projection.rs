@@ -95,13 +95,20 @@ impl Projection {
     pub fn field(mut self, template: &str, path: &str, tag: u16) -> Result<Self, UnknownField> {
         let unknown = || UnknownField { template: template.to_owned(), path: Some(path.to_owned()) };
         for index in self.named(template)? {
-            if self.paths_of(index).iter().any(|p| p == path) {
-                self.selected.entry(index).or_default().paths.insert(path.to_owned(), tag);
-                continue;
+            if !self.select(index, path, tag) {
+                return Err(unknown());
             }
-            return Err(unknown());
         }
         Ok(self)
+    }
+
+    /// Wants what stands at a path of the template at this place in the list, under a tag; whether there is anything.
+    pub fn select(&mut self, template: usize, path: &str, tag: u16) -> bool {
+        let there = self.paths_of(template).iter().any(|p| p == path);
+        if there {
+            self.selected.entry(template).or_default().paths.insert(path.to_owned(), tag);
+        }
+        there
     }
 
     /// Wants all of a template, under this tag where a field is not named itself.

@@ -67,7 +67,18 @@ impl Entry {
 
     #[inline(always)]
     pub fn form(&self) -> Form {
-        FORMS[(self.meta >> 48 & 15) as usize]
+        match (self.meta >> 48) as u8 {
+            0 => Form::Int,
+            1 => Form::UInt,
+            2 => Form::Decimal,
+            3 => Form::Short,
+            4 => Form::Long,
+            5 => Form::Group,
+            6 => Form::Sequence,
+            7 => Form::Element,
+            8 => Form::Inner,
+            _ => Form::End,
+        }
     }
 
     #[inline(always)]
@@ -75,20 +86,6 @@ impl Entry {
         (self.meta >> 56) as u8
     }
 }
-
-/// By number; what has none is never asked for.
-const FORMS: [Form; 16] = {
-    let mut forms = [Form::End; 16];
-    let all = [Form::Int, Form::UInt, Form::Decimal, Form::Short, Form::Long, Form::Group, Form::Sequence];
-    let mut n = 0;
-    while n < all.len() {
-        forms[n] = all[n];
-        n += 1;
-    }
-    forms[Form::Element as usize] = Form::Element;
-    forms[Form::Inner as usize] = Form::Inner;
-    forms
-};
 
 /// A value of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +149,10 @@ pub trait Visitor {
     fn element(&mut self) {}
     /// What began last is over.
     fn end(&mut self) {}
+    /// A message in the message begins, of this template; what it has comes under the tags of that one.
+    fn inner(&mut self, _template: usize) {}
+    /// It is over.
+    fn inner_end(&mut self) {}
 }
 
 /// A message as the decoder has it, until the next one.
@@ -176,7 +177,7 @@ impl<'m> Message<'m> {
                 Seen::Entry(entry) => match (entry.form(), &info(entry).of) {
                     (Form::Group, of) => Item::Group(of.name()),
                     (Form::Sequence, of) => Item::Sequence(of.name(), entry.bits as u32),
-                    (_, Of::Field(field)) => Item::Value(field, value(entry, is_bytes(field), arena)),
+                    (_, Of::Field(field)) => Item::Value(field, value(entry, program, arena)),
                     (_, of) => unreachable!("{of:?} has no value"),
                 },
                 Seen::Element => Item::Element,
@@ -192,26 +193,72 @@ impl<'m> Message<'m> {
             Seen::Entry(entry) => match entry.form() {
                 Form::Group => Cell::Group(entry.tag()),
                 Form::Sequence => Cell::Sequence(entry.tag(), entry.bits as u32),
-                _ => {
-                    let is_bytes = program.infos[entry.info() as usize].is_bytes;
-                    Cell::Value(entry.tag(), value(entry, is_bytes, arena))
-                }
+                _ => Cell::Value(entry.tag(), value(entry, program, arena)),
             },
             Seen::Element => Cell::Element,
             Seen::End => Cell::End,
         })
     }
 
-    /// Tells a visitor all that is in it.
+    /// Tells a visitor all that is in it: the quickest way through a message.
+    #[inline]
     pub fn visit(&self, visitor: &mut impl Visitor) {
-        for cell in self.cells() {
-            match cell {
-                Cell::Value(tag, value) => visitor.value(tag, value),
-                Cell::Group(tag) => visitor.group(tag),
-                Cell::Sequence(tag, elements) => visitor.sequence(tag, elements),
-                Cell::Element => visitor.element(),
-                Cell::End => visitor.end(),
+        let Self { program, arena, .. } = *self;
+        let mut inside = program.templates[self.template].inside;
+        let mut in_element = false;
+        for entry in self.entries {
+            let (form, info) = (entry.form(), || &program.infos[entry.info() as usize]);
+            if !program.constants.is_empty() {
+                let is_end = matches!(form, Form::Element | Form::End);
+                let before = if is_end { inside.to } else { info().constants };
+                constants(program, arena, &mut inside, before, visitor);
             }
+            let value = match form {
+                Form::UInt => Value::UInt(entry.bits),
+                Form::Int => Value::Int(entry.bits as i64),
+                Form::Decimal | Form::Short | Form::Long => value(entry, program, arena),
+                Form::Group => {
+                    (inside, in_element) = (info().inside, false);
+                    visitor.group(entry.tag());
+                    continue;
+                }
+                Form::Sequence => {
+                    (inside, in_element) = (Inside::NOTHING, false);
+                    visitor.sequence(entry.tag(), entry.bits as u32);
+                    continue;
+                }
+                Form::Inner => {
+                    (inside, in_element) = (program.templates[entry.bits as usize].inside, false);
+                    visitor.inner(entry.bits as usize);
+                    continue;
+                }
+                Form::Element => {
+                    if in_element {
+                        visitor.end();
+                    }
+                    (inside, in_element) = (info().inside, true);
+                    visitor.element();
+                    continue;
+                }
+                Form::End => {
+                    if in_element {
+                        visitor.end();
+                    }
+                    let info = info();
+                    inside = Inside { from: info.constants, to: info.around };
+                    in_element = info.in_element;
+                    match info.of {
+                        Of::Dynamic => visitor.inner_end(),
+                        _ => visitor.end(),
+                    }
+                    continue;
+                }
+            };
+            visitor.value(entry.tag(), value);
+        }
+        if inside.from < inside.to {
+            let before = inside.to;
+            constants(program, arena, &mut inside, before, visitor);
         }
     }
 
@@ -227,7 +274,7 @@ impl<'m> Message<'m> {
             }
             None => self.entries.iter().find(|e| e.info() == field.info && e.form() <= Form::Long),
         };
-        entry.map(|entry| value(entry, info.is_bytes, self.arena))
+        entry.map(|entry| value(entry, self.program, self.arena))
     }
 
     /// The first value of this name outside of groups and sequences.
@@ -248,7 +295,7 @@ impl<'m> Message<'m> {
     /// The value of one of its entries, if it is of this field.
     pub(super) fn value(&self, entry: &'m Entry, of: &Arc<Field>) -> Option<Value<'m>> {
         match &self.program.infos[entry.info() as usize].of {
-            Of::Field(field) if Arc::ptr_eq(field, of) => Some(value(entry, is_bytes(field), self.arena)),
+            Of::Field(field) if Arc::ptr_eq(field, of) => Some(value(entry, self.program, self.arena)),
             _ => None,
         }
     }
@@ -353,9 +400,20 @@ pub(super) fn is_bytes(field: &Field) -> bool {
     matches!(field.kind, Kind::Plain(Type::Bytes, _))
 }
 
+/// Tells the constants of a block that are not told yet and stand before this place.
+#[inline(never)]
+fn constants(program: &Program, arena: &[u8], inside: &mut Inside, before: u32, visitor: &mut impl Visitor) {
+    while inside.from < before {
+        let entry = &program.constants[inside.from as usize].entry;
+        visitor.value(entry.tag(), value(entry, program, arena));
+        inside.from += 1;
+    }
+}
+
 #[inline]
-fn value<'m>(entry: &'m Entry, is_bytes: bool, arena: &'m [u8]) -> Value<'m> {
-    let text = |bytes| if is_bytes { Value::Bytes(bytes) } else { Value::Text(bytes) };
+fn value<'m>(entry: &'m Entry, program: &Program, arena: &'m [u8]) -> Value<'m> {
+    let is_bytes = || program.infos[entry.info() as usize].is_bytes;
+    let text = |bytes| if is_bytes() { Value::Bytes(bytes) } else { Value::Text(bytes) };
     match entry.form() {
         Form::Int => Value::Int(entry.bits as i64),
         Form::UInt => Value::UInt(entry.bits),
