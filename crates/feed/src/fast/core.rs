@@ -2,11 +2,13 @@
 
 use super::config::{Key, Kind};
 use super::define::definition;
+use super::ids::{Id, Ids};
 use super::levels;
-use super::plan::{Config, Tag, Type};
+use super::plan::{Config, Type};
 use super::products::{Products, Turn, Waiting, some};
 use super::step::{At, Outcome, Refusal, Role, Side, Step, Steps, Tables, Trade};
-use super::view::{Bad, Batch, Entry, Id, Ids, NO_NUMBER, NO_TIME, Told, empty as empty_entry};
+use super::tags::Tag;
+use super::view::{Bad, Batch, Entry, NO_NUMBER, NO_TIME, Told};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -419,7 +421,7 @@ impl Core {
     /// All books of a product are empty, as by an entry for each. Gives whether some of these wait.
     #[cold]
     fn empty(&mut self, product: u32, around: &Around, out: &mut impl Steps) -> bool {
-        let entry = Entry { sort: Type::Empty, ..empty_entry(Id::NONE) };
+        let entry = Entry { sort: Type::Empty, ..Entry::nothing(Id::NONE) };
         let mut waits = false;
         for n in 0..self.products.list[product as usize].instruments.len() {
             let index = self.products.list[product as usize].instruments[n];

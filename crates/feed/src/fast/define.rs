@@ -1,10 +1,11 @@
 //! What reference data tell of products and instruments. They come round again and again: only what is new is a step.
 
 use super::core::{Around, Core};
+use super::ids::{ID_BYTES_MAX, Id};
 use super::levels;
 use super::products::Products;
 use super::step::{Outcome, Step, Steps};
-use super::view::{Batch, Definition, ID_BYTES_MAX, Id, NO_TIME, Told};
+use super::view::{Batch, Definition, NO_TIME, Told};
 
 impl Core {
     pub(super) fn define_product(

@@ -1,9 +1,44 @@
-//! Packets to messages: what stands before them, and where one ends.
+//! A packet taken apart: what stands before its messages, where one ends, and what they say.
 
 use super::config::{Order, Reset};
-use super::handler::Handler;
-use super::plan::Framing;
-use super::view::{Head, Reader};
+use super::ids::Ids;
+use super::plan::{Config, Framing};
+use super::view::{self, Batch, Head};
+use std::sync::Arc;
+use unitape_codec::fast::{Decoder, Fault};
+
+/// Takes packets apart, one at a time.
+#[derive(Debug)]
+pub(super) struct Packets {
+    config: Arc<Config>,
+    /// By channel.
+    decoders: Vec<Decoder>,
+    hand: Hand,
+    /// What the messages of the packet in hand say.
+    pub batch: Batch,
+}
+
+/// The bytes of the packet in hand, with room behind them: messages that end well before the end of a buffer are decoded where
+/// they lie, and need no copy each.
+#[derive(Debug, Default)]
+struct Hand {
+    buffer: Vec<u8>,
+    length: usize,
+}
+
+/// Bytes behind a packet, which may be anything.
+const ROOM: usize = 1024;
+
+impl Hand {
+    #[inline]
+    fn take(&mut self, payload: &[u8]) {
+        self.length = payload.len();
+        if self.buffer.len() < payload.len() + ROOM {
+            self.buffer.resize(payload.len() + ROOM, 0);
+        }
+        self.buffer[..payload.len()].copy_from_slice(payload);
+    }
+}
 
 /// Why a packet cannot be used.
 pub(super) struct Unusable {
@@ -11,26 +46,33 @@ pub(super) struct Unusable {
     pub detail: String,
 }
 
-impl Handler {
+impl Packets {
+    pub fn new(config: Arc<Config>) -> Self {
+        let projected = |set: u16| Decoder::with_projection(config.sets[usize::from(set)].wanted.clone());
+        let decoders = config.channels.iter().map(|c| projected(c.set)).collect();
+        Self { decoders, hand: Hand::default(), batch: Batch::default(), config }
+    }
+
     /// What stands before the messages of a packet, and where they begin.
     #[inline]
-    pub(super) fn open(&mut self, channel: u16, payload: &[u8]) -> Result<(Head, usize), Unusable> {
-        let Self { config, decoders, core, .. } = self;
+    pub fn open(&mut self, channel: u16, payload: &[u8]) -> Result<(Head, usize), Unusable> {
+        let Self { config, decoders, hand, .. } = self;
         let decoder = &mut decoders[usize::from(channel)];
+        hand.take(payload);
         if config.reset != Reset::Never {
             decoder.reset();
         }
         match config.framing {
             Framing::Header => {
                 let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
-                let message = decoder.decode(payload).map_err(|fault| bad(&fault, 0))?;
+                let message = decoder.decode_in(&hand.buffer, 0..hand.length);
+                let message = message.map_err(|fault| bad(&fault, 0))?;
                 if !set.headers[message.template] {
                     let name = &set.templates.list()[message.template].name.local;
                     let detail = format!("a packet begins with {name}, which is no header");
                     return Err(Unusable { code: "no_header", detail });
                 }
-                let reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
-                let head = reader.head(&message);
+                let head = view::head(&message, config);
                 let body = message.bytes;
                 if head.sequence.is_none() {
                     let detail = "the header has no number".to_owned();
@@ -56,14 +98,19 @@ impl Handler {
         }
     }
 
-    /// Reads all messages of a packet that was opened.
+    /// Reads all messages of a packet, from a place on; it is the one that was opened last.
     #[inline]
-    pub(super) fn body(&mut self, channel: u16, payload: &[u8], mut at: usize) -> Result<(), Unusable> {
-        let Self { config, decoders, core, batch, .. } = self;
+    pub fn body(
+        &mut self,
+        channel: u16,
+        (payload, mut at): (&[u8], usize),
+        ids: &mut Ids,
+    ) -> Result<(), Unusable> {
+        let Self { config, decoders, hand, batch } = self;
+        debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
         let decoder = &mut decoders[usize::from(channel)];
         let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
-        let mut reader = Reader { config, tags: &set.tags, ids: &mut core.ids };
         while at < payload.len() {
             let mut end = payload.len();
             match config.framing {
@@ -82,13 +129,13 @@ impl Handler {
             if config.reset == Reset::Message {
                 decoder.reset();
             }
-            let message = decoder.decode(&payload[at..end]).map_err(|fault| bad(&fault, at))?;
+            let message = decoder.decode_in(&hand.buffer, at..end).map_err(|fault| bad(&fault, at))?;
             let length = message.bytes;
             if config.framing == Framing::Length && at + length != end {
                 let detail = format!("bytes behind the message at byte {at}");
                 return Err(Unusable { code: "garbage", detail });
             }
-            reader.message(&message, set.kinds[message.template], at, batch);
+            view::take(&message, (set.kinds[message.template], at), (config, ids), batch);
             at += length;
         }
         Ok(())
@@ -96,7 +143,7 @@ impl Handler {
 }
 
 #[cold]
-fn bad(fault: &unitape_codec::fast::Fault, at: usize) -> Unusable {
+fn bad(fault: &Fault, at: usize) -> Unusable {
     Unusable { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
 }
 

@@ -2,28 +2,25 @@
 
 use super::config::Reset;
 use super::core::{Core, Of};
-use super::framing::Unusable;
+use super::framing::{Packets, Unusable};
 use super::lines::{Arrival, Kept, Stream, Verdict};
 use super::plan::Config;
 use super::stats::{ChannelStats, Stats};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
-use super::view::{Batch, Head};
+use super::view::Head;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use unitape_codec::fast::Decoder;
 
 /// Turns packets into steps. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Handler {
-    pub(super) config: Arc<Config>,
-    pub(super) core: Core,
-    /// By channel.
-    pub(super) decoders: Vec<Decoder>,
+    config: Arc<Config>,
+    core: Core,
+    packets: Packets,
     /// Streams of all channels.
     streams: Vec<Sent>,
     /// The stream of the last packet of each channel.
     latest: Vec<u32>,
-    pub(super) batch: Batch,
     /// Some packet waits.
     waits: bool,
     held_bytes: usize,
@@ -58,17 +55,11 @@ impl Handler {
     /// A handler that has seen nothing.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
-        let decoders = config
-            .channels
-            .iter()
-            .map(|c| Decoder::new(config.sets[usize::from(c.set)].templates.clone()))
-            .collect();
         Self {
             core: Core::new(config.clone()),
-            decoders,
+            packets: Packets::new(config.clone()),
             streams: Vec::new(),
             latest: vec![u32::MAX; config.channels.len()],
-            batch: Batch::default(),
             waits: false,
             held_bytes: 0,
             route: None,
@@ -144,7 +135,7 @@ impl Handler {
             let of = self.of(0, 0, u32::MAX, &packet, Head::default());
             return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
-        let opened = match self.open(channel, packet.payload) {
+        let opened = match self.packets.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(why) => {
                 let of = self.of(channel, line, u32::MAX, &packet, Head::default());
@@ -157,7 +148,7 @@ impl Handler {
             if self.rests(channel) {
                 return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
             }
-            return match self.body(channel, packet.payload, body) {
+            return match self.packets.body(channel, (packet.payload, body), &mut self.core.ids) {
                 Ok(()) => self.apply(of, packet.payload, out),
                 Err(why) => self.refuse(of, packet.payload, &why, out),
             };
@@ -177,7 +168,7 @@ impl Handler {
             verdict = self.settle(of, sequence, verdict, out);
             // Another packet was decoded in between.
             if matches!(verdict, Verdict::Now | Verdict::Wait) {
-                _ = self.open(channel, packet.payload);
+                _ = self.packets.open(channel, packet.payload);
             }
         }
         self.place(of, (sequence, verdict), packet.payload, body, out);
@@ -249,10 +240,10 @@ impl Handler {
     }
 
     fn apply(&mut self, of: Of, payload: &[u8], out: &mut impl Steps) {
-        if self.batch.told.is_empty() {
+        if self.packets.batch.told.is_empty() {
             return self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
         }
-        self.core.batch(&self.batch, of, payload, out);
+        self.core.batch(&self.packets.batch, of, payload, out);
     }
 
     /// A packet with what is to be done with it.
@@ -270,7 +261,7 @@ impl Handler {
                 self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
                 self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
             }
-            Verdict::Now => match self.body(of.channel, payload, body) {
+            Verdict::Now => match self.packets.body(of.channel, (payload, body), &mut self.core.ids) {
                 Ok(()) => {
                     self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
                     self.apply(of, payload, out);
@@ -303,7 +294,7 @@ impl Handler {
     fn keep(&mut self, of: Of, sequence: u64, payload: &[u8], body: usize, out: &mut impl Steps) {
         // One that is bad must not stand in the way of the other line's.
         if self.config.reset != Reset::Never
-            && let Err(why) = self.body(of.channel, payload, body)
+            && let Err(why) = self.packets.body(of.channel, (payload, body), &mut self.core.ids)
         {
             self.streams[of.stream as usize].stream.corrupt(sequence, of.line, of.ts_recv);
             self.refuse(of, payload, &why, out);
@@ -361,14 +352,14 @@ impl Handler {
             sent: None,
             reset: false,
         };
-        let read = self.open(channel, &bytes).and_then(|(head, body)| {
+        let read = self.packets.open(channel, &bytes).and_then(|(head, body)| {
             (of.sent, of.reset) = (head.time, head.reset);
             match self.rests(channel) {
                 true => {
-                    self.batch.clear();
+                    self.packets.batch.clear();
                     Ok(())
                 }
-                false => self.body(channel, &bytes, body),
+                false => self.packets.body(channel, (&bytes, body), &mut self.core.ids),
             }
         });
         match read {
@@ -438,7 +429,7 @@ impl Handler {
                 let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, reset: false, ..of };
                 let at = &mut self.streams[of.stream as usize].stream;
                 let verdict = if at.is_of_stream(of.line) { at.place(sequence) } else { Verdict::Late };
-                match self.open(of.channel, &kept.bytes) {
+                match self.packets.open(of.channel, &kept.bytes) {
                     Ok((head, body)) => {
                         let of = Of { sent: head.time, reset: head.reset, ..of };
                         self.place(of, (sequence, verdict), &kept.bytes, body, out);

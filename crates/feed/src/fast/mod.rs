@@ -12,7 +12,7 @@
 //! | `config`, `plan`, `checks`, `holds` | the table `[fast]` of a mapping, what it is compiled to, and what it holds |
 //! | `handler`, `framing` | packets in, steps out; where messages of a packet are |
 //! | `lines` | arbitration of two lines, the window, numbers that begin again |
-//! | `view`, `values` | a message's fields as numbers |
+//! | `tags`, `view`, `values`, `ids` | what is asked of the decoder, and a message's fields as numbers |
 //! | `core`, `products`, `levels`, `states`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
 //! | `doubt` | what is believed no longer, though nothing is missing |
 //! | `step`, `stats` | what comes out, and what was counted |
@@ -29,6 +29,7 @@ mod events;
 mod framing;
 mod handler;
 mod holds;
+mod ids;
 mod levels;
 mod lines;
 mod mapping;
@@ -38,6 +39,7 @@ mod products;
 mod states;
 mod stats;
 mod step;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod values;

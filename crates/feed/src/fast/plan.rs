@@ -7,12 +7,11 @@ use super::config::{ChannelText, FastText, FramingText, Key, Kind, MessageText, 
 use super::config::{Unit, Window};
 use super::products::DepthTold;
 use super::step::{Phase, Role};
-use super::view::Tags;
+use super::tags::{FIELDS, Tag};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use unitape_codec::fast::template::Instruction;
-use unitape_codec::fast::{Source, Templates};
+use unitape_codec::fast::{Projection, Source, Templates};
 
 /// What a handler is made by.
 #[derive(Clone, Debug)]
@@ -60,7 +59,8 @@ pub(super) struct Channel {
 pub(super) struct Set {
     pub files: Vec<String>,
     pub templates: Arc<Templates>,
-    pub tags: Tags,
+    /// What of them is asked for, each field under the number of its tag: the decoder delivers nothing else.
+    pub wanted: Projection,
     /// By the template's place in the list; none for one that nothing names.
     pub kinds: Vec<Option<Kind>>,
     /// Whether this is the header of packets.
@@ -79,72 +79,6 @@ pub(super) enum Framing {
     /// A length before each message.
     Length,
 }
-
-/// What a field is to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-#[allow(missing_docs)] // told by their names in `config`
-pub(super) enum Tag {
-    Product,
-    Sequence,
-    Last,
-    Time,
-    Instrument,
-    Action,
-    Type,
-    Px,
-    Qty,
-    Orders,
-    Depth,
-    EntryTime,
-    TradeId,
-    Aggressor,
-    ProductState,
-    InstrumentState,
-    Name,
-    Group,
-    Symbol,
-    MarketDepth,
-    Tick,
-    Multiplier,
-    Currency,
-    Deleted,
-    /// The sequence of entries.
-    Entries,
-    HeadSequence,
-    HeadSender,
-    HeadPartition,
-    HeadTime,
-    HeadReset,
-}
-
-/// Names of fields in messages, and what they are.
-const FIELDS: [(&str, Tag); 24] = [
-    ("product", Tag::Product),
-    ("sequence", Tag::Sequence),
-    ("last", Tag::Last),
-    ("time", Tag::Time),
-    ("instrument", Tag::Instrument),
-    ("action", Tag::Action),
-    ("type", Tag::Type),
-    ("px", Tag::Px),
-    ("qty", Tag::Qty),
-    ("orders", Tag::Orders),
-    ("depth", Tag::Depth),
-    ("entry_time", Tag::EntryTime),
-    ("trade_id", Tag::TradeId),
-    ("aggressor", Tag::Aggressor),
-    ("product_state", Tag::ProductState),
-    ("instrument_state", Tag::InstrumentState),
-    ("name", Tag::Name),
-    ("group", Tag::Group),
-    ("symbol", Tag::Symbol),
-    ("market_depth", Tag::MarketDepth),
-    ("tick", Tag::Tick),
-    ("multiplier", Tag::Multiplier),
-    ("currency", Tag::Currency),
-    ("deleted", Tag::Deleted),
-];
 
 /// What becomes of a level, by the venue's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,7 +279,7 @@ impl Config {
                     set.kinds[index] = Some(message.kind);
                     templates += 1;
                     for (n, (path, tag)) in fields.iter().enumerate() {
-                        let added = set.tags.add(&set.templates, index, path, *tag);
+                        let added = set.ask(index, path, *tag);
                         found[n] += added;
                         if added > 0 && *tag == Tag::MarketDepth {
                             tells = match message.kind {
@@ -408,7 +342,7 @@ impl Config {
                 set.headers[index] = true;
                 for (n, (_, path, tag)) in fields.iter().enumerate() {
                     if let Some(path) = path {
-                        found[n] += set.tags.add(&set.templates, index, path, *tag);
+                        found[n] += set.ask(index, path, *tag);
                     }
                 }
             }
@@ -464,7 +398,8 @@ fn set(names: &[String], files: &BTreeMap<String, Vec<u8>>) -> Made<Set> {
         Err(e) => return wrong(&["templates"], format!("templates: {e}")),
     };
     let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
-    Ok(Set { files: names.to_vec(), templates, tags: Tags::default(), kinds, headers })
+    let wanted = Projection::new(templates.clone());
+    Ok(Set { files: names.to_vec(), templates, wanted, kinds, headers })
 }
 
 /// The fields of a message: path and tag, the entries among them.
@@ -551,36 +486,3 @@ fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) ->
 
 /// In a table: the code means nothing.
 pub(super) const NOTHING: u8 = 255;
-
-/// The places of a path in a template: names with `.` between, of groups, sequences and the field itself.
-pub(super) fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str, &Instruction)) {
-    fn walk(
-        templates: &Templates,
-        body: &[Instruction],
-        before: &str,
-        depth: usize,
-        visit: &mut impl FnMut(&str, &Instruction),
-    ) {
-        for part in body {
-            let (name, inside) = match part {
-                Instruction::Field(field) => (&field.name.local, &[][..]),
-                Instruction::Group(group) => (&group.name.local, &group.body[..]),
-                Instruction::Sequence(sequence) => (&sequence.name.local, &sequence.body[..]),
-                Instruction::Static(_, Some(index)) if depth < DEPTH_MAX => {
-                    walk(templates, &templates.list()[*index].body, before, depth + 1, visit);
-                    continue;
-                }
-                Instruction::Static(..) | Instruction::Dynamic => continue,
-            };
-            let path = format!("{before}{name}");
-            visit(&path, part);
-            if depth < DEPTH_MAX {
-                walk(templates, inside, &format!("{path}."), depth + 1, visit);
-            }
-        }
-    }
-    walk(templates, &templates.list()[template].body, "", 0, visit);
-}
-
-/// Groups, sequences and references in each other whose fields have paths.
-const DEPTH_MAX: usize = 32;

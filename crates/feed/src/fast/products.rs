@@ -15,7 +15,8 @@
 
 use super::config::{Recovery, Window};
 use super::core::Of;
-use super::view::{Entry, Id, NO_NUMBER};
+use super::ids::Id;
+use super::view::{Entry, NO_NUMBER};
 use std::collections::VecDeque;
 
 /// An instrument, while levels are applied.

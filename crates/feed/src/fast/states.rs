@@ -1,9 +1,10 @@
 //! States of products and instruments, as messages and snapshots tell them.
 
 use super::core::{Around, Core};
+use super::ids::Id;
 use super::plan::{NOTHING, Table};
 use super::step::{Code, Phase, State, Step, Steps};
-use super::view::{Id, NO_TIME};
+use super::view::NO_TIME;
 
 impl Core {
     pub(super) fn state(

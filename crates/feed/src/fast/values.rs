@@ -12,11 +12,19 @@ pub(super) fn number(value: Value<'_>) -> Option<u64> {
     match value {
         Value::UInt(n) => Some(n),
         Value::Int(n) => u64::try_from(n).ok(),
-        Value::Bytes(bytes) if bytes.len() <= 8 => {
-            Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
-        }
+        Value::Bytes(bytes) => whole(bytes),
         Value::Text(text) => crate::mapping::parse_u64(text),
-        Value::Bytes(_) | Value::Decimal { .. } => None,
+        Value::Decimal { .. } => None,
+    }
+}
+
+#[inline]
+fn whole(bytes: &[u8]) -> Option<u64> {
+    match *bytes {
+        [a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d]).into()),
+        [a, b, c, d, e, f, g, h] => Some(u64::from_be_bytes([a, b, c, d, e, f, g, h])),
+        _ if bytes.len() > 8 => None,
+        _ => Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))),
     }
 }
 

@@ -4,6 +4,7 @@ mod history;
 mod hostile;
 mod numberings;
 mod scenarios;
+mod view;
 
 use super::*;
 use std::collections::BTreeMap;

@@ -1,0 +1,92 @@
+//! Ids of venues as words: what instruments, products and states are known by, without a text to compare.
+
+use rustc_hash::FxHashMap;
+use unitape_codec::fast::Value;
+
+/// An id of the venue: a number, or a text of up to eight bytes, or the place of a longer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Id {
+    pub bits: u64,
+    pub sort: u8,
+}
+
+impl Id {
+    pub const NONE: Id = Id { bits: 0, sort: 255 };
+    pub const NUMBER: u8 = 254;
+    /// In [`Ids`].
+    pub const LONG: u8 = 253;
+
+    pub const fn number(bits: u64) -> Self {
+        Id { bits, sort: Self::NUMBER }
+    }
+}
+
+/// Ids that are texts of more than eight bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ids {
+    places: FxHashMap<Box<[u8]>, u32>,
+    texts: Vec<Box<[u8]>>,
+}
+
+/// Long ids kept, at most.
+const IDS_MAX: usize = 1 << 20;
+
+impl Ids {
+    #[inline]
+    pub fn of(&mut self, value: Value<'_>) -> Option<Id> {
+        match value {
+            Value::UInt(n) => Some(Id::number(n)),
+            Value::Int(n) => Some(Id::number(n as u64)),
+            Value::Text(text) | Value::Bytes(text) if text.len() <= 8 => {
+                let mut word = [0; 8];
+                word[..text.len()].copy_from_slice(text);
+                Some(Id { bits: u64::from_le_bytes(word), sort: text.len() as u8 })
+            }
+            Value::Text(text) | Value::Bytes(text) => self.long(text),
+            Value::Decimal { .. } => None,
+        }
+    }
+
+    #[cold]
+    fn long(&mut self, text: &[u8]) -> Option<Id> {
+        let bits = match self.places.get(text) {
+            Some(place) => u64::from(*place),
+            // What is no text is shown in two digits a byte.
+            None if text.len() > ID_BYTES_MAX / 2 && std::str::from_utf8(text).is_err() => return None,
+            None if self.texts.len() >= IDS_MAX || text.len() > ID_BYTES_MAX => return None,
+            None => {
+                let place = self.texts.len() as u32;
+                self.texts.push(text.into());
+                self.places.insert(text.into(), place);
+                u64::from(place)
+            }
+        };
+        Some(Id { bits, sort: Id::LONG })
+    }
+
+    /// Its bytes, where it is a text.
+    pub fn text<'a>(&'a self, id: Id, short: &'a mut [u8; 8]) -> Option<&'a [u8]> {
+        match id.sort {
+            Id::NUMBER => None,
+            Id::LONG => self.texts.get(id.bits as usize).map(|text| &text[..]),
+            len => {
+                *short = id.bits.to_le_bytes();
+                short.get(..usize::from(len))
+            }
+        }
+    }
+
+    /// As it is shown; bytes that are no text in hexadecimal digits, so that no two are alike.
+    pub fn shown(&self, id: Id) -> String {
+        match self.text(id, &mut [0; 8]) {
+            Some(text) => match std::str::from_utf8(text) {
+                Ok(text) => text.to_owned(),
+                Err(_) => text.iter().map(|byte| format!("{byte:02x}")).collect(),
+            },
+            None => id.bits.to_string(),
+        }
+    }
+}
+
+/// Bytes of an id, at most: as of a name in events.
+pub(super) const ID_BYTES_MAX: usize = 255;
