@@ -3,7 +3,9 @@
 use super::decode_json;
 use super::naive::{self, Node};
 use super::template::{self, Source, Templates};
-use super::{Cell, DecodeOptions, Decoder, Framing, Item, Message, Projection, UNTAGGED, Value, Visitor};
+use super::{
+    Cell, DecodeOptions, Decoded, Decoder, Framing, Item, Message, Projection, UNTAGGED, Value, Visitor,
+};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -89,8 +91,22 @@ fn visited(message: &Message<'_>) -> Vec<String> {
         }
     }
     impl Visitor for Told {
-        fn value(&mut self, tag: u16, value: Value<'_>) {
-            self.cell(Cell::Value(tag, value));
+        fn value(&mut self, tag: u16, value: Decoded<'_>) {
+            let (uint, int, decimal) = match value.get() {
+                Value::UInt(n) => (Some(n), None, None),
+                Value::Int(n) => (None, Some(n), None),
+                Value::Decimal { mantissa, exponent } => (None, None, Some((mantissa, exponent))),
+                _ => (None, None, None),
+            };
+            assert_eq!((value.uint(), value.int(), value.decimal()), (uint, int, decimal));
+            let bytes = match value.get() {
+                Value::Bytes(bytes) if bytes.len() <= 8 => {
+                    Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
+                }
+                _ => None,
+            };
+            assert_eq!(value.uint_of_bytes(), bytes);
+            self.cell(Cell::Value(tag, value.get()));
         }
         fn group(&mut self, tag: u16) {
             self.cell(Cell::Group(tag));

@@ -55,5 +55,5 @@ pub use fault::{Code, Fault};
 pub use frames::{Framing, MESSAGE_BYTES_MAX};
 pub use json::{DecodeOptions, Reset, Summary, decode_json};
 pub use projection::{FieldRef, Projection, UNTAGGED, UnknownField};
-pub use record::{Cell, Item, Message, Value, Visitor};
+pub use record::{Cell, Decoded, Item, Message, Value, Visitor};
 pub use template::{Source, StaticCode, StaticError, Templates};

@@ -57,6 +57,8 @@ pub(super) struct Compiled {
     /// It empties the dictionaries.
     pub reset: bool,
     pub inside: Inside,
+    /// Any constant is told in it, or may be in a message inside it.
+    pub has_constants: bool,
     /// The entries of dictionaries that it has: a range of [`Entries::of`].
     pub shares: Share,
 }
@@ -196,6 +198,8 @@ struct Compiler<'t> {
     slots: Slots,
     /// The template that is compiled.
     root: usize,
+    /// It has messages in the message.
+    has_dynamic: bool,
     /// Where in it.
     path: String,
 }
@@ -244,10 +248,13 @@ impl Program {
             program,
             slots: Slots::default(),
             root: 0,
+            has_dynamic: false,
             path: String::new(),
         };
         for (index, template) in templates.list().iter().enumerate() {
             compiler.root = index;
+            compiler.has_dynamic = false;
+            let constants = compiler.program.constants.len();
             let context = Context { template: index, kind: template.type_ref.clone() };
             let Made { block, inside, .. } = compiler.block(&template.body, &context, false);
             // Of the template's id, at least.
@@ -256,6 +263,7 @@ impl Program {
                 block,
                 reset: template.reset,
                 inside,
+                has_constants: compiler.has_dynamic || compiler.program.constants.len() > constants,
                 shares: Share { from: 0, to: 0 },
             });
             if let Some(id) = template.id {
@@ -321,6 +329,7 @@ impl Compiler<'_> {
                     self.body(&template.body, &inside, draft);
                 }
                 Instruction::Dynamic => {
+                    self.has_dynamic = true;
                     let info = self.info(context, Of::Dynamic, draft);
                     draft.ops.push(Op { info, ..Op::of(OpCode::Dynamic) });
                     // What the message names has its own place in the projection.

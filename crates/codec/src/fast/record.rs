@@ -66,8 +66,18 @@ impl Entry {
     }
 
     #[inline(always)]
+    fn form_byte(&self) -> u8 {
+        (self.meta >> 48) as u8
+    }
+
+    #[inline(always)]
+    fn is_value(&self) -> bool {
+        self.form_byte() <= Form::Long as u8
+    }
+
+    #[inline(always)]
     pub fn form(&self) -> Form {
-        match (self.meta >> 48) as u8 {
+        match self.form_byte() {
             0 => Form::Int,
             1 => Form::UInt,
             2 => Form::Decimal,
@@ -137,10 +147,67 @@ pub enum Cell<'m> {
     End,
 }
 
+/// A value of a message, whatever its type, until somebody asks: most visitors know what to expect of a field.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoded<'m> {
+    entry: &'m Entry,
+    message: &'m Message<'m>,
+    form: u8,
+}
+
+impl<'m> Decoded<'m> {
+    #[inline(always)]
+    fn new(entry: &'m Entry, message: &'m Message<'m>) -> Self {
+        Self { entry, message, form: entry.form_byte() }
+    }
+
+    /// The value.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(self) -> Value<'m> {
+        of_any_form(self.entry, self.message)
+    }
+
+    /// The value of an uInt32 or uInt64, or what is told as such.
+    #[inline(always)]
+    #[must_use]
+    pub fn uint(self) -> Option<u64> {
+        (self.form == Form::UInt as u8).then_some(self.entry.bits)
+    }
+
+    /// That of an int32 or int64.
+    #[inline(always)]
+    #[must_use]
+    pub fn int(self) -> Option<i64> {
+        (self.form == Form::Int as u8).then_some(self.entry.bits as i64)
+    }
+
+    /// The number that a byte vector of up to eight bytes is, the highest first.
+    #[inline(always)]
+    #[must_use]
+    pub fn uint_of_bytes(self) -> Option<u64> {
+        let is_bytes = || self.message.program.infos[self.entry.info() as usize].is_bytes;
+        let is_short = self.form == Form::Short as u8 && is_bytes();
+        // The lowest byte is the first, and there is nothing above the last.
+        is_short.then(|| match self.entry.extra() {
+            0 => 0,
+            len => self.entry.bits.swap_bytes() >> (64 - 8 * u32::from(len.min(8))),
+        })
+    }
+
+    /// Mantissa and exponent of a decimal.
+    #[inline(always)]
+    #[must_use]
+    pub fn decimal(self) -> Option<(i64, i8)> {
+        let is_decimal = self.form == Form::Decimal as u8;
+        is_decimal.then_some((self.entry.bits as i64, self.entry.extra() as i8))
+    }
+}
+
 /// Is told what is in a message, in order; see [`super::Decoder::decode_with`].
 pub trait Visitor {
     /// A field's tag, and its value.
-    fn value(&mut self, tag: u16, value: Value<'_>);
+    fn value(&mut self, tag: u16, value: Decoded<'_>);
     /// A group begins.
     fn group(&mut self, _tag: u16) {}
     /// A sequence of so many elements begins.
@@ -203,44 +270,54 @@ impl<'m> Message<'m> {
     /// Tells a visitor all that is in it: the quickest way through a message.
     #[inline]
     pub fn visit(&self, visitor: &mut impl Visitor) {
-        let Self { program, arena, .. } = *self;
+        match self.program.templates[self.template].has_constants {
+            true => self.walk::<true>(visitor),
+            false => self.walk::<false>(visitor),
+        }
+    }
+
+    /// Where a template has no constant that anybody asked for, none is looked for.
+    #[inline(always)]
+    fn walk<const CONSTANTS: bool>(&self, visitor: &mut impl Visitor) {
+        let program = self.program;
         let mut inside = program.templates[self.template].inside;
         let mut in_element = false;
         for entry in self.entries {
-            let (form, info) = (entry.form(), || &program.infos[entry.info() as usize]);
-            if !program.constants.is_empty() {
-                let is_end = matches!(form, Form::Element | Form::End);
+            let info = || &program.infos[entry.info() as usize];
+            if CONSTANTS {
+                let is_end = matches!(entry.form(), Form::Element | Form::End);
                 let before = if is_end { inside.to } else { info().constants };
-                constants(program, arena, &mut inside, before, visitor);
+                constants(self, &mut inside, before, visitor);
             }
-            let value = match form {
-                Form::UInt => Value::UInt(entry.bits),
-                Form::Int => Value::Int(entry.bits as i64),
-                Form::Decimal | Form::Short | Form::Long => value(entry, program, arena),
+            // Most are, and what they are is nobody's business but the visitor's.
+            if entry.is_value() {
+                visitor.value(entry.tag(), Decoded::new(entry, self));
+                continue;
+            }
+            match entry.form() {
                 Form::Group => {
                     (inside, in_element) = (info().inside, false);
                     visitor.group(entry.tag());
-                    continue;
                 }
                 Form::Sequence => {
                     (inside, in_element) = (Inside::NOTHING, false);
                     visitor.sequence(entry.tag(), entry.bits as u32);
-                    continue;
                 }
                 Form::Inner => {
                     (inside, in_element) = (program.templates[entry.bits as usize].inside, false);
                     visitor.inner(entry.bits as usize);
-                    continue;
                 }
                 Form::Element => {
                     if in_element {
                         visitor.end();
                     }
-                    (inside, in_element) = (info().inside, true);
+                    in_element = true;
+                    if CONSTANTS {
+                        inside = info().inside;
+                    }
                     visitor.element();
-                    continue;
                 }
-                Form::End => {
+                _ => {
                     if in_element {
                         visitor.end();
                     }
@@ -251,14 +328,12 @@ impl<'m> Message<'m> {
                         Of::Dynamic => visitor.inner_end(),
                         _ => visitor.end(),
                     }
-                    continue;
                 }
-            };
-            visitor.value(entry.tag(), value);
+            }
         }
-        if inside.from < inside.to {
+        if CONSTANTS && inside.from < inside.to {
             let before = inside.to;
-            constants(program, arena, &mut inside, before, visitor);
+            constants(self, &mut inside, before, visitor);
         }
     }
 
@@ -400,12 +475,17 @@ pub(super) fn is_bytes(field: &Field) -> bool {
     matches!(field.kind, Kind::Plain(Type::Bytes, _))
 }
 
+#[inline(never)]
+fn of_any_form<'m>(entry: &'m Entry, message: &'m Message<'m>) -> Value<'m> {
+    value(entry, message.program, message.arena)
+}
+
 /// Tells the constants of a block that are not told yet and stand before this place.
 #[inline(never)]
-fn constants(program: &Program, arena: &[u8], inside: &mut Inside, before: u32, visitor: &mut impl Visitor) {
+fn constants(message: &Message<'_>, inside: &mut Inside, before: u32, visitor: &mut impl Visitor) {
     while inside.from < before {
-        let entry = &program.constants[inside.from as usize].entry;
-        visitor.value(entry.tag(), value(entry, program, arena));
+        let entry = &message.program.constants[inside.from as usize].entry;
+        visitor.value(entry.tag(), Decoded::new(entry, message));
         inside.from += 1;
     }
 }

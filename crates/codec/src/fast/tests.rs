@@ -373,8 +373,8 @@ fn a_visitor_sees_whole_messages_alone() {
     #[derive(Default)]
     struct Sum(Vec<(u16, u64)>, usize, usize);
     impl super::Visitor for Sum {
-        fn value(&mut self, tag: u16, value: Value<'_>) {
-            if let Value::UInt(value) = value {
+        fn value(&mut self, tag: u16, value: super::Decoded<'_>) {
+            if let Some(value) = value.uint() {
                 self.0.push((tag, value));
             }
         }

@@ -1,7 +1,7 @@
 //! Ids of venues as words: what instruments, products and states are known by, without a text to compare.
 
 use rustc_hash::FxHashMap;
-use unitape_codec::fast::Value;
+use unitape_codec::fast::{Decoded, Value};
 
 /// An id of the venue: a number, or a text of up to eight bytes, or the place of a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +32,16 @@ pub(super) struct Ids {
 const IDS_MAX: usize = 1 << 20;
 
 impl Ids {
-    #[inline]
-    pub fn of(&mut self, value: Value<'_>) -> Option<Id> {
+    #[inline(always)]
+    pub fn of(&mut self, value: Decoded<'_>) -> Option<Id> {
+        match value.uint() {
+            Some(n) => Some(Id::number(n)),
+            None => self.other(value.get()),
+        }
+    }
+
+    #[inline(never)]
+    fn other(&mut self, value: Value<'_>) -> Option<Id> {
         match value {
             Value::UInt(n) => Some(Id::number(n)),
             Value::Int(n) => Some(Id::number(n as u64)),

@@ -2,77 +2,88 @@
 
 use super::config::Unit;
 use super::plan::{NOTHING, Table};
-use unitape_codec::fast::Value;
+use unitape_codec::fast::{Decoded, Value};
 use unitape_codec::fix::value;
 use unitape_model::{Decimal, Price, Quantity};
 
 /// A whole number that is not negative; bytes are one, the highest first.
-#[inline]
-pub(super) fn number(value: Value<'_>) -> Option<u64> {
+#[inline(always)]
+pub(super) fn number(value: Decoded<'_>) -> Option<u64> {
+    let not_negative = |n: i64| u64::try_from(n).ok();
+    value
+        .uint()
+        .or_else(|| value.int().and_then(not_negative))
+        .or_else(|| value.uint_of_bytes())
+        .or_else(|| number_of(value.get()))
+}
+
+#[inline(never)]
+fn number_of(value: Value<'_>) -> Option<u64> {
     match value {
-        Value::UInt(n) => Some(n),
-        Value::Int(n) => u64::try_from(n).ok(),
-        Value::Bytes(bytes) => whole(bytes),
         Value::Text(text) => crate::mapping::parse_u64(text),
-        Value::Decimal { .. } => None,
-    }
-}
-
-#[inline]
-fn whole(bytes: &[u8]) -> Option<u64> {
-    match *bytes {
-        [a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d]).into()),
-        [a, b, c, d, e, f, g, h] => Some(u64::from_be_bytes([a, b, c, d, e, f, g, h])),
-        _ if bytes.len() > 8 => None,
-        _ => Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))),
-    }
-}
-
-/// What a code means, [`NOTHING`] if nothing.
-#[inline]
-pub(super) fn code(table: &Table, value: Value<'_>) -> u8 {
-    match value {
-        Value::UInt(n) => table.numbers.get(n as usize).copied().filter(|_| n < 256).unwrap_or(NOTHING),
-        Value::Int(n) => {
-            usize::try_from(n).ok().and_then(|n| table.numbers.get(n)).copied().unwrap_or(NOTHING)
-        }
-        Value::Text([letter]) => table.letters[usize::from(*letter)],
-        _ => NOTHING,
-    }
-}
-
-#[inline]
-fn parts(value: Value<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
-    match value {
-        Value::Decimal { mantissa, exponent } => Some((mantissa, exponent)),
-        Value::Int(n) => Some((n, exponent_of_int)),
-        Value::UInt(n) => Some((i64::try_from(n).ok()?, exponent_of_int)),
+        // Below zero, longer than eight bytes, or none.
         _ => None,
     }
 }
 
+/// What a code means, [`NOTHING`] if nothing.
+#[inline(always)]
+pub(super) fn code(table: &Table, value: Decoded<'_>) -> u8 {
+    let of_number = |n: u64| if n < 256 { table.numbers[n as usize] } else { NOTHING };
+    match value.uint() {
+        Some(n) => of_number(n),
+        None => match value.get() {
+            // One below zero is far above them.
+            Value::Int(n) => of_number(n as u64),
+            Value::Text([letter]) => table.letters[usize::from(*letter)],
+            _ => NOTHING,
+        },
+    }
+}
+
+/// Mantissa and exponent; that of whole numbers is told by who asks.
+#[inline(always)]
+fn parts(value: Decoded<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
+    let whole = || value.int().or_else(|| i64::try_from(value.uint()?).ok());
+    value.decimal().or_else(|| Some((whole()?, exponent_of_int)))
+}
+
 /// A price; none if it is none of ours.
-#[inline]
-pub(super) fn px(value: Value<'_>, exponent_of_int: i8) -> Option<Price> {
+#[inline(always)]
+pub(super) fn px(value: Decoded<'_>, exponent_of_int: i8) -> Option<Price> {
     let (mantissa, exponent) = parts(value, exponent_of_int)?;
     // Few prices have more places than ours, and they need not be in one form for this.
     match (-9..=0).contains(&exponent) {
         true => Price::from_decimal(Decimal::from_canonical(mantissa, exponent)).ok(),
-        false => Price::from_decimal(Decimal::new(mantissa, exponent).ok()?).ok(),
+        false => other_px(mantissa, exponent),
     }
 }
 
+#[cold]
+fn other_px(mantissa: i64, exponent: i8) -> Option<Price> {
+    Price::from_decimal(Decimal::new(mantissa, exponent).ok()?).ok()
+}
+
 /// A quantity.
-#[inline]
-pub(super) fn qty(value: Value<'_>, exponent_of_int: i8) -> Option<Quantity> {
+#[inline(always)]
+pub(super) fn qty(value: Decoded<'_>, exponent_of_int: i8) -> Option<Quantity> {
     let (mantissa, exponent) = parts(value, exponent_of_int)?;
     Decimal::new(mantissa, exponent).ok()
 }
 
 /// A time.
-#[inline]
-pub(super) fn time(value: Value<'_>, unit: Unit) -> Option<i64> {
+#[inline(always)]
+pub(super) fn time(value: Decoded<'_>, unit: Unit) -> Option<i64> {
     let number = number(value)?;
+    match unit {
+        Unit::Nanos => i64::try_from(number).ok(),
+        _ => time_of(number, unit),
+    }
+}
+
+/// Of such a number, if it is a time that we can tell.
+#[inline(never)]
+pub(super) fn time_of(number: u64, unit: Unit) -> Option<i64> {
     let scaled = |nanos: i64| i64::try_from(number).ok()?.checked_mul(nanos);
     match unit {
         Unit::Nanos => scaled(1),

@@ -12,7 +12,7 @@ use super::ids::{ID_BYTES_MAX, Id, Ids};
 use super::plan::{Config, NOTHING, Type, Update};
 use super::tags::Tag;
 use super::values::{code, number, px, qty, time};
-use unitape_codec::fast::{Message, Value, Visitor};
+use unitape_codec::fast::{Decoded, Message, Value, Visitor};
 use unitape_model::{Price, Quantity};
 
 /// In place of a number: none.
@@ -124,7 +124,7 @@ pub(super) fn head(message: &Message<'_>, config: &Config) -> Head {
     struct Visiting<'c>(Head, &'c Config);
     impl Visitor for Visiting<'_> {
         #[inline(always)]
-        fn value(&mut self, tag: u16, value: Value<'_>) {
+        fn value(&mut self, tag: u16, value: Decoded<'_>) {
             let Some(number) = number(value) else { return };
             let Self(head, config) = self;
             match Tag::of(tag) {
@@ -176,7 +176,8 @@ pub(super) fn take(
         kind: meaning,
         told,
         entry,
-        is_entry: false,
+        place: Place::Message,
+        around: Place::Message,
         nest: 0,
         level: NOWHERE,
         inner: 0,
@@ -196,12 +197,23 @@ struct Taking<'r> {
     told: Told,
     /// The one in hand, where there is one.
     entry: Entry,
-    is_entry: bool,
+    place: Place,
+    /// The place of the message that is inside this one.
+    around: Place,
     /// Groups, sequences and elements around the place, and how many of them are around the elements that are entries.
     nest: u32,
     level: u32,
-    /// Messages in the message around it: what they say is not said by this one.
+    /// Messages in the message around it.
     inner: u32,
+}
+
+/// Whose fields come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Message,
+    Entry,
+    /// Of a message inside this one: what it says is not said by this one.
+    Inner,
 }
 
 /// In place of a level: outside of all entries.
@@ -209,9 +221,13 @@ const NOWHERE: u32 = u32::MAX;
 
 impl Visitor for Taking<'_> {
     #[inline(always)]
-    fn value(&mut self, tag: u16, value: Value<'_>) {
-        let Some(tag) = Tag::of(tag).filter(|_| self.inner == 0) else { return };
-        if self.is_entry { self.of_entry(tag, value) } else { self.of_message(tag, value) }
+    fn value(&mut self, tag: u16, value: Decoded<'_>) {
+        let Some(tag) = Tag::of(tag) else { return };
+        if self.place == Place::Entry {
+            self.of_entry(tag, value);
+        } else if self.place == Place::Message {
+            self.of_message(tag, value);
+        }
     }
 
     #[inline(always)]
@@ -231,7 +247,7 @@ impl Visitor for Taking<'_> {
     fn element(&mut self) {
         if self.nest == self.level {
             self.entry = Entry::nothing(self.told.instrument);
-            self.is_entry = true;
+            self.place = Place::Entry;
         }
         self.nest += 1;
     }
@@ -239,8 +255,8 @@ impl Visitor for Taking<'_> {
     #[inline(always)]
     fn end(&mut self) {
         self.nest -= 1;
-        if self.nest == self.level && self.is_entry {
-            self.is_entry = false;
+        if self.nest == self.level && self.place == Place::Entry {
+            self.place = Place::Message;
             self.entry_ends();
         }
         if self.nest < self.level {
@@ -249,18 +265,24 @@ impl Visitor for Taking<'_> {
     }
 
     fn inner(&mut self, _template: usize) {
+        if self.inner == 0 {
+            self.around = std::mem::replace(&mut self.place, Place::Inner);
+        }
         self.inner += 1;
     }
 
     fn inner_end(&mut self) {
         self.inner -= 1;
+        if self.inner == 0 {
+            self.place = self.around;
+        }
     }
 }
 
 impl Taking<'_> {
     /// A field inside an entry: of the entry, or of the message, wherever that stands.
     #[inline(always)]
-    fn of_entry(&mut self, tag: Tag, value: Value<'_>) {
+    fn of_entry(&mut self, tag: Tag, value: Decoded<'_>) {
         let Self { config, ids, entry, .. } = self;
         let codes = &config.codes;
         let well = match tag {
@@ -297,7 +319,7 @@ impl Taking<'_> {
     }
 
     #[inline]
-    fn of_message(&mut self, tag: Tag, value: Value<'_>) {
+    fn of_message(&mut self, tag: Tag, value: Decoded<'_>) {
         let Self { config, ids, told, .. } = self;
         let well = match tag {
             Tag::Product => ids.of(value).map(|id| told.product = first(told.product, id)),
@@ -335,14 +357,14 @@ impl Taking<'_> {
 
     #[cold]
     #[inline(never)]
-    fn define(&mut self, tag: Tag, value: Value<'_>) {
+    fn define(&mut self, tag: Tag, value: Decoded<'_>) {
         let Self { config, told, batch, .. } = self;
         if told.definition == 0 {
             batch.definitions.push(Definition::default());
             told.definition = batch.definitions.len() as u32;
         }
         let from = batch.texts.len() as u32;
-        let mut text = || match value {
+        let mut text = || match value.get() {
             Value::Text(text) | Value::Bytes(text) => {
                 let text = &text[..text.len().min(ID_BYTES_MAX)];
                 batch.texts.extend_from_slice(text.trim_ascii_end());

@@ -80,9 +80,8 @@ fn counters_do_not_overflow() {
     stream.skip(0);
     assert_eq!(stream.expected, Some(1));
     // And a time is that of no year that we know.
-    use super::super::values::time;
-    use unitape_codec::fast::Value;
-    assert_eq!(time(Value::UInt(22_620_411_235_959_999), super::super::config::Unit::Digits), None);
+    use super::super::values::time_of;
+    assert_eq!(time_of(22_620_411_235_959_999, super::super::config::Unit::Digits), None);
 }
 
 /// A beacon before the first message does not say that something is missing.
