@@ -1,7 +1,7 @@
 //! Integers, and decimals in their two parts.
 
 use super::parts;
-use super::raw::{ALL, At, HOT, Handler, MORE, STOPS, eight, give_up, go_on, groups, handlers};
+use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, groups, handlers};
 use super::state::State;
 use super::steps::Step;
 use crate::fast::record::Entry;
@@ -75,7 +75,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     let stops = word & STOPS;
     if stops == 0 {
         return match K {
-            I64 | U64 if L != ALL => (Read::More, at),
+            I64 | U64 if L == BOTH => (Read::More, at),
             // SAFETY: the caller's.
             I64 | U64 => unsafe { nine::<K, N, BMI2>(at, word) },
             _ => (Read::Other, at),
@@ -506,12 +506,10 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
         };
         let (bits, fits) = match K {
             I32 | U32 => {
-                let base = slot.bits as i64;
-                let sum = base.wrapping_add(difference);
-                // Of up to 33 and of up to 56 bits, unless more was read.
-                let over = L == ALL && base.checked_add(difference).is_none();
+                // Of up to 33 bits, and of nine bytes: 63.
+                let sum = (slot.bits as i64).wrapping_add(difference);
                 let fits = if K == I32 { i64::from(sum as i32) == sum } else { (sum as u64) >> 32 == 0 };
-                (sum as u64, fits && !over)
+                (sum as u64, fits)
             }
             I64 => {
                 let (sum, over) = (slot.bits as i64).overflowing_add(difference);

@@ -103,7 +103,7 @@ pub(super) use handlers;
 /// Integers and strings of one byte.
 pub(super) const HOT: u8 = 0;
 
-/// Of two to eight.
+/// Of two to eight; integers of nine as well.
 pub(super) const MORE: u8 = 1;
 
 /// Of any size.
