@@ -467,3 +467,59 @@ fn what_is_passed_over_has_the_same_faults() {
         }
     }
 }
+
+/// Texts that tell their length are read eight bytes at a time: one that goes on behind the message, or a longer one, must not
+/// come out of what happens to be there.
+#[test]
+fn texts_of_any_length_end_in_the_message() {
+    let mut messages = Vec::new();
+    for told in (0..=20).chain([126, 127, 128, 129, 300, 40_000]) {
+        let mut message = vec![0xf8, 0x81];
+        let groups = [told >> 14, told >> 7 & 0x7f, told & 0x7f].map(|group: usize| group as u8);
+        let first = groups.iter().position(|group| *group > 0).unwrap_or(2);
+        message.extend(&groups[first..]);
+        *message.last_mut().unwrap() |= 0x80;
+        // As many bytes, one less and one more, and what is behind them.
+        for has in [told.saturating_sub(1), told, told + 1] {
+            let mut whole = message.clone();
+            whole.extend((0..has).map(|n| 0x40 | n as u8));
+            messages.push(whole.clone());
+            whole.extend(b"\x83\x61\x62\x63\x84\x88");
+            messages.push(whole.clone());
+            whole.extend([0x82; 60]);
+            messages.push(whole);
+        }
+        // Longer than its length has to be.
+        message.insert(2, 0x00);
+        message.extend([0xc5; 300]);
+        messages.push(message);
+    }
+    messages.push(vec![0x80, 0x82, 0x61, 0x62, 0x88]);
+    messages.push([&[0xf8, 0x81][..], &[0x81; 30], &[0x88, 0x01]].concat());
+    for kind in ["byteVector", "string charset=\"unicode\""] {
+        let end = kind.split(' ').next().unwrap();
+        for (presence, operator) in [
+            "",
+            "<copy/>",
+            "<copy value=\"000102030405060708\"/>",
+            "<default value=\"35\"/>",
+            "<delta/>",
+            "<tail/>",
+        ]
+        .into_iter()
+        .flat_map(|operator| ["", " presence=\"optional\""].map(|p| (p, operator)))
+        {
+            // The check's projection has not the first, and of the others some.
+            let more: String =
+                (0..40).map(|n| format!("<{kind} name=\"M{n}\"{presence}>{operator}</{end}>")).collect();
+            for more in ["", &more] {
+                let templates = made(&format!(
+                    "<{kind} name=\"B\"{presence}>{operator}</{end}><{kind} name=\"C\"{presence}/><uInt32 name=\"D\"/>{more}"
+                ));
+                for strict in [false, true] {
+                    compare(&templates, messages.iter().map(Vec::as_slice), strict, |n| n % 3 == 0);
+                }
+            }
+        }
+    }
+}

@@ -46,8 +46,8 @@ const RUN_STEPS: usize = 32;
 /// More bytes than a run of steps reads: a difference of a decimal has 18, and a presence map before the run 8.
 const SLACK: usize = 18 * (RUN_STEPS + 2) + 16;
 
-/// The same where each entity has one byte.
-const PAD: usize = 2 * (RUN_STEPS + 2) + 28;
+/// The same where each entity has one byte, behind one that begins before the end: a vector's eight bytes tell no end.
+const PAD: usize = 2 * (RUN_STEPS + 2) + 36;
 
 /// Decodes the message at `from..to` of the buffer into the decoder's entries: its template and its bytes. None where the
 /// exact engine is to do it; what was done until then is to be put back.

@@ -2,7 +2,9 @@
 
 use super::ints::{self, EXPONENT, I32, I64, IDLE, LENGTH, MANTISSA, NEXT, NOTHING, SAME, U32, U64, VALUE};
 use super::raw::Handler;
-use super::texts::{self, COPY, DEFAULT, INITIAL, INITIAL_LONG, PASSED, PLAIN};
+use super::texts::{
+    self, ASCII, BYTES, COPY, DECIMAL, DEFAULT, INITIAL, INITIAL_LONG, PASSED, PLAIN, UNICODE,
+};
 use super::{RUN_STEPS, parts};
 use crate::fast::dictionary::{Entries, Share};
 use crate::fast::program::{Compiled, Found, NONE, Op, OpCode, Program, Role};
@@ -216,7 +218,7 @@ impl Steps {
             let mantissa =
                 op.role == Role::Exponent && next.is_some_and(|(next, _)| self.steps[*next].mask == 0);
             let alone = absent && (op.role == Role::Value || mantissa);
-            if alone && !matches!(op.kind, Type::Unicode | Type::Bytes) {
+            if alone {
                 let own = 1 + usize::from(mantissa);
                 let joined = behind.filter(|behind| *behind == at + own);
                 let (bits, steps) = joined
@@ -311,9 +313,10 @@ fn has_bit(op: &Op) -> bool {
 fn handler(op: &Op, found: Option<Found>, bmi2: bool) -> Option<Handler> {
     let initial = found.is_some();
     match op.kind {
-        Type::Ascii => text::<false>(op, found, bmi2),
-        Type::Decimal => text::<true>(op, found, bmi2),
-        Type::Unicode | Type::Bytes => None,
+        Type::Ascii => text::<ASCII>(op, found, bmi2),
+        Type::Unicode => text::<UNICODE>(op, found, bmi2),
+        Type::Bytes => text::<BYTES>(op, found, bmi2),
+        Type::Decimal => text::<DECIMAL>(op, found, bmi2),
         Type::Int32 if op.role == Role::Exponent => Some(int::<I32, EXPONENT>(op, initial, bmi2)),
         Type::Int64 if op.role == Role::Mantissa => Some(int::<I64, MANTISSA>(op, initial, bmi2)),
         Type::UInt32 if op.role == Role::Length => Some(int::<U32, LENGTH>(op, initial, bmi2)),
@@ -350,26 +353,26 @@ fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> Handler 
     }
 }
 
-fn text<const D: bool>(op: &Op, initial: Option<Found>, bmi2: bool) -> Option<Handler> {
+fn text<const K: u8>(op: &Op, initial: Option<Found>, bmi2: bool) -> Option<Handler> {
     if let (OpCode::Default, Some(found)) = (op.code, initial) {
         return Some(match (op.optional, found.long) {
-            (false, false) => texts::value::hot::<D, false, INITIAL>(bmi2),
-            (true, false) => texts::value::hot::<D, true, INITIAL>(bmi2),
-            (false, true) => texts::value::hot::<D, false, INITIAL_LONG>(bmi2),
-            (true, true) => texts::value::hot::<D, true, INITIAL_LONG>(bmi2),
+            (false, false) => texts::value::hot::<K, false, INITIAL>(bmi2),
+            (true, false) => texts::value::hot::<K, true, INITIAL>(bmi2),
+            (false, true) => texts::value::hot::<K, false, INITIAL_LONG>(bmi2),
+            (true, true) => texts::value::hot::<K, true, INITIAL_LONG>(bmi2),
         });
     }
     Some(match (op.code, op.optional) {
-        (OpCode::Plain, false) if !op.deliver => texts::value::hot::<D, false, PASSED>(bmi2),
-        (OpCode::Plain, true) if !op.deliver => texts::value::hot::<D, true, PASSED>(bmi2),
-        (OpCode::Plain, false) => texts::value::hot::<D, false, PLAIN>(bmi2),
-        (OpCode::Plain, true) => texts::value::hot::<D, true, PLAIN>(bmi2),
-        (OpCode::Default, false) => texts::value::hot::<D, false, DEFAULT>(bmi2),
-        (OpCode::Default, true) => texts::value::hot::<D, true, DEFAULT>(bmi2),
-        (OpCode::Copy, false) => texts::value::hot::<D, false, COPY>(bmi2),
-        (OpCode::Copy, true) => texts::value::hot::<D, true, COPY>(bmi2),
-        (OpCode::Delta, false) if D => texts::delta::hot::<false>(bmi2),
-        (OpCode::Delta, true) if D => texts::delta::hot::<true>(bmi2),
+        (OpCode::Plain, false) if !op.deliver => texts::value::hot::<K, false, PASSED>(bmi2),
+        (OpCode::Plain, true) if !op.deliver => texts::value::hot::<K, true, PASSED>(bmi2),
+        (OpCode::Plain, false) => texts::value::hot::<K, false, PLAIN>(bmi2),
+        (OpCode::Plain, true) => texts::value::hot::<K, true, PLAIN>(bmi2),
+        (OpCode::Default, false) => texts::value::hot::<K, false, DEFAULT>(bmi2),
+        (OpCode::Default, true) => texts::value::hot::<K, true, DEFAULT>(bmi2),
+        (OpCode::Copy, false) => texts::value::hot::<K, false, COPY>(bmi2),
+        (OpCode::Copy, true) => texts::value::hot::<K, true, COPY>(bmi2),
+        (OpCode::Delta, false) if K == DECIMAL => texts::delta::hot::<false>(bmi2),
+        (OpCode::Delta, true) if K == DECIMAL => texts::delta::hot::<true>(bmi2),
         _ => return None,
     })
 }

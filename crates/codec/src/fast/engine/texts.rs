@@ -1,6 +1,6 @@
-//! Strings of seven bits a character, and decimals told as one.
+//! Texts: strings of seven bits a character, and what has its length before it; and decimals told as one.
 
-use super::ints::{I32, I64, Read, VALUE, assigned, empty, int, left_out, pass, slot_of};
+use super::ints::{I32, I64, Read, U32, VALUE, assigned, empty, int, left_out, pass, slot_of};
 use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, handlers, length};
 use super::state::State;
 use super::steps::Step;
@@ -9,6 +9,11 @@ use crate::fast::record::{Entry, Form};
 use crate::fast::slot::{self, Slot};
 use crate::fast::template::Type;
 use crate::fast::wire::EXPONENT_MAX;
+
+pub(super) const ASCII: u8 = Type::Ascii as u8;
+pub(super) const UNICODE: u8 = Type::Unicode as u8;
+pub(super) const BYTES: u8 = Type::Bytes as u8;
+pub(super) const DECIMAL: u8 = Type::Decimal as u8;
 
 /// How the value is told.
 pub(super) const PLAIN: u8 = 0;
@@ -104,6 +109,28 @@ unsafe fn pass_ascii<const N: bool, const L: u8>(at: At) -> Got {
     Got::Value(nothing, unsafe { at.add(length(stops) as usize) })
 }
 
+/// Up to eight bytes with their number before them.
+///
+/// # Safety
+/// There are nine bytes.
+#[inline(always)]
+unsafe fn vector<const N: bool>(at: At) -> Got {
+    // SAFETY: the caller's.
+    let (first, next) = unsafe { (*at, at.add(1)) };
+    if N && first == 0x80 {
+        return Got::Null(next);
+    }
+    let length = usize::from(first).wrapping_sub(0x80 + usize::from(N));
+    if length > 8 {
+        return Got::Long;
+    }
+    // SAFETY: the caller's; of the nine bytes these are not the first.
+    let (word, next) = unsafe { (eight(next), next.add(length)) };
+    let unused = 64 - 8 * length as u32;
+    let bits = if length == 0 { 0 } else { word << unused >> unused };
+    Got::Value(Word { bits, extra: (length as u64) << 56 }, next)
+}
+
 /// An integer beside another: what comes first says nothing of its bytes.
 ///
 /// # Safety
@@ -188,7 +215,7 @@ unsafe fn put(state: *mut State, step: *const Step, at: At, map: u64, out: *mut 
 /// # Safety
 /// As [`Handler`].
 #[inline(always)]
-unsafe fn put_any<const D: bool>(
+unsafe fn put_any<const K: u8>(
     state: *mut State,
     step: *const Step,
     at: At,
@@ -198,7 +225,7 @@ unsafe fn put_any<const D: bool>(
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        if !D && long {
+        if K != DECIMAL && long {
             if !(*(*state).decoder).text_fits(word.bits as u32 as usize) {
                 give_up!();
             }
@@ -213,23 +240,15 @@ unsafe fn put_any<const D: bool>(
 /// From the form of a short text to that of a long one.
 const LONG: u64 = (Form::Long as u64 - Form::Short as u64) << 48;
 
-const DECIMAL: u8 = Type::Decimal as u8;
-const ASCII: u8 = Type::Ascii as u8;
-
-/// The kind of the slot.
-const fn kind(decimal: bool) -> u8 {
-    if decimal { DECIMAL } else { ASCII }
-}
-
 handlers! {
-    /// A string, or with D a decimal; O: how it is told.
-    value [D: bool, N: bool, O: u8] value_body
+    /// A text or a decimal, of type K; O: how it is told.
+    value [K: u8, N: bool, O: u8] value_body
 }
 
 /// # Safety
 /// As [`Handler`]; with BMI2 the machine has it.
 #[inline(always)]
-unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool, const L: u8>(
+unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, const L: u8>(
     state: *mut State,
     step: *const Step,
     at: At,
@@ -241,17 +260,17 @@ unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool
         if L == HOT && O != PLAIN && O != PASSED && map & (*step).mask == 0 {
             if O == COPY {
                 let slot = slot_of(state, step);
-                if slot.meta & !EXTRA == assigned(kind(D)) {
+                if slot.meta & !EXTRA == assigned(K) {
                     let word = Word { bits: slot.bits, extra: slot.meta & EXTRA };
                     return put(state, step, at, map, out, word);
                 }
                 if N && slot.meta as u8 == slot::State::Empty as u8 {
                     return go_on!(state, step + 1, at, map, out);
                 }
-                return previous::<D, N>(state, step, at, map, out);
+                return previous::<K, N>(state, step, at, map, out);
             }
             if O == INITIAL_LONG {
-                return put_any::<false>(state, step, at, map, out, initial(step));
+                return put_any::<K>(state, step, at, map, out, initial(step));
             }
             if O == INITIAL {
                 *out = Entry { bits: (*step).initial, meta: (*step).beside };
@@ -260,16 +279,17 @@ unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool
             }
             return left_out::<VALUE>(state, step, at, map, out);
         }
-        let got = match (D, O == PASSED) {
-            (true, false) => decimal::<N, BMI2, L>(at),
-            (true, true) => pass_decimal::<N, BMI2, L>(at),
-            (false, false) => ascii::<N, L>(at),
-            (false, true) => pass_ascii::<N, L>(at),
+        let got = match (K, O == PASSED) {
+            (DECIMAL, false) => decimal::<N, BMI2, L>(at),
+            (DECIMAL, true) => pass_decimal::<N, BMI2, L>(at),
+            (ASCII, false) => ascii::<N, L>(at),
+            (ASCII, true) => pass_ascii::<N, L>(at),
+            _ => vector::<N>(at),
         };
         match got {
             Got::Value(word, at) => {
                 if O == COPY {
-                    *slot_of(state, step) = Slot { bits: word.bits, meta: assigned(kind(D)) | word.extra };
+                    *slot_of(state, step) = Slot { bits: word.bits, meta: assigned(K) | word.extra };
                 }
                 if O == PASSED {
                     return go_on!(state, step + 1, at, map, out);
@@ -278,12 +298,13 @@ unsafe fn value_body<const D: bool, const N: bool, const O: u8, const BMI2: bool
             }
             Got::Null(at) => {
                 if O == COPY {
-                    *slot_of(state, step) = Slot { bits: 0, meta: empty(kind(D)) };
+                    *slot_of(state, step) = Slot { bits: 0, meta: empty(K) };
                 }
                 go_on!(state, step + 1, at, map, out)
             }
-            Got::More => value::more::<D, N, O, BMI2, L>(state, step, at, map, out),
-            Got::Long if !D => long::<O>(state, step, at, map, out),
+            Got::More => value::more::<K, N, O, BMI2, L>(state, step, at, map, out),
+            Got::Long if K == ASCII => long::<O>(state, step, at, map, out),
+            Got::Long if K != DECIMAL => long_vector::<K, N, O>(state, step, at, map, out),
             _ => give_up!(),
         }
     }
@@ -303,7 +324,7 @@ unsafe fn initial(step: *const Step) -> (Word, bool) {
 /// # Safety
 /// As [`Handler`].
 #[inline(never)]
-unsafe fn previous<const D: bool, const N: bool>(
+unsafe fn previous<const K: u8, const N: bool>(
     state: *mut State,
     step: *const Step,
     at: At,
@@ -315,16 +336,16 @@ unsafe fn previous<const D: bool, const N: bool>(
         let slot = slot_of(state, step);
         match slot.state() {
             slot::State::Empty if N => go_on!(state, step + 1, at, map, out),
-            slot::State::Long if !D && slot.is_of(Type::Ascii) => {
-                put_any::<D>(state, step, at, map, out, (Word { bits: slot.bits, extra: 0 }, true))
+            slot::State::Long if K != DECIMAL && (slot.meta >> 8) as u8 == K => {
+                put_any::<K>(state, step, at, map, out, (Word { bits: slot.bits, extra: 0 }, true))
             }
             slot::State::Undefined if (*step).has_initial => {
                 let (word, long) = initial(step);
-                *slot = Slot { bits: word.bits, meta: (assigned(kind(D)) | word.extra) + u64::from(long) };
-                put_any::<D>(state, step, at, map, out, (word, long))
+                *slot = Slot { bits: word.bits, meta: (assigned(K) | word.extra) + u64::from(long) };
+                put_any::<K>(state, step, at, map, out, (word, long))
             }
             slot::State::Undefined if N => {
-                *slot = Slot { bits: 0, meta: empty(kind(D)) };
+                *slot = Slot { bits: 0, meta: empty(K) };
                 go_on!(state, step + 1, at, map, out)
             }
             _ => give_up!(),
@@ -351,21 +372,67 @@ unsafe fn long<const O: u8>(state: *mut State, step: *const Step, at: At, map: u
             _ => rest.iter().position(|b| *b >= 0x80),
         };
         let Some(stop) = stop else { give_up!() };
-        let decoder = &mut *(*state).decoder;
-        let text = &rest[..=stop];
-        if !decoder.text_fits(text.len()) {
+        put_long::<ASCII, O>(state, step, (at, stop + 1), map, out)
+    }
+}
+
+/// More than eight bytes with their number before them.
+///
+/// # Safety
+/// As [`Handler`].
+#[inline(never)]
+unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
+    state: *mut State,
+    step: *const Step,
+    at: At,
+    map: u64,
+    out: *mut Entry,
+) -> At {
+    // SAFETY: the caller's; all of the bytes are looked for inside of the message.
+    unsafe {
+        let (Read::Value(length), at) = int::<U32, N, false, ALL>(at) else { give_up!() };
+        let left = (*state).end.offset_from(at);
+        if left < 0 || length > left as u64 {
             give_up!();
         }
-        let from = decoder.arena.len();
-        decoder.arena.extend_from_slice(text);
-        decoder.arena[from + stop] &= 0x7f;
-        let bits = Found::long(from, text.len()).bits;
-        if O == COPY {
-            *slot_of(state, step) = Slot { bits, meta: assigned(ASCII) + 1 };
+        put_long::<K, O>(state, step, (at, length as usize), map, out)
+    }
+}
+
+/// Puts a text into the arena, and goes on behind it.
+///
+/// # Safety
+/// As [`Handler`]; the text is inside of the message, and has more than eight bytes.
+#[inline(always)]
+unsafe fn put_long<const K: u8, const O: u8>(
+    state: *mut State,
+    step: *const Step,
+    (at, length): (At, usize),
+    map: u64,
+    out: *mut Entry,
+) -> At {
+    // SAFETY: the caller's.
+    unsafe {
+        let decoder = &mut *(*state).decoder;
+        if !decoder.text_fits(length) {
+            give_up!();
         }
-        *out = Entry { bits, meta: (*step).meta + LONG };
-        let out = out.byte_add((*step).advance);
-        let mut at = at.add(text.len());
+        let mut out = out;
+        if O != PASSED {
+            let from = decoder.arena.len();
+            decoder.arena.extend_from_slice(std::slice::from_raw_parts(at, length));
+            if K == ASCII {
+                // Without its stop bit.
+                decoder.arena[from + length - 1] &= 0x7f;
+            }
+            let bits = Found::long(from, length).bits;
+            if O == COPY {
+                *slot_of(state, step) = Slot { bits, meta: assigned(K) + 1 };
+            }
+            *out = Entry { bits, meta: (*step).meta + LONG };
+            out = out.byte_add((*step).advance);
+        }
+        let mut at = at.add(length);
         if at > (*state).check {
             at = (*state).edge(at);
             if at.is_null() {
