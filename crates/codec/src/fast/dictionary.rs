@@ -5,7 +5,8 @@
 //!                └ each knows when it was emptied last; those of a template are looked at where its message begins
 //! ```
 //!
-//! So a reset is a number counted up, and no field looks whether there was one.
+//! So a reset is a number counted up, and no field looks whether there was one. Shares of few entries that mostly the same
+//! templates have are one: to look at each would take longer than to empty some that a message does not need.
 
 use super::engine::HEAD;
 use super::program::{NONE, Op, OpCode, Program, Role};
@@ -14,7 +15,13 @@ use super::template::Type;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Entries that the same templates have.
+/// To look at a share takes as long as to copy so many entries.
+const LOOK: usize = 16;
+
+/// More shares than these are left as they are.
+const JOINED_MAX: usize = 64;
+
+/// Entries that the same templates have, or nearly so.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Share {
     pub from: u32,
@@ -54,6 +61,7 @@ pub(super) fn arrange(program: &mut Program, slots: usize) {
     for (slot, templates) in users.into_iter().enumerate() {
         together.entry(templates).or_default().push(slot);
     }
+    let together = joined(together.into_iter().collect());
     let mut entries = Entries { empty: vec![Slot::UNDEFINED; HEAD + slots], ..Entries::default() };
     let (mut places, mut next) = (vec![0u32; slots], HEAD as u32);
     let mut shares_of = vec![Vec::new(); program.templates.len()];
@@ -87,6 +95,31 @@ pub(super) fn arrange(program: &mut Program, slots: usize) {
         op.idle = !uses[op.slot as usize].iter().any(of_interest);
     }
     program.entries = entries;
+}
+
+/// The shares, with their templates, and those together that are better one.
+fn joined(mut shares: Vec<(Vec<u32>, Vec<usize>)>) -> Vec<(Vec<u32>, Vec<usize>)> {
+    while shares.len() <= JOINED_MAX {
+        let mut best = None;
+        for (a, (of_a, in_a)) in shares.iter().enumerate() {
+            for (b, (of_b, in_b)) in shares.iter().enumerate().skip(a + 1) {
+                let both = of_a.iter().filter(|template| of_b.binary_search(template).is_ok()).count();
+                let costs = (of_a.len() - both) * in_b.len() + (of_b.len() - both) * in_a.len();
+                let gain = (both * LOOK).saturating_sub(costs);
+                if gain > best.map_or(0, |(gain, _, _)| gain) {
+                    best = Some((gain, a, b));
+                }
+            }
+        }
+        let Some((_, a, b)) = best else { break };
+        let (of_b, in_b) = shares.remove(b);
+        let (of_a, in_a) = &mut shares[a];
+        of_a.extend(of_b);
+        of_a.sort_unstable();
+        of_a.dedup();
+        in_a.extend(in_b);
+    }
+    shares
 }
 
 fn each_op(program: &Program, block: u32, each: &mut impl FnMut(&Op)) {

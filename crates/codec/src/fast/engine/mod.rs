@@ -37,8 +37,7 @@ use super::dictionary::Entries;
 use super::program::Program;
 use raw::At;
 use state::State;
-use std::ops::Range;
-use steps::Shares;
+use steps::{Piece, Shares};
 
 /// Steps before a block pauses.
 const RUN_STEPS: usize = 32;
@@ -109,7 +108,7 @@ unsafe fn message_at(
             (decoder.template_id?, at)
         };
         let start = steps.start(id)?;
-        begin(decoder, entries, start);
+        begin(decoder, (entries, &steps.pieces), start);
         (*state).borrow();
         let out = (*state).out;
         let at = parts::run(state, (*state).steps.add(start.first as usize), at, map, out);
@@ -126,7 +125,7 @@ unsafe fn message_at(
 /// # Safety
 /// The entries are those of the decoder's program, and so is the template.
 #[inline(always)]
-unsafe fn begin(decoder: &mut Decoder, entries: &Entries, start: &steps::Start) {
+unsafe fn begin(decoder: &mut Decoder, (entries, pieces): (&Entries, &[Piece]), start: &steps::Start) {
     let before = decoder.epoch;
     decoder.begun = start.template;
     if start.reset {
@@ -136,10 +135,10 @@ unsafe fn begin(decoder: &mut Decoder, entries: &Entries, start: &steps::Start) 
     unsafe {
         match start.shares {
             Shares::None => {}
-            Shares::One { share, from, slots } => {
-                fill(decoder, entries, before, (share as usize, from as usize, slots as usize));
+            Shares::One(piece) => fill(decoder, entries, before, piece),
+            Shares::Several { from, to } => {
+                begin_several(decoder, entries, before, &pieces[from as usize..to as usize]);
             }
-            Shares::Several { from, to } => begin_several(decoder, entries, before, from..to),
         }
     }
 }
@@ -147,23 +146,19 @@ unsafe fn begin(decoder: &mut Decoder, entries: &Entries, start: &steps::Start) 
 /// # Safety
 /// As [`begin`].
 #[inline(never)]
-unsafe fn begin_several(decoder: &mut Decoder, entries: &Entries, before: u32, of: Range<u32>) {
-    for &share in &entries.of[of.start as usize..of.end as usize] {
-        let range = entries.shares[share as usize].range();
+unsafe fn begin_several(decoder: &mut Decoder, entries: &Entries, before: u32, pieces: &[Piece]) {
+    for &piece in pieces {
         // SAFETY: the caller's.
-        unsafe { fill(decoder, entries, before, (share as usize, range.start, range.len())) };
+        unsafe { fill(decoder, entries, before, piece) };
     }
 }
 
 /// # Safety
 /// As [`begin`]; it is one of the program's shares.
 #[inline(always)]
-unsafe fn fill(
-    decoder: &mut Decoder,
-    entries: &Entries,
-    before: u32,
-    (share, from, slots): (usize, usize, usize),
-) {
+unsafe fn fill(decoder: &mut Decoder, entries: &Entries, before: u32, piece: Piece) {
+    let Piece { share, from, slots } = piece;
+    let (share, from, slots) = (share as usize, from as usize, slots as usize);
     // SAFETY: a share is a range of the program's entries, and the decoder's vectors have one for each of these.
     unsafe {
         let filled = decoder.filled.get_unchecked_mut(share);

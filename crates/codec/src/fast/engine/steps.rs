@@ -59,6 +59,7 @@ pub(in crate::fast) struct Steps {
     pub(super) blocks: Vec<Block>,
     /// By the lowest bits of the id, or behind it; a power of two of them.
     starts: Vec<Start>,
+    pub(super) pieces: Vec<Piece>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
     pub(super) bytes_max: usize,
 }
@@ -69,20 +70,33 @@ pub(super) enum Shares {
     #[default]
     None,
     /// From this slot on so many.
-    One { share: u32, from: u32, slots: u32 },
-    /// A range of [`Entries::of`](crate::fast::dictionary::Entries::of).
+    One(Piece),
+    /// A range of [`Steps::pieces`].
     Several { from: u32, to: u32 },
 }
 
+/// One of several shares: its place, its first slot, and how many there are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    pub share: u32,
+    pub from: u32,
+    pub slots: u32,
+}
+
 impl Shares {
-    fn of(entries: &Entries, of: Share) -> Self {
-        match entries.of[of.range()] {
+    fn of(entries: &Entries, of: Share, pieces: &mut Vec<Piece>) -> Self {
+        let piece = |share: &u32| {
+            let Share { from, to } = entries.shares[*share as usize];
+            Piece { share: *share, from, slots: to - from }
+        };
+        match &entries.of[of.range()] {
             [] => Shares::None,
-            [share] => {
-                let Share { from, to } = entries.shares[share as usize];
-                Shares::One { share, from, slots: to - from }
+            [share] => Shares::One(piece(share)),
+            several => {
+                let from = pieces.len() as u32;
+                pieces.extend(several.iter().map(piece));
+                Shares::Several { from, to: pieces.len() as u32 }
             }
-            _ => Shares::Several { from: of.from, to: of.to },
         }
     }
 }
@@ -148,7 +162,7 @@ impl Steps {
                 at = (at + 1) & (all.starts.len() - 1);
             }
             let Compiled { reset, shares, .. } = compiled;
-            let shares = Shares::of(&program.entries, shares);
+            let shares = Shares::of(&program.entries, shares, &mut all.pieces);
             all.starts[at] = Start { id, first, template, shares, reset, able, used: true };
         }
         all
