@@ -59,16 +59,14 @@ pub(super) fn decode(decoder: &mut Decoder, buffer: &[u8], from: usize, to: usiz
     let start = message.as_ptr();
     // SAFETY: inside the message.
     let end = unsafe { start.add(message.len().min(steps.bytes_max)) };
-    let check = match (buffer.len() - from).checked_sub(SLACK) {
-        // SAFETY: inside the buffer.
-        Some(room) => end.min(unsafe { start.add(room) }),
-        // Before the first byte where there is less than that: a copy is made at once.
-        None => std::ptr::null(),
-    };
-    let state = decoder.slots.as_mut_ptr().cast::<State>();
+    // Before the first byte where there is less than that behind it: a copy is made at once.
+    let last = buffer.as_ptr_range().end;
+    let check = end.min(last.with_addr(last.addr().saturating_sub(SLACK)));
+    let decoder: *mut Decoder = decoder;
     // SAFETY: the slots begin with room for a state. The decoder is ours and outlives it, and so does the program; the buffer
     // is the caller's; at the first place the check is as the module says.
     unsafe {
+        let state = (*decoder).slots.as_mut_ptr().cast::<State>();
         (*state).check = check;
         (*state).end = end;
         (*state).base = start.addr();
@@ -76,15 +74,15 @@ pub(super) fn decode(decoder: &mut Decoder, buffer: &[u8], from: usize, to: usiz
         (*state).blocks = steps.blocks.as_ptr();
         (*state).steps = steps.steps.as_ptr();
         (*state).decoder = decoder;
-        message_at(state, steps, entries, start)
+        message_at((state, decoder), steps, entries, start)
     }
 }
 
 /// # Safety
-/// The state is new.
+/// The state is new, and of this decoder.
 #[inline(always)]
 unsafe fn message_at(
-    state: *mut State,
+    (state, decoder): (*mut State, *mut Decoder),
     steps: &steps::Steps,
     entries: &Entries,
     start: At,
@@ -99,23 +97,21 @@ unsafe fn message_at(
             }
         }
         let (map, at) = parts::map(at)?;
-        let decoder = &mut *(*state).decoder;
         let (id, at) = if map >> 63 != 0 {
             let (id, at) = parts::id(at)?;
-            decoder.template_id = Some(id);
+            (*decoder).template_id = Some(id);
             (id, at)
         } else {
-            (decoder.template_id?, at)
+            ((*decoder).template_id?, at)
         };
         let start = steps.start(id)?;
-        begin(decoder, (entries, &steps.pieces), start);
-        (*state).borrow();
-        let out = (*state).out;
+        begin(&mut *decoder, (entries, &steps.pieces), start);
+        let out = (*state).borrow_of(&mut *decoder);
         let at = parts::run(state, (*state).steps.add(start.first as usize), at, map, out);
         if at.is_null() || at > (*state).end {
             return None;
         }
-        (*state).give_back();
+        (*state).give_back_to(&mut *decoder);
         Some((start.template, at.addr().wrapping_sub((*state).base)))
     }
 }

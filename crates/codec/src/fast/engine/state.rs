@@ -51,8 +51,17 @@ impl State {
     /// `self.decoder` is exclusively the caller's.
     #[inline(always)]
     pub unsafe fn borrow(&mut self) {
+        let decoder = self.decoder;
         // SAFETY: the caller's.
-        let decoder = unsafe { &mut *self.decoder };
+        unsafe { self.borrow_of(&mut *decoder) };
+    }
+
+    /// The same where the decoder is at hand; where entries go on.
+    ///
+    /// # Safety
+    /// It is this one.
+    #[inline(always)]
+    pub unsafe fn borrow_of(&mut self, decoder: &mut Decoder) -> *mut Entry {
         let entries = &mut decoder.entries;
         if entries.capacity() - entries.len() < 2 * ROOM {
             grow(entries);
@@ -62,6 +71,7 @@ impl State {
             self.out_end = entries.as_mut_ptr().add(entries.capacity() - ROOM);
             self.out = entries.as_mut_ptr().add(entries.len());
         }
+        self.out
     }
 
     /// Tells the decoder how far its entries go.
@@ -72,9 +82,20 @@ impl State {
     pub unsafe fn give_back(&mut self) {
         // SAFETY: the caller's: it is behind the beginning of this vector, and what is before it is written.
         unsafe {
-            let entries = &mut (*self.decoder).entries;
-            entries.set_len(self.out.offset_from_unsigned(entries.as_ptr()));
+            let decoder = self.decoder;
+            self.give_back_to(&mut *decoder);
         }
+    }
+
+    /// The same where the decoder is at hand.
+    ///
+    /// # Safety
+    /// As [`Self::give_back`]; it is this one.
+    #[inline(always)]
+    pub unsafe fn give_back_to(&mut self, decoder: &mut Decoder) {
+        let entries = &mut decoder.entries;
+        // SAFETY: the caller's.
+        unsafe { entries.set_len(self.out.offset_from_unsigned(entries.as_ptr())) };
     }
 
     /// Makes sure of room for a run; where entries go on.

@@ -419,12 +419,21 @@ unsafe fn put_long<const K: u8, const O: u8>(
         }
         let mut out = out;
         if O != PASSED {
-            let from = decoder.arena.len();
-            decoder.arena.extend_from_slice(std::slice::from_raw_parts(at, length));
+            let arena = &mut decoder.arena;
+            let from = arena.len();
+            arena.reserve(length.max(16));
+            let to = arena.as_mut_ptr().add(from);
+            if length <= 16 && (*state).end.offset_from(at) >= 16 {
+                // Most are so short; what is not of the text is written over by the next one.
+                to.cast::<[u8; 16]>().write(at.cast::<[u8; 16]>().read());
+            } else {
+                std::ptr::copy_nonoverlapping(at, to, length);
+            }
             if K == ASCII {
                 // Without its stop bit.
-                decoder.arena[from + length - 1] &= 0x7f;
+                *to.add(length - 1) &= 0x7f;
             }
+            arena.set_len(from + length);
             let bits = Found::long(from, length).bits;
             if O == COPY {
                 *slot_of(state, step) = Slot { bits, meta: assigned(K) + 1 };
