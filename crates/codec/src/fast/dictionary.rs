@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// To look at a share takes as long as to copy so many entries.
-const LOOK: usize = 16;
+const LOOK: usize = 64;
 
 /// More shares than these are left as they are.
 const JOINED_MAX: usize = 64;
