@@ -142,8 +142,11 @@ impl Decoder {
     }
 
     pub(super) fn empty(&mut self) {
-        // Numbered anew between messages, long before they run out.
         self.epoch += 1;
+        // Numbered anew behind this message, long before they run out.
+        if self.epoch > u32::MAX / 2 {
+            self.sweep_at = 0;
+        }
     }
 
     /// Decodes the message at the start of `bytes`; what is behind it is not looked at.
@@ -341,7 +344,7 @@ impl Decoder {
     #[inline(always)]
     fn tidy(&mut self) {
         self.tidy_message();
-        if self.arena.len() > self.sweep_at || self.epoch > u32::MAX / 2 {
+        if self.arena.len() >= self.sweep_at {
             self.sweep();
         }
     }

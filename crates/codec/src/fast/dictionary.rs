@@ -18,8 +18,9 @@ use std::ops::Range;
 /// To look at a share takes as long as to copy so many entries.
 const LOOK: usize = 64;
 
-/// More shares than these are left as they are.
+/// More shares than these, or with more templates in all, are left as they are: to try each with each takes long.
 const JOINED_MAX: usize = 64;
+const TEMPLATES_MAX: usize = 1024;
 
 /// Entries that the same templates have, or nearly so.
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,7 +100,11 @@ pub(super) fn arrange(program: &mut Program, slots: usize) {
 
 /// The shares, with their templates, and those together that are better one.
 fn joined(mut shares: Vec<(Vec<u32>, Vec<usize>)>) -> Vec<(Vec<u32>, Vec<usize>)> {
-    while shares.len() <= JOINED_MAX {
+    let templates = shares.iter().map(|(of, _)| of.len()).sum::<usize>();
+    if shares.len() > JOINED_MAX || templates > TEMPLATES_MAX {
+        return shares;
+    }
+    loop {
         let mut best = None;
         for (a, (of_a, in_a)) in shares.iter().enumerate() {
             for (b, (of_b, in_b)) in shares.iter().enumerate().skip(a + 1) {
@@ -111,7 +116,7 @@ fn joined(mut shares: Vec<(Vec<u32>, Vec<usize>)>) -> Vec<(Vec<u32>, Vec<usize>)
                 }
             }
         }
-        let Some((_, a, b)) = best else { break };
+        let Some((_, a, b)) = best else { return shares };
         let (of_b, in_b) = shares.remove(b);
         let (of_a, in_a) = &mut shares[a];
         of_a.extend(of_b);
@@ -119,7 +124,6 @@ fn joined(mut shares: Vec<(Vec<u32>, Vec<usize>)>) -> Vec<(Vec<u32>, Vec<usize>)
         of_a.dedup();
         in_a.extend(in_b);
     }
-    shares
 }
 
 fn each_op(program: &Program, block: u32, each: &mut impl FnMut(&Op)) {

@@ -71,8 +71,6 @@ pub(super) fn decode(decoder: &mut Decoder, buffer: &[u8], from: usize, to: usiz
         (*state).end = end;
         (*state).base = start.addr();
         (*state).paused = std::ptr::null();
-        (*state).blocks = steps.blocks.as_ptr();
-        (*state).steps = steps.steps.as_ptr();
         (*state).decoder = decoder;
         message_at((state, decoder), steps, entries, start)
     }
@@ -106,8 +104,8 @@ unsafe fn message_at(
         };
         let start = steps.start(id)?;
         begin(&mut *decoder, (entries, &steps.pieces), start);
-        let out = (*state).borrow_of(&mut *decoder);
-        let at = parts::run(state, (*state).steps.add(start.first as usize), at, map, out);
+        let out = (*state).borrow_of(&mut *decoder, 0);
+        let at = parts::run(state, steps.steps.as_ptr().add(start.first as usize), at, map, out);
         if at.is_null() || at > (*state).end {
             return None;
         }
@@ -160,12 +158,16 @@ unsafe fn fill(decoder: &mut Decoder, entries: &Entries, before: u32, piece: Pie
         let filled = decoder.filled.get_unchecked_mut(share);
         *decoder.saved_filled.get_unchecked_mut(share) = *filled;
         let places = decoder.slots.as_mut_ptr().add(from);
+        let saved = decoder.saved.as_mut_ptr().add(from);
+        if *filled == decoder.epoch {
+            std::ptr::copy_nonoverlapping(places, saved, slots);
+            return;
+        }
+        // A template that empties them, behind one that did not.
         if *filled == before {
-            std::ptr::copy_nonoverlapping(places, decoder.saved.as_mut_ptr().add(from), slots);
+            std::ptr::copy_nonoverlapping(places, saved, slots);
         }
-        if *filled != decoder.epoch {
-            *filled = decoder.epoch;
-            std::ptr::copy_nonoverlapping(entries.empty.as_ptr().add(from), places, slots);
-        }
+        *filled = decoder.epoch;
+        std::ptr::copy_nonoverlapping(entries.empty.as_ptr().add(from), places, slots);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::raw::{At, STOPS, eight, give_up, go_on, groups, length};
 use super::state::State;
-use super::steps::{Block, Step};
+use super::steps::Step;
 use crate::fast::record::Entry;
 
 /// A presence map of up to eight bytes, its first bit the highest; none where it is longer, or longer than it has to be.
@@ -112,14 +112,11 @@ unsafe fn enter(state: *mut State, (first, has_map): (*const Step, bool), at: At
 /// The first step of a block, and whether the block has a presence map.
 ///
 /// # Safety
-/// The step is of the program that the state is of, and has a block.
+/// The step is of a program, and has a block.
 #[inline(always)]
-unsafe fn inside(state: *mut State, step: *const Step) -> (*const Step, bool) {
+unsafe fn inside(step: *const Step) -> (*const Step, bool) {
     // SAFETY: the caller's.
-    unsafe {
-        let Block { first, has_map } = *(*state).blocks.add((*step).follow as usize);
-        ((*state).steps.add(first as usize), has_map)
-    }
+    unsafe { (step.sub((*step).follow as usize), (*step).has_initial) }
 }
 
 /// A block's steps.
@@ -208,7 +205,7 @@ pub(super) unsafe fn group(state: *mut State, step: *const Step, at: At, map: u6
             return go_on!(state, step + 1, at, map, out);
         }
         *out = Entry { bits: 0, meta: (*step).meta };
-        let at = enter(state, inside(state, step), at, out.byte_add((*step).advance));
+        let at = enter(state, inside(step), at, out.byte_add((*step).advance));
         if at.is_null() {
             give_up!();
         }
@@ -226,7 +223,7 @@ pub(super) unsafe fn sequence(state: *mut State, step: *const Step, at: At, map:
         let (elements, advance, element) = ((*state).length, (*step).advance, (*step).initial);
         *out = Entry { bits: elements, meta: (*step).meta };
         let (mut at, mut out) = (at, out.byte_add(advance));
-        let inside = inside(state, step);
+        let inside = inside(step);
         for _ in 0..elements {
             // Between elements there is always room for one entry, as a run has some to spare.
             *out = Entry { bits: 0, meta: element };
@@ -263,7 +260,7 @@ unsafe fn close(state: *mut State, step: *const Step, at: At, map: u64, out: *mu
     }
 }
 
-/// A step that the exact engine does, alone: what is put together, vectors and whatever else is rare.
+/// A step that the exact engine does, alone: what is put together, and whatever else is rare.
 ///
 /// # Safety
 /// As [`super::raw::Handler`].

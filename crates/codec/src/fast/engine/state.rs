@@ -1,7 +1,7 @@
 //! What all handlers of a message share.
 
 use super::raw::At;
-use super::steps::{Block, Step};
+use super::steps::Step;
 use super::{PAD, RUN_STEPS};
 use crate::fast::decode::Decoder;
 use crate::fast::record::Entry;
@@ -27,8 +27,6 @@ pub(super) struct State {
     /// Where a run paused, and its map; null where it came to its end.
     pub paused: *const Step,
     pub map: u64,
-    pub blocks: *const Block,
-    pub steps: *const Step,
     /// Where the message ends.
     pub end: At,
     /// The first byte of the message, were all of it where the part that is read now is.
@@ -53,23 +51,24 @@ impl State {
     pub unsafe fn borrow(&mut self) {
         let decoder = self.decoder;
         // SAFETY: the caller's.
-        unsafe { self.borrow_of(&mut *decoder) };
+        unsafe { self.borrow_of(&mut *decoder, (*decoder).entries.len()) };
     }
 
-    /// The same where the decoder is at hand; where entries go on.
+    /// The same where the decoder is at hand, and how many entries it has; where they go on.
     ///
     /// # Safety
-    /// It is this one.
+    /// It is this one, and these are as many.
     #[inline(always)]
-    pub unsafe fn borrow_of(&mut self, decoder: &mut Decoder) -> *mut Entry {
+    pub unsafe fn borrow_of(&mut self, decoder: &mut Decoder, len: usize) -> *mut Entry {
         let entries = &mut decoder.entries;
-        if entries.capacity() - entries.len() < 2 * ROOM {
+        debug_assert_eq!(entries.len(), len);
+        if entries.capacity() - len < 2 * ROOM {
             grow(entries);
         }
         // SAFETY: both are inside of what is allocated, which is 2 × ROOM at least.
         unsafe {
             self.out_end = entries.as_mut_ptr().add(entries.capacity() - ROOM);
-            self.out = entries.as_mut_ptr().add(entries.len());
+            self.out = entries.as_mut_ptr().add(len);
         }
         self.out
     }

@@ -33,10 +33,11 @@ pub(super) struct Step {
     pub advance: usize,
     /// Of a field that is absent with its bit: how many steps further the next one that is not so is, and the bits until then
     /// are where the initial value would be.
-    /// Of a group or sequence the block inside, of a step that the exact engine does the op.
+    /// Of a group or sequence how many steps before it the block inside begins, of a step that the exact engine does the op.
     pub follow: u32,
     /// The exponent or length of the initial value.
     pub initial_extra: u8,
+    /// There is an initial value; the block inside has a presence map.
     pub has_initial: bool,
     pub initial_long: bool,
     pub optional: bool,
@@ -46,9 +47,9 @@ const _: () = assert!(size_of::<Step>() == 64);
 
 /// What has one presence map, or none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
-    pub first: u32,
-    pub has_map: bool,
+struct Block {
+    first: u32,
+    has_map: bool,
 }
 
 /// The program as steps.
@@ -56,7 +57,7 @@ pub(super) struct Block {
 pub(in crate::fast) struct Steps {
     pub(super) steps: Vec<Step>,
     /// By the number of the program's.
-    pub(super) blocks: Vec<Block>,
+    blocks: Vec<Block>,
     /// By the lowest bits of the id, or behind it; a power of two of them.
     starts: Vec<Start>,
     pub(super) pieces: Vec<Piece>,
@@ -176,6 +177,13 @@ impl Steps {
     /// The template of this id, where it is for this engine.
     #[inline(always)]
     pub(super) fn start(&self, id: u32) -> Option<&Start> {
+        let first = self.starts.get(self.place(id))?;
+        if first.id == id && first.able { Some(first) } else { self.other_start(id) }
+    }
+
+    /// The same, behind the first place.
+    #[inline(never)]
+    fn other_start(&self, id: u32) -> Option<&Start> {
         let mut at = self.place(id);
         loop {
             let start = &self.starts[at];
@@ -269,14 +277,22 @@ impl Steps {
             initial: found.bits,
             initial_extra: extra,
             slot,
-            follow: if op.block == NONE { 1 } else { op.block },
+            follow: 1,
             advance: if op.deliver { 16 } else { 0 },
             has_initial: initial.is_some(),
             initial_long: found.long,
             optional: op.optional,
         };
         let untagged = |form| Entry::meta(op.info, UNTAGGED, form, 0);
-        let around = Step { initial: untagged(Form::Element), beside: untagged(Form::End), ..step };
+        let inside =
+            self.blocks.get(op.block as usize).copied().unwrap_or(Block { first: 0, has_map: false });
+        let around = Step {
+            initial: untagged(Form::Element),
+            beside: untagged(Form::End),
+            follow: self.steps.len() as u32 - inside.first,
+            has_initial: inside.has_map,
+            ..step
+        };
         match op.code {
             OpCode::Group => Step { run: parts::group, ..around },
             OpCode::Sequence => Step { run: parts::sequence, ..around },
