@@ -96,6 +96,7 @@ impl PacketFile {
     /// # Errors
     /// When the file cannot be read, or is damaged where nothing behind can be found.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let found = match &self.sort {
             Sort::Capture(_) => self.captured()?,
@@ -111,6 +112,7 @@ impl PacketFile {
         }))
     }
 
+    #[inline]
     fn captured(&mut self) -> Result<Option<(SocketAddr, i64, usize, usize)>, Error> {
         loop {
             let Sort::Capture(walker) = &mut self.sort else { unreachable!("asked for it") };

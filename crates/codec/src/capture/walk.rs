@@ -105,7 +105,21 @@ enum Unit {
 
 impl Walker {
     /// What stands at `at` of `bytes`, which the walker has been led up to from the file's beginning.
+    #[inline]
     pub fn next(&mut self, bytes: &[u8], at: usize) -> Next {
+        // As nearly always: a record of pcap that is there.
+        if let State::Pcap { big, fraction_ns, link, journal } = self.state
+            && let Some(rest) = bytes.get(at..)
+            && let next @ Next::Packet(_) = pcap_record(rest, at, (big, fraction_ns, link, journal))
+        {
+            return next;
+        }
+        self.next_any(bytes, at)
+    }
+
+    /// The same for whatever may stand there.
+    #[inline(never)]
+    fn next_any(&mut self, bytes: &[u8], at: usize) -> Next {
         let rest = bytes.get(at..).unwrap_or_default();
         let next = match &mut self.state {
             State::Start => self.start(rest, at),
@@ -245,6 +259,7 @@ fn interface(body: &[u8], big: bool) -> Option<Interface> {
     Some(this)
 }
 
+#[inline]
 fn pcap_record(rest: &[u8], at: usize, (big, fraction_ns, link, journal): (bool, i64, u16, bool)) -> Next {
     let Some(head) = rest.first_chunk::<RECORD_HEAD>() else { return Next::More };
     let (seconds, fraction) = (u32_at(head, 0, big), u32_at(head, 4, big));
@@ -280,6 +295,7 @@ fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
     if big { u16::from_be_bytes(b) } else { u16::from_le_bytes(b) }
 }
 
+#[inline]
 fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
     let b = bytes[at..at + 4].try_into().expect("four bytes");
     if big { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) }
