@@ -66,6 +66,19 @@ impl Half {
         self.unsorted = false;
     }
 
+    /// Whether the level at `at` is between its neighbours; that it is not, is noted.
+    #[inline(always)]
+    fn is_sorted_at(&mut self, side: Side, at: usize) -> bool {
+        let (worse, [here, better @ ..]) = self.rungs.split_at(at) else { return true };
+        let key = side.key(here.px);
+        let sorted = worse.last().is_none_or(|worse| side.key(worse.px) < key)
+            && better.first().is_none_or(|better| side.key(better.px) > key);
+        if !sorted {
+            self.unsorted = true;
+        }
+        sorted
+    }
+
     /// The last level that is no better than `key`.
     fn find(&self, side: Side, key: i64) -> Option<usize> {
         const NEAR: usize = 8;
@@ -92,6 +105,12 @@ pub struct Rung {
 }
 
 impl Rung {
+    /// It has a price, and a quantity.
+    #[inline(always)]
+    fn is_whole(&self) -> bool {
+        self.px != Price::NONE.0 && self.qty.0 > 0 && (-30..=30).contains(&self.qty.1)
+    }
+
     /// The same as views have it.
     pub fn level(&self) -> Level {
         Level {
@@ -160,7 +179,77 @@ impl LevelBook {
     }
 
     /// Takes a change; `levels_max` bounds each side.
+    #[inline]
     pub fn apply(&mut self, change: &Change, levels_max: LevelsMax) -> LevelDone {
+        self.plain(change, levels_max).unwrap_or_else(|| self.apply_any(change, levels_max))
+    }
+
+    /// What nearly all changes are: see [`LevelBook::add`], [`LevelBook::change`] and [`LevelBook::take`]. None for all
+    /// others, of which it changes nothing.
+    #[inline]
+    fn plain(&mut self, change: &Change, levels_max: LevelsMax) -> Option<LevelDone> {
+        let (side, depth) = (change.side?, u32::try_from(change.depth?).ok()?);
+        let (level, sorted) = match change.action {
+            Action::Delete => (self.take(side, depth)?, true),
+            Action::Clear => return None,
+            Action::Add => {
+                let rung = Rung { px: change.px, qty: change.qty?, orders: change.orders };
+                (rung, self.add(side, depth, rung, levels_max)?)
+            }
+            Action::Change => {
+                let rung = Rung { px: change.px, qty: change.qty?, orders: change.orders };
+                (rung, self.change(side, depth, rung)?)
+            }
+        };
+        Some(LevelDone { depth, level, fault: (!sorted).then_some(Fault::UnsortedLevel) })
+    }
+
+    /// Takes out the level at a place from the best, from 1; none where there is none.
+    #[inline(always)]
+    pub fn take(&mut self, side: Side, depth: u32) -> Option<Rung> {
+        let rungs = &mut self.sides[side as usize].rungs;
+        if depth == 0 {
+            return None;
+        }
+        let at = rungs.len().checked_sub(depth as usize)?;
+        Some(rungs.remove(at))
+    }
+
+    /// Puts in a whole level at a place from the best, from 1. Gives whether it is between its neighbours. None where that is
+    /// not all there is to it, as where the place is none, or the side full: then nothing is changed, and
+    /// [`LevelBook::apply`] tells what becomes of it.
+    #[inline(always)]
+    pub fn add(&mut self, side: Side, depth: u32, rung: Rung, levels_max: LevelsMax) -> Option<bool> {
+        let half = &mut self.sides[side as usize];
+        let rungs = &mut half.rungs;
+        if depth == 0 || !rung.is_whole() || rungs.len() >= levels_max.get() {
+            return None;
+        }
+        let at = (rungs.len() + 1).checked_sub(depth as usize)?;
+        rungs.push(rung);
+        let moved = &mut rungs[at..];
+        for n in (1..moved.len()).rev() {
+            moved[n] = moved[n - 1];
+        }
+        moved[0] = rung;
+        Some(half.is_sorted_at(side, at))
+    }
+
+    /// Puts a whole level in the place of another one; as [`LevelBook::add`].
+    #[inline(always)]
+    pub fn change(&mut self, side: Side, depth: u32, rung: Rung) -> Option<bool> {
+        let half = &mut self.sides[side as usize];
+        if depth == 0 || !rung.is_whole() {
+            return None;
+        }
+        let at = half.rungs.len().checked_sub(depth as usize)?;
+        half.rungs[at] = rung;
+        Some(half.is_sorted_at(side, at))
+    }
+
+    /// The same for whatever a change may be.
+    #[inline(never)]
+    pub(crate) fn apply_any(&mut self, change: &Change, levels_max: LevelsMax) -> LevelDone {
         if change.action == Action::Clear {
             match change.side {
                 Some(side) => self.sides[side as usize].clear(),

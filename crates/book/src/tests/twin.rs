@@ -2,8 +2,8 @@
 
 use super::{Told, long};
 use crate::naive::{self, Naive};
-use crate::{Basis, Books, Options, Side};
-use proptest::prelude::*;
+use crate::{Basis, Books, LevelAction, LevelBook, LevelChange, LevelsMax, Options, Side};
+use proptest::{prelude::*, sample};
 use unitape_model::{Dict, Event, Price, flags};
 
 fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> + Clone {
@@ -187,6 +187,34 @@ proptest! {
         check_whole(&books);
         naive::dump(&books);
     }
+}
+
+proptest! {
+    /// A change that looks plain and is not, on a side that is full or with a level of nothing: the quick way gives what the
+    /// other one does, and leaves the same book.
+    #[test]
+    fn the_quick_way_agrees(
+        max in (any::<bool>(), 1u32..7),
+        changes in proptest::collection::vec(any_change(), 0..60),
+    ) {
+        let levels_max = if max.0 { LevelsMax::Published(max.1) } else { LevelsMax::Kept(max.1) };
+        let (mut quick, mut other) = (LevelBook::default(), LevelBook::default());
+        for change in &changes {
+            prop_assert_eq!(quick.apply(change, levels_max), other.apply_any(change, levels_max));
+            prop_assert_eq!(format!("{quick:?}"), format!("{other:?}"));
+        }
+    }
+}
+
+fn any_change() -> impl Strategy<Value = LevelChange> {
+    let action = sample::select(vec![LevelAction::Add, LevelAction::Change, LevelAction::Delete]);
+    let side = sample::select(vec![Some(Side::Buy), Some(Side::Buy), Some(Side::Sell), None]);
+    let px = prop_oneof![9 => -6i64..6, 1 => Just(Price::NONE.0)];
+    let exponent = prop_oneof![9 => Just(0i8), 1 => any::<i8>()];
+    let qty = prop_oneof![9 => (-1i64..9, exponent).prop_map(Some), 1 => Just(None)];
+    let depth = prop_oneof![9 => (0u64..8).prop_map(Some), 1 => any::<u64>().prop_map(Some), 1 => Just(None)];
+    (prop_oneof![20 => action, 1 => Just(LevelAction::Clear)], side, px, qty, depth)
+        .prop_map(|(action, side, px, qty, depth)| LevelChange { action, side, px, qty, orders: 1, depth })
 }
 
 fn price_of(bbo: &crate::Bbo) -> [Option<(Price, unitape_model::Amount)>; 2] {
