@@ -1,32 +1,17 @@
 //! Messages of a packet, in order, to steps.
 
+use super::around::{Around, Of};
 use super::config::{Key, Kind};
 use super::define::definition;
 use super::ids::{Id, Ids};
+use super::known::Known;
 use super::levels;
 use super::plan::{Config, Type};
 use super::products::{Products, Turn, Waiting, some};
-use super::step::{At, Outcome, Refusal, Role, Side, Step, Steps, Tables, Trade};
+use super::step::{Action, At, Outcome, Refusal, Role, Side, Step, Steps, Tables, Trade};
 use super::tags::Tag;
 use super::view::{Bad, Batch, Entry, NO_NUMBER, NO_TIME, Told};
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Where a packet comes from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Of {
-    pub channel: u16,
-    pub line: u8,
-    pub stream: u32,
-    /// The same for all channels of one sender and partition.
-    pub origin: u32,
-    pub ts_recv: i64,
-    pub place: u64,
-    /// The sender's clock.
-    pub sent: Option<i64>,
-    /// It says that numbers begin again.
-    pub reset: bool,
-}
 
 /// Products, instruments and their books' state.
 #[derive(Clone, Debug)]
@@ -35,46 +20,9 @@ pub(super) struct Core {
     pub tables: Tables,
     pub products: Products,
     pub ids: Ids,
-    by_id: FxHashMap<(u16, Id), u32>,
-    /// By pair and id: two pairs may use one id for two instruments.
-    instruments: FxHashMap<(u16, Id), u32>,
-    /// The one that was looked up last.
-    latest: ((u16, Id), u32),
-    latest_product: ((u16, Id), u32),
+    by_id: Known,
+    instruments: Known,
     behind: Vec<Waiting>,
-}
-
-/// A step's surroundings, but for the tables.
-#[derive(Clone, Copy)]
-pub(super) struct Around {
-    pub of: Of,
-    snapshot: bool,
-    sequence: Option<u64>,
-    ts: i64,
-    at: u32,
-    length: u32,
-}
-
-impl Around {
-    /// Those of a packet, and of no message.
-    pub fn of_packet(of: Of) -> Self {
-        Self { of, snapshot: false, sequence: None, ts: of.sent.unwrap_or(of.ts_recv), at: 0, length: 0 }
-    }
-
-    #[inline]
-    pub fn at<'t>(&self, tables: &'t Tables, ts: i64) -> At<'t> {
-        At {
-            tables,
-            channel: self.of.channel,
-            line: self.of.line,
-            snapshot: self.snapshot,
-            sequence: self.sequence,
-            ts_event: if ts == NO_TIME { self.ts } else { ts },
-            ts_recv: self.of.ts_recv,
-            place: self.of.place + u64::from(self.at),
-            length: self.length,
-        }
-    }
 }
 
 impl Core {
@@ -84,47 +32,46 @@ impl Core {
             tables: Tables { channels: channels.collect(), ..Tables::default() },
             products: Products::new(config.recovery, config.window, config.pairs.clone(), config.depth_told),
             ids: Ids::default(),
-            by_id: FxHashMap::default(),
-            instruments: FxHashMap::default(),
-            // Of no pair that there is.
-            latest: ((u16::MAX, Id::NONE), 0),
-            latest_product: ((0, Id::NONE), 0),
+            by_id: Known::default(),
+            instruments: Known::default(),
             behind: Vec::new(),
             config,
         }
     }
 
     /// A step that is of no message.
-    pub fn tell(&self, of: Of, length: usize, step: Step<'_>, out: &mut impl Steps) {
+    pub fn tell(&self, of: &Of, length: usize, step: Step<'_>, out: &mut impl Steps) {
         let around = Around { length: length as u32, ..Around::of_packet(of) };
         out.step(&around.at(&self.tables, NO_TIME), step);
     }
 
     /// All messages of a packet; `payload` is for the quarantine.
     #[inline]
-    pub fn batch(&mut self, batch: &Batch, of: Of, payload: &[u8], out: &mut impl Steps) {
+    pub fn batch(&mut self, batch: &Batch, of: &Of, payload: &[u8], out: &mut impl Steps) {
         self.products.counters.unknown += batch.unknown;
+        let channel = &self.config.channels[usize::from(of.channel)];
+        let (pair, incremental) = (channel.pair, channel.role == Role::Incremental);
+        let sent = of.sent.unwrap_or(of.ts_recv);
         for told in &batch.told {
-            let ts = match told.time {
-                NO_TIME => of.sent.unwrap_or(of.ts_recv),
-                time => time,
-            };
+            let ts = if told.time == NO_TIME { sent } else { told.time };
             let snapshot = told.kind == Some(Kind::Snapshot);
             let around = Around {
                 of,
+                pair,
+                incremental,
                 snapshot,
                 sequence: some(if snapshot { told.last } else { told.sequence }),
                 ts,
                 at: told.at,
                 length: told.length,
             };
-            let outcome = match self.message(told, batch, around, out) {
+            let outcome = match self.message(told, batch, &around, out) {
                 Ok(outcome) => outcome,
                 Err(bad) => {
-                    self.refuse(told, bad, around, payload, out);
+                    self.refuse(told, bad, &around, payload, out);
                     // What it would have done to the books is missing.
                     if let (Some(Kind::Depth | Kind::Reset), Some(sequence)) = (told.kind, around.sequence)
-                        && let Ok(product) = self.product(told, of.channel, out, &around)
+                        && let Ok(product) = self.product(told, out, &around)
                     {
                         self.gap(product, (sequence, sequence), &around, out);
                     }
@@ -136,7 +83,7 @@ impl Core {
     }
 
     #[cold]
-    fn refuse(&mut self, told: &Told, bad: Bad, around: Around, payload: &[u8], out: &mut impl Steps) {
+    fn refuse(&mut self, told: &Told, bad: Bad, around: &Around<'_>, payload: &[u8], out: &mut impl Steps) {
         let set = &self.config.sets[usize::from(self.config.channels[usize::from(around.of.channel)].set)];
         let template = &set.templates.list()[told.template as usize].name.local;
         let detail = format!("{:?} of template {template}, message at byte {}", bad.tag, told.at);
@@ -145,42 +92,74 @@ impl Core {
         out.step(&around.at(&self.tables, NO_TIME), Step::Refused(refusal));
     }
 
-    #[inline]
+    #[inline(always)]
     fn message(
         &mut self,
         told: &Told,
         batch: &Batch,
-        around: Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Result<Outcome, Bad> {
         let Some(kind) = told.kind.filter(|kind| *kind != Kind::Ignore) else { return Ok(Outcome::Ignored) };
-        let product = self.product(told, around.of.channel, out, &around)?;
+        let product = self.product(told, out, around)?;
         match kind {
             Kind::Snapshot => return self.snapshot(product, told, batch, around, out),
-            Kind::Beacon => return self.beacon(product, told, &around, out),
+            Kind::Beacon => return self.beacon(product, told, around, out),
             _ => {}
         }
-        let channel = &self.config.channels[usize::from(around.of.channel)];
         if let Some(sequence) = around.sequence
-            && channel.role == Role::Incremental
+            && around.incremental
         {
-            let mut turn = self.products.turn(product, sequence);
-            if turn == Turn::Old {
-                if !self.moves(product, &around, out) {
-                    return Ok(Outcome::Duplicate);
-                }
-                turn = self.products.turn(product, sequence);
+            let turn = self.products.turn(product, sequence);
+            if turn != Turn::Next && !self.other_turn(product, (sequence, turn), around, out) {
+                return Ok(Outcome::Duplicate);
             }
-            match turn {
-                Turn::Next | Turn::Old => {}
-                Turn::Missing(from, to) => self.gap(product, (from, to), &around, out),
-                Turn::Begins => self.begins(product, &around, out),
+            self.products.comes_from(product, around.of);
+        }
+        match (told.bad, kind) {
+            (Some(bad), _) => Err(bad),
+            (None, Kind::Depth) => {
+                let (from, to) = told.entries;
+                self.entries(product, &batch.entries[from as usize..to as usize], around, out)
             }
-            self.products.comes_from(product, &around.of);
+            (None, _) => self.no_depth((kind, product), told, batch, around, out),
         }
-        if let Some(bad) = told.bad {
-            return Err(bad);
+    }
+
+    /// A message that is not the next one. Gives whether it is used.
+    #[cold]
+    #[inline(never)]
+    fn other_turn(
+        &mut self,
+        product: u32,
+        (sequence, mut turn): (u64, Turn),
+        around: &Around<'_>,
+        out: &mut impl Steps,
+    ) -> bool {
+        if turn == Turn::Old {
+            if !self.moves(product, around, out) {
+                return false;
+            }
+            turn = self.products.turn(product, sequence);
         }
+        match turn {
+            Turn::Next | Turn::Old => {}
+            Turn::Missing(from, to) => self.gap(product, (from, to), around, out),
+            Turn::Begins => self.begins(product, around, out),
+        }
+        true
+    }
+
+    /// A message of states or of reference data, or by which books are empty.
+    #[inline(never)]
+    fn no_depth(
+        &mut self,
+        (kind, product): (Kind, u32),
+        told: &Told,
+        batch: &Batch,
+        around: &Around<'_>,
+        out: &mut impl Steps,
+    ) -> Result<Outcome, Bad> {
         let lacks = match kind {
             Kind::ProductState if told.product_state == Id::NONE => Some(Tag::ProductState),
             Kind::InstrumentState if told.instrument_state == Id::NONE => Some(Tag::InstrumentState),
@@ -190,88 +169,113 @@ impl Core {
             return Err(Bad { code: "missing", tag });
         }
         match kind {
-            Kind::Depth => self.entries(product, told, batch, &around, out),
             Kind::ProductState => {
                 let at = around.sequence.unwrap_or(0);
                 self.products.list[product as usize].state = (told.product_state, at);
-                self.state(product, None, told.product_state, &around, out);
+                self.state(product, None, told.product_state, around, out);
                 Ok(Outcome::Used)
             }
             Kind::InstrumentState => {
-                let instrument = self.instrument(told.instrument, product, &around, out)?;
-                self.state(product, Some(instrument), told.instrument_state, &around, out);
+                let instrument = self.instrument(told.instrument, product, around, out)?;
+                self.state(product, Some(instrument), told.instrument_state, around, out);
                 Ok(Outcome::Used)
             }
             Kind::MassState => {
                 if told.product_state != Id::NONE {
-                    self.mass_state(product, told.product_state, &around, out);
+                    self.mass_state(product, told.product_state, around, out);
                 }
                 let (from, to) = told.entries;
                 for entry in &batch.entries[from as usize..to as usize] {
-                    let instrument = self.instrument(entry.instrument, product, &around, out)?;
-                    self.state(product, Some(instrument), entry.instrument_state, &around, out);
+                    let instrument = self.instrument(entry.instrument, product, around, out)?;
+                    self.state(product, Some(instrument), entry.instrument_state, around, out);
                 }
                 Ok(Outcome::Used)
             }
             Kind::Reset => {
-                let waits = self.empty(product, &around, out);
+                let waits = self.empty(product, around, out);
                 Ok(if waits { Outcome::Waits } else { Outcome::Used })
             }
             Kind::Product => {
                 let told = definition(told, batch);
-                Ok(self.define_product(product, &told, batch, &around, out))
+                Ok(self.define_product(product, &told, batch, around, out))
             }
             Kind::Instrument => {
-                let instrument = self.instrument(told.instrument, product, &around, out)?;
+                let instrument = self.instrument(told.instrument, product, around, out)?;
                 let told = definition(told, batch);
-                Ok(self.define_instrument((instrument, product), &told, batch, &around, out))
+                Ok(self.define_instrument((instrument, product), &told, batch, around, out))
             }
-            Kind::Sequenced | Kind::Ignore | Kind::Snapshot | Kind::Beacon => Ok(Outcome::Ignored),
+            Kind::Depth | Kind::Sequenced | Kind::Ignore | Kind::Snapshot | Kind::Beacon => {
+                Ok(Outcome::Ignored)
+            }
         }
     }
 
-    /// The entries of an incremental message.
-    #[inline]
+    /// The entries of an incremental message. Those of one instrument are beside each other mostly: it is looked up once for
+    /// all of these.
+    #[inline(never)]
     fn entries(
         &mut self,
         product: u32,
-        told: &Told,
-        batch: &Batch,
-        around: &Around,
+        mut left: &[Entry],
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Result<Outcome, Bad> {
-        let (from, to) = told.entries;
         let mut waits = false;
-        let pair = self.products.list[product as usize].pair;
-        for entry in &batch.entries[from as usize..to as usize] {
-            let index = match self.latest.0 == (pair, entry.instrument) {
-                true => self.latest.1,
-                // Only one for an empty book has no instrument: all are.
-                false if entry.instrument == Id::NONE => {
-                    waits |= self.empty(product, around, out);
-                    continue;
-                }
-                false => self.instrument(entry.instrument, product, around, out)?,
-            };
-            if entry.sort == Type::Trade {
-                let trade = Trade {
-                    instrument: index,
-                    px: entry.px,
-                    qty: entry.qty.unwrap_or_default(),
-                    id: some(entry.trade_id),
-                    aggressor: side(entry.aggressor),
-                };
-                out.step(&around.at(&self.tables, entry.time), Step::Trade(trade));
+        while let [first, behind @ ..] = left {
+            // Only one for an empty book has no instrument: all are.
+            if first.instrument == Id::NONE {
+                waits |= self.empty(product, around, out);
+                left = behind;
                 continue;
             }
-            waits |= self.level(index, entry, around, out);
+            let index = self.instrument(first.instrument, product, around, out)?;
+            let (tables, counters) = (&self.tables, &mut self.products.counters);
+            let instrument = &mut self.products.instruments[index as usize];
+            if !instrument.live || around.sequence.is_some_and(|sequence| sequence <= instrument.has) {
+                match first.sort {
+                    Type::Trade => trade(index, first, &around.at(tables, first.time), out),
+                    _ => waits |= self.level(index, first, around, out),
+                }
+                left = behind;
+                continue;
+            }
+            let fits = loop {
+                let [entry, behind @ ..] = left else { break true };
+                if entry.instrument != first.instrument {
+                    break true;
+                }
+                left = behind;
+                let at = around.at(tables, entry.time);
+                let told = |side, action| levels::told(index, (side, action), entry);
+                if let Some((side, action)) = levels::plain(instrument, entry) {
+                    // Each by itself, so that who takes it need not ask which it is.
+                    match action {
+                        Action::Add => out.level(&at, &told(side, Action::Add)),
+                        Action::Change => out.level(&at, &told(side, Action::Change)),
+                        Action::Delete => out.level(&at, &told(side, Action::Delete)),
+                    }
+                } else if entry.sort == Type::Trade {
+                    trade(index, entry, &around.at(tables, entry.time), out);
+                } else {
+                    let fits =
+                        levels::apply_any(index, instrument, entry, counters, &mut |step| match step {
+                            Step::Level(level) => out.level(&around.at(tables, entry.time), &level),
+                            step => out.step(&around.at(tables, entry.time), step),
+                        });
+                    if !fits {
+                        break false;
+                    }
+                }
+            };
+            if !fits {
+                self.doubt(index, around, out);
+            }
         }
         Ok(if waits { Outcome::Waits } else { Outcome::Used })
     }
 
     /// An entry of a level, or of an empty book: it is applied, or waits for a snapshot. Gives whether it waits.
-    #[inline]
-    fn level(&mut self, index: u32, entry: &Entry, around: &Around, out: &mut impl Steps) -> bool {
+    fn level(&mut self, index: u32, entry: &Entry, around: &Around<'_>, out: &mut impl Steps) -> bool {
         let instrument = &mut self.products.instruments[index as usize];
         if instrument.live {
             if around.sequence.is_none_or(|sequence| sequence > instrument.has) {
@@ -300,24 +304,24 @@ impl Core {
         product: u32,
         told: &Told,
         batch: &Batch,
-        around: Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Result<Outcome, Bad> {
         if let Some(bad) = told.bad {
             return Err(bad);
         }
         self.products.list[product as usize].snapshots_from(around.of.origin);
-        let index = self.instrument(told.instrument, product, &around, out)?;
+        let index = self.instrument(told.instrument, product, around, out)?;
         // One without a number is from before the first message.
         let last = some(told.last).unwrap_or(0);
         if !self.products.takes(index, last, around.of.ts_recv) {
-            self.whole(product, &around, out);
+            self.whole(product, around, out);
             return Ok(Outcome::Ignored);
         }
-        self.snapshot_state(product, told.product_state, last, &around, out);
+        self.snapshot_state(product, told.product_state, last, around, out);
         let (from, to) = told.entries;
         let entries = &batch.entries[from as usize..to as usize];
-        self.take((product, index), last, (entries, told.instrument_state), around, out);
+        self.take((product, index), last, (entries, told.instrument_state), *around, out);
         Ok(Outcome::Used)
     }
 
@@ -327,7 +331,7 @@ impl Core {
         (product, index): (u32, u32),
         last: u64,
         (entries, state): (&[Entry], Id),
-        mut around: Around,
+        mut around: Around<'_>,
         out: &mut impl Steps,
     ) {
         around.snapshot = true;
@@ -366,7 +370,7 @@ impl Core {
         &mut self,
         product: u32,
         told: &Told,
-        around: &Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Result<Outcome, Bad> {
         let lacks = (told.last == NO_NUMBER).then_some(Bad { code: "missing", tag: Tag::Last });
@@ -384,11 +388,11 @@ impl Core {
         if let Turn::Missing(from, to) = turn {
             self.gap(product, (from, to), around, out);
         }
-        self.products.comes_from(product, &around.of);
+        self.products.comes_from(product, around.of);
         Ok(Outcome::Used)
     }
 
-    pub(super) fn whole(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
+    pub(super) fn whole(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) {
         if self.products.becomes_whole(product) {
             out.step(&around.at(&self.tables, NO_TIME), Step::Whole { product });
         }
@@ -396,7 +400,7 @@ impl Core {
 
     #[cold]
     #[inline(never)]
-    fn gap(&mut self, product: u32, (from, to): (u64, u64), around: &Around, out: &mut impl Steps) {
+    fn gap(&mut self, product: u32, (from, to): (u64, u64), around: &Around<'_>, out: &mut impl Steps) {
         let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
         out.step(&around.at(tables, NO_TIME), Step::Missing { product, from, to });
         self.products.gap(product, from, to, |instrument| {
@@ -406,7 +410,7 @@ impl Core {
 
     /// A product's first message: its books are empty and whole.
     #[cold]
-    fn begins(&mut self, product: u32, around: &Around, out: &mut impl Steps) {
+    fn begins(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) {
         let of = &self.products.list[product as usize];
         let live = |instrument: &&u32| self.products.instruments[**instrument as usize].live;
         for instrument in of.instruments.iter().filter(live).copied() {
@@ -420,7 +424,7 @@ impl Core {
 
     /// All books of a product are empty, as by an entry for each. Gives whether some of these wait.
     #[cold]
-    fn empty(&mut self, product: u32, around: &Around, out: &mut impl Steps) -> bool {
+    fn empty(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) -> bool {
         let entry = Entry { sort: Type::Empty, ..Entry::nothing(Id::NONE) };
         let mut waits = false;
         for n in 0..self.products.list[product as usize].instruments.len() {
@@ -435,15 +439,8 @@ impl Core {
 
     /// The numbers of a stream begin again.
     #[cold]
-    pub fn restart(&mut self, of: Of, out: &mut impl Steps) {
-        let around = Around {
-            of,
-            snapshot: false,
-            sequence: None,
-            ts: of.sent.unwrap_or(of.ts_recv),
-            at: 0,
-            length: 0,
-        };
+    pub fn restart(&mut self, of: &Of, out: &mut impl Steps) {
+        let around = Around::of_packet(of);
         out.step(&around.at(&self.tables, NO_TIME), Step::Restart);
         let channel = &self.config.channels[usize::from(of.channel)];
         let (role, pair) = (channel.role, channel.pair);
@@ -470,101 +467,107 @@ impl Core {
     }
 
     /// The product of a message.
-    #[inline]
-    fn product(
-        &mut self,
-        told: &Told,
-        channel: u16,
-        out: &mut impl Steps,
-        around: &Around,
-    ) -> Result<u32, Bad> {
-        let pair = self.config.channels[usize::from(channel)].pair;
+    #[inline(always)]
+    fn product(&mut self, told: &Told, out: &mut impl Steps, around: &Around<'_>) -> Result<u32, Bad> {
+        let pair = around.pair;
         let id = match self.config.key {
             Key::Channel => Id::number(0),
             Key::Product => told.product,
         };
-        if self.latest_product.0 == (pair, id) && id != Id::NONE {
-            return Ok(self.latest_product.1);
+        match self.by_id.get(pair, id) {
+            Some(index) => Ok(index),
+            None => self.other_product(pair, (id, told), out, around),
         }
-        self.other_product(pair, (id, told), out, around)
     }
 
+    /// One that is not known by its id.
     #[cold]
+    #[inline(never)]
     fn other_product(
         &mut self,
         pair: u16,
         (id, told): (Id, &Told),
         out: &mut impl Steps,
-        around: &Around,
+        around: &Around<'_>,
     ) -> Result<u32, Bad> {
         if id == Id::NONE {
             // What names an instrument that is known names its product by that.
-            let known = self.instruments.get(&(pair, told.instrument));
-            let product = known.map(|i| self.products.instruments[*i as usize].product);
+            let known = self.instruments.get(pair, told.instrument);
+            let product = known.map(|i| self.products.instruments[i as usize].product);
             return product.ok_or(Bad { code: "missing", tag: Tag::Product });
         }
-        let index = match self.by_id.get(&(pair, id)) {
-            Some(index) => *index,
-            None => {
-                let index = self.products.open(pair).ok_or_else(|| {
-                    self.products.counters.refused += 1;
-                    Bad { code: "no_room", tag: Tag::Product }
-                })?;
-                self.by_id.insert((pair, id), index);
-                let id = match self.config.key {
-                    Key::Product => self.ids.shown(id),
-                    Key::Channel => {
-                        let of_pair = |c: &&super::plan::Channel| c.pair == pair;
-                        self.config.channels.iter().find(of_pair).map_or_else(String::new, |c| c.name.clone())
-                    }
-                };
-                self.tables.products.push(super::Product { id, ..super::Product::default() });
-                out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
-                index
+        let index = self.products.open(pair).ok_or_else(|| {
+            self.products.counters.refused += 1;
+            Bad { code: "no_room", tag: Tag::Product }
+        })?;
+        self.by_id.insert(pair, id, index);
+        let id = match self.config.key {
+            Key::Product => self.ids.shown(id),
+            Key::Channel => {
+                let of_pair = |c: &&super::plan::Channel| c.pair == pair;
+                self.config.channels.iter().find(of_pair).map_or_else(String::new, |c| c.name.clone())
             }
         };
-        self.latest_product = ((pair, id), index);
+        self.tables.products.push(super::Product { id, ..super::Product::default() });
+        out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
         Ok(index)
     }
 
     /// An instrument, which belongs to this product if it is new.
+    #[inline(always)]
     fn instrument(
         &mut self,
         id: Id,
         product: u32,
-        around: &Around,
+        around: &Around<'_>,
+        out: &mut impl Steps,
+    ) -> Result<u32, Bad> {
+        match self.instruments.get(around.pair, id) {
+            Some(index) => Ok(index),
+            None => self.other_instrument((around.pair, id), product, around, out),
+        }
+    }
+
+    /// One that is not known.
+    #[cold]
+    #[inline(never)]
+    fn other_instrument(
+        &mut self,
+        (pair, id): (u16, Id),
+        product: u32,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Result<u32, Bad> {
         if id == Id::NONE {
             return Err(Bad { code: "missing", tag: Tag::Instrument });
         }
-        let pair = self.products.list[product as usize].pair;
-        let index = match self.instruments.get(&(pair, id)) {
-            Some(index) => *index,
-            None => {
-                let depth = self.tables.products[product as usize].depth.or(self.config.market_depth);
-                let opened = self.products.open_instrument(product, depth.unwrap_or(0));
-                let index = opened.ok_or_else(|| {
-                    self.products.counters.refused += 1;
-                    Bad { code: "no_room", tag: Tag::Instrument }
-                })?;
-                self.instruments.insert((pair, id), index);
-                let id = self.ids.shown(id);
-                self.tables.instruments.push(super::Instrument {
-                    id,
-                    product,
-                    ..super::Instrument::default()
-                });
-                out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
-                if self.products.instruments[index as usize].live {
-                    out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index });
-                }
-                index
-            }
-        };
-        self.latest = ((pair, id), index);
+        let depth = self.tables.products[product as usize].depth.or(self.config.market_depth);
+        let opened = self.products.open_instrument(product, depth.unwrap_or(0));
+        let index = opened.ok_or_else(|| {
+            self.products.counters.refused += 1;
+            Bad { code: "no_room", tag: Tag::Instrument }
+        })?;
+        self.instruments.insert(pair, id, index);
+        let id = self.ids.shown(id);
+        self.tables.instruments.push(super::Instrument { id, product, ..super::Instrument::default() });
+        out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
+        if self.products.instruments[index as usize].live {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index });
+        }
         Ok(index)
     }
+}
+
+#[inline(always)]
+fn trade(instrument: u32, entry: &Entry, at: &At<'_>, out: &mut impl Steps) {
+    let trade = Trade {
+        instrument,
+        px: entry.px,
+        qty: entry.qty.unwrap_or_default(),
+        id: some(entry.trade_id),
+        aggressor: side(entry.aggressor),
+    };
+    out.step(at, Step::Trade(trade));
 }
 
 fn side(code: u8) -> Option<Side> {

@@ -1,6 +1,7 @@
 //! What reference data tell of products and instruments. They come round again and again: only what is new is a step.
 
-use super::core::{Around, Core};
+use super::around::Around;
+use super::core::Core;
 use super::ids::{ID_BYTES_MAX, Id};
 use super::levels;
 use super::products::Products;
@@ -13,7 +14,7 @@ impl Core {
         index: u32,
         told: &Definition,
         batch: &Batch,
-        around: &Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Outcome {
         let product = &mut self.tables.products[index as usize];
@@ -40,7 +41,7 @@ impl Core {
     }
 
     /// Levels beyond a depth that was not known when they came.
-    fn trim(&mut self, index: u32, around: &Around, out: &mut impl Steps) {
+    fn trim(&mut self, index: u32, around: &Around<'_>, out: &mut impl Steps) {
         let instrument = &mut self.products.instruments[index as usize];
         if instrument.live {
             let at = around.at(&self.tables, NO_TIME);
@@ -53,7 +54,7 @@ impl Core {
         (index, product): (u32, u32),
         told: &Definition,
         batch: &Batch,
-        around: &Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Outcome {
         let instrument = &mut self.tables.instruments[index as usize];

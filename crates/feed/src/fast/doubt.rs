@@ -1,7 +1,8 @@
 //! What is believed no longer, though no message is missing: a book with a level that cannot be, products whose sender is
 //! another one now, and all books when nothing more will come.
 
-use super::core::{Around, Core, Of};
+use super::around::{Around, Of};
+use super::core::Core;
 use super::products::{Product, Products};
 use super::step::{Step, Steps};
 use super::view::NO_TIME;
@@ -20,7 +21,7 @@ impl Core {
     /// An instrument has a level that cannot be.
     #[cold]
     #[inline(never)]
-    pub(super) fn doubt(&mut self, instrument: u32, around: &Around, out: &mut impl Steps) {
+    pub(super) fn doubt(&mut self, instrument: u32, around: &Around<'_>, out: &mut impl Steps) {
         if self.want_snapshot(instrument) {
             out.step(&around.at(&self.tables, NO_TIME), Step::Stale { instrument, mended: true });
         }
@@ -30,8 +31,8 @@ impl Core {
     /// [`Products::moved`].
     #[cold]
     #[inline(never)]
-    pub(super) fn moves(&mut self, product: u32, around: &Around, out: &mut impl Steps) -> bool {
-        if !self.products.moved(product, &around.of) {
+    pub(super) fn moves(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) -> bool {
+        if !self.products.moved(product, around.of) {
             return false;
         }
         out.step(&around.at(&self.tables, NO_TIME), Step::Restart);
@@ -43,7 +44,7 @@ impl Core {
     }
 
     /// Nothing more will come: no book is known from here on, but all stay as they are.
-    pub fn close(&mut self, of: Of, out: &mut impl Steps) {
+    pub fn close(&mut self, of: &Of, out: &mut impl Steps) {
         let around = Around::of_packet(of);
         for index in 0..self.products.instruments.len() as u32 {
             let instrument = &mut self.products.instruments[index as usize];

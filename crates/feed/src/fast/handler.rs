@@ -1,7 +1,8 @@
 //! The handler: packets of all channels in, steps out.
 
+use super::around::Of;
 use super::config::Reset;
-use super::core::{Core, Of};
+use super::core::Core;
 use super::framing::{Packets, Unusable};
 use super::lines::{Arrival, Kept, Stream, Verdict};
 use super::plan::Config;
@@ -19,8 +20,8 @@ pub struct Handler {
     packets: Packets,
     /// Streams of all channels.
     streams: Vec<Sent>,
-    /// The stream of the last packet of each channel.
-    latest: Vec<u32>,
+    /// By channel: the streams of the last packets, by partition.
+    latest: Vec<[u32; LATEST]>,
     /// Some packet waits.
     waits: bool,
     held_bytes: usize,
@@ -48,6 +49,9 @@ struct ChannelCounters {
     refused: u64,
 }
 
+/// Partitions of a channel whose packets come in turns, so that the last stream of each is known.
+const LATEST: usize = 8;
+
 /// Senders and partitions of a channel, at most.
 const STREAMS_MAX: usize = 256;
 
@@ -59,7 +63,7 @@ impl Handler {
             core: Core::new(config.clone()),
             packets: Packets::new(config.clone()),
             streams: Vec::new(),
-            latest: vec![u32::MAX; config.channels.len()],
+            latest: vec![[u32::MAX; LATEST]; config.channels.len()],
             waits: false,
             held_bytes: 0,
             route: None,
@@ -133,45 +137,47 @@ impl Handler {
         let Some((channel, line)) = self.route(packet.to) else {
             self.counters.unknown += 1;
             let of = self.of(0, 0, u32::MAX, &packet, Head::default());
-            return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+            return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
         let opened = match self.packets.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(why) => {
                 let of = self.of(channel, line, u32::MAX, &packet, Head::default());
-                return self.refuse(of, packet.payload, &why, out);
+                return self.refuse(&of, packet.payload, &why, out);
             }
         };
         let (head, body) = opened;
         let Some(sequence) = head.sequence else {
             let of = self.of(channel, line, u32::MAX, &packet, head);
             if self.rests(channel) {
-                return self.core.tell(of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+                return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
             }
             return match self.packets.body(channel, (packet.payload, body), &mut self.core.ids) {
-                Ok(()) => self.apply(of, packet.payload, out),
-                Err(why) => self.refuse(of, packet.payload, &why, out),
+                Ok(()) => self.apply(&of, packet.payload, out),
+                Err(why) => self.refuse(&of, packet.payload, &why, out),
             };
         };
         let Some(stream) = self.stream(channel, &head) else {
             let why =
                 Unusable { code: "no_room", detail: format!("more than {STREAMS_MAX} senders on a channel") };
             let of = self.of(channel, line, u32::MAX, &packet, head);
-            return self.refuse(of, packet.payload, &why, out);
+            return self.refuse(&of, packet.payload, &why, out);
         };
-        let of = self.of(channel, line, stream, &packet, head);
-        let arrival = Arrival { line, sequence, ts_recv: packet.ts_recv, sent: head.time, reset: head.reset };
-        let at = &mut self.streams[stream as usize].stream;
+        let Head { time: sent, reset, .. } = head;
+        let Packet { ts_recv, place, .. } = packet;
+        let Sent { origin, stream: at, .. } = &mut self.streams[stream as usize];
+        let of = Of { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
+        let arrival = Arrival { line, sequence, ts_recv, sent, reset };
         at.settled = None;
         let mut verdict = at.offer(arrival, packet.payload.len());
         if verdict == Verdict::Restart || at.settled.is_some() {
-            verdict = self.settle(of, sequence, verdict, out);
+            verdict = self.settle(&of, sequence, verdict, out);
             // Another packet was decoded in between.
             if matches!(verdict, Verdict::Now | Verdict::Wait) {
                 _ = self.packets.open(channel, packet.payload);
             }
         }
-        self.place(of, (sequence, verdict), packet.payload, body, out);
+        self.place(&of, (sequence, verdict), packet.payload, body, out);
     }
 
     /// No packet came until `now`: what has waited too long for a missing one goes on without it.
@@ -195,7 +201,7 @@ impl Handler {
             sent: None,
             reset: false,
         };
-        self.core.close(of, out);
+        self.core.close(&of, out);
     }
 
     /// What it was made by.
@@ -239,7 +245,7 @@ impl Handler {
         }
     }
 
-    fn apply(&mut self, of: Of, payload: &[u8], out: &mut impl Steps) {
+    fn apply(&mut self, of: &Of, payload: &[u8], out: &mut impl Steps) {
         if self.packets.batch.told.is_empty() {
             return self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
         }
@@ -247,10 +253,10 @@ impl Handler {
     }
 
     /// A packet with what is to be done with it.
-    #[inline]
+    #[inline(always)]
     fn place(
         &mut self,
-        of: Of,
+        of: &Of,
         (sequence, verdict): (u64, Verdict),
         payload: &[u8],
         body: usize,
@@ -290,8 +296,22 @@ impl Handler {
         }
     }
 
+    /// The same for one that was set aside.
     #[cold]
-    fn keep(&mut self, of: Of, sequence: u64, payload: &[u8], body: usize, out: &mut impl Steps) {
+    #[inline(never)]
+    fn place_late(
+        &mut self,
+        of: &Of,
+        to_do: (u64, Verdict),
+        payload: &[u8],
+        body: usize,
+        out: &mut impl Steps,
+    ) {
+        self.place(of, to_do, payload, body, out);
+    }
+
+    #[cold]
+    fn keep(&mut self, of: &Of, sequence: u64, payload: &[u8], body: usize, out: &mut impl Steps) {
         // One that is bad must not stand in the way of the other line's.
         if self.config.reset != Reset::Never
             && let Err(why) = self.packets.body(of.channel, (payload, body), &mut self.core.ids)
@@ -307,7 +327,7 @@ impl Handler {
         self.go_on(of.stream, of.ts_recv, out);
     }
 
-    fn kept(&mut self, of: Of, payload: &[u8]) -> Kept {
+    fn kept(&mut self, of: &Of, payload: &[u8]) -> Kept {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
@@ -334,7 +354,7 @@ impl Handler {
         let channel = self.streams[stream as usize].channel;
         let origin = self.origin(stream);
         let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None, reset: false };
-        self.core.tell(of, 0, Step::Lost { from, to }, out);
+        self.core.tell(&of, 0, Step::Lost { from, to }, out);
     }
 
     /// A packet that waited.
@@ -365,14 +385,14 @@ impl Handler {
         match read {
             Ok(()) => {
                 self.streams[stream as usize].stream.used(sequence, line, of.sent);
-                self.apply(of, &bytes, out);
+                self.apply(&of, &bytes, out);
             }
             Err(why) => {
                 let at = &mut self.streams[stream as usize].stream;
                 at.corrupt(sequence, line, ts_recv);
                 let (from, to) = at.skip(sequence);
-                self.core.tell(of, 0, Step::Lost { from, to }, out);
-                self.refuse(of, &bytes, &why, out);
+                self.core.tell(&of, 0, Step::Lost { from, to }, out);
+                self.refuse(&of, &bytes, &why, out);
             }
         }
         if self.spare.len() < SPARE_MAX {
@@ -410,7 +430,7 @@ impl Handler {
     /// A packet tells what the one is that its line has aside, or that numbers begin again; gives what is to be done with
     /// the packet itself.
     #[cold]
-    fn settle(&mut self, of: Of, sequence: u64, verdict: Verdict, out: &mut impl Steps) -> Verdict {
+    fn settle(&mut self, of: &Of, sequence: u64, verdict: Verdict, out: &mut impl Steps) -> Verdict {
         let line = usize::from(of.line);
         let at = &mut self.streams[of.stream as usize].stream;
         let good = at.settled.take();
@@ -426,15 +446,15 @@ impl Handler {
         }
         match (aside, good) {
             (Some((sequence, kept)), Some(true)) => {
-                let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, reset: false, ..of };
+                let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, reset: false, ..*of };
                 let at = &mut self.streams[of.stream as usize].stream;
                 let verdict = if at.is_of_stream(of.line) { at.place(sequence) } else { Verdict::Late };
                 match self.packets.open(of.channel, &kept.bytes) {
                     Ok((head, body)) => {
                         let of = Of { sent: head.time, reset: head.reset, ..of };
-                        self.place(of, (sequence, verdict), &kept.bytes, body, out);
+                        self.place_late(&of, (sequence, verdict), &kept.bytes, body, out);
                     }
-                    Err(why) => self.refuse(of, &kept.bytes, &why, out),
+                    Err(why) => self.refuse(&of, &kept.bytes, &why, out),
                 }
             }
             (Some((_, kept)), _) => self.damaged(of.stream, kept, out),
@@ -462,7 +482,7 @@ impl Handler {
             reset: false,
         };
         let detail = "its number is far from all others of its line".to_owned();
-        self.refuse(of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
+        self.refuse(&of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
     }
 
     /// Whether a packet's messages are of no use to anyone now: only its number is looked at.
@@ -475,7 +495,7 @@ impl Handler {
     }
 
     #[cold]
-    fn refuse(&mut self, of: Of, payload: &[u8], why: &Unusable, out: &mut impl Steps) {
+    fn refuse(&mut self, of: &Of, payload: &[u8], why: &Unusable, out: &mut impl Steps) {
         self.counters.refused += 1;
         let refusal = Refusal { code: why.code, detail: &why.detail, raw: payload };
         self.core.tell(of, payload.len(), Step::Refused(refusal), out);
@@ -484,10 +504,10 @@ impl Handler {
 
     #[inline]
     fn stream(&mut self, channel: u16, head: &Head) -> Option<u32> {
-        let latest = self.latest[usize::from(channel)];
+        let latest = &mut self.latest[usize::from(channel)][head.partition as usize % LATEST];
         let is = |s: &Sent| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
-        if self.streams.get(latest as usize).is_some_and(is) {
-            return Some(latest);
+        if self.streams.get(*latest as usize).is_some_and(is) {
+            return Some(*latest);
         }
         let found = self.streams.iter().position(is);
         let found = match found {
@@ -504,7 +524,7 @@ impl Handler {
                 self.streams.len() - 1
             }
         };
-        self.latest[usize::from(channel)] = found as u32;
+        *latest = found as u32;
         Some(found as u32)
     }
 }

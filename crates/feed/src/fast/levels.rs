@@ -20,11 +20,72 @@ pub(super) fn apply(
     counters: &mut Counters,
     mut emit: impl FnMut(Step<'static>),
 ) -> bool {
+    match plain(instrument, entry) {
+        Some(what) => {
+            emit(Step::Level(told(index, what, entry)));
+            true
+        }
+        None => apply_any(index, instrument, entry, counters, &mut emit),
+    }
+}
+
+/// The level of an entry.
+#[inline(always)]
+pub(super) fn told(instrument: u32, (side, action): (Side, Action), entry: &Entry) -> Level {
+    Level {
+        instrument,
+        side,
+        action,
+        px: entry.px,
+        qty: entry.qty,
+        orders: (entry.orders != u32::MAX).then_some(entry.orders),
+        depth: (entry.depth > 0).then_some(entry.depth),
+    }
+}
+
+/// What nearly all entries are: a level at a place that its side has or that comes next, of something, and with room. It
+/// is counted. None for all others, of which it changes nothing.
+#[inline(always)]
+pub(super) fn plain(instrument: &mut Instrument, entry: &Entry) -> Option<(Side, Action)> {
+    let side = match entry.sort {
+        Type::Bid => Side::Buy,
+        Type::Offer => Side::Sell,
+        _ => return None,
+    };
+    let levels = &mut instrument.levels[side as usize];
+    let room = if instrument.depth == 0 { u16::MAX } else { instrument.depth };
+    let (better, nothing) = (entry.depth.wrapping_sub(1), entry.qty.is_some_and(|qty| qty.mantissa() == 0));
+    if better >= room {
+        return None;
+    }
+    match entry.action.unwrap_or(Update::New) {
+        Update::New if better <= *levels && *levels < room && !nothing => {
+            *levels += 1;
+            Some((side, Action::Add))
+        }
+        Update::Change | Update::Overlay if better < *levels && !nothing => Some((side, Action::Change)),
+        Update::Delete if better < *levels => {
+            *levels -= 1;
+            Some((side, Action::Delete))
+        }
+        _ => None,
+    }
+}
+
+/// The same for whatever an entry may be.
+#[inline(never)]
+pub(super) fn apply_any(
+    index: u32,
+    instrument: &mut Instrument,
+    entry: &Entry,
+    counters: &mut Counters,
+    emit: &mut impl FnMut(Step<'static>),
+) -> bool {
     let side = match entry.sort {
         Type::Bid => Side::Buy,
         Type::Offer => Side::Sell,
         Type::Empty => {
-            seldom(Seldom::Empty, (index, Side::Buy), instrument, &mut emit);
+            seldom(Seldom::Empty, (index, Side::Buy), instrument, emit);
             return true;
         }
         Type::Trade | Type::Ignore => return true,
@@ -71,7 +132,7 @@ pub(super) fn apply(
         match update {
             Update::New => {
                 if max > 0 && *levels >= max {
-                    seldom(Seldom::LastGoes, (index, side), instrument, &mut emit);
+                    seldom(Seldom::LastGoes, (index, side), instrument, emit);
                 }
                 instrument.levels[side as usize] += u16::from(fits);
                 Action::Add
@@ -83,21 +144,13 @@ pub(super) fn apply(
             }
             Update::Thru | Update::From => {
                 let what = if update == Update::Thru { Seldom::Thru(place) } else { Seldom::From(place) };
-                seldom(what, (index, side), instrument, &mut emit);
+                seldom(what, (index, side), instrument, emit);
                 return fits;
             }
             Update::Ignore => return fits,
         }
     };
-    emit(Step::Level(Level {
-        instrument: index,
-        side,
-        action,
-        px: entry.px,
-        qty: entry.qty,
-        orders: (entry.orders != u32::MAX).then_some(entry.orders),
-        depth: (place > 0).then_some(place),
-    }));
+    emit(Step::Level(told(index, (side, action), entry)));
     fits
 }
 
@@ -157,4 +210,52 @@ pub(super) fn trim(index: u32, instrument: &mut Instrument, mut emit: impl FnMut
 fn gone(instrument: u32, side: Side, depth: u16) -> Step<'static> {
     let (action, px, qty, orders) = (Action::Delete, Price::NONE, None, None);
     Step::Level(Level { instrument, side, action, px, qty, orders, depth: Some(depth) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fast::ids::Id;
+    use proptest::prelude::*;
+    use unitape_model::Quantity;
+
+    fn entry((side, action, depth, qty): (bool, u8, u16, Option<i64>)) -> Entry {
+        let action = match action {
+            0..=3 => Some(Update::New),
+            4 => Some(Update::Change),
+            5 => Some(Update::Overlay),
+            6 => Some(Update::Delete),
+            7 => Some(Update::Thru),
+            8 => Some(Update::From),
+            9 => Some(Update::Ignore),
+            _ => None,
+        };
+        let sort = if side { Type::Bid } else { Type::Offer };
+        let qty = qty.map(|n| Quantity::new(n, 0).unwrap());
+        Entry { sort, action, depth, qty, px: Price(5), ..Entry::nothing(Id::NONE) }
+    }
+
+    proptest! {
+        /// An entry that looks plain and is not, at the last place or of nothing: the quick way tells and counts what the
+        /// other one does.
+        #[test]
+        fn the_quick_way_agrees(
+            depth in prop_oneof![Just(0), 1u16..6],
+            mended in any::<bool>(),
+            entries in prop::collection::vec((any::<bool>(), 0u8..11, 0u16..8, prop::option::of(0i64..4)), 0..60),
+        ) {
+            let mut quick = Instrument::with_depth(depth);
+            quick.mended = mended;
+            let mut other = quick;
+            let (mut quick_counts, mut other_counts) = (Counters::default(), Counters::default());
+            for entry in entries.into_iter().map(entry) {
+                let (mut told, mut expected) = (Vec::new(), Vec::new());
+                let fits = apply(3, &mut quick, &entry, &mut quick_counts, |step| told.push(step));
+                let other_fits =
+                    apply_any(3, &mut other, &entry, &mut other_counts, &mut |step| expected.push(step));
+                prop_assert_eq!((fits, told), (other_fits, expected));
+                prop_assert_eq!((quick.levels, quick_counts), (other.levels, other_counts));
+            }
+        }
+    }
 }

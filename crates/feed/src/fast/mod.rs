@@ -20,6 +20,7 @@
 //!
 //! It does no I/O and reads no clock: the same packets with the same receive times give the same steps.
 
+mod around;
 mod checks;
 mod config;
 mod core;
@@ -30,6 +31,7 @@ mod framing;
 mod handler;
 mod holds;
 mod ids;
+mod known;
 mod levels;
 mod lines;
 mod mapping;

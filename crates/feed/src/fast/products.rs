@@ -13,8 +13,8 @@
 //!
 //! What waits is bounded, by product and over all; what falls out is told, and the snapshots must be newer by that.
 
+use super::around::Of;
 use super::config::{Recovery, Window};
-use super::core::Of;
 use super::ids::Id;
 use super::view::{Entry, NO_NUMBER};
 use std::collections::VecDeque;
@@ -41,6 +41,15 @@ pub(super) struct Instrument {
     pub levels: [u16; 2],
     /// At most so many; 0 for no bound.
     pub depth: u16,
+}
+
+#[cfg(test)]
+impl Instrument {
+    /// One of so many levels a side, for tests of levels alone.
+    pub fn with_depth(depth: u16) -> Self {
+        let (product, live, mended, deep, gone) = (0, true, true, true, false);
+        Self { product, live, mended, deep, gone, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
+    }
 }
 
 /// A product.

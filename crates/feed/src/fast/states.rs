@@ -1,6 +1,7 @@
 //! States of products and instruments, as messages and snapshots tell them.
 
-use super::core::{Around, Core};
+use super::around::Around;
+use super::core::Core;
 use super::ids::Id;
 use super::plan::{NOTHING, Table};
 use super::step::{Code, Phase, State, Step, Steps};
@@ -12,7 +13,7 @@ impl Core {
         product: u32,
         instrument: Option<u32>,
         code: Id,
-        around: &Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) {
         if code == Id::NONE {
@@ -24,7 +25,7 @@ impl Core {
     }
 
     /// A state of all instruments of a product, told in the codes of instruments.
-    pub(super) fn mass_state(&self, product: u32, code: Id, around: &Around, out: &mut impl Steps) {
+    pub(super) fn mass_state(&self, product: u32, code: Id, around: &Around<'_>, out: &mut impl Steps) {
         self.state_by(&self.config.codes.instrument_state, (product, None), code, around, out);
     }
 
@@ -33,7 +34,7 @@ impl Core {
         table: &Table,
         (product, instrument): (u32, Option<u32>),
         code: Id,
-        around: &Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) {
         let mut short = [0; 8];
@@ -55,7 +56,7 @@ impl Core {
         product: u32,
         code: Id,
         last: u64,
-        around: &Around,
+        around: &Around<'_>,
         out: &mut impl Steps,
     ) {
         let (had, at) = self.products.list[product as usize].state;

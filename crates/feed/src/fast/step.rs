@@ -29,6 +29,12 @@ pub struct Packet<'p> {
 pub trait Steps {
     /// The next one.
     fn step(&mut self, at: &At<'_>, step: Step<'_>);
+
+    /// [`Step::Level`], which most steps are; for who has a shorter way for it.
+    #[inline(always)]
+    fn level(&mut self, at: &At<'_>, level: &Level) {
+        self.step(at, Step::Level(*level));
+    }
 }
 
 impl<F: FnMut(&At<'_>, Step<'_>)> Steps for F {

@@ -1,0 +1,57 @@
+//! What is around a step: the packet and the message that it is of.
+
+use super::step::{At, Tables};
+use super::view::NO_TIME;
+
+/// Where a packet comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Of {
+    pub channel: u16,
+    pub line: u8,
+    pub stream: u32,
+    /// The same for all channels of one sender and partition.
+    pub origin: u32,
+    pub ts_recv: i64,
+    pub place: u64,
+    /// The sender's clock.
+    pub sent: Option<i64>,
+    /// It says that numbers begin again.
+    pub reset: bool,
+}
+
+/// A step's surroundings, but for the tables.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'o> {
+    pub of: &'o Of,
+    /// Of which pair of channels, and whether the channel's messages are numbered by product.
+    pub pair: u16,
+    pub incremental: bool,
+    pub snapshot: bool,
+    pub sequence: Option<u64>,
+    pub ts: i64,
+    pub at: u32,
+    pub length: u32,
+}
+
+impl<'o> Around<'o> {
+    /// Those of a packet, and of no message.
+    pub fn of_packet(of: &'o Of) -> Self {
+        let ts = of.sent.unwrap_or(of.ts_recv);
+        Self { of, pair: 0, incremental: false, snapshot: false, sequence: None, ts, at: 0, length: 0 }
+    }
+
+    #[inline(always)]
+    pub fn at<'t>(&self, tables: &'t Tables, ts: i64) -> At<'t> {
+        At {
+            tables,
+            channel: self.of.channel,
+            line: self.of.line,
+            snapshot: self.snapshot,
+            sequence: self.sequence,
+            ts_event: if ts == NO_TIME { self.ts } else { ts },
+            ts_recv: self.of.ts_recv,
+            place: self.of.place + u64::from(self.at),
+            length: self.length,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Which number an id has: looked up for every message, and for its entries.
+
+use super::ids::Id;
+
+/// Products or instruments by the pair of channels and the venue's id: two pairs may use one id for two of them. An open
+/// table, at most half full, in which one look finds nearly all.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// As many as two to the power of `bits`.
+    slots: Vec<Slot>,
+    bits: u32,
+    count: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    bits: u64,
+    /// Its pair, and what sort of id it is.
+    of: u32,
+    /// [`FREE`] where there is none.
+    number: u32,
+}
+
+const FREE: u32 = u32::MAX;
+const NONE: Slot = Slot { bits: 0, of: 0, number: FREE };
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { slots: vec![NONE; 64], bits: 6, count: 0 }
+    }
+}
+
+impl Known {
+    /// The number of an id; none while it has none.
+    #[inline(always)]
+    pub fn get(&self, pair: u16, id: Id) -> Option<u32> {
+        let slot = self.slot(id.bits, of(pair, id));
+        let number = self.slots[slot].number;
+        (number != FREE).then_some(number)
+    }
+
+    /// Gives an id that has none its number.
+    pub fn insert(&mut self, pair: u16, id: Id, number: u32) {
+        assert_ne!(number, FREE, "a number that stands for none");
+        if self.count * 2 >= self.slots.len() {
+            self.bits += 1;
+            let slots = std::mem::replace(&mut self.slots, vec![NONE; 1 << self.bits]);
+            for known in slots.into_iter().filter(|slot| slot.number != FREE) {
+                let slot = self.slot(known.bits, known.of);
+                self.slots[slot] = known;
+            }
+        }
+        let (bits, of) = (id.bits, of(pair, id));
+        let slot = self.slot(bits, of);
+        assert_eq!(self.slots[slot].number, FREE, "it has a number");
+        self.slots[slot] = Slot { bits, of, number };
+        self.count += 1;
+    }
+
+    /// Where an id is, or would be put.
+    #[inline(always)]
+    fn slot(&self, bits: u64, of: u32) -> usize {
+        let last = self.slots.len() - 1;
+        // Its highest bits, which all of an id's change, and by which numbers in a row are far from each other.
+        let hash = (bits ^ u64::from(of) << 40).wrapping_mul(ODD);
+        let mut at = (hash >> (u64::BITS - self.bits)) as usize & last;
+        while self.slots[at].number != FREE && (self.slots[at].bits, self.slots[at].of) != (bits, of) {
+            at = (at + 1) & last;
+        }
+        at
+    }
+}
+
+#[inline]
+fn of(pair: u16, id: Id) -> u32 {
+    u32::from(pair) << 8 | u32::from(id.sort)
+}
+
+/// 2^64 by the golden ratio, odd.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// Numbers in a row and any others, and texts whose first bytes are the same.
+    fn any_bits() -> impl Strategy<Value = u64> {
+        prop_oneof![0u64..300, any::<u64>(), (0u64..300).prop_map(|n| n << 56)]
+    }
+
+    proptest! {
+        /// Ids that differ in their pair alone, or in being a number or a text, are several, and none must be lost on the
+        /// way of another.
+        #[test]
+        fn as_a_map_has_them(ids in prop::collection::vec((0u16..3, any_bits(), 250u8..255), 0..600)) {
+            let (mut known, mut twin) = (Known::default(), HashMap::new());
+            for (n, (pair, bits, sort)) in ids.into_iter().enumerate() {
+                let id = Id { bits, sort };
+                prop_assert_eq!(known.get(pair, id), twin.get(&(pair, id)).copied());
+                twin.entry((pair, id)).or_insert_with(|| {
+                    known.insert(pair, id, n as u32);
+                    n as u32
+                });
+            }
+            for ((pair, id), number) in twin {
+                prop_assert_eq!(known.get(pair, id), Some(number));
+            }
+        }
+    }
+}
