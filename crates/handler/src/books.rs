@@ -5,11 +5,13 @@
 //!                 └ not subscribed: nothing is applied
 //! ```
 
+mod levels;
+
 use crate::listener::{Changed, Gap, Listener, Update};
 use crate::select::{Selection, Subscription, Wanted};
 use crate::view::BookView;
-use unitape_book::{Fault, Faults, LevelAction, LevelBook, LevelChange, LevelsMax, Rung, Side as BookSide};
-use unitape_feed::fast::{Action, At, Handler as Core, Level, Side, Step, Steps, Tables};
+use unitape_book::{Fault, Faults, LevelBook, LevelsMax, Rung, Side as BookSide};
+use unitape_feed::fast::{At, Handler as Core, Level, Step, Steps, Tables};
 
 /// The books of all instruments that are subscribed.
 #[derive(Debug, Default)]
@@ -209,55 +211,6 @@ impl Books {
         }
     }
 
-    /// Applies a level.
-    #[inline]
-    fn level(&mut self, level: &Level) {
-        let Some(one) = self.books.get_mut(level.instrument as usize) else { return };
-        if one.wanted == Wanted::No {
-            one.broken = true;
-            self.counters.passed_over += 1;
-            return;
-        }
-        one.stale = false;
-        let change = LevelChange {
-            action: match level.action {
-                Action::Add => LevelAction::Add,
-                Action::Change => LevelAction::Change,
-                Action::Delete => LevelAction::Delete,
-            },
-            side: Some(match level.side {
-                Side::Buy => BookSide::Buy,
-                Side::Sell => BookSide::Sell,
-            }),
-            px: level.px.0,
-            qty: level.qty.map(|qty| (qty.mantissa(), qty.exponent())),
-            orders: level.orders.unwrap_or(u32::MAX),
-            depth: level.depth.map(u64::from),
-        };
-        let done = one.book.apply(&change, one.levels_max);
-        self.counters.levels += 1;
-        if !one.touched {
-            one.touched = true;
-            self.touched.push(level.instrument);
-        }
-        if done.depth > 0 && one.wanted == Wanted::Yes {
-            self.changes.push(Changed {
-                instrument: level.instrument,
-                number: self.changes.len() as u32,
-                side: level.side,
-                action: level.action,
-                depth: done.depth,
-                level: done.level,
-            });
-        }
-        match done.fault {
-            None => {}
-            // By depth, the levels of a message may pass each other; what counts is how it leaves them.
-            Some(Fault::UnsortedLevel) => one.unsorted = true,
-            Some(fault) => self.fault(level.instrument, fault),
-        }
-    }
-
     /// A change that cannot be. What follows from it in a book that is broken already says nothing new.
     #[cold]
     fn fault(&mut self, instrument: u32, fault: Fault) {
@@ -358,6 +311,19 @@ impl One {
         }
     }
 
+    /// A level of it has changed; it may be that it is not between its neighbours.
+    #[inline(always)]
+    fn touch(&mut self, instrument: u32, sorted: bool, touched: &mut Vec<u32>) {
+        self.stale = false;
+        if !sorted {
+            self.unsorted = true;
+        }
+        if !self.touched {
+            self.touched = true;
+            touched.push(instrument);
+        }
+    }
+
     /// Looks at the order of all levels, at the end of a message; whether they are out of order now and were not before.
     #[cold]
     fn order(&mut self) -> bool {
@@ -407,6 +373,11 @@ impl<L: Listener> Steps for Taker<'_, L> {
             }
             other => self.seldom(at, other),
         }
+    }
+
+    #[inline(always)]
+    fn level(&mut self, _at: &At<'_>, level: &Level) {
+        self.books.level(level);
     }
 }
 
