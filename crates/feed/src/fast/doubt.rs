@@ -4,7 +4,7 @@
 use super::around::{Around, Of};
 use super::core::Core;
 use super::products::{Product, Products};
-use super::step::{Step, Steps};
+use super::step::{Role, Step, Steps};
 use super::view::NO_TIME;
 
 impl Core {
@@ -41,6 +41,23 @@ impl Core {
             out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
         });
         true
+    }
+
+    /// The first packet that is heard of a stream says that numbers begin with it: a snapshot that came before it and tells of
+    /// messages is of the numbers before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begins_behind_snapshots(&mut self, of: &Of, out: &mut impl Steps) {
+        let channel = &self.config.channels[usize::from(of.channel)];
+        let (products, from) = (&self.products, (channel.pair, of.origin));
+        let before = |product: &u32| {
+            let told = &products.list[*product as usize].instruments;
+            products.may_be_of(*product, from)
+                && told.iter().any(|i| products.instruments[*i as usize].has > 0)
+        };
+        if channel.role == Role::Incremental && (0..products.list.len() as u32).any(|p| before(&p)) {
+            self.restart(of, out);
+        }
     }
 
     /// Nothing more will come: no book is known from here on, but all stay as they are.

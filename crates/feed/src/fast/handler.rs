@@ -169,6 +169,7 @@ impl Handler {
         let of = Of { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
         let arrival = Arrival { line, sequence, ts_recv, sent, reset };
         at.settled = None;
+        let begins = head.reset && at.expected.is_none();
         let mut verdict = at.offer(arrival, packet.payload.len());
         if verdict == Verdict::Restart || at.settled.is_some() {
             verdict = self.settle(&of, sequence, verdict, out);
@@ -176,6 +177,9 @@ impl Handler {
             if matches!(verdict, Verdict::Now | Verdict::Wait) {
                 _ = self.packets.open(channel, packet.payload);
             }
+        }
+        if begins && verdict == Verdict::Now {
+            self.core.begins_behind_snapshots(&of, out);
         }
         self.place(&of, (sequence, verdict), packet.payload, body, out);
     }

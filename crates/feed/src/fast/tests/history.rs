@@ -218,8 +218,11 @@ fn live_books_are_the_venues() {
             // One right behind another, of which nothing is heard, cannot be told from one without a break.
             if !calm && round > restarted + 50 && venue.chance.happens(12) {
                 restarted = round;
-                // Nor can one in a silence of both lines.
-                ways.iter_mut().for_each(|way| (way.dead, way.rests) = (false, 20));
+                // Nor can one in a silence of both lines, nor a packet of before it with a number that is next.
+                for way in &mut ways {
+                    (way.dead, way.rests) = (false, 20);
+                    way.late.clear();
+                }
                 venue.restart();
                 (reset, reset_snapshots) = (true, true);
             }

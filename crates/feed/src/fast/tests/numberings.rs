@@ -153,3 +153,18 @@ fn a_quiet_product_begins_again_with_its_pair() {
     (1..=30).for_each(|n| rig.send(0, INC, &anew(7, n, 1000 + n, n == 1)));
     assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
 }
+
+/// Who joins by snapshots alone, and hears of the incremental channel first that its numbers begin, has snapshots of other
+/// numbers: they were once believed where the new numbers came past theirs.
+#[test]
+fn numbers_that_begin_with_the_first_packet_heard_are_not_those_of_snapshots_before() {
+    let mut rig = Rig::new("");
+    rig.send(0, SNAP, &snap(7, 3));
+    assert_eq!((rig.said(), rig.bids("50")), ("recovered 50".to_owned(), vec![3, 2, 1]));
+    let begun = |n: u64| packet(n, 1000 + n, n == 1, &[depth(n, 9, &[(50, 0, 0, 90 + n as i64, 1, 1)])]);
+    (1..=6).for_each(|n| rig.send(0, INC, &begun(n)));
+    assert_eq!((rig.said(), rig.bids("50")), ("restart, stale 50".to_owned(), vec![]));
+    // One of the new numbers is as good as ever.
+    rig.send(0, SNAP, &packet(1, 2000, true, &[snapshot(9, 6, 50, &bids_up_to(2))]));
+    assert_eq!(rig.bids("50"), [2, 1]);
+}
