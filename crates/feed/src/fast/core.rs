@@ -463,6 +463,7 @@ impl Core {
         }
         if role == Role::Snapshot {
             self.products.snapshots_restart((pair, of.origin), of.ts_recv);
+            self.restart_after_losses(pair, of, out);
         }
     }
 

@@ -1,5 +1,5 @@
-//! What is believed no longer, though no message is missing: a book with a level that cannot be, products whose sender is
-//! another one now, and all books when nothing more will come.
+//! What is believed no longer, though no message is known to be missing: products whose numbers may have begun again unseen, or
+//! whose sender is another one now, a book with a level that cannot be, and all books when nothing more will come.
 
 use super::around::{Around, Of};
 use super::core::Core;
@@ -41,6 +41,44 @@ impl Core {
             out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
         });
         true
+    }
+
+    /// Packets of a stream came on no line.
+    #[cold]
+    pub(super) fn lost(&mut self, of: &Of, (from, to): (u64, u64), out: &mut impl Steps) {
+        self.tell(of, 0, Step::Lost { from, to }, out);
+        if self.config.channels[usize::from(of.channel)].role != Role::Incremental {
+            return;
+        }
+        for product in 0..self.products.list.len() as u32 {
+            if self.products.list[product as usize].stream == of.stream
+                && self.products.loses(product, of.ts_recv)
+            {
+                self.restart_unseen(product, of, false, out);
+            }
+        }
+    }
+
+    /// The numbers of a pair's snapshots have begun again, and those of products may have in packets that were lost before.
+    #[cold]
+    pub(super) fn restart_after_losses(&mut self, pair: u16, of: &Of, out: &mut impl Steps) {
+        for product in 0..self.products.list.len() as u32 {
+            if self.products.list[product as usize].pair == pair
+                && self.products.may_have_restarted(product, of.ts_recv)
+            {
+                self.restart_unseen(product, of, true, out);
+            }
+        }
+    }
+
+    /// The numbers of a product may have begun again in packets that were lost, now or (`since`) lately.
+    #[cold]
+    fn restart_unseen(&mut self, product: u32, of: &Of, since: bool, out: &mut impl Steps) {
+        let (around, mended) = (Around::of_packet(of), self.products.has_snapshots(product));
+        let tables = &self.tables;
+        self.products.restart_unseen(product, of.ts_recv, since, |instrument| {
+            out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
+        });
     }
 
     /// The first packet that is heard of a stream says that numbers begin with it: a snapshot that came before it and tells of
@@ -106,6 +144,35 @@ impl Products {
         let after = elsewhere && later.is_some_and(|later| later > self.window_ns);
         of.odd = if silent || after { of.odd + 1 } else { 0 };
         of.odd > 1
+    }
+
+    /// Packets of the stream that a product's messages come from were lost. Whether its numbers may have begun again in them:
+    /// those of its snapshots have.
+    pub fn loses(&mut self, product: u32, now: i64) -> bool {
+        let settle_ns = self.settle_ns;
+        let of = &mut self.list[product as usize];
+        of.lost = Some(now);
+        of.next.is_some() && of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns)
+    }
+
+    /// The numbers of a product's snapshots have begun again. Whether its own may have, unseen: packets with them were lost.
+    pub fn may_have_restarted(&self, product: u32, now: i64) -> bool {
+        let of = &self.list[product as usize];
+        of.early.is_some() && of.lost.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns)
+    }
+
+    /// The numbers of a product have begun again, unseen, as far as one can tell. `since` says whether what came last is of the
+    /// new ones: then a snapshot must have that in it.
+    pub fn restart_unseen(&mut self, product: u32, now: i64, since: bool, each: impl FnMut(u32)) {
+        let next = self.list[product as usize].next.filter(|_| since);
+        self.restart(product, now, each);
+        let of = &mut self.list[product as usize];
+        // Those of its snapshots have already.
+        (of.restarted, of.early) = (None, None);
+        if let Some(next) = next {
+            of.next = Some(next);
+            self.joins(product, next.saturating_sub(1));
+        }
     }
 
     /// Whether a product that is known by snapshots alone may be of the incremental channel of this pair and origin. A venue

@@ -358,7 +358,7 @@ impl Handler {
         let channel = self.streams[stream as usize].channel;
         let origin = self.origin(stream);
         let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None, reset: false };
-        self.core.tell(&of, 0, Step::Lost { from, to }, out);
+        self.core.lost(&of, (from, to), out);
     }
 
     /// A packet that waited.
@@ -395,7 +395,7 @@ impl Handler {
                 let at = &mut self.streams[stream as usize].stream;
                 at.corrupt(sequence, line, ts_recv);
                 let (from, to) = at.skip(sequence);
-                self.core.tell(&of, 0, Step::Lost { from, to }, out);
+                self.core.lost(&of, (from, to), out);
                 self.refuse(&of, &bytes, &why, out);
             }
         }

@@ -89,9 +89,11 @@ pub(super) struct Product {
     pub rounded: bool,
     /// Since when its numbers have begun again, and those of snapshots not yet, as far as is known: what is ahead may still be
     /// of the old ones.
-    restarted: Option<i64>,
+    pub(super) restarted: Option<i64>,
     /// The other way round: snapshots are of numbers that have not come yet.
-    early: Option<i64>,
+    pub(super) early: Option<i64>,
+    /// When packets of its stream were last lost.
+    pub(super) lost: Option<i64>,
     waits: VecDeque<Waiting>,
     /// The number of the first that waits.
     base: u64,
@@ -238,6 +240,7 @@ impl Products {
             rounded: false,
             restarted: None,
             early: None,
+            lost: None,
             waits: VecDeque::new(),
             base: 0,
             no_room: false,
@@ -346,7 +349,7 @@ impl Products {
     }
 
     /// What was up to this message is not known.
-    fn joins(&mut self, product: u32, need: u64) {
+    pub(super) fn joins(&mut self, product: u32, need: u64) {
         let of = &mut self.list[product as usize];
         of.need = need;
         for index in &of.instruments {
@@ -403,7 +406,7 @@ impl Products {
         let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
         let of = &mut self.list[product as usize];
         (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
-        (of.state, of.odd) = ((Id::NONE, 0), 0);
+        (of.state, of.odd, of.lost) = ((Id::NONE, 0), 0, None);
         // The first of the two to begin again waits for the other.
         let waited = of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
         (of.restarted, of.early) = ((!waited).then_some(now), None);

@@ -168,3 +168,39 @@ fn numbers_that_begin_with_the_first_packet_heard_are_not_those_of_snapshots_bef
     rig.send(0, SNAP, &packet(1, 2000, true, &[snapshot(9, 6, 50, &bids_up_to(2))]));
     assert_eq!(rig.bids("50"), [2, 1]);
 }
+
+/// Both lines lost the first packets of the new numbers, and what came then was the next by the old ones: the books of before
+/// and after were mixed. The snapshots' numbers tell.
+#[test]
+fn a_restart_that_both_lines_missed_is_told_by_the_snapshots() {
+    let at = |n: u64, seq: u64| packet(n, 200 + n, false, &[depth(seq, 9, &[(50, 0, 0, 7, 1, 1)])]);
+    let again = packet(1, 210, true, &[snapshot(9, 1, 50, &bids_up_to(1))]);
+    for snapshots_first in [false, true] {
+        let mut rig = Rig::new("recovery = { first = 1 }");
+        for n in 1..=3 {
+            (0..2).for_each(|line| rig.send(line, INC, &bid(n)));
+        }
+        rig.send(0, SNAP, &snap(7, 3));
+        rig.said();
+        if snapshots_first {
+            rig.send(0, SNAP, &again);
+            assert_eq!(rig.said(), "restart");
+        }
+        for (n, seq) in [(6, 4), (7, 5), (8, 6)] {
+            (0..2).for_each(|line| rig.send(line, INC, &at(n, seq)));
+        }
+        if snapshots_first {
+            assert_eq!(rig.said(), "lost 4-5, stale 50");
+        } else {
+            assert_eq!(rig.said(), "lost 4-5");
+            rig.send(0, SNAP, &again);
+            assert_eq!(rig.said(), "restart, stale 50");
+        }
+        // One that is older than what came of the new numbers is of no use.
+        rig.send(0, INC, &at(9, 7));
+        rig.send(0, SNAP, &packet(2, 290, false, &[snapshot(9, 2, 50, &bids_up_to(2))]));
+        assert_eq!(rig.said(), "");
+        rig.send(0, SNAP, &packet(3, 300, false, &[snapshot(9, 7, 50, &bids_up_to(2))]));
+        assert_eq!((rig.said(), rig.bids("50")), ("recovered 50".to_owned(), vec![2, 1]));
+    }
+}
