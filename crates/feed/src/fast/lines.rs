@@ -289,7 +289,11 @@ impl Stream {
             _ => None,
         };
         let behind = line.last.saturating_sub(a.sequence);
-        let unsure = line.bad.is_some_and(|bad| bad >= a.sequence && bad - a.sequence < 64);
+        // One before a bad packet may be a straggler; one that had come is not, nor a copy of it, being sent later.
+        let seen = behind < 64 && a.sequence <= line.last && line.seen >> behind & 1 == 1;
+        let unsure = line
+            .bad
+            .is_some_and(|bad| bad == a.sequence || bad > a.sequence && bad - a.sequence < 64 && !seen);
         let back = a.sequence <= line.last && !unsure && later.unwrap_or(behind > far);
         // A header that says so is believed; that of a line which has not begun again yet only says what is known.
         let flagged = a.reset && a.sequence <= line.last && (again || line.epoch != Some(self.epoch));

@@ -204,3 +204,24 @@ fn a_restart_that_both_lines_missed_is_told_by_the_snapshots() {
         assert_eq!((rig.said(), rig.bids("50")), ("recovered 50".to_owned(), vec![2, 1]));
     }
 }
+
+/// A packet that did not decode had its line take all that came with lesser numbers for stragglers: numbers that had begun
+/// again were not believed until they came past it.
+#[test]
+fn a_damaged_packet_does_not_hide_that_numbers_begin_again() {
+    let mut rig = Rig::new("recovery = { first = 1 }");
+    (1..=4).for_each(|n| rig.send(0, INC, &bid(n)));
+    let mut damaged = bid(5);
+    damaged.truncate(damaged.len() - 1);
+    rig.send(0, INC, &damaged);
+    rig.said();
+    let anew = |n: u64| packet(n, 1000 + n, false, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
+    (1..=2).for_each(|n| rig.send(0, INC, &anew(n)));
+    assert_eq!(rig.said(), "restart, stale 50, recovered 50, whole 9");
+    // A straggler from before a damaged one is none that begins again, and the other copy of that one is none either.
+    let mut rig = Rig::new("recovery = { first = 1 }");
+    for payload in [bid(1), bid(2), damaged, bid(4), bid(3), bid(5), bid(6)] {
+        rig.send(0, INC, &payload);
+    }
+    assert_eq!(rig.bids("50"), [6, 5, 4, 3, 2, 1]);
+}
