@@ -88,18 +88,18 @@ impl Projection {
         &self.templates
     }
 
-    /// Wants a field, a group or a sequence of a template, under a tag. What is of the same path has the same tag.
+    /// Wants a field, a group or a sequence of a template, under a tag. What is of the same path has the same tag. Several
+    /// templates may have one name: it is wanted of those that have it.
     ///
     /// # Errors
     /// If there is none.
     pub fn field(mut self, template: &str, path: &str, tag: u16) -> Result<Self, UnknownField> {
-        let unknown = || UnknownField { template: template.to_owned(), path: Some(path.to_owned()) };
+        let mut there = false;
         for index in self.named(template)? {
-            if !self.select(index, path, tag) {
-                return Err(unknown());
-            }
+            there |= self.select(index, path, tag);
         }
-        Ok(self)
+        let unknown = || UnknownField { template: template.to_owned(), path: Some(path.to_owned()) };
+        there.then_some(self).ok_or_else(unknown)
     }
 
     /// Wants what stands at a path of the template at this place in the list, under a tag; whether there is anything.

@@ -367,6 +367,22 @@ fn lengths_hide_no_field() {
     assert_eq!(decoder.decode(b"\xc0\x81\x81\x85\x87\x80").unwrap().field(field), Some(Value::UInt(7)));
 }
 
+/// Two versions of a template may have one name: a field that one of them lacks could not be subscribed to.
+#[test]
+fn a_field_of_one_of_two_templates_of_a_name_can_be_had() {
+    let of = |id: u32, fields: &str| format!("<template name=\"T\" id=\"{id}\">{fields}</template>");
+    let both = [of(1, "<uInt32 name=\"A\"/>"), of(2, "<uInt32 name=\"A\"/><uInt32 name=\"B\"/>")].concat();
+    let content = format!("<templates>{both}</templates>");
+    let source = Source { name: "t.xml", content: content.as_bytes() };
+    let templates = Arc::new(Templates::load(&[source]).unwrap());
+    assert!(Projection::new(templates.clone()).field("T", "C", 1).is_err());
+    let mut decoder = Decoder::with_projection(Projection::new(templates).field("T", "B", 1).unwrap());
+    let mut cells =
+        |bytes| decoder.decode(bytes).unwrap().cells().map(|c| format!("{c:?}")).collect::<Vec<_>>();
+    assert_eq!(cells(b"\xc0\x81\x85"), Vec::<String>::new());
+    assert_eq!(cells(b"\xc0\x82\x85\x86"), ["Value(1, UInt(6))"]);
+}
+
 /// A visitor of a message that turns out to be bad would have acted on what nobody sent.
 #[test]
 fn a_visitor_sees_whole_messages_alone() {
