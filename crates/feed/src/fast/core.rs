@@ -314,7 +314,7 @@ impl Core {
         let index = self.instrument(told.instrument, product, around, out)?;
         // One without a number is from before the first message.
         let last = some(told.last).unwrap_or(0);
-        if !self.products.takes(index, last, around.of.ts_recv) {
+        if !self.products.takes(index, last, around.of) {
             self.whole(product, around, out);
             return Ok(Outcome::Ignored);
         }

@@ -146,6 +146,12 @@ impl Products {
         of.odd > 1
     }
 
+    /// A packet of a stream lies aside since then, or it is known by now what it was.
+    #[cold]
+    pub fn aside(&mut self, stream: u32, since: Option<i64>) {
+        self.list.iter_mut().filter(|of| of.stream == stream).for_each(|of| of.aside = since);
+    }
+
     /// Packets of the stream that a product's messages come from were lost. Whether its numbers may have begun again in them:
     /// those of its snapshots have.
     pub fn loses(&mut self, product: u32, now: i64) -> bool {

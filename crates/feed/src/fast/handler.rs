@@ -292,6 +292,7 @@ impl Handler {
             Verdict::Aside => {
                 let kept = self.kept(of, payload);
                 self.streams[of.stream as usize].stream.aside[usize::from(of.line)] = Some((sequence, kept));
+                self.core.products.aside(of.stream, Some(of.ts_recv));
             }
             Verdict::Restart => unreachable!("it was settled"),
         }
@@ -439,6 +440,9 @@ impl Handler {
         let at = &mut self.streams[of.stream as usize].stream;
         let good = at.settled.take();
         let aside = at.aside[line].take();
+        if at.aside.iter().all(Option::is_none) {
+            self.core.products.aside(of.stream, None);
+        }
         if verdict == Verdict::Restart {
             // What waits is of the old numbers: it is used, so that it is accounted for.
             let first = at.expected;

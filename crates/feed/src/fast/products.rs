@@ -94,6 +94,8 @@ pub(super) struct Product {
     pub(super) early: Option<i64>,
     /// When packets of its stream were last lost.
     pub(super) lost: Option<i64>,
+    /// Since when a packet of its stream lies aside, which may be the first of other numbers.
+    pub(super) aside: Option<i64>,
     waits: VecDeque<Waiting>,
     /// The number of the first that waits.
     base: u64,
@@ -241,6 +243,7 @@ impl Products {
             restarted: None,
             early: None,
             lost: None,
+            aside: None,
             waits: VecDeque::new(),
             base: 0,
             no_room: false,
@@ -406,7 +409,7 @@ impl Products {
         let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
         let of = &mut self.list[product as usize];
         (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
-        (of.state, of.odd, of.lost) = ((Id::NONE, 0), 0, None);
+        (of.state, of.odd, of.lost, of.aside) = ((Id::NONE, 0), 0, None, None);
         // The first of the two to begin again waits for the other.
         let waited = of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
         (of.restarted, of.early) = ((!waited).then_some(now), None);
@@ -472,7 +475,8 @@ impl Products {
     }
 
     /// Whether a snapshot of an instrument, with all up to `last` in it, is to be taken.
-    pub fn takes(&mut self, instrument: u32, last: u64, now: i64) -> bool {
+    pub fn takes(&mut self, instrument: u32, last: u64, from: &Of) -> bool {
+        let now = from.ts_recv;
         let i = &mut self.instruments[instrument as usize];
         let of = &mut self.list[i.product as usize];
         if of.round == Some(instrument) {
@@ -486,7 +490,11 @@ impl Products {
         // Should the other channel's word have been lost, this is over after a time.
         let lately =
             |since: Option<i64>| since.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns);
-        let other_numbers = lately(of.early) || of.restarted.is_some() && last >= next;
+        // One that was sent long after a message and lacks it counts otherwise: a venue may begin again without a word.
+        let later = from.sent.zip(of.sent).map(|(sent, before)| sent.saturating_sub(before));
+        let lacks = last.saturating_add(1) < next && later.is_some_and(|later| later > self.settle_ns);
+        let other_numbers =
+            lacks || lately(of.early) || lately(of.aside) || of.restarted.is_some() && last >= next;
         if last < i.need || other_numbers || !of.deep || !i.deep {
             self.counters.snapshots_old += 1;
             return false;
