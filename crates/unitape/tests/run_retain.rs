@@ -33,6 +33,12 @@ impl Place {
     fn new(dir: PathBuf, whole: &[u8], retain: &str) -> Self {
         std::fs::create_dir_all(dir.join("in")).unwrap();
         file(&dir, "whole.fix", whole);
+        let place = Self { dir };
+        place.configure(retain);
+        place
+    }
+
+    fn configure(&self, retain: &str) {
         let feed = |name: &str, input: &str| {
             format!("[[feed]]\nname = \"{name}\"\nformat = \"fix\"\nmapping = \"fix44-orders\"\n{input}\n")
         };
@@ -42,8 +48,7 @@ impl Place {
             feed("whole", "files = [\"whole.fix\"]"),
             feed("grows", "directory = \"in\""),
         ];
-        file(&dir, "run.toml", config.concat());
-        Self { dir }
+        file(&self.dir, "run.toml", config.concat());
     }
 
     fn start(&self, workers: u64) -> Child {
@@ -148,16 +153,22 @@ fn restarts_after_retention_are_exact() {
 
     let retain =
         format!("retain_bytes = {SEGMENT}\nretain_notice = \"0s\"\nretain_hold_bytes = 1000000000\n");
-    let killed = Place::new(dir.path().join("killed"), &whole, &retain);
+    let killed = Place::new(dir.path().join("killed"), &whole, "");
     let (all, over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-    // There before the first run, so that nothing goes unseen.
-    std::fs::create_dir_all(killed.tape().join("run/cursors")).unwrap();
     std::thread::scope(|scope| {
         let archiver = scope.spawn(|| archive(&killed.tape(), &all, &over));
         let mut rng = Rng::new(seed);
         let mut at = 0;
+        // A cursor wants a tape: all is kept until there is one, so that nothing goes unseen.
+        let mut child = killed.start(1);
+        let stored = || Cursor::open(&killed.tape(), "archive").and_then(|c| c.load());
+        killed.wait(&mut child, "a cursor", || matches!(stored(), Ok(Some(_))));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed.configure(&retain);
         for kill in 1..=kills {
             let to = (grows.len() as u64 * kill / kills) as usize;
+            let gone = killed.oldest();
             let mut child = killed.start(1 + rng.below(3));
             while at < to {
                 let next = (at + 1 + rng.below(40_000) as usize).min(to);
@@ -165,7 +176,6 @@ fn restarts_after_retention_are_exact() {
                 at = next;
                 std::thread::sleep(Duration::from_micros(rng.below(2000)));
             }
-            let gone = killed.oldest();
             killed.wait(&mut child, "retention", || killed.oldest() > gone);
             std::thread::sleep(Duration::from_micros(rng.below(60_000)));
             child.kill().unwrap();

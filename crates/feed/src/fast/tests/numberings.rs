@@ -225,3 +225,19 @@ fn a_damaged_packet_does_not_hide_that_numbers_begin_again() {
     }
     assert_eq!(rig.bids("50"), [6, 5, 4, 3, 2, 1]);
 }
+
+/// A packet that is far behind lies aside until a second one says that numbers have begun again. What waited by then is of the
+/// old numbers, and a snapshot of the new ones was taken with it.
+#[test]
+fn no_snapshot_is_taken_while_a_packet_lies_aside() {
+    let mut rig = Rig::new("");
+    (1..=4).for_each(|n| rig.send(0, INC, &bid(n)));
+    let anew = |n: u64| packet(n, 1000 + n, false, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
+    rig.send(0, INC, &anew(1));
+    rig.send(0, SNAP, &packet(1, 1010, false, &[snapshot(9, 1, 50, &bids_up_to(1))]));
+    assert_eq!((rig.said(), rig.book("50")), (String::new(), None));
+    rig.send(0, INC, &anew(2));
+    assert_eq!(rig.said(), "restart");
+    rig.send(0, SNAP, &packet(2, 1020, false, &[snapshot(9, 1, 50, &bids_up_to(1))]));
+    assert_eq!(rig.bids("50"), [72, 1]);
+}
