@@ -30,6 +30,21 @@ impl Config {
         Ok(())
     }
 
+    /// Depth that has no numbers: no snapshot tells what of it is in it.
+    pub(super) fn check_unnumbered(&self, message: &[&str; 2]) -> Made<()> {
+        match self.channels.iter().find(|c| c.role == Role::Snapshot) {
+            None => Ok(()),
+            Some(channel) => {
+                let what = format!(
+                    "kind depth needs the field `sequence` where there are snapshots (channel {}): by it one knows which levels \
+                     they have in them",
+                    channel.name
+                );
+                wrong(message, what)
+            }
+        }
+    }
+
     /// Reference data are of a pair whose messages they tell of.
     pub(super) fn check_pairs(&self, text: &FastText) -> Made<()> {
         let has_incremental =

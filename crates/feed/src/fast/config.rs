@@ -42,7 +42,7 @@
 //!
 //! | kind | fields |
 //! |---|---|
-//! | `depth` | `product`, `sequence`, `time`; of entries: **`instrument`**, `action`, `type`, `px`, `qty`, `orders`, `depth`, `entry_time`, `trade_id`, `aggressor` |
+//! | `depth` | `product`, `sequence` (which must be there where there are snapshots), `time`; of entries: **`instrument`**, `action`, `type`, `px`, `qty`, `orders`, `depth`, `entry_time`, `trade_id`, `aggressor` |
 //! | `snapshot` | `product`, **`last`** (the number of the last message it has in it), `time`, **`instrument`**, `product_state`, `instrument_state`; of entries as of `depth` |
 //! | `beacon` | `product`, **`last`** |
 //! | `product_state` | `product`, `sequence`, `time`, **`product_state`** |

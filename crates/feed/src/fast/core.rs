@@ -70,10 +70,13 @@ impl Core {
                 Err(bad) => {
                     self.refuse(told, bad, &around, payload, out);
                     // What it would have done to the books is missing.
-                    if let (Some(Kind::Depth | Kind::Reset), Some(sequence)) = (told.kind, around.sequence)
+                    if let Some(Kind::Depth | Kind::Reset) = told.kind
                         && let Ok(product) = self.product(told, out, &around)
                     {
-                        self.gap(product, (sequence, sequence), &around, out);
+                        match around.sequence {
+                            Some(sequence) => self.gap(product, (sequence, sequence), &around, out),
+                            None => self.unnumbered_lost(product, &around, out),
+                        }
                     }
                     Outcome::Refused
                 }
@@ -114,6 +117,8 @@ impl Core {
             if turn != Turn::Next && !self.other_turn(product, (sequence, turn), around, out) {
                 return Ok(Outcome::Duplicate);
             }
+            self.products.comes_from(product, around.of);
+        } else if around.incremental && self.products.list[product as usize].next.is_none() {
             self.products.comes_from(product, around.of);
         }
         match (told.bad, kind) {

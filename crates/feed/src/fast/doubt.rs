@@ -51,11 +51,26 @@ impl Core {
             return;
         }
         for product in 0..self.products.list.len() as u32 {
-            if self.products.list[product as usize].stream == of.stream
-                && self.products.loses(product, of.ts_recv)
-            {
+            if self.products.list[product as usize].stream != of.stream {
+                continue;
+            }
+            if self.products.loses(product, of.ts_recv) {
                 self.restart_unseen(product, of, false, out);
             }
+            self.unnumbered_lost(product, &Around::of_packet(of), out);
+        }
+    }
+
+    /// Something of a product is missing. Where its messages have no numbers no gap will tell.
+    #[cold]
+    pub(super) fn unnumbered_lost(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) {
+        let of = &self.products.list[product as usize];
+        let mended = self.products.has_snapshots(product);
+        if of.next.is_some() || mended {
+            return;
+        }
+        for &instrument in &of.instruments {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Stale { instrument, mended });
         }
     }
 

@@ -315,6 +315,10 @@ impl Config {
                     format!("{name}: no field `{path}` in {}", message.templates.join(", ")),
                 );
             }
+            let numbered = fields.iter().zip(&found).any(|((_, tag), n)| *tag == Tag::Sequence && *n > 0);
+            if message.kind == Kind::Depth && templates > 0 && !numbered {
+                self.check_unnumbered(&at)?;
+            }
         }
         let reference = self.channels.iter().any(|c| c.role == Role::Reference);
         if reference && self.market_depth.is_none() {

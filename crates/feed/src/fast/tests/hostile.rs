@@ -244,9 +244,8 @@ fn two_lines_need_packets_that_can_be_told_apart() {
     let plain = format!("{DEEP}\nframing = {{ length = true }}");
     assert!(config_of(&plain, "", TEMPLATES).is_ok(), "messages have numbers");
     let table = TABLE.replacen("sequence = \"Seq\", instrument", "instrument", 1);
-    let text: FastText = toml::from_str(&format!("{DEEP}\n{table}").replace("{ header = \"Head\", sequence = \"Number\", sender = \"Sender\", time = \"Sent\", reset = \"Reset\" }", "{ length = true }")).unwrap();
-    let files = BTreeMap::from([("t.xml".to_owned(), TEMPLATES.as_bytes().to_vec())]);
-    let wrong = Config::new(&text, Own { messages: 0, framing: true }, &files).unwrap_err();
+    let lines = "channel = [{ name = \"inc\", role = \"incremental\", a = [\"224.0.0.1:1\"], b = [\"224.0.0.2:1\"] }]";
+    let wrong = config_from(&table, &format!("{plain}\n{lines}"), "", TEMPLATES).unwrap_err();
     assert_eq!((wrong.place.join("."), wrong.what.contains("Depth")), ("channel.0.b".to_owned(), true));
 }
 

@@ -70,8 +70,12 @@ fn config(more: &str) -> Arc<Config> {
 }
 
 fn config_of(more: &str, tail: &str, templates: &str) -> Result<Config, Wrong> {
+    config_from(TABLE, more, tail, templates)
+}
+
+fn config_from(table: &str, more: &str, tail: &str, templates: &str) -> Result<Config, Wrong> {
     let keys: Vec<&str> = more.lines().filter_map(|l| l.split_once(" =").map(|(key, _)| key)).collect();
-    let kept = TABLE.lines().filter(|l| !keys.iter().any(|key| l.starts_with(&format!("{key} ="))));
+    let kept = table.lines().filter(|l| !keys.iter().any(|key| l.starts_with(&format!("{key} ="))));
     let text: String = kept.collect::<Vec<_>>().join("\n");
     let text: FastText = toml::from_str(&format!("{more}\n{text}\n{tail}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), templates.as_bytes().to_vec())]);

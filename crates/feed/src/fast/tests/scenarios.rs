@@ -329,6 +329,29 @@ fn without_snapshots_levels_go_on() {
     assert_eq!(rig.bids("50"), [4, 3, 1]);
 }
 
+/// Messages without numbers: a packet that is lost, and a message that cannot be used, make the books stale all the same. With
+/// snapshots such a mapping is refused, for nothing tells what is in them.
+#[test]
+fn messages_without_numbers_have_stale_books_behind_a_loss() {
+    let table = TABLE.replace("sequence = \"Seq\", instrument", "instrument");
+    let refused = config_from(&table, "", "", TEMPLATES).unwrap_err();
+    assert!(refused.what.contains("needs the field `sequence`"), "{}", refused.what);
+    let one =
+        "channel = [{ name = \"inc\", role = \"incremental\", a = [\"224.0.0.1:1\"] }]\nmarket_depth = 100\n";
+    let config = Arc::new(config_from(&table, one, "", TEMPLATES).unwrap());
+    let mut rig = Rig { handler: Handler::new(config), ..Rig::told("") };
+    rig.seen.goes_on = true;
+    rig.bid(1);
+    rig.bid(2);
+    rig.bid(4);
+    rig.now += 2_000_000;
+    rig.bid(5);
+    assert_eq!(rig.said(), "recovered 50, lost 3-3, stale 50");
+    // An action that means nothing.
+    rig.send(0, INC, &packet(6, 60, false, &[depth(6, 9, &[(50, 77, 0, 6, 1, 1)])]));
+    assert_eq!((rig.said(), rig.bids("50")), ("refused bad_value, stale 50".to_owned(), vec![5, 4, 2, 1]));
+}
+
 /// A mapping file of one's own, like a shipped one; a mistake in it has its line.
 #[test]
 fn a_mapping_is_like_a_shipped_one_and_mistakes_have_their_line() {
