@@ -202,9 +202,12 @@ impl Exchange {
             self.reference()?;
         }
         // Who still waits for a packet that was lost, or for the word that a channel has begun again, has given it up. All is
-        // told twice: the first of them may be what says that snapshots are counted anew.
+        // told twice: the first may be what says that a channel is counted anew.
         for _ in 0..2 {
             self.now_ns += GIVEN_UP_NS;
+            for product in 0..self.products.len() {
+                self.beacon(product)?;
+            }
             for partition in 0..self.partitions.len() {
                 self.partitions[partition].snapshot_next = (0, 0);
                 while self.partitions[partition].snapshot_next.0 < self.partitions[partition].products.len() {
@@ -212,9 +215,6 @@ impl Exchange {
                     self.snapshots(partition)?;
                 }
             }
-        }
-        for product in 0..self.products.len() {
-            self.beacon(product)?;
         }
         self.settled = true;
         Ok(())
