@@ -436,6 +436,14 @@ impl Decoder {
         }
     }
 
+    /// What a market-data handler has seen of the source in hand.
+    pub fn handler_stats(&self) -> Option<fast::Stats> {
+        match self {
+            Decoder::Fast(d) => Some(d.stats()),
+            _ => None,
+        }
+    }
+
     /// Decodes a stretch of messages, behind what the block has already.
     pub fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         match self {

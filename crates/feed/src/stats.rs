@@ -3,6 +3,7 @@
 //! All accesses are Relaxed: figures for people and for limits that need not be exact.
 
 use crate::block::Tally;
+use crate::fast;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -40,6 +41,9 @@ pub struct FeedStats {
     pub ts_max: AtomicI64,
     pub ended: AtomicBool,
     failed: Mutex<Option<String>>,
+    /// Somebody wants to know what the handler has seen: it is told with the next block.
+    asked: AtomicBool,
+    handler: Mutex<Option<fast::Stats>>,
 }
 
 /// The figures of a feed at one moment.
@@ -85,6 +89,9 @@ pub struct FeedFigures {
     pub ended: bool,
     /// Why it ended before its end.
     pub error: Option<String>,
+    /// What the market-data handler has seen of the source in hand, where the feed has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler: Option<fast::Stats>,
 }
 
 impl Stats {
@@ -120,7 +127,26 @@ impl FeedStats {
             ts_max: Some(self.ts_max.load(Relaxed)).filter(|ts| *ts != i64::MIN),
             ended: self.ended.load(Relaxed),
             error: self.error(),
+            handler: self.handler(),
         }
+    }
+
+    /// What the handler has seen, as it was when this was asked last, or a little later.
+    fn handler(&self) -> Option<fast::Stats> {
+        let told = self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.asked.store(true, Relaxed);
+        told
+    }
+
+    /// Whether somebody wants to know what the handler has seen.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Relaxed)
+    }
+
+    /// Tells what the handler has seen.
+    pub(crate) fn tell_handler(&self, seen: fast::Stats) {
+        self.asked.store(false, Relaxed);
+        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
     }
 
     /// Bytes received and not yet read.

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 1 error, 2 usage, 3 finished but with gaps, quarantined or corrupt data.
 
+mod channels;
 mod commands;
 mod config;
 mod output;

@@ -78,6 +78,18 @@ fn one_group_one_instrument_and_what_is_wrong() {
     book(&pcap, &config, &["--instr", "nobody"]).code(1).says(&["no instrument nobody"]);
     let ran = book(&pcap, &config, &["--instr", &id, "--depth", "1"]).code(0);
     assert!(ran.text().contains(" more levels of bids, "), "{}", ran.text());
+    // How the lines did: this day, all of both came.
+    book(&pcap, &config, &["--instr", &id, "--stats"]).code(0).says(&[
+        "incremental: A ",
+        "; B ",
+        "0 lost in 0 gaps",
+    ]);
+    let stats = book(&pcap, &config, &["--json", "--stats"]).code(0).lines().pop().unwrap();
+    let channel = &stats["stats"]["channels"][0];
+    let of = |line: usize, what: &str| channel["lines"][line][what].as_u64().unwrap();
+    let packets = of(0, "packets");
+    assert!(channel["name"] == "incremental" && packets > 100 && channel["lost"] == 0, "{stats}");
+    assert_eq!((of(1, "packets"), of(0, "first") + of(1, "first")), (packets, packets), "{stats}");
     book(&pcap, &config, &["--group", "nobody"]).code(1).says(&["no group nobody", &product.name]);
     book(&pcap, &config, &["--group", &product.name, "--instr", &id]).code(2);
     book(&pcap, &config, &["--channel", "incremental"]).code(1).says(&["say no channel"]);

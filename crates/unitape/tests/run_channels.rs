@@ -290,6 +290,17 @@ fn all_lines_of_a_venue_while_one_loses_packets() {
     let (code, said) = run.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(venue.exchange.faults().lost_once > 100, "{:?}", venue.exchange.faults());
+    // How each line did.
+    let of =
+        |line| venue.heard.iter().filter(|p| p.channel == Channel::Incremental && p.line == line).count();
+    let (a, b) = (of(Line::A), of(Line::B));
+    for want in [format!("box: incremental: A {a} packets, "), format!("; B {b} packets, ")] {
+        assert!(said.replace(',', "").contains(&want.replace(',', "")), "{want}: {said}");
+    }
+    assert!(
+        said.contains("; 0 lost in 0 gaps, 0 late, ") && said.contains("box: messages: 0 missing"),
+        "{said}"
+    );
     let tape = venue.path("run");
     let states = states(&tape);
     assert!(

@@ -19,6 +19,7 @@
 //! the other line's packets of the old numbers are late until it does, too.
 
 use super::config::Window;
+use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -82,7 +83,7 @@ struct Line {
 }
 
 /// What one line brought. Counted from the numbers alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineStats {
     /// Packets.
     pub packets: u64,

@@ -17,6 +17,7 @@ use super::around::Of;
 use super::config::{Recovery, Window};
 use super::ids::Id;
 use super::view::{Entry, NO_NUMBER};
+use serde::Serialize;
 use std::collections::VecDeque;
 
 /// An instrument, while levels are applied.
@@ -156,7 +157,7 @@ pub(super) struct Products {
 }
 
 /// What was counted over all products.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Gaps in the numbers of messages.
     pub gaps: u64,

@@ -2,9 +2,10 @@
 
 use super::lines::LineStats;
 use super::products::Counters;
+use serde::Serialize;
 
 /// What a handler has seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     /// By channel.
     pub channels: Vec<ChannelStats>,
@@ -19,7 +20,7 @@ pub struct Stats {
 }
 
 /// What a channel has seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChannelStats {
     /// Its name.
     pub name: String,

@@ -16,7 +16,7 @@ use crate::block::{Block, Turn};
 use crate::error::Error;
 use crate::feed_state::{FeedState, SourceState};
 use crate::quarantine::RawLog;
-use crate::stats::Stats;
+use crate::stats::{FeedStats, Stats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -317,6 +317,9 @@ impl Sequencer {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {
             stats.tell(&feed.total, feed.late, feed.running_max, feed.sessions_refused);
+            if stats.is_asked() {
+                tell_handler(feed, stats);
+            }
         }
     }
 
@@ -337,7 +340,10 @@ impl Sequencer {
     /// # Errors
     /// When the disk refuses.
     pub fn close(self) -> Result<(), Error> {
-        let Self { writer, raw, .. } = self;
+        let Self { writer, raw, feeds, stats, .. } = self;
+        if let Some(stats) = stats {
+            feeds.iter().zip(&stats.feeds).for_each(|(feed, stats)| tell_handler(feed, stats));
+        }
         raw.sync()?;
         writer.close()?;
         Ok(())
@@ -353,6 +359,13 @@ impl Sequencer {
                 account.settle(source);
             }
         }
+    }
+}
+
+#[cold]
+fn tell_handler(feed: &FeedState, stats: &FeedStats) {
+    if let Some(seen) = feed.in_turn.as_ref().and_then(|(_, decoder)| decoder.handler_stats()) {
+        stats.tell_handler(seen);
     }
 }
 

@@ -26,7 +26,7 @@ use unitape_tape::{Definitions, Reader, Start};
   unitape book tape --at @1048576 --orders      # with the orders in line
   unitape book tape --bbo --json | head         # each change of a best price
   unitape book tape --bbo --follow              # and on, as the tape grows
-  unitape book day.pcap --handler venue.toml --group BUND --depth 10
+  unitape book day.pcap --handler venue.toml --group BUND --depth 10 --stats
 
 --at takes an ordinal of events (`seq`), a tape position with an @ before it, a time in UTC, or nanoseconds since 1970;
 the books are then as they were behind it. The venue NBBO is the best price over all venues that trade, without those
@@ -51,6 +51,9 @@ pub struct Args {
     /// The file has packets with four bytes of length before each, of this channel
     #[arg(long, value_name = "NAME", requires = "handler")]
     channel: Option<String>,
+    /// How the lines of each channel did, too: packets, copies, what was missing, late, damaged
+    #[arg(long, requires = "handler")]
+    stats: bool,
     /// Only this venue; NBBO is the best price over all of them
     #[arg(long, value_name = "V")]
     venue: Option<String>,

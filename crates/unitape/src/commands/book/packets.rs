@@ -1,6 +1,7 @@
 //! `unitape book CAPTURE --handler CONFIG`: the books that a handler makes of packets.
 
 use super::{Args, ladder};
+use crate::channels;
 use crate::output::{self, Done, Failure, grouped};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -57,14 +58,21 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
             false => table(&mut out, &handler, instrument, book, args.depth)?,
         }
     }
+    let stats = handler.core().stats();
+    if args.stats && args.json {
+        writeln!(out, "{}", json!({ "stats": stats }))?;
+    }
     out.flush()?;
+    if args.stats && !args.json {
+        channels::lines(&stats).iter().for_each(|line| eprintln!("{line}"));
+    }
     let lost = counts.unusable + counts.dropped + counts.lost_bytes;
     for (n, what) in [
         (stale, "books are stale at the end"),
         (wrong.gaps, "times something was missing on both lines"),
         (wrong.refused, "packets or messages could not be used"),
         (counts.unusable, "datagrams of which the capture has only a part, or fragments"),
-        (handler.core().stats().unknown, "packets were sent to addresses of no channel"),
+        (stats.unknown, "packets were sent to addresses of no channel"),
         (counts.dropped, "datagrams were dropped when the capture was made"),
         (counts.lost_bytes, "bytes at the end that are no whole packet"),
     ] {

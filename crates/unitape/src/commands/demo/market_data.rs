@@ -80,22 +80,10 @@ fn best(story: &Story) -> Table {
 /// The same as data.
 pub fn json(story: &Story) -> Value {
     let held = &story.held;
-    let channels = held.stats.channels.iter().map(|channel| {
-        let lines = channel.lines.each_ref().map(|line| {
-            json!({
-                "packets": line.packets, "bytes": line.bytes, "first": line.first, "twice": line.twice,
-                "missed": line.missed, "reordered": line.reordered, "corrupt": line.corrupt,
-            })
-        });
-        json!({
-            "name": channel.name, "lines": lines, "gaps": channel.gaps, "lost": channel.lost, "late": channel.late,
-            "recovered": channel.recovered, "restarts": channel.restarts,
-        })
-    });
     let products = held.stats.products;
     json!({
         "made": story.written.depth.faults,
-        "channels": channels.collect::<Vec<_>>(),
+        "channels": held.stats.channels,
         "loss": held.loss,
         "snapshots": {
             "taken": products.snapshots, "old": products.snapshots_old, "spare": products.snapshots_spare,

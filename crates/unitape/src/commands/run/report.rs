@@ -1,12 +1,13 @@
 //! What a run tells while it goes on, and at its end.
 
+use crate::channels;
 use crate::commands::consolidate::print_summary;
 use crate::output::{self, Failure, bytes, grouped};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_feed::{Outcome, Stats};
+use unitape_feed::{FeedFigures, Outcome, Stats};
 
 /// Tells the figures from time to time.
 #[derive(Debug)]
@@ -83,7 +84,15 @@ impl<'a> Teller<'a> {
                 f.blocks,
                 f.blocks_max,
             );
+            tell_handler(&f);
         }
+    }
+}
+
+/// How the lines of a market-data handler do, where a feed has one.
+fn tell_handler(figures: &FeedFigures) {
+    for line in figures.handler.iter().flat_map(channels::lines) {
+        eprintln!("{}: {line}", figures.feed);
     }
 }
 
@@ -107,6 +116,7 @@ pub fn last(
         output::print_json(&account)?;
     } else {
         print_summary(dir, outcome, elapsed_s)?;
+        stats.feeds.iter().for_each(|feed| tell_handler(&feed.figures()));
     }
     for (name, error) in &failed {
         eprintln!("unitape: feed {name} ended before its end: {error}");

@@ -1,0 +1,49 @@
+//! What a market-data handler has seen, in lines to read: how each line of a channel does is told while there is time to mend it.
+
+use crate::output::grouped;
+use unitape_feed::fast::{ChannelStats, LineStats, Stats};
+
+/// A line for each channel, and one for all of its products.
+pub fn lines(stats: &Stats) -> Vec<String> {
+    let mut lines: Vec<String> = stats.channels.iter().map(channel).collect();
+    let of = &stats.products;
+    lines.push(format!(
+        "messages: {} missing in {} gaps, {} old; {} books recovered by {} snapshots, {} levels waiting; {} packets refused, {} to other addresses",
+        grouped(of.missing),
+        grouped(of.gaps),
+        grouped(of.old),
+        grouped(of.recovered),
+        grouped(of.snapshots),
+        grouped(stats.waiting as u64),
+        grouped(stats.refused),
+        grouped(stats.unknown),
+    ));
+    lines
+}
+
+fn channel(of: &ChannelStats) -> String {
+    let told = of.lines.iter().zip(["A", "B"]).filter(|(line, name)| line.packets > 0 || *name == "A");
+    let lines: Vec<String> = told.map(|(of, name)| line(of, name)).collect();
+    format!(
+        "{}: {}; {} lost in {} gaps, {} late, {} recovered by the other line, {} restarts",
+        of.name,
+        lines.join("; "),
+        grouped(of.lost),
+        grouped(of.gaps),
+        grouped(of.late),
+        grouped(of.recovered),
+        grouped(of.restarts),
+    )
+}
+
+fn line(of: &LineStats, name: &str) -> String {
+    format!(
+        "{name} {} packets, {} first, {} missed, {} twice, {} reordered, {} corrupt",
+        grouped(of.packets),
+        grouped(of.first),
+        grouped(of.missed),
+        grouped(of.twice),
+        grouped(of.reordered),
+        grouped(of.corrupt),
+    )
+}
