@@ -240,29 +240,22 @@ impl<'p, 'b> Pass<'p, 'b> {
         if slot.state() == State::Undefined {
             let initial = self.initial(op);
             if initial.is_none() && !op.optional {
-                return Err((Code::D5, start));
+                // 6.3.8 has codes of its own for tails.
+                return Err((if op.code == OpCode::Tail { Code::D6 } else { Code::D5 }, start));
             }
             self.assign(op, initial);
             return Ok(initial);
         }
         if slot.state() == State::Empty {
-            return if op.optional { Ok(None) } else { Err((Code::D6, start)) };
+            let code = if op.code == OpCode::Tail { Code::D7 } else { Code::D6 };
+            return if op.optional { Ok(None) } else { Err((code, start)) };
         }
         if !slot.is_of(op.kind) {
             return Err((Code::D4, start));
         }
         let mut found = slot.found();
         if op.code == OpCode::Increment {
-            let most = match op.kind {
-                Type::Int32 => i32::MAX as u64,
-                Type::UInt32 => u64::from(u32::MAX),
-                Type::Int64 => i64::MAX as u64,
-                _ => u64::MAX,
-            };
-            if found.bits == most {
-                return Err((Code::D2, start));
-            }
-            found.bits = found.bits.wrapping_add(1);
+            found.bits = op.kind.after(found.bits);
             self.assign(op, Some(found));
         }
         Ok(Some(found))
@@ -351,12 +344,19 @@ impl<'p, 'b> Pass<'p, 'b> {
     #[inline(always)]
     fn delta<const STRICT: bool>(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
         let start = self.cursor.at;
-        let Some(difference) = self.cursor.difference::<STRICT>(op.optional)? else { return Ok(None) };
+        let beyond = match op.kind {
+            kind if is_text(kind) => Code::D7,
+            Type::Decimal => Code::R1,
+            _ => Code::R4,
+        };
+        let Some(difference) = self.cursor.difference::<STRICT>(op.optional, beyond)? else {
+            return Ok(None);
+        };
         if is_text(op.kind) {
             return self.piece::<STRICT>(op, difference, start).map(Some);
         }
         let found = if op.kind == Type::Decimal {
-            let mantissa = self.cursor.difference::<STRICT>(false)?.unwrap_or_default();
+            let mantissa = self.cursor.difference::<STRICT>(false, beyond)?.unwrap_or_default();
             let base = self.base(op, start)?;
             let exponent = i128::from(base.exponent) + difference;
             let mantissa = i64::try_from(i128::from(base.bits as i64) + mantissa);
@@ -376,7 +376,7 @@ impl<'p, 'b> Pass<'p, 'b> {
                 _ => u64::try_from(value).is_ok(),
             };
             if !fits {
-                return Err((Code::D2, start));
+                return Err((Code::R4, start));
             }
             Found::int(value as u64)
         };

@@ -17,9 +17,9 @@ pub enum Code {
     D4,
     /// A mandatory value is not told, and nothing was before.
     D5,
-    /// A mandatory value is not told, and what was before is empty.
+    /// A mandatory value is not told, and what was before is empty; of a tail, nothing was before.
     D6,
-    /// More is taken away from a string than it has.
+    /// More is taken away from a string than it has, or a tail is not told and what was before is empty.
     D7,
     /// A reference to a template that is not there.
     D8,
@@ -33,7 +33,7 @@ pub enum Code {
     R2,
     /// Characters of more than seven bits in a string of such.
     R3,
-    /// An integer that does not fit into the field's type.
+    /// An integer that does not fit into the field's type, by a difference or as it was told.
     R4,
     /// A decimal that is no integer of the field's type.
     R5,
@@ -98,8 +98,12 @@ impl Code {
             Code::D3 => "a decimal that the operators of its exponent and mantissa cannot tell",
             Code::D4 => "the previous value is of another type",
             Code::D5 => "a mandatory value is left out, there is none before it and no initial one",
-            Code::D6 => "a mandatory value is left out, and the one before it is empty",
-            Code::D7 => "more is taken away from a string than it has",
+            Code::D6 => {
+                "a mandatory value is left out, and the one before it is empty (or, of a tail, there is none)"
+            }
+            Code::D7 => {
+                "more is taken away from a string than it has, or a tail is left out behind an empty one"
+            }
             Code::D8 => "a reference to a template that no file has",
             Code::D9 => "no template has this id",
             Code::D12 => "a block of no bytes",
@@ -138,6 +142,9 @@ pub struct Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code.text())?;
+        if self.code == Code::D5 && self.template.is_empty() {
+            f.write_str(": the id of the template")?;
+        }
         if !self.template.is_empty() {
             write!(f, ", in template {}", self.template)?;
         }

@@ -78,12 +78,17 @@ impl<'b> Cursor<'b> {
         Ok(groups.iter().fold(if negative { -1 } else { 0 }, |v: i128, b| v << 7 | i128::from(b & 0x7f)))
     }
 
-    /// An integer of no type: a difference.
+    /// An integer of no type: a difference; `beyond` is what is wrong with one that nothing can be added to.
     #[inline(always)]
-    pub fn difference<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<i128>, Wrong> {
+    pub fn difference<const STRICT: bool>(
+        &mut self,
+        nullable: bool,
+        beyond: Code,
+    ) -> Result<Option<i128>, Wrong> {
+        let of_long = |(code, at)| (if code == Code::D2 { beyond } else { code }, at);
         let value = match self.short::<true, STRICT>() {
             Some(value) => i128::from(value),
-            None => self.long(true, STRICT)?,
+            None => self.long(true, STRICT).map_err(of_long)?,
         };
         Ok(match (nullable, value) {
             (true, 0) => None,

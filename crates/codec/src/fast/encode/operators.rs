@@ -132,7 +132,7 @@ impl Dictionaries {
         }
         let before = self.told(op);
         let same = if op.code == OpCode::Increment {
-            given.bits != least_of(op.kind) && before.bits == given.bits.wrapping_sub(1)
+            given.bits == op.kind.after(before.bits)
         } else {
             before == given
         };
@@ -324,15 +324,6 @@ fn write(out: &mut Vec<u8>, op: &Op, told: Option<Told<'_>>) {
 #[inline(always)]
 fn is_text(kind: Type) -> bool {
     matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes)
-}
-
-/// What no increment comes to.
-fn least_of(kind: Type) -> u64 {
-    match kind {
-        Type::Int32 => i64::from(i32::MIN) as u64,
-        Type::Int64 => i64::MIN as u64,
-        _ => 0,
-    }
 }
 
 /// What is put together has to be UTF-8.

@@ -428,6 +428,7 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const 
             return unassigned::<K, N, R>(state, step, at, map, out);
         }
         if C == NEXT {
+            // What comes after it is seldom wanted.
             if slot.bits == most(K) {
                 give_up!();
             }

@@ -365,16 +365,19 @@ impl Pass<'_> {
                     Some(
                         Previous::Assigned(_, Value::Int(value)) | Previous::Initial(_, Value::Int(value)),
                     ) if operation.operator == Operator::Increment => {
-                        let (_, most) = kind.bounds().expect("an integer");
-                        if value == most {
-                            return Err((Code::D2, start));
-                        }
-                        self.assign(slot, kind, Some(Value::Int(value + 1)));
-                        Ok(Some(Value::Int(value + 1)))
+                        let (least, most) = kind.bounds().expect("an integer");
+                        let next = if value == most { least } else { value + 1 };
+                        self.assign(slot, kind, Some(Value::Int(next)));
+                        Ok(Some(Value::Int(next)))
                     }
                     Some(Previous::Assigned(_, value) | Previous::Initial(_, value)) => Ok(Some(value)),
                     Some(Previous::Empty) if optional => Ok(None),
+                    // 6.3.8 has codes of its own for tails.
+                    Some(Previous::Empty) if operation.operator == Operator::Tail => Err((Code::D7, start)),
                     Some(Previous::Empty) => Err((Code::D6, start)),
+                    None if initial.is_none() && !optional && operation.operator == Operator::Tail => {
+                        Err((Code::D6, start))
+                    }
                     None if initial.is_none() && !optional => Err((Code::D5, start)),
                     None => {
                         let first = initial.clone().map_or(Previous::Empty, |v| Previous::Initial(kind, v));
@@ -415,20 +418,20 @@ impl Pass<'_> {
         start: usize,
     ) -> Result<Option<Value>, Wrong> {
         if let Some((least, most)) = kind.bounds() {
-            let Some(delta) = self.integer(true, optional)? else { return Ok(None) };
+            let Some(delta) = self.difference(optional, Code::R4)? else { return Ok(None) };
             let Value::Int(base) = self.base(kind, operation, &slot, start, Value::Int(0))? else {
                 unreachable!("an integer")
             };
             let value = base + delta;
             if !(least..=most).contains(&value) {
-                return Err((Code::D2, start));
+                return Err((Code::R4, start));
             }
             self.assign(slot, kind, Some(Value::Int(value)));
             return Ok(Some(Value::Int(value)));
         }
         if kind == Type::Decimal {
-            let Some(exponent_delta) = self.integer(true, optional)? else { return Ok(None) };
-            let mantissa_delta = self.integer(true, false)?.expect("mandatory");
+            let Some(exponent_delta) = self.difference(optional, Code::R1)? else { return Ok(None) };
+            let mantissa_delta = self.difference(false, Code::R1)?.expect("mandatory");
             let nought = Value::Decimal { mantissa: 0, exponent: 0 };
             let Value::Decimal { mantissa, exponent } = self.base(kind, operation, &slot, start, nought)?
             else {
@@ -442,8 +445,7 @@ impl Pass<'_> {
             self.assign(slot, kind, Some(value.clone()));
             return Ok(Some(value));
         }
-        let cut = self.integer(true, optional)?;
-        let Some(cut) = cut else { return Ok(None) };
+        let Some(cut) = self.difference(optional, Code::D7)? else { return Ok(None) };
         if i32::try_from(cut).is_err() {
             return Err((Code::D7, start));
         }

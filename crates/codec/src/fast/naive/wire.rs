@@ -25,7 +25,7 @@ impl Pass<'_> {
     }
 
     /// An integer of any size that fits into ten bytes.
-    pub(super) fn integer(&mut self, signed: bool, nullable: bool) -> Result<Option<i128>, Wrong> {
+    fn integer(&mut self, signed: bool, nullable: bool) -> Result<Option<i128>, Wrong> {
         let start = self.at;
         let groups = self.entity()?;
         let overlong = |groups: &[u8]| match groups {
@@ -52,6 +52,11 @@ impl Pass<'_> {
             (true, 1..) => Some(value - 1),
             _ => Some(value),
         })
+    }
+
+    /// A difference: `beyond` is what is wrong with one that nothing can be added to.
+    pub(super) fn difference(&mut self, nullable: bool, beyond: Code) -> Result<Option<i128>, Wrong> {
+        self.integer(true, nullable).map_err(|(code, at)| (if code == Code::D2 { beyond } else { code }, at))
     }
 
     /// An integer of this type.

@@ -1,5 +1,6 @@
 //! From elements to templates.
 
+use super::contents::operators;
 use super::error::{StaticCode, StaticError};
 use super::initial::initial;
 use super::xml::{At, Element, parse};
@@ -36,7 +37,7 @@ const PLAIN_MAX: usize = 4096;
 /// The namespace in which every field has to have a name.
 const STRICT: &str = "http://www.fixprotocol.org/ns/fast/td/1.1";
 
-const OPERATORS: [(&str, Operator); 6] = [
+pub(super) const OPERATORS: [(&str, Operator); 6] = [
     ("constant", Operator::Constant),
     ("default", Operator::Default),
     ("copy", Operator::Copy),
@@ -106,7 +107,7 @@ impl Scope {
     }
 }
 
-struct Loader<'l> {
+pub(super) struct Loader<'l> {
     files: &'l [Source<'l>],
     strict: bool,
     defines: &'l HashMap<&'l str, &'l Element>,
@@ -152,12 +153,8 @@ impl<'e> Parts<'e> {
     }
 }
 
-fn operators(element: &Element) -> impl Iterator<Item = &Element> {
-    element.children.iter().filter(|child| OPERATORS.iter().any(|(word, _)| *word == child.name))
-}
-
 impl Loader<'_> {
-    fn at(&self, element: &Element) -> At<'_> {
+    pub(super) fn at(&self, element: &Element) -> At<'_> {
         At { file: self.file_of(element), line: element.line }
     }
 
@@ -279,10 +276,17 @@ impl Loader<'_> {
     }
 
     fn body(&mut self, element: &Element, scope: &Scope) -> Result<Vec<Instruction>, StaticError> {
-        let mut body = Vec::new();
+        let (mut body, mut typed, mut length) = (Vec::new(), false, false);
         for child in &element.children {
             match child.name.as_str() {
-                "typeRef" | "length" => {}
+                "typeRef" if body.is_empty() && !typed && !length => typed = true,
+                "length" if body.is_empty() && !length && element.name == "sequence" => length = true,
+                word @ ("typeRef" | "length") => {
+                    let what = format!(
+                        "<{word}> does not belong here: it stands once, before the fields, a type first"
+                    );
+                    return Err(self.at(child).error(S1, what));
+                }
                 word if OPERATORS.iter().any(|(operator, _)| *operator == word) => {
                     return Err(self
                         .at(child)
@@ -420,13 +424,11 @@ impl Loader<'_> {
         let head = self.head(parts, scope)?;
         let Head { name, id, optional } = head;
         for element in parts.elements() {
-            let mut found = operators(element);
-            if let (Some(_), Some(second)) = (found.next(), found.next()) {
-                return Err(self.at(second).error(S1, "a second operator in one field"));
-            }
+            self.one_operator(element)?;
             self.only_known(element, kind)?;
         }
         let halves = ["exponent", "mantissa"].map(|half| parts.of.child(half));
+        self.in_order(parts.of, &halves)?;
         let kind = if kind == Type::Decimal && halves.iter().any(Option::is_some) {
             if let Some(whole) = parts.operator() {
                 let what = "an operator for the decimal beside one for its parts";
@@ -434,7 +436,7 @@ impl Loader<'_> {
             }
             let half = |element: Option<&Element>, part, kind, optional| match element {
                 Some(element) => {
-                    let operator = operators(element).next();
+                    let operator = self.only_operator(element)?;
                     self.operation(
                         operator,
                         (kind, &Meaning::Number),
@@ -468,28 +470,6 @@ impl Loader<'_> {
         Ok(found)
     }
 
-    /// What stands in a field beside its operator.
-    fn only_known(&self, element: &Element, kind: Type) -> Result<(), StaticError> {
-        for child in &element.children {
-            let known = match child.name.as_str() {
-                "exponent" | "mantissa" => kind == Type::Decimal,
-                // The length of a vector or of a string in Unicode may have a name; it is told the same way.
-                "length" => matches!(kind, Type::Bytes | Type::Unicode | Type::Ascii),
-                "element" => matches!(element.name.as_str(), "enum" | "set"),
-                word => {
-                    element.name == "field"
-                        || element.name == "type"
-                        || OPERATORS.iter().any(|(operator, _)| *operator == word)
-                }
-            };
-            if !known {
-                let what = format!("<{}> does not belong in <{}>", child.name, element.name);
-                return Err(self.at(child).error(S1, what));
-            }
-        }
-        Ok(())
-    }
-
     fn length(&mut self, of: &Element, optional: bool, scope: &Scope) -> Result<Arc<Field>, StaticError> {
         let element = of.child("length");
         let local = element.and_then(|e| e.get("name")).unwrap_or_default().to_owned();
@@ -502,7 +482,11 @@ impl Loader<'_> {
             Part::Whole
         };
         let place = key(scope, &name, part);
-        let operator = element.and_then(|e| operators(e).next());
+        if let Some(element) = element.filter(|e| e.get("presence").is_some()) {
+            let what = "a length is there where its sequence is: `presence` stands in <sequence>";
+            return Err(self.at(element).error(S1, what));
+        }
+        let operator = element.map(|e| self.only_operator(e)).transpose()?.flatten();
         let operation = self.operation(operator, (Type::UInt32, &Meaning::Number), optional, place, scope)?;
         let id = element.and_then(|e| e.get("id")).map(str::to_owned);
         let kind = Kind::Plain(Type::UInt32, operation);
@@ -520,6 +504,10 @@ impl Loader<'_> {
         let Some(element) = element else { return Ok(none(place)) };
         let at = self.at(element);
         let word = &element.name;
+        if let Some(inner) = element.children.first() {
+            let what = format!("<{}> does not belong in <{word}>", inner.name);
+            return Err(self.at(inner).error(S1, what));
+        }
         let operator = OPERATORS.iter().find(|(known, _)| known == word).map_or(Operator::None, |(_, o)| *o);
         let fits = match operator {
             Operator::Increment => kind.bounds().is_some(),
@@ -527,7 +515,7 @@ impl Loader<'_> {
             _ => true,
         };
         if !fits {
-            return Err(at.error(S2, format!("a {} has no operator {word}", kind.word())));
+            return Err(at.error(S2, format!("no operator {word} for the type {}", kind.word())));
         }
         let value = match element.get("value") {
             None => None,
@@ -539,6 +527,9 @@ impl Loader<'_> {
                     .map_err(|what| at.error(S3, what))?,
             ),
         };
+        if let (Operator::Constant | Operator::Default, Some(_)) = (operator, element.get("key")) {
+            return Err(at.error(S1, format!("<{word}> has no previous value, and no key of one")));
+        }
         match (operator, &value) {
             (Operator::Constant, None) => return Err(at.error(S4, "a constant without a value")),
             (Operator::Default, None) if !optional => {

@@ -16,6 +16,7 @@
 //! attributes of other namespaces are extensions and passed over. A name of a template that no file has is no error of
 //! the file: it is [`super::Code::D8`] where a message comes to it.
 
+mod contents;
 mod error;
 mod initial;
 mod kinds;
@@ -148,6 +149,16 @@ impl Type {
             Type::Int64 => Some((i64::MIN as i128, i64::MAX as i128)),
             Type::UInt64 => Some((0, u64::MAX as i128)),
             _ => None,
+        }
+    }
+
+    /// What comes after an integer of this type, both in two's complement: after the largest the smallest (6.3.6).
+    #[must_use]
+    pub(crate) const fn after(self, bits: u64) -> u64 {
+        match self {
+            Type::Int32 if bits == i32::MAX as u64 => i32::MIN as i64 as u64,
+            Type::UInt32 if bits == u32::MAX as u64 => 0,
+            _ => bits.wrapping_add(1),
         }
     }
 

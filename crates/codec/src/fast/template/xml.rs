@@ -13,6 +13,9 @@ const ATTRIBUTES_MAX: usize = 64;
 /// Bytes of a name, a namespace or an id, at most.
 const NAME_BYTES_MAX: usize = 256;
 
+/// What the namespaces of the template language begin with, whatever that of the root is.
+const LANGUAGE: &str = "http://www.fixprotocol.org/ns/fast/td/";
+
 /// Bytes of an initial value, at most.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
@@ -98,9 +101,15 @@ pub(super) fn parse((index, file): (usize, &str), content: &[u8]) -> Result<(Ele
                 return Err(tree.error("the file ends inside an element"));
             }
             Event::Eof => break,
-            Event::Text(text) if open.is_empty() && !text.as_bytes().iter().all(u8::is_ascii_whitespace) => {
+            Event::Text(text) if !text.as_bytes().iter().all(u8::is_ascii_whitespace) => {
                 tree.count_to(end);
-                return Err(tree.error("text outside of the root element"));
+                match open.last() {
+                    None => return Err(tree.error("text outside of the root element")),
+                    Some((element, _)) if open.iter().all(|(_, foreign)| !foreign) => {
+                        return Err(tree.error(format!("text in <{}>, which has none", element.name)));
+                    }
+                    Some(_) => continue,
+                }
             }
             _ => continue,
         };
@@ -114,10 +123,10 @@ pub(super) fn parse((index, file): (usize, &str), content: &[u8]) -> Result<(Ele
         }
         let depth = open.len() + 1;
         let (element, prefix) = tree.element(&start, depth, &mut bound)?;
-        let uri = bound.iter().rev().find(|(_, name, _)| *name == prefix).map(|(.., uri)| uri.clone());
-        // The language is that of the root; a prefix that is bound to something else is somebody's extension.
-        let language = language.get_or_insert_with(|| uri.clone().unwrap_or_default());
-        let foreign = !prefix.is_empty() && uri.is_some_and(|uri| uri != *language);
+        let uri = tree.uri(&prefix, &bound)?;
+        // The language is that of the root; what is of another namespace is somebody's extension.
+        let language = language.get_or_insert_with(|| uri.clone());
+        let foreign = uri != *language && !uri.starts_with(LANGUAGE);
         open.push((element, foreign));
         if empty {
             unbind(&mut bound, depth);
@@ -162,6 +171,15 @@ impl Tree<'_> {
         At { file: self.file, line: self.line }.error(StaticCode::S1, what)
     }
 
+    /// The namespace of a prefix.
+    fn uri(&self, prefix: &str, bound: &[(usize, String, String)]) -> Result<String, StaticError> {
+        match bound.iter().rev().find(|(_, name, _)| name == prefix) {
+            Some((.., uri)) => Ok(uri.clone()),
+            None if prefix.is_empty() || prefix == "xml" => Ok(String::new()),
+            None => Err(self.error(format!("the prefix {prefix}: is bound to no namespace"))),
+        }
+    }
+
     /// The element of a tag, and the prefix of its name.
     fn element(
         &self,
@@ -197,10 +215,18 @@ impl Tree<'_> {
             if value.len() > most {
                 return Err(self.error(format!("{key}=\"…\" of more than {most} bytes")));
             }
+            // Of words that are tokens the blanks around them are none of theirs.
+            let is_token = matches!(key, "name" | "id" | "key" | "presence" | "charset");
+            let value = if is_token { value.trim_ascii().to_owned() } else { value };
             match key.strip_prefix("xmlns") {
                 Some("") => bound.push((depth, String::new(), value)),
                 Some(prefix) if prefix.starts_with(':') => bound.push((depth, prefix[1..].to_owned(), value)),
                 _ => element.attributes.push((key.to_owned(), value)),
+            }
+        }
+        for (key, _) in &element.attributes {
+            if let Some((prefix, _)) = key.split_once(':') {
+                self.uri(prefix, bound)?;
             }
         }
         let name = start.name();

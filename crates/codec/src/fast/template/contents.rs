@@ -1,0 +1,70 @@
+//! What may stand in a field, a length or a part of a decimal, and how often: what is not looked at must not stand there.
+
+use super::Type;
+use super::error::{StaticCode::S1, StaticError};
+use super::load::{Loader, OPERATORS};
+use super::xml::Element;
+
+pub(super) fn operators(element: &Element) -> impl Iterator<Item = &Element> {
+    element.children.iter().filter(|child| OPERATORS.iter().any(|(word, _)| *word == child.name))
+}
+
+impl Loader<'_> {
+    /// What stands in a field beside its operator.
+    pub fn only_known(&self, element: &Element, kind: Type) -> Result<(), StaticError> {
+        for child in &element.children {
+            let known = match child.name.as_str() {
+                "exponent" | "mantissa" => kind == Type::Decimal,
+                // The length of a vector or of a string in Unicode may have a name; it is told the same way.
+                "length" => matches!(kind, Type::Bytes | Type::Unicode),
+                "element" => matches!(element.name.as_str(), "enum" | "set"),
+                word => {
+                    element.name == "field"
+                        || element.name == "type"
+                        || OPERATORS.iter().any(|(operator, _)| *operator == word)
+                }
+            };
+            if !known {
+                let what = format!("<{}> does not belong in <{}>", child.name, element.name);
+                return Err(self.at(child).error(S1, what));
+            }
+            if let ("length", Some(inner)) = (child.name.as_str(), child.children.first()) {
+                let what = format!("<{}> does not belong in the length of a {}", inner.name, kind.word());
+                return Err(self.at(inner).error(S1, what));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn one_operator(&self, element: &Element) -> Result<(), StaticError> {
+        match operators(element).nth(1) {
+            Some(second) => Err(self.at(second).error(S1, "a second operator in one field")),
+            None => Ok(()),
+        }
+    }
+
+    /// The operator of a length or of a part of a decimal, which have nothing else in them.
+    pub fn only_operator<'e>(&self, element: &'e Element) -> Result<Option<&'e Element>, StaticError> {
+        self.one_operator(element)?;
+        let operator = operators(element).next();
+        match element.children.iter().find(|child| !operator.is_some_and(|o| std::ptr::eq(o, *child))) {
+            None => Ok(operator),
+            Some(other) => {
+                let what = format!("<{}> does not belong in <{}>", other.name, element.name);
+                Err(self.at(other).error(S1, what))
+            }
+        }
+    }
+
+    /// The parts of a decimal stand once each, the exponent first; `halves` are the first of each.
+    pub fn in_order(&self, of: &Element, halves: &[Option<&Element>; 2]) -> Result<(), StaticError> {
+        let mut so = halves.iter().flatten();
+        let is_half = |child: &&Element| matches!(child.name.as_str(), "exponent" | "mantissa");
+        let mut told = of.children.iter().filter(is_half);
+        if let Some(other) = told.find(|is| so.next().is_none_or(|so| !std::ptr::eq(*is, *so))) {
+            let what = "<exponent> and <mantissa> stand once each, in this order";
+            return Err(self.at(other).error(S1, what));
+        }
+        Ok(())
+    }
+}
