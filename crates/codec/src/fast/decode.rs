@@ -141,6 +141,13 @@ impl Decoder {
         self.template_id = None;
     }
 
+    /// The same where a message of this template, of which dictionaries have nothing, was read elsewhere: the next message may
+    /// leave its template's id away.
+    pub fn reset_behind(&mut self, template_id: u32) {
+        self.empty();
+        self.template_id = Some(template_id);
+    }
+
     pub(super) fn empty(&mut self) {
         self.epoch += 1;
         // Numbered anew behind this message, long before they run out.

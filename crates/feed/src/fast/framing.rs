@@ -14,6 +14,8 @@ pub(super) struct Packets {
     /// By channel.
     decoders: Vec<Decoder>,
     hand: Hand,
+    /// The template of the packet's header, where that was read without the decoder: the packet is not in hand yet.
+    behind: Option<u32>,
     /// What the messages of the packet in hand say.
     pub batch: Batch,
 }
@@ -50,13 +52,22 @@ impl Packets {
     pub fn new(config: Arc<Config>) -> Self {
         let projected = |set: u16| Decoder::with_projection(config.sets[usize::from(set)].wanted.clone());
         let decoders = config.channels.iter().map(|c| projected(c.set)).collect();
-        Self { decoders, hand: Hand::default(), batch: Batch::default(), config }
+        Self { decoders, hand: Hand::default(), behind: None, batch: Batch::default(), config }
     }
 
     /// What stands before the messages of a packet, and where they begin.
     #[inline]
     pub fn open(&mut self, channel: u16, payload: &[u8]) -> Result<(Head, usize), Unusable> {
-        let Self { config, decoders, hand, .. } = self;
+        let Self { config, decoders, hand, behind, .. } = self;
+        *behind = None;
+        let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+        if let Some(plain) = &set.plain
+            && let Some((head, body)) = plain.read(payload, config.time)
+            && head.sequence.is_some()
+        {
+            *behind = Some(plain.id);
+            return Ok((head, body));
+        }
         let decoder = &mut decoders[usize::from(channel)];
         hand.take(payload);
         if config.reset != Reset::Never {
@@ -64,7 +75,6 @@ impl Packets {
         }
         match config.framing {
             Framing::Header => {
-                let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
                 let message = decoder.decode_in(&hand.buffer, 0..hand.length);
                 let message = message.map_err(|fault| bad(&fault, 0))?;
                 if !set.headers[message.template] {
@@ -106,10 +116,14 @@ impl Packets {
         (payload, mut at): (&[u8], usize),
         ids: &mut Ids,
     ) -> Result<(), Unusable> {
-        let Self { config, decoders, hand, batch } = self;
+        let Self { config, decoders, hand, behind, batch } = self;
+        let decoder = &mut decoders[usize::from(channel)];
+        if let Some(header) = behind.take() {
+            hand.take(payload);
+            decoder.reset_behind(header);
+        }
         debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
-        let decoder = &mut decoders[usize::from(channel)];
         let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
         while at < payload.len() {
             let mut end = payload.len();

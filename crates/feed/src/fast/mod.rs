@@ -10,7 +10,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `config`, `plan`, `checks`, `holds` | the table `[fast]` of a mapping, what it is compiled to, and what it holds |
-//! | `handler`, `framing` | packets in, steps out; where messages of a packet are |
+//! | `handler`, `framing`, `head` | packets in, steps out; where messages of a packet are; its header |
 //! | `lines` | arbitration of two lines, the window, numbers that begin again |
 //! | `tags`, `view`, `values`, `ids` | what is asked of the decoder, and a message's fields as numbers |
 //! | `core`, `products`, `levels`, `states`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
@@ -29,6 +29,7 @@ mod doubt;
 mod events;
 mod framing;
 mod handler;
+mod head;
 mod holds;
 mod ids;
 mod known;

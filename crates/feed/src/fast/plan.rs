@@ -5,6 +5,7 @@
 
 use super::config::{ChannelText, FastText, FramingText, Key, Kind, MessageText, Order, Recovery, Reset};
 use super::config::{Unit, Window};
+use super::head::Plain;
 use super::products::DepthTold;
 use super::step::{Phase, Role};
 use super::tags::{FIELDS, Tag};
@@ -65,6 +66,8 @@ pub(super) struct Set {
     pub kinds: Vec<Option<Kind>>,
     /// Whether this is the header of packets.
     pub headers: Vec<bool>,
+    /// How one of these is read without the decoder.
+    pub plain: Option<Plain>,
 }
 
 /// How packets are framed.
@@ -344,6 +347,9 @@ impl Config {
                 }
                 templates += 1;
                 set.headers[index] = true;
+                let asked = fields.iter().filter_map(|(_, path, tag)| Some((path.as_deref()?, *tag)));
+                let asked: Vec<_> = asked.collect();
+                set.plain = set.plain.take().or_else(|| Plain::of(&set.templates.list()[index], &asked));
                 for (n, (_, path, tag)) in fields.iter().enumerate() {
                     if let Some(path) = path {
                         found[n] += set.ask(index, path, *tag);
@@ -403,7 +409,7 @@ fn set(names: &[String], files: &BTreeMap<String, Vec<u8>>) -> Made<Set> {
     };
     let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
     let wanted = Projection::new(templates.clone());
-    Ok(Set { files: names.to_vec(), templates, wanted, kinds, headers })
+    Ok(Set { files: names.to_vec(), templates, wanted, kinds, headers, plain: None })
 }
 
 /// The fields of a message: path and tag, the entries among them.

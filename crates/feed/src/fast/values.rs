@@ -74,7 +74,12 @@ pub(super) fn qty(value: Decoded<'_>, exponent_of_int: i8) -> Option<Quantity> {
 /// A time.
 #[inline(always)]
 pub(super) fn time(value: Decoded<'_>, unit: Unit) -> Option<i64> {
-    let number = number(value)?;
+    time_in(number(value)?, unit)
+}
+
+/// The time that a number is.
+#[inline(always)]
+pub(super) fn time_in(number: u64, unit: Unit) -> Option<i64> {
     match unit {
         Unit::Nanos => i64::try_from(number).ok(),
         _ => time_of(number, unit),

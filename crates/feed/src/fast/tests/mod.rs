@@ -1,5 +1,6 @@
 //! A venue of our own in few lines: templates without operators, a truth, packets, and books made of steps.
 
+mod head;
 mod history;
 mod hostile;
 mod numberings;

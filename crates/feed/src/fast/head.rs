@@ -1,0 +1,190 @@
+//! The header of packets, read without the decoder.
+//!
+//! ```text
+//!  template of the header ──▶ Plain: id, presence bits, a step for each field       once
+//!  packet ──▶ Plain::read ──▶ Head, and where the messages begin
+//!                └ anything unusual: none ──▶ the decoder reads it, as any other message
+//! ```
+//!
+//! There is a header for every one or two messages, and in most it is a few numbers without operators that keep anything:
+//! to set up the decoder costs more than to read them. A header that is not so has no such program. What the program reads,
+//! the decoder reads, too, and the same; faults, and all that is rare, are the decoder's.
+
+use super::config::Unit;
+use super::tags::Tag;
+use super::values::time_in;
+use super::view::Head;
+use unitape_codec::fast::template::{Instruction, Kind, Meaning, Operator, Template, Type};
+
+/// The program for a header whose fields are numbers and short byte vectors, and for which dictionaries are nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Plain {
+    /// The template.
+    pub id: u32,
+    /// The id as it stands in messages, in as few bytes as it needs.
+    lead: Vec<u8>,
+    /// Bits of the presence map, which is one byte, that no field has.
+    unused: u8,
+    steps: Vec<Step>,
+}
+
+/// A field.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    how: How,
+    /// It may be absent: its number is one more.
+    optional: bool,
+    /// Its bit in the presence map, without which it is absent; 0 for none.
+    bit: u8,
+    to: To,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// A number, at most this one.
+    Number(u64),
+    /// Bytes with their length before them.
+    Bytes,
+}
+
+/// What a field is to the header.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    Sequence,
+    Sender,
+    Partition,
+    Time,
+    Reset,
+    Nothing,
+}
+
+/// The bit of the template's id in the presence map, and the byte's stop bit.
+const LEAD_BITS: u8 = 0xc0;
+
+/// Fields, at most: all of them have to be read before a packet is known to be a copy.
+const STEPS_MAX: usize = 16;
+
+impl Plain {
+    /// The program for a template; none where it is not plain. `tags` has the fields that are asked for, by name.
+    pub fn of(template: &Template, tags: &[(&str, Tag)]) -> Option<Self> {
+        let id = template.id?;
+        let mut plain = Self { id, lead: lead(id), unused: !LEAD_BITS, steps: Vec::new() };
+        let mut bit = 0x20;
+        for part in &template.body {
+            let Instruction::Field(field) = part else { return None };
+            let Kind::Plain(r#type, operation) = &field.kind else { return None };
+            let how = match r#type {
+                Type::UInt32 => How::Number(u32::MAX.into()),
+                Type::UInt64 => How::Number(u64::MAX),
+                Type::Bytes if !field.optional => How::Bytes,
+                _ => return None,
+            };
+            let has_bit = match (operation.operator, &operation.initial) {
+                (Operator::None, None) => false,
+                (Operator::Default, None) if field.optional && bit > 0 => true,
+                _ => return None,
+            };
+            if field.meaning != Meaning::Number || plain.steps.len() == STEPS_MAX {
+                return None;
+            }
+            // Of two that ask for one field the last one has it.
+            let tag = tags.iter().rev().find(|(path, _)| *path == field.name.local).map(|(_, tag)| *tag);
+            let to = match tag {
+                Some(Tag::HeadSequence) => To::Sequence,
+                Some(Tag::HeadSender) => To::Sender,
+                Some(Tag::HeadPartition) => To::Partition,
+                Some(Tag::HeadTime) => To::Time,
+                Some(Tag::HeadReset) => To::Reset,
+                _ => To::Nothing,
+            };
+            plain.steps.push(Step { how, optional: field.optional, bit: if has_bit { bit } else { 0 }, to });
+            if has_bit {
+                plain.unused &= !bit;
+                bit = bit >> 1 & 0x3f;
+            }
+        }
+        Some(plain)
+    }
+
+    /// The header at the start of a packet, and its bytes. None where the decoder is to read it.
+    #[inline(always)]
+    pub fn read(&self, packet: &[u8], unit: Unit) -> Option<(Head, usize)> {
+        let (&map, mut left) = packet.split_first()?;
+        if map & (LEAD_BITS | self.unused) != LEAD_BITS {
+            return None;
+        }
+        for byte in &self.lead {
+            left = left.strip_prefix(std::slice::from_ref(byte))?;
+        }
+        let mut head = Head::default();
+        for step in &self.steps {
+            if map & step.bit != step.bit {
+                continue;
+            }
+            let mut value;
+            (value, left) = match step.how {
+                How::Number(max) => number(left, max)?,
+                How::Bytes => bytes(left)?,
+            };
+            if step.optional {
+                match value.checked_sub(1) {
+                    Some(less) => value = less,
+                    None => continue,
+                }
+            }
+            match step.to {
+                To::Sequence => head.sequence = Some(value),
+                To::Sender => head.sender = value,
+                To::Partition => head.partition = value,
+                To::Time => head.time = time_in(value, unit),
+                To::Reset => head.reset = value != 0,
+                To::Nothing => {}
+            }
+        }
+        Some((head, packet.len() - left.len()))
+    }
+}
+
+/// An unsigned number of up to eight bytes, in as few as it needs, and what is behind it.
+#[inline(always)]
+fn number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
+    let (&first, left) = bytes.split_first()?;
+    if first >= 0x80 {
+        return Some((u64::from(first & 0x7f), left));
+    }
+    long_number(bytes, max)
+}
+
+#[inline(never)]
+fn long_number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
+    let stop = bytes.iter().take(8).position(|byte| *byte >= 0x80)?;
+    let (number, left) = bytes.split_at(stop + 1);
+    let value = number.iter().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    (number[0] != 0 && value <= max).then_some((value, left))
+}
+
+/// The number that one to eight bytes are, the highest first, and what is behind them.
+#[inline(always)]
+fn bytes(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (&length, left) = bytes.split_first()?;
+    let length = usize::from(length.wrapping_sub(0x80));
+    if !(1..=8).contains(&length) || left.len() < length {
+        return None;
+    }
+    let value = match left.first_chunk() {
+        Some(word) => u64::from_be_bytes(*word) >> (64 - 8 * length),
+        None => left[..length].iter().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    };
+    Some((value, &left[length..]))
+}
+
+/// A number in groups of seven bits, the last with the stop bit.
+fn lead(id: u32) -> Vec<u8> {
+    let groups = (0..5).rev().map(|n| (id >> (7 * n) & 0x7f) as u8);
+    let mut bytes: Vec<u8> = groups.skip_while(|group| *group == 0).collect();
+    match bytes.last_mut() {
+        Some(last) => *last |= 0x80,
+        None => bytes.push(0x80),
+    }
+    bytes
+}
