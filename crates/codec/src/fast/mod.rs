@@ -47,6 +47,7 @@ mod slot;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod visit;
 mod wire;
 
 pub use decode::Decoder;
@@ -55,5 +56,6 @@ pub use fault::{Code, Fault};
 pub use frames::{Framing, MESSAGE_BYTES_MAX};
 pub use json::{DecodeOptions, Reset, Summary, decode_json};
 pub use projection::{FieldRef, Projection, UNTAGGED, UnknownField};
-pub use record::{Cell, Decoded, Item, Message, Value, Visitor};
+pub use record::{Cell, Item, Message, Value};
 pub use template::{Source, StaticCode, StaticError, Templates};
+pub use visit::{Decoded, Part, Parts, Visitor};

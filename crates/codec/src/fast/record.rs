@@ -13,7 +13,7 @@ use super::projection::FieldRef;
 use super::template::{Field, Kind, Name, Type};
 use std::ops::Range;
 use std::sync::Arc;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -37,7 +37,7 @@ pub(super) enum Form {
 }
 
 /// Sixteen bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct Entry {
     /// The number; the bytes, the first the lowest; offset and length in the arena; how many elements; the template of a
@@ -50,7 +50,32 @@ pub(super) struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 16);
 
+/// The same with the parts of `meta` each by itself: to look at one is then to load it, and not to load all and to cut it out.
+#[derive(FromBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub(super) struct Apart {
+    pub bits: u64,
+    #[cfg(target_endian = "little")]
+    _info: u32,
+    #[cfg(target_endian = "big")]
+    pub extra: u8,
+    #[cfg(target_endian = "big")]
+    pub form: u8,
+    pub tag: u16,
+    #[cfg(target_endian = "little")]
+    pub form: u8,
+    #[cfg(target_endian = "little")]
+    pub extra: u8,
+    #[cfg(target_endian = "big")]
+    _info: u32,
+}
+
 impl Entry {
+    #[inline(always)]
+    pub fn apart(&self) -> &Apart {
+        zerocopy::transmute_ref!(self)
+    }
+
     pub fn meta(info: u32, tag: u16, form: Form, extra: u8) -> u64 {
         u64::from(info) | u64::from(tag) << 32 | (form as u64) << 48 | u64::from(extra) << 56
     }
@@ -66,12 +91,12 @@ impl Entry {
     }
 
     #[inline(always)]
-    fn form_byte(&self) -> u8 {
+    pub fn form_byte(&self) -> u8 {
         (self.meta >> 48) as u8
     }
 
     #[inline(always)]
-    fn is_value(&self) -> bool {
+    pub fn is_value(&self) -> bool {
         self.form_byte() <= Form::Long as u8
     }
 
@@ -147,81 +172,6 @@ pub enum Cell<'m> {
     End,
 }
 
-/// A value of a message, whatever its type, until somebody asks: most visitors know what to expect of a field.
-#[derive(Debug, Clone, Copy)]
-pub struct Decoded<'m> {
-    entry: &'m Entry,
-    message: &'m Message<'m>,
-    form: u8,
-}
-
-impl<'m> Decoded<'m> {
-    #[inline(always)]
-    fn new(entry: &'m Entry, message: &'m Message<'m>) -> Self {
-        Self { entry, message, form: entry.form_byte() }
-    }
-
-    /// The value.
-    #[inline(always)]
-    #[must_use]
-    pub fn get(self) -> Value<'m> {
-        of_any_form(self.entry, self.message)
-    }
-
-    /// The value of an uInt32 or uInt64, or what is told as such.
-    #[inline(always)]
-    #[must_use]
-    pub fn uint(self) -> Option<u64> {
-        (self.form == Form::UInt as u8).then_some(self.entry.bits)
-    }
-
-    /// That of an int32 or int64.
-    #[inline(always)]
-    #[must_use]
-    pub fn int(self) -> Option<i64> {
-        (self.form == Form::Int as u8).then_some(self.entry.bits as i64)
-    }
-
-    /// The number that a byte vector of up to eight bytes is, the highest first.
-    #[inline(always)]
-    #[must_use]
-    pub fn uint_of_bytes(self) -> Option<u64> {
-        let is_bytes = || self.message.program.infos[self.entry.info() as usize].is_bytes;
-        let is_short = self.form == Form::Short as u8 && is_bytes();
-        // The lowest byte is the first, and there is nothing above the last.
-        is_short.then(|| match self.entry.extra() {
-            0 => 0,
-            len => self.entry.bits.swap_bytes() >> (64 - 8 * u32::from(len.min(8))),
-        })
-    }
-
-    /// Mantissa and exponent of a decimal.
-    #[inline(always)]
-    #[must_use]
-    pub fn decimal(self) -> Option<(i64, i8)> {
-        let is_decimal = self.form == Form::Decimal as u8;
-        is_decimal.then_some((self.entry.bits as i64, self.entry.extra() as i8))
-    }
-}
-
-/// Is told what is in a message, in order; see [`super::Decoder::decode_with`].
-pub trait Visitor {
-    /// A field's tag, and its value.
-    fn value(&mut self, tag: u16, value: Decoded<'_>);
-    /// A group begins.
-    fn group(&mut self, _tag: u16) {}
-    /// A sequence of so many elements begins.
-    fn sequence(&mut self, _tag: u16, _elements: u32) {}
-    /// One of its elements begins.
-    fn element(&mut self) {}
-    /// What began last is over.
-    fn end(&mut self) {}
-    /// A message in the message begins, of this template; what it has comes under the tags of that one.
-    fn inner(&mut self, _template: usize) {}
-    /// It is over.
-    fn inner_end(&mut self) {}
-}
-
 /// A message as the decoder has it, until the next one.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
@@ -265,76 +215,6 @@ impl<'m> Message<'m> {
             Seen::Element => Cell::Element,
             Seen::End => Cell::End,
         })
-    }
-
-    /// Tells a visitor all that is in it: the quickest way through a message.
-    #[inline]
-    pub fn visit(&self, visitor: &mut impl Visitor) {
-        match self.program.templates[self.template].has_constants {
-            true => self.walk::<true>(visitor),
-            false => self.walk::<false>(visitor),
-        }
-    }
-
-    /// Where a template has no constant that anybody asked for, none is looked for.
-    #[inline(always)]
-    fn walk<const CONSTANTS: bool>(&self, visitor: &mut impl Visitor) {
-        let program = self.program;
-        let mut inside = program.templates[self.template].inside;
-        let mut in_element = false;
-        for entry in self.entries {
-            let info = || &program.infos[entry.info() as usize];
-            if CONSTANTS {
-                let is_end = matches!(entry.form(), Form::Element | Form::End);
-                let before = if is_end { inside.to } else { info().constants };
-                constants(self, &mut inside, before, visitor);
-            }
-            // Most are, and what they are is nobody's business but the visitor's.
-            if entry.is_value() {
-                visitor.value(entry.tag(), Decoded::new(entry, self));
-                continue;
-            }
-            match entry.form() {
-                Form::Group => {
-                    (inside, in_element) = (info().inside, false);
-                    visitor.group(entry.tag());
-                }
-                Form::Sequence => {
-                    (inside, in_element) = (Inside::NOTHING, false);
-                    visitor.sequence(entry.tag(), entry.bits as u32);
-                }
-                Form::Inner => {
-                    (inside, in_element) = (program.templates[entry.bits as usize].inside, false);
-                    visitor.inner(entry.bits as usize);
-                }
-                Form::Element => {
-                    if in_element {
-                        visitor.end();
-                    }
-                    in_element = true;
-                    if CONSTANTS {
-                        inside = info().inside;
-                    }
-                    visitor.element();
-                }
-                _ => {
-                    if in_element {
-                        visitor.end();
-                    }
-                    let info = info();
-                    inside = Inside { from: info.constants, to: info.around };
-                    in_element = info.in_element;
-                    match info.of {
-                        Of::Dynamic => visitor.inner_end(),
-                        _ => visitor.end(),
-                    }
-                }
-            }
-        }
-        if CONSTANTS && inside.from < inside.to {
-            let before = inside.to;
-            constants(self, &mut inside, before, visitor);
-        }
     }
 
     /// The value of a field that was looked up before; the first, where it is in a sequence.
@@ -475,23 +355,8 @@ pub(super) fn is_bytes(field: &Field) -> bool {
     matches!(field.kind, Kind::Plain(Type::Bytes, _))
 }
 
-#[inline(never)]
-fn of_any_form<'m>(entry: &'m Entry, message: &'m Message<'m>) -> Value<'m> {
-    value(entry, message.program, message.arena)
-}
-
-/// Tells the constants of a block that are not told yet and stand before this place.
-#[inline(never)]
-fn constants(message: &Message<'_>, inside: &mut Inside, before: u32, visitor: &mut impl Visitor) {
-    while inside.from < before {
-        let entry = &message.program.constants[inside.from as usize].entry;
-        visitor.value(entry.tag(), Decoded::new(entry, message));
-        inside.from += 1;
-    }
-}
-
 #[inline]
-fn value<'m>(entry: &'m Entry, program: &Program, arena: &'m [u8]) -> Value<'m> {
+pub(super) fn value<'m>(entry: &'m Entry, program: &Program, arena: &'m [u8]) -> Value<'m> {
     let is_bytes = || program.infos[entry.info() as usize].is_bytes;
     let text = |bytes| if is_bytes() { Value::Bytes(bytes) } else { Value::Text(bytes) };
     match entry.form() {

@@ -3,6 +3,7 @@
 use super::config::{Order, Reset};
 use super::ids::Ids;
 use super::plan::{Config, Framing};
+use super::taking;
 use super::view::{self, Batch, Head};
 use std::sync::Arc;
 use unitape_codec::fast::{Decoder, Fault};
@@ -125,31 +126,31 @@ impl Packets {
         debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
         let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+        // Nothing stands between messages, nor is anything to be done there.
+        let plain = match config.framing {
+            Framing::Length | Framing::Number { every: true, .. } => false,
+            Framing::Header | Framing::Number { .. } | Framing::Plain => config.reset != Reset::Message,
+        };
         while at < payload.len() {
             let mut end = payload.len();
-            match config.framing {
-                Framing::Number { bytes, skip, every: true, .. } => {
-                    at += usize::from(bytes) + usize::from(skip);
-                    if at >= end {
-                        return Err(Unusable {
-                            code: "truncated",
-                            detail: format!("no message at byte {at}"),
-                        });
-                    }
+            if !plain {
+                (at, end) = between(config, payload, at)?;
+                if config.reset == Reset::Message {
+                    decoder.reset();
                 }
-                Framing::Length => (at, end) = length(payload, at)?,
-                _ => {}
             }
-            if config.reset == Reset::Message {
-                decoder.reset();
-            }
-            let message = decoder.decode_in(&hand.buffer, at..end).map_err(|fault| bad(&fault, at))?;
+            let decoded = decoder.decode_in(&hand.buffer, at..end);
+            // It is not moved: that would be a copy for each message.
+            let message = match &decoded {
+                Ok(message) => message,
+                Err(fault) => return Err(bad(fault, at)),
+            };
             let length = message.bytes;
-            if config.framing == Framing::Length && at + length != end {
+            if !plain && config.framing == Framing::Length && at + length != end {
                 let detail = format!("bytes behind the message at byte {at}");
                 return Err(Unusable { code: "garbage", detail });
             }
-            view::take(&message, (set.kinds[message.template], at), (config, ids), batch);
+            taking::take(message, (set.kinds[message.template], at), (config, ids), batch);
             at += length;
         }
         Ok(())
@@ -159,6 +160,22 @@ impl Packets {
 #[cold]
 fn bad(fault: &Fault, at: usize) -> Unusable {
     Unusable { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
+}
+
+/// Where the next message begins, behind what stands before it, and what it ends before.
+#[inline(never)]
+fn between(config: &Config, payload: &[u8], at: usize) -> Result<(usize, usize), Unusable> {
+    match config.framing {
+        Framing::Number { bytes, skip, every: true, .. } => {
+            let at = at + usize::from(bytes) + usize::from(skip);
+            if at >= payload.len() {
+                return Err(Unusable { code: "truncated", detail: format!("no message at byte {at}") });
+            }
+            Ok((at, payload.len()))
+        }
+        Framing::Length => length(payload, at),
+        Framing::Header | Framing::Number { .. } | Framing::Plain => Ok((at, payload.len())),
+    }
 }
 
 /// The message behind its length.

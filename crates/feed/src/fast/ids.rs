@@ -16,6 +16,12 @@ impl Id {
     /// In [`Ids`].
     pub const LONG: u8 = 253;
 
+    /// Whether it is [`Id::NONE`]: no other is of its sort.
+    #[inline(always)]
+    pub const fn is_none(self) -> bool {
+        self.sort == Self::NONE.sort
+    }
+
     pub const fn number(bits: u64) -> Self {
         Id { bits, sort: Self::NUMBER }
     }

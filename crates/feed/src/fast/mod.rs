@@ -43,6 +43,7 @@ mod states;
 mod stats;
 mod step;
 mod tags;
+mod taking;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -4,6 +4,7 @@ use super::config::Unit;
 use super::plan::{NOTHING, Table};
 use unitape_codec::fast::{Decoded, Value};
 use unitape_codec::fix::value;
+use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Decimal, Price, Quantity};
 
 /// A whole number that is not negative; bytes are one, the highest first.
@@ -51,7 +52,12 @@ fn parts(value: Decoded<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
 /// A price; none if it is none of ours.
 #[inline(always)]
 pub(super) fn px(value: Decoded<'_>, exponent_of_int: i8) -> Option<Price> {
-    let (mantissa, exponent) = parts(value, exponent_of_int)?;
+    px_of(parts(value, exponent_of_int)?)
+}
+
+/// That of a mantissa and an exponent.
+#[inline(always)]
+pub(super) fn px_of((mantissa, exponent): (i64, i8)) -> Option<Price> {
     // Few prices have more places than ours, and they need not be in one form for this.
     match (-9..=0).contains(&exponent) {
         true => Price::from_decimal(Decimal::from_canonical(mantissa, exponent)).ok(),
@@ -67,7 +73,21 @@ fn other_px(mantissa: i64, exponent: i8) -> Option<Price> {
 /// A quantity.
 #[inline(always)]
 pub(super) fn qty(value: Decoded<'_>, exponent_of_int: i8) -> Option<Quantity> {
-    let (mantissa, exponent) = parts(value, exponent_of_int)?;
+    qty_of(parts(value, exponent_of_int)?)
+}
+
+/// That of a mantissa and an exponent.
+#[inline(always)]
+pub(super) fn qty_of((mantissa, exponent): (i64, i8)) -> Option<Quantity> {
+    // Most have no zero at their end that would have to be taken off.
+    match mantissa % 10 != 0 && (-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
+        true => Some(Decimal::from_canonical(mantissa, exponent)),
+        false => other_qty(mantissa, exponent),
+    }
+}
+
+#[inline(never)]
+fn other_qty(mantissa: i64, exponent: i8) -> Option<Quantity> {
     Decimal::new(mantissa, exponent).ok()
 }
 

@@ -1,0 +1,434 @@
+//! The fields of a message, as they come, become what it says.
+
+use super::config::{Kind, Unit};
+use super::ids::{ID_BYTES_MAX, Id, Ids};
+use super::plan::{Config, Table, Type, Update};
+use super::tags::Tag;
+use super::values::{code, number, px, px_of, qty, qty_of, time};
+use super::view::{Bad, Batch, Definition, Entry, NO_NUMBER, Told};
+use unitape_codec::fast::{Decoded, Message, Part, Parts, Value, Visitor};
+use unitape_model::Price;
+
+/// Takes what a message says, behind those of the batch.
+#[inline]
+pub(super) fn take(
+    message: &Message<'_>,
+    (kind, at): (Option<Kind>, usize),
+    (config, ids): (&Config, &mut Ids),
+    batch: &mut Batch,
+) {
+    if let Some(mut taking) = Taking::new(message, (kind, at), (config, ids), batch) {
+        message.visit(&mut taking);
+        taking.told.entries.1 = taking.entries.len() as u32;
+    }
+}
+
+/// A message while its fields come.
+pub(super) struct Taking<'r> {
+    config: &'r Config,
+    ids: &'r mut Ids,
+    told: &'r mut Told,
+    /// The last one is in hand, where the place is in an entry.
+    entries: &'r mut Vec<Entry>,
+    definitions: &'r mut Vec<Definition>,
+    texts: &'r mut Vec<u8>,
+    unknown: &'r mut u64,
+    kind: Kind,
+    place: Place,
+    /// The place of the message that is inside this one.
+    around: Place,
+    /// Groups, sequences and elements around the place, and how many of them are around the elements that are entries.
+    nest: u32,
+    level: u32,
+    /// Messages in the message around it.
+    inner: u32,
+}
+
+/// Whose fields come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Message,
+    Entry,
+    /// Of a message inside this one: what it says is not said by this one.
+    Inner,
+}
+
+/// In place of a level: outside of all entries.
+const NOWHERE: u32 = u32::MAX;
+
+impl Visitor for Taking<'_> {
+    #[inline(always)]
+    fn value(&mut self, tag: u16, value: Decoded<'_>) {
+        let Some(tag) = Tag::of(tag) else { return };
+        if self.place == Place::Entry {
+            self.of_entry(tag, value);
+        } else if self.place == Place::Message {
+            self.of_message(tag, value);
+        }
+    }
+
+    #[inline(always)]
+    fn group(&mut self, _tag: u16) {
+        self.nest += 1;
+    }
+
+    #[inline(always)]
+    fn sequence(&mut self, tag: u16, _elements: u32) {
+        self.nest += 1;
+        if tag == Tag::Entries as u16 && self.inner == 0 {
+            self.level = self.nest;
+        }
+    }
+
+    #[inline(always)]
+    fn element(&mut self) {
+        if self.nest == self.level {
+            self.entries.push(Entry::nothing(self.told.instrument));
+            self.place = Place::Entry;
+        }
+        self.nest += 1;
+    }
+
+    #[inline(always)]
+    fn end(&mut self) {
+        self.nest -= 1;
+        if self.nest == self.level && self.place == Place::Entry {
+            self.place = Place::Message;
+            self.entry_ends();
+        }
+        if self.nest < self.level {
+            self.level = NOWHERE;
+        }
+    }
+
+    #[inline(always)]
+    fn parts(&mut self, parts: &mut Parts<'_>) {
+        if self.place == Place::Message {
+            self.parts_of_message(parts);
+            if self.nest != self.level || !parts.element() {
+                return;
+            }
+            self.element();
+        }
+        while self.place == Place::Entry {
+            self.parts_of_entry(parts);
+            if self.nest.wrapping_sub(1) != self.level || !parts.element() {
+                return;
+            }
+            self.entry_ends();
+            self.entries.push(Entry::nothing(self.told.instrument));
+        }
+    }
+
+    fn inner(&mut self, _template: usize) {
+        if self.inner == 0 {
+            self.around = std::mem::replace(&mut self.place, Place::Inner);
+        }
+        self.inner += 1;
+    }
+
+    fn inner_end(&mut self) {
+        self.inner -= 1;
+        if self.inner == 0 {
+            self.place = self.around;
+        }
+    }
+}
+
+impl<'r> Taking<'r> {
+    /// A message of which nothing is taken yet; none where nobody wants to know what it says.
+    #[inline(always)]
+    pub(super) fn new(
+        message: &Message<'_>,
+        (kind, at): (Option<Kind>, usize),
+        (config, ids): (&'r Config, &'r mut Ids),
+        batch: &'r mut Batch,
+    ) -> Option<Self> {
+        let Batch { told, entries, definitions, texts, unknown } = batch;
+        let from = entries.len() as u32;
+        told.push(Told {
+            kind,
+            template: message.template as u32,
+            at: at as u32,
+            length: message.bytes as u32,
+            entries: (from, from),
+            ..Told::NOTHING
+        });
+        let (told, kind) = (told.last_mut()?, kind.filter(|kind| *kind != Kind::Ignore)?);
+        Some(Self {
+            config,
+            ids,
+            told,
+            entries,
+            definitions,
+            texts,
+            unknown,
+            kind,
+            place: Place::Message,
+            around: Place::Message,
+            nest: 0,
+            level: NOWHERE,
+            inner: 0,
+        })
+    }
+
+    /// Values of an entry as they mostly are: what comes to the same in [`Self::of_entry`], which is for all others, and tells
+    /// what is wrong with them.
+    #[inline(always)]
+    fn parts_of_entry(&mut self, parts: &mut Parts<'_>) {
+        let Self { config, entries, .. } = self;
+        let Some(entry) = entries.last_mut() else { return };
+        let codes = &config.codes;
+        while let Some(part) = parts.first() {
+            let Some(tag) = Tag::of(part.tag()) else { return };
+            let taken = match tag {
+                Tag::Instrument => part.uint().map(|n| entry.instrument = Id::number(n)),
+                Tag::Action => meaning(&codes.action, part)
+                    .and_then(|meaning| UPDATES.get(usize::from(meaning)))
+                    .map(|action| entry.action = Some(*action)),
+                Tag::Type => meaning(&codes.r#type, part).map(|meaning| entry.sort = type_of(meaning)),
+                Tag::Px => part.decimal().and_then(px_of).map(|px| entry.px = px),
+                Tag::Qty => {
+                    let exponent = config.qty_exponent;
+                    let whole = whole(part).map(|mantissa| (mantissa, exponent));
+                    whole.or_else(|| part.decimal()).and_then(qty_of).map(|qty| entry.qty = Some(qty))
+                }
+                Tag::Orders => part.uint().and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
+                Tag::Depth => part.uint().and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
+                Tag::EntryTime if config.time == Unit::Nanos => {
+                    whole(part).filter(|time| *time >= 0).map(|time| entry.time = time)
+                }
+                Tag::TradeId => part.uint().map(|n| entry.trade_id = n),
+                Tag::Aggressor => meaning(&codes.aggressor, part).map(|meaning| entry.aggressor = meaning),
+                Tag::InstrumentState => part.uint().map(|n| entry.instrument_state = Id::number(n)),
+                _ => None,
+            };
+            if taken.is_none() {
+                return;
+            }
+            parts.took();
+        }
+    }
+
+    /// The same outside of entries.
+    #[inline(always)]
+    fn parts_of_message(&mut self, parts: &mut Parts<'_>) {
+        let told = &mut *self.told;
+        while let Some(part) = parts.first() {
+            let Some(n) = part.uint() else { return };
+            match Tag::of(part.tag()) {
+                Some(Tag::Product) => told.product = first(told.product, Id::number(n)),
+                Some(Tag::Instrument) => told.instrument = first(told.instrument, Id::number(n)),
+                Some(Tag::Sequence) => told.sequence = n,
+                Some(Tag::Last) => told.last = n,
+                _ => return,
+            }
+            parts.took();
+        }
+    }
+
+    /// A field inside an entry: of the entry, or of the message, wherever that stands.
+    #[inline(never)]
+    fn of_entry(&mut self, tag: Tag, value: Decoded<'_>) {
+        let Self { config, ids, entries, .. } = self;
+        let Some(entry) = entries.last_mut() else { return };
+        let codes = &config.codes;
+        let well = match tag {
+            Tag::Instrument => ids.of(value).map(|id| entry.instrument = id),
+            Tag::Action => {
+                entry.action = UPDATES.get(usize::from(code(&codes.action, value))).copied();
+                entry.action.map(|_| ())
+            }
+            Tag::Type => {
+                entry.sort = type_of(code(&codes.r#type, value));
+                Some(())
+            }
+            Tag::Px => px(value, config.px_exponent).map(|px| entry.px = px),
+            Tag::Qty => qty(value, config.qty_exponent).map(|qty| entry.qty = Some(qty)),
+            Tag::Orders => number(value).and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
+            Tag::Depth => number(value).and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
+            Tag::EntryTime => time(value, config.time).map(|time| entry.time = time),
+            Tag::TradeId => {
+                entry.trade_id = number(value).unwrap_or(NO_NUMBER);
+                Some(())
+            }
+            Tag::Aggressor => {
+                entry.aggressor = code(&codes.aggressor, value);
+                Some(())
+            }
+            Tag::InstrumentState => ids.of(value).map(|id| entry.instrument_state = id),
+            _ => return self.of_message(tag, value),
+        };
+        if well.is_none() {
+            let code = if tag == Tag::Px || tag == Tag::Qty { "decimal_fit" } else { "bad_value" };
+            self.bad(code, tag);
+        }
+    }
+
+    #[inline(never)]
+    fn of_message(&mut self, tag: Tag, value: Decoded<'_>) {
+        let Self { config, ids, told, .. } = self;
+        let well = match tag {
+            Tag::Product => ids.of(value).map(|id| told.product = first(told.product, id)),
+            Tag::Instrument => ids.of(value).map(|id| told.instrument = first(told.instrument, id)),
+            Tag::Sequence => number(value).map(|n| told.sequence = n),
+            Tag::Last => number(value).map(|n| told.last = n),
+            Tag::Time | Tag::EntryTime => time(value, config.time).map(|time| told.time = time),
+            Tag::ProductState => ids.of(value).map(|id| told.product_state = first(told.product_state, id)),
+            Tag::InstrumentState => {
+                ids.of(value).map(|id| told.instrument_state = first(told.instrument_state, id))
+            }
+            Tag::Name
+            | Tag::Group
+            | Tag::Symbol
+            | Tag::Currency
+            | Tag::MarketDepth
+            | Tag::Tick
+            | Tag::Multiplier
+            | Tag::Deleted => {
+                self.define(tag, value);
+                Some(())
+            }
+            _ => Some(()),
+        };
+        if well.is_none() {
+            self.bad("bad_value", tag);
+        }
+    }
+
+    /// The first thing that is wrong counts.
+    #[cold]
+    fn bad(&mut self, code: &'static str, tag: Tag) {
+        self.told.bad.get_or_insert(Bad { code, tag });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn define(&mut self, tag: Tag, value: Decoded<'_>) {
+        let Self { config, told, definitions, texts, .. } = self;
+        if told.definition == 0 {
+            definitions.push(Definition::default());
+            told.definition = definitions.len() as u32;
+        }
+        let from = texts.len() as u32;
+        let mut text = || match value.get() {
+            Value::Text(text) | Value::Bytes(text) => {
+                let text = &text[..text.len().min(ID_BYTES_MAX)];
+                texts.extend_from_slice(text.trim_ascii_end());
+                (from, texts.len() as u32)
+            }
+            Value::UInt(n) => {
+                texts.extend_from_slice(n.to_string().as_bytes());
+                (from, texts.len() as u32)
+            }
+            _ => (from, from),
+        };
+        let is_empty = |(from, to): (u32, u32)| from == to;
+        let told = &mut definitions[told.definition as usize - 1];
+        match tag {
+            Tag::Name if is_empty(told.name) => told.name = text(),
+            Tag::Group if is_empty(told.group) => told.group = text(),
+            Tag::Symbol if is_empty(told.symbol) => told.symbol = text(),
+            Tag::Currency if is_empty(told.currency) => told.currency = text(),
+            // The deepest of all feeds of a product; 0 is for no bound.
+            Tag::MarketDepth => {
+                let depth = number(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
+                told.market_depth = told.market_depth.max(depth);
+            }
+            Tag::Tick => told.tick = told.tick.or_else(|| px(value, config.px_exponent)),
+            Tag::Multiplier => told.multiplier = told.multiplier.or_else(|| qty(value, 0)),
+            Tag::Deleted => told.deleted = code(&config.codes.deleted, value) == 0,
+            _ => {}
+        }
+    }
+
+    /// The entry in hand is complete.
+    #[inline(always)]
+    fn entry_ends(&mut self) {
+        let Some(entry) = self.entries.last() else { return };
+        let kind = self.kind;
+        // In snapshots, states stand in entries.
+        if kind == Kind::Snapshot {
+            self.told.instrument_state = first(self.told.instrument_state, entry.instrument_state);
+        }
+        let missing = |tag| Some(Entries::Lacks(tag));
+        let wrong = match (kind, entry.sort) {
+            (Kind::MassState, _) if entry.instrument.is_none() => missing(Tag::Instrument),
+            (Kind::MassState, _) => None,
+            (_, Type::Ignore) => Some(Entries::Unknown),
+            (_, Type::Empty) => None,
+            (Kind::Snapshot, Type::Trade) => Some(Entries::Unused),
+            (_, Type::Trade) if entry.instrument.is_none() => missing(Tag::Instrument),
+            (_, Type::Trade) if entry.px == Price::NONE => missing(Tag::Px),
+            (_, Type::Trade) if entry.qty.is_none() => missing(Tag::Qty),
+            (_, Type::Trade) => None,
+            _ if entry.instrument.is_none() => missing(Tag::Instrument),
+            (Kind::Depth, _) if entry.action.is_none() => missing(Tag::Action),
+            // As of market orders in an auction.
+            (Kind::Snapshot, _) if entry.px == Price::NONE => Some(Entries::Unknown),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            self.wrong(wrong);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wrong(&mut self, wrong: Entries) {
+        match wrong {
+            Entries::Lacks(tag) => return self.bad("missing", tag),
+            Entries::Unknown => *self.unknown += 1,
+            Entries::Unused => {}
+        }
+        self.entries.pop();
+    }
+}
+
+/// Why an entry is not as it must be.
+enum Entries {
+    Lacks(Tag),
+    /// It is counted, and not used.
+    Unknown,
+    Unused,
+}
+
+/// What the code means that stands here, where it is told as codes mostly are.
+#[inline(always)]
+fn meaning(table: &Table, part: Part<'_>) -> Option<u8> {
+    match part.uint() {
+        Some(n) => table.numbers.get(usize::try_from(n).ok()?).copied(),
+        None => Some(table.letters[usize::from(part.letter()?)]),
+    }
+}
+
+/// A whole number.
+#[inline(always)]
+fn whole(part: Part<'_>) -> Option<i64> {
+    match part.uint() {
+        Some(n) => i64::try_from(n).ok(),
+        None => part.int(),
+    }
+}
+
+#[inline(always)]
+fn type_of(meaning: u8) -> Type {
+    TYPES.get(usize::from(meaning)).copied().unwrap_or(Type::Ignore)
+}
+
+#[inline]
+fn first(had: Id, id: Id) -> Id {
+    if had.is_none() { id } else { had }
+}
+
+const UPDATES: [Update; 7] = [
+    Update::New,
+    Update::Change,
+    Update::Delete,
+    Update::Thru,
+    Update::From,
+    Update::Overlay,
+    Update::Ignore,
+];
+
+const TYPES: [Type; 5] = [Type::Bid, Type::Offer, Type::Trade, Type::Empty, Type::Ignore];
