@@ -4,6 +4,7 @@ mod head;
 mod history;
 mod hostile;
 mod numberings;
+mod parts;
 mod scenarios;
 mod view;
 
