@@ -183,9 +183,9 @@ impl<'r> Taking<'r> {
             let Some(tag) = Tag::of(part.tag()) else { return };
             let taken = match tag {
                 Tag::Instrument => part.uint().map(|n| entry.instrument = Id::number(n)),
-                Tag::Action => meaning(&codes.action, part)
-                    .and_then(|meaning| UPDATES.get(usize::from(meaning)))
-                    .map(|action| entry.action = Some(*action)),
+                Tag::Action => {
+                    meaning(&codes.action, part).and_then(update_of).map(|action| entry.action = Some(action))
+                }
                 Tag::Type => meaning(&codes.r#type, part).map(|meaning| entry.sort = type_of(meaning)),
                 Tag::Px => part.decimal().and_then(px_of).map(|px| entry.px = px),
                 Tag::Qty => {
@@ -236,7 +236,7 @@ impl<'r> Taking<'r> {
         let well = match tag {
             Tag::Instrument => ids.of(value).map(|id| entry.instrument = id),
             Tag::Action => {
-                entry.action = UPDATES.get(usize::from(code(&codes.action, value))).copied();
+                entry.action = update_of(code(&codes.action, value));
                 entry.action.map(|_| ())
             }
             Tag::Type => {
@@ -411,24 +411,34 @@ fn whole(part: Part<'_>) -> Option<i64> {
     }
 }
 
+/// The meanings of actions, in the order of their words.
+#[inline(always)]
+fn update_of(meaning: u8) -> Option<Update> {
+    Some(match meaning {
+        0 => Update::New,
+        1 => Update::Change,
+        2 => Update::Delete,
+        3 => Update::Thru,
+        4 => Update::From,
+        5 => Update::Overlay,
+        6 => Update::Ignore,
+        _ => return None,
+    })
+}
+
+/// Those of types.
 #[inline(always)]
 fn type_of(meaning: u8) -> Type {
-    TYPES.get(usize::from(meaning)).copied().unwrap_or(Type::Ignore)
+    match meaning {
+        0 => Type::Bid,
+        1 => Type::Offer,
+        2 => Type::Trade,
+        3 => Type::Empty,
+        _ => Type::Ignore,
+    }
 }
 
 #[inline]
 fn first(had: Id, id: Id) -> Id {
     if had.is_none() { id } else { had }
 }
-
-const UPDATES: [Update; 7] = [
-    Update::New,
-    Update::Change,
-    Update::Delete,
-    Update::Thru,
-    Update::From,
-    Update::Overlay,
-    Update::Ignore,
-];
-
-const TYPES: [Type; 5] = [Type::Bid, Type::Offer, Type::Trade, Type::Empty, Type::Ignore];
