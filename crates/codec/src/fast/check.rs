@@ -4,7 +4,8 @@ use super::decode_json;
 use super::naive::{self, Node};
 use super::template::{self, Source, Templates};
 use super::{
-    Cell, DecodeOptions, Decoded, Decoder, Framing, Item, Message, Projection, UNTAGGED, Value, Visitor,
+    Cell, DecodeOptions, Decoded, Decoder, Framing, Item, Message, Parts, Projection, UNTAGGED, Value,
+    Visitor,
 };
 use std::fmt::Write;
 use std::sync::Arc;
@@ -47,8 +48,10 @@ pub fn compare<'m>(
                 assert_eq!((within.template, within.bytes), (fast.template, fast.bytes), "message {n}");
                 assert_eq!(nodes(&within), slow.nodes, "message {n}, in a buffer");
                 let some = some.decode(message).unwrap_or_else(|e| panic!("message {n}, projected: {e}"));
-                assert_eq!(visited(&some), cells_of(&some), "message {n}, visited");
-                assert_eq!(visited(&fast), cells_of(&fast), "message {n}, visited");
+                for takes in [false, true] {
+                    assert_eq!(visited(&some, takes), cells_of(&some), "message {n}, visited");
+                    assert_eq!(visited(&fast, takes), cells_of(&fast), "message {n}, visited");
+                }
                 let paths = projection.paths(&templates.list()[slow.template].name.local);
                 let (mut cells, mut path) = (String::new(), String::new());
                 project(&slow.nodes, &paths.expect("it is there"), &mut path, &mut cells);
@@ -81,13 +84,20 @@ fn cells_of(message: &Message<'_>) -> Vec<String> {
     message.cells().map(|cell| format!("{cell:?}")).collect()
 }
 
-fn visited(message: &Message<'_>) -> Vec<String> {
-    /// And how many messages are around the place.
+/// What a visitor is told; it takes itself what it can, or nothing.
+fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
     #[derive(Default)]
-    struct Told(Vec<String>, u32);
+    struct Told {
+        cells: Vec<String>,
+        /// How many messages are around the place.
+        inner: u32,
+        takes: bool,
+        /// Of all that is open, whether it is an element.
+        open: Vec<bool>,
+    }
     impl Told {
         fn cell(&mut self, cell: Cell<'_>) {
-            self.0.push(format!("{cell:?}"));
+            self.cells.push(format!("{cell:?}"));
         }
     }
     impl Visitor for Told {
@@ -109,28 +119,52 @@ fn visited(message: &Message<'_>) -> Vec<String> {
             self.cell(Cell::Value(tag, value.get()));
         }
         fn group(&mut self, tag: u16) {
+            self.open.push(false);
             self.cell(Cell::Group(tag));
         }
         fn sequence(&mut self, tag: u16, elements: u32) {
+            self.open.push(false);
             self.cell(Cell::Sequence(tag, elements));
         }
         fn element(&mut self) {
+            self.open.push(true);
             self.cell(Cell::Element);
         }
         fn end(&mut self) {
+            self.open.pop();
             self.cell(Cell::End);
         }
         fn inner(&mut self, _template: usize) {
-            self.1 += 1;
+            self.inner += 1;
         }
         fn inner_end(&mut self) {
-            self.1 -= 1;
+            self.inner -= 1;
+        }
+        fn parts(&mut self, parts: &mut Parts<'_>) {
+            while let Some(part) = parts.first().filter(|_| self.takes) {
+                let letter = part.letter().map(|letter| [letter]);
+                let number = part.uint().map(Value::UInt).or(part.int().map(Value::Int));
+                let decimal =
+                    part.decimal().map(|(mantissa, exponent)| Value::Decimal { mantissa, exponent });
+                let letter = letter.as_ref().map(|letter| Value::Text(letter));
+                if let Some(value) = number.or(decimal).or(letter) {
+                    self.cell(Cell::Value(part.tag(), value));
+                    parts.took();
+                } else if parts.element() {
+                    if self.open.last() == Some(&true) {
+                        self.end();
+                    }
+                    self.element();
+                } else {
+                    return;
+                }
+            }
         }
     }
-    let mut told = Told::default();
+    let mut told = Told { takes, ..Told::default() };
     message.visit(&mut told);
-    assert_eq!(told.1, 0, "messages inside that have no end");
-    told.0
+    assert_eq!(told.inner, 0, "messages inside that have no end");
+    told.cells
 }
 
 /// About half of all paths, each with a tag of its own.

@@ -196,7 +196,9 @@ impl<'r> Taking<'r> {
                 Tag::Orders => part.uint().and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
                 Tag::Depth => part.uint().and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
                 Tag::EntryTime if config.time == Unit::Nanos => {
-                    whole(part).filter(|time| *time >= 0).map(|time| entry.time = time)
+                    // One below zero is above all times then.
+                    let nanos = part.int().map(|nanos| nanos as u64).or_else(|| part.uint());
+                    nanos.and_then(|nanos| i64::try_from(nanos).ok()).map(|time| entry.time = time)
                 }
                 Tag::TradeId => part.uint().map(|n| entry.trade_id = n),
                 Tag::Aggressor => meaning(&codes.aggressor, part).map(|meaning| entry.aggressor = meaning),

@@ -4,6 +4,7 @@ use super::history::Chance;
 use super::*;
 use crate::fast::ids::Ids;
 use crate::fast::taking::{self, Taking};
+use crate::fast::values::qty_of;
 use crate::fast::view::Batch;
 use unitape_codec::fast::{Decoded, Decoder, Visitor};
 
@@ -103,11 +104,13 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
         let (before, behind) = (of(&["Seq", "Product", "Id", "Other", "When"]), of(&["Last", "State"]));
         let (entry, group) = (of(&["Id", "Action", "Type", "Px", "Qty", "Level"]), of(&["Orders", "Trade"]));
         let (inside, rest) = (of(&["Way", "Qty"]), of(&["At", "State", "More"]));
+        let next = of(&["Due", "Id"]);
         let text = |made: &[Made]| made.iter().map(|made| made.xml()).collect::<String>();
         let xml = format!(
-            "<templates><template name=\"Depth\" id=\"2\">{}<sequence name=\"Entries\">{}<group name=\"G\">{}</group>\
+            "<templates><template name=\"Depth\" id=\"2\">{}<sequence name=\"Next\">{}</sequence><sequence name=\"Entries\">{}<group name=\"G\">{}</group>\
              <sequence name=\"In\">{}</sequence>{}</sequence>{}</template></templates>",
             text(&before),
+            text(&next),
             text(&entry),
             text(&group),
             text(&inside),
@@ -129,7 +132,7 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             ("sequence", "Seq"),
             ("product", "Product"),
             ("last", "Last"),
-            ("time", "When"),
+            ("time", if chance.below(2) == 0 { "When" } else { "Next.Due" }),
             ("instrument", if chance.below(4) == 0 { "Id" } else { "Entries.Id" }),
             ("action", "Entries.Action"),
             ("type", "Entries.Type"),
@@ -157,6 +160,9 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
                 made.iter().for_each(|made| made.put(chance, bytes));
             };
             all(&before, chance, &mut bytes);
+            let elements = chance.below(3);
+            put(&mut bytes, elements);
+            (0..elements).for_each(|_| all(&next, chance, &mut bytes));
             let elements = chance.below(4);
             put(&mut bytes, elements);
             for _ in 0..elements {
@@ -183,4 +189,16 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
         entries += slow.0.entries.len();
     }
     assert!(entries > 1000 && bad > 100 && bad < 5900, "{entries} entries, {bad} bad");
+}
+
+/// A quantity without zeros at its end is taken as it is: that must be what becomes of it in one form.
+#[test]
+fn quantities_are_in_one_form() {
+    let chance = &mut Chance(9);
+    for n in 0..20_000 {
+        let mantissa = (chance.next() as i64 >> chance.below(64)).wrapping_mul([1, 10, 1000][n % 3]);
+        let exponent = chance.below(256) as u8 as i8;
+        let slow = unitape_model::Decimal::new(mantissa, exponent).ok();
+        assert_eq!(qty_of((mantissa, exponent)), slow, "{mantissa} {exponent}");
+    }
 }
