@@ -12,7 +12,7 @@
 //! | `config`, `plan`, `checks`, `holds` | the table `[fast]` of a mapping, what it is compiled to, and what it holds |
 //! | `handler`, `framing`, `head` | packets in, steps out; where messages of a packet are; its header |
 //! | `lines` | arbitration of two lines, the window, numbers that begin again |
-//! | `tags`, `view`, `values`, `ids` | what is asked of the decoder, and a message's fields as numbers |
+//! | `tags`, `view`, `taking`, `values`, `ids` | what is asked of the decoder, and a message's fields as numbers |
 //! | `core`, `products`, `levels`, `states`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
 //! | `doubt` | what is believed no longer, though nothing is missing |
 //! | `step`, `stats` | what comes out, and what was counted |

@@ -1,4 +1,8 @@
 //! The fields of a message, as they come, become what it says.
+//!
+//! Most values are of the type that one expects of their field, and right: these are taken in one loop, and go straight to the
+//! entry in the batch ([`Visitor::parts`]). All others come one by one, and so does what is wrong: the slow way decides alone
+//! what that is.
 
 use super::config::{Kind, Unit};
 use super::ids::{ID_BYTES_MAX, Id, Ids};
