@@ -8,13 +8,14 @@ pub fn lines(stats: &Stats) -> Vec<String> {
     let mut lines: Vec<String> = stats.channels.iter().map(channel).collect();
     let of = &stats.products;
     lines.push(format!(
-        "messages: {} missing in {} gaps, {} old; {} books recovered by {} snapshots, {} levels waiting; {} packets refused, {} to other addresses",
+        "messages: {} missing in {} gaps, {} old; {} books recovered by {} snapshots, {} levels waiting; {} entries left out; {} packets refused, {} to other addresses",
         grouped(of.missing),
         grouped(of.gaps),
         grouped(of.old),
         grouped(of.recovered),
         grouped(of.snapshots),
         grouped(stats.waiting as u64),
+        grouped(of.unknown),
         grouped(stats.refused),
         grouped(stats.unknown),
     ));

@@ -183,7 +183,8 @@ pub struct Counters {
     pub misplaced: u64,
     /// Messages of products or instruments beyond the bounds.
     pub refused: u64,
-    /// Entries of a type that the configuration does not have, and levels of snapshots without a price.
+    /// What was left out: entries of a type that the configuration does not have, levels of snapshots without a price; and of
+    /// trades and definitions, ids that are no number, ticks and multipliers that do not fit.
     pub unknown: u64,
 }
 

@@ -236,7 +236,7 @@ impl<'r> Taking<'r> {
     /// A field inside an entry: of the entry, or of the message, wherever that stands.
     #[inline(never)]
     fn of_entry(&mut self, tag: Tag, value: Decoded<'_>) {
-        let Self { config, ids, entries, .. } = self;
+        let Self { config, ids, entries, unknown, .. } = self;
         let Some(entry) = entries.last_mut() else { return };
         let codes = &config.codes;
         let well = match tag {
@@ -256,6 +256,8 @@ impl<'r> Taking<'r> {
             Tag::EntryTime => time(value, config.time).map(|time| entry.time = time),
             Tag::TradeId => {
                 entry.trade_id = number(value).unwrap_or(NO_NUMBER);
+                // A trade is one without its id, too.
+                **unknown += u64::from(entry.trade_id == NO_NUMBER);
                 Some(())
             }
             Tag::Aggressor => {
@@ -311,7 +313,7 @@ impl<'r> Taking<'r> {
     #[cold]
     #[inline(never)]
     fn define(&mut self, tag: Tag, value: Decoded<'_>) {
-        let Self { config, told, definitions, texts, .. } = self;
+        let Self { config, told, definitions, texts, unknown, .. } = self;
         if told.definition == 0 {
             definitions.push(Definition::default());
             told.definition = definitions.len() as u32;
@@ -341,8 +343,16 @@ impl<'r> Taking<'r> {
                 let depth = number(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
                 told.market_depth = told.market_depth.max(depth);
             }
-            Tag::Tick => told.tick = told.tick.or_else(|| px(value, config.px_exponent)),
-            Tag::Multiplier => told.multiplier = told.multiplier.or_else(|| qty(value, 0)),
+            Tag::Tick => {
+                let tick = px(value, config.px_exponent);
+                **unknown += u64::from(tick.is_none());
+                told.tick = told.tick.or(tick);
+            }
+            Tag::Multiplier => {
+                let multiplier = qty(value, 0);
+                **unknown += u64::from(multiplier.is_none());
+                told.multiplier = told.multiplier.or(multiplier);
+            }
             Tag::Deleted => told.deleted = code(&config.codes.deleted, value) == 0,
             _ => {}
         }

@@ -101,7 +101,7 @@ pub(super) struct Batch {
     pub entries: Vec<Entry>,
     pub definitions: Vec<Definition>,
     pub texts: Vec<u8>,
-    /// Entries whose type the configuration does not have.
+    /// Entries whose type the configuration does not have, and other values that were left out.
     pub unknown: u64,
 }
 

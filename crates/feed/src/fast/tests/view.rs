@@ -56,3 +56,21 @@ fn the_same_name_elsewhere_is_another_field() {
     assert_eq!((rig.said(), rig.bids("50")), ("whole 9, recovered 50".to_owned(), vec![7, 7]));
     assert_eq!(rig.handler.tables().instruments.len(), 1);
 }
+
+/// An id of a trade that is no number is left out, and counted.
+#[test]
+fn what_is_left_out_of_a_trade_is_counted() {
+    let table = TABLE.replacen("depth = \"Entries.Level\" }", "trade_id = \"Entries.Trade\" }", 1);
+    let templates = with("<string name=\"Trade\"/>", "");
+    let config = Arc::new(config_from(&table, BEGINS, "", &templates).unwrap());
+    let mut rig = Rig { handler: Handler::new(config), ..Rig::told("") };
+    let trade = |n: u64, id: &[u8]| {
+        let mut out = depth(n, 9, &[(50, 0, 2, 7, 1, 1)]);
+        out.extend(id);
+        packet(n, n * 10, false, &[out])
+    };
+    rig.send(0, INC, &trade(1, b"1\xb2"));
+    assert_eq!(rig.handler.stats().products.unknown, 0);
+    rig.send(0, INC, &trade(2, b"T\xb2"));
+    assert_eq!((rig.handler.stats().products.unknown, rig.seen.trades.len()), (1, 2));
+}
