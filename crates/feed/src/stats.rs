@@ -131,11 +131,14 @@ impl FeedStats {
         }
     }
 
-    /// What the handler has seen, as it was when this was asked last, or a little later.
+    /// What the handler has seen, as it was told last: when it was asked for, and at the end.
     fn handler(&self) -> Option<fast::Stats> {
-        let told = self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has the handler's figures told with the next block: to put them together takes longer than to count on.
+    pub fn ask_handler(&self) {
         self.asked.store(true, Relaxed);
-        told
     }
 
     /// Whether somebody wants to know what the handler has seen.

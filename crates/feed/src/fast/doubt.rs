@@ -69,7 +69,8 @@ impl Core {
         if of.next.is_some() || mended {
             return;
         }
-        for &instrument in &of.instruments {
+        let live = |instrument: &&u32| self.products.instruments[**instrument as usize].live;
+        for &instrument in of.instruments.iter().filter(live) {
             out.step(&around.at(&self.tables, NO_TIME), Step::Stale { instrument, mended });
         }
     }

@@ -174,6 +174,11 @@ impl Loader<'_> {
             "template" => self.template(root, &outside),
             "templates" => {
                 let scope = outside.inside(root);
+                if root.children.is_empty() {
+                    let (file, line) = (self.file_of(root), root.line);
+                    let note = format!("{file}:{line}: no template of the root's namespace");
+                    self.templates.notes.push(note);
+                }
                 for child in &root.children {
                     match child.name.as_str() {
                         "template" => self.template(child, &scope)?,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_feed::{FeedFigures, Outcome, Stats};
+use unitape_feed::{FeedFigures, FeedStats, Outcome, Stats};
 
 /// Tells the figures from time to time.
 #[derive(Debug)]
@@ -47,6 +47,10 @@ impl<'a> Teller<'a> {
                     eprintln!("unitape: {}: {warning}", self.tape.display());
                 }
                 warned = warning;
+            }
+            // So that they are of now when they are told.
+            if !self.every.is_zero() {
+                self.stats.feeds.iter().for_each(FeedStats::ask_handler);
             }
             if !self.every.is_zero() && last.elapsed() >= self.every {
                 last = Instant::now();
