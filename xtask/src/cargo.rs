@@ -69,8 +69,6 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
     /// Integration tests by name.
     pub(crate) tests: Vec<String>,
-    /// `[package.metadata.unitape] release-tests`: integration tests that are run with `--release` too.
-    pub(crate) release_tests: Vec<String>,
 }
 
 impl Metadata {
@@ -122,7 +120,6 @@ fn package(value: &Value) -> Package {
             })
             .collect(),
         tests: targets(value, "test"),
-        release_tests: items(&ours["release-tests"]).map(text).collect(),
     }
 }
 
@@ -163,12 +160,12 @@ mod tests {
     fn fields_are_read_from_where_cargo_puts_them() {
         let got = package(&json!({
             "name": "unitape-tape", "publish": [], "license": "Apache-2.0",
-            "metadata": {"unitape": {"layer": 1, "release-tests": ["kill"]}},
+            "metadata": {"unitape": {"layer": 1}},
             "dependencies": [{"name": "a", "kind": null}, {"name": "b", "kind": "dev"}],
             "targets": [{"name": "lib", "kind": ["lib"]}, {"name": "kill", "kind": ["test"]}],
         }));
         assert_eq!((got.layer, got.license.as_deref()), (Some(1), Some("Apache-2.0")));
-        assert_eq!((got.tests, got.release_tests), (vec!["kill".to_owned()], vec!["kill".to_owned()]));
+        assert_eq!(got.tests, ["kill"]);
         let kinds: Vec<_> = got.dependencies.iter().map(|d| d.kind.as_str()).collect();
         assert_eq!(kinds, ["normal", "dev"]);
     }

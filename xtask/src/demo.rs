@@ -6,6 +6,9 @@ use std::process::Command;
 use crate::cargo::{Metadata, cargo};
 use crate::{Failure, tools};
 
+/// The file name of the binary in a build folder.
+pub(crate) const BINARY: &str = if cfg!(windows) { "unitape.exe" } else { "unitape" };
+
 /// Builds the binary and runs `unitape demo` with the arguments given; the exit code is the child's.
 pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     // `cargo xtask demo -- --seconds 5` hands us the `--` as well.
@@ -21,7 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
 }
 
 /// Builds `unitape` for release and says where it is.
-pub(crate) fn build() -> Result<PathBuf, Failure> {
+fn build() -> Result<PathBuf, Failure> {
     tools::c_compiler()?;
     let network = tools::fetch();
     eprintln!("building unitape (release); the first time takes a few minutes");
@@ -31,6 +34,5 @@ pub(crate) fn build() -> Result<PathBuf, Failure> {
     if !status.success() {
         return Err(Failure::Other(format!("cargo build: {status}")));
     }
-    let name = format!("unitape{}", std::env::consts::EXE_SUFFIX);
-    Ok(Metadata::load(None)?.target_dir()?.join("release").join(name))
+    Ok(Metadata::load(None)?.target_dir()?.join("release").join(BINARY))
 }

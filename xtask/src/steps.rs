@@ -12,9 +12,19 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// One line for people.
     pub(crate) about: &'static str,
-    /// Whether `--quick` runs it.
-    pub(crate) quick: bool,
+    pub(crate) tier: Tier,
     pub(crate) run: fn(&Context, &mut Count) -> Outcome,
+}
+
+/// Which runs a step belongs to. A run does the steps of its own tier and of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tier {
+    /// `cargo xtask test --quick`.
+    Quick,
+    /// `cargo xtask test`.
+    Ordinary,
+    /// By name alone: `cargo xtask test --only NAME`.
+    Deep,
 }
 
 /// What all steps share.
@@ -42,49 +52,60 @@ impl From<Result<(), String>> for Outcome {
 
 /// All steps.
 pub(crate) const STEPS: &[Step] = &[
-    Step { name: "fmt", about: "the code is formatted", quick: true, run: fmt },
-    Step { name: "tidy", about: "layers, sizes, links and the other house rules", quick: true, run: tidy },
+    Step { name: "fmt", about: "the code is formatted", tier: Tier::Quick, run: fmt },
     Step {
-        name: "clippy",
-        about: "no warnings; the measurements of peers compile",
-        quick: true,
-        run: clippy,
+        name: "tidy",
+        about: "layers, sizes, links and the other house rules",
+        tier: Tier::Quick,
+        run: tidy,
     },
+    Step { name: "clippy", about: "no warnings", tier: Tier::Quick, run: clippy },
     Step {
         name: "test",
         about: "all tests of all crates, and the commands in the docs",
-        quick: true,
+        tier: Tier::Quick,
         run: test,
     },
     Step {
         name: "faults",
         about: "every system call of a tape fails at some moment",
-        quick: true,
+        tier: Tier::Quick,
         run: faults,
     },
-    Step { name: "doc", about: "the documentation builds and its links resolve", quick: false, run: doc },
+    Step {
+        name: "doc",
+        about: "the documentation builds and its links resolve",
+        tier: Tier::Ordinary,
+        run: doc,
+    },
     Step {
         name: "loom",
         about: "rings and tape under every interleaving that loom finds",
-        quick: false,
+        tier: Tier::Ordinary,
         run: loom,
     },
-    Step { name: "deny", about: "licences and sources of the dependencies", quick: false, run: deny },
-    Step { name: "release", about: "the tests that ask for a release build", quick: false, run: release },
-    Step { name: "demo", about: "the demo, which checks itself", quick: false, run: run_demo },
-    Step { name: "tsan", about: "lock-free code under ThreadSanitizer (nightly)", quick: false, run: tsan },
+    Step { name: "deny", about: "licences and sources of the dependencies", tier: Tier::Ordinary, run: deny },
+    Step { name: "demo", about: "the demo, which checks itself", tier: Tier::Ordinary, run: run_demo },
+    Step {
+        name: "tsan",
+        about: "lock-free code under ThreadSanitizer (nightly)",
+        tier: Tier::Ordinary,
+        run: tsan,
+    },
     Step {
         name: "fuzz",
-        about: "each fuzz target for some thousand inputs with ASan (nightly)",
-        quick: false,
+        about: "each fuzz target: its seeds and a short search, with ASan (nightly)",
+        tier: Tier::Ordinary,
         run: fuzz,
     },
+    Step { name: "peers", about: "the measurements of peers compile", tier: Tier::Deep, run: peers },
 ];
 
 /// Crates with lock-free code.
 const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
-/// Inputs of a fuzz target in the ordinary run, beyond its seeds.
+/// Inputs of a fuzz target in the ordinary run, and the seconds after which it ends with fewer.
 const FUZZ_RUNS: u32 = 20_000;
+const FUZZ_SECONDS: u32 = 3;
 const NO_NIGHTLY: &str = "no nightly toolchain is installed here (rustup toolchain install nightly)";
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -106,12 +127,16 @@ fn tidy(_: &Context, _: &mut Count) -> Outcome {
 
 fn clippy(context: &Context, count: &mut Count) -> Outcome {
     let args = ["clippy", "--workspace", "--all-targets", context.locked, "--", "-D", "warnings"];
-    let ours = report::run(cargo().args(args), count);
-    // The peers share files with us; what is not compiled here would be found broken on the day it is needed.
-    let args = ["check", "--manifest-path", "bench/Cargo.toml", context.locked];
-    let mut peers = cargo();
-    peers.args(args).env("CARGO_TARGET_DIR", context.target_dir.join("peers"));
-    joined(ours.err().into_iter().chain(report::run(&mut peers, count).err()).collect())
+    report::run(cargo().args(args), count).into()
+}
+
+/// The peers share files with us: a change here can break them.
+fn peers(context: &Context, count: &mut Count) -> Outcome {
+    let mut command = cargo();
+    command
+        .args(["check", "--manifest-path", "bench/Cargo.toml", context.locked])
+        .env("CARGO_TARGET_DIR", context.target_dir.join("peers"));
+    report::run(&mut command, count).into()
 }
 
 fn test(context: &Context, count: &mut Count) -> Outcome {
@@ -173,28 +198,15 @@ fn deny(context: &Context, count: &mut Count) -> Outcome {
     report::run(&mut command, count).into()
 }
 
-fn release(context: &Context, count: &mut Count) -> Outcome {
-    let packages = match Metadata::load(None) {
-        Ok(metadata) => metadata.packages(),
-        Err(why) => return Outcome::Failed(why),
-    };
-    let mut problems = Vec::new();
-    for package in packages.iter().filter(|package| !package.release_tests.is_empty()) {
-        let mut command = cargo();
-        command.args(["test", "--release", "--no-fail-fast", context.locked, "--package", &package.name]);
-        for test in &package.release_tests {
-            command.args(["--test", test]);
-        }
-        problems.extend(report::run(&mut command, count).err());
+/// Runs the demo with the binary that the tests use. A release build, as `cargo xtask demo` makes, takes minutes.
+fn run_demo(context: &Context, count: &mut Count) -> Outcome {
+    let mut build = cargo();
+    build.args(["test", "--workspace", "--no-run", context.locked]);
+    if let Err(why) = report::run(&mut build, count) {
+        return Outcome::Failed(why);
     }
-    joined(problems)
-}
-
-fn run_demo(_: &Context, count: &mut Count) -> Outcome {
-    match demo::build() {
-        Ok(binary) => report::run(std::process::Command::new(binary).arg("demo"), count).into(),
-        Err(why) => Outcome::Failed(why.to_string()),
-    }
+    let binary = context.target_dir.join("debug").join(demo::BINARY);
+    report::run(std::process::Command::new(binary).arg("demo"), count).into()
 }
 
 /// With the standard library's source, everything is instrumented and all tests of the lock-free crates
@@ -253,15 +265,24 @@ fn fuzz(context: &Context, count: &mut Count) -> Outcome {
         Ok(binary) => binary,
         Err(why) => return Outcome::Skipped(why),
     };
-    // The ordinary run ends after a number of inputs, so that where a target is fast enough for them in time, the search
-    // is the same on every machine; a longer one is told by its time.
+    let found = context.target_dir.join("fuzz-corpus");
     let bounds = match std::env::var("FUZZ_SECONDS") {
         Ok(seconds) => vec![format!("-max_total_time={seconds}")],
-        Err(_) => vec![format!("-runs={FUZZ_RUNS}"), "-max_total_time=30".to_owned()],
+        Err(_) => {
+            // The ordinary run starts from the tracked seeds alone: what it does must not depend on earlier runs.
+            // All seeds run; the search after them ends after some inputs, so that it is the same on every machine
+            // that is fast enough.
+            if found.exists()
+                && let Err(e) = std::fs::remove_dir_all(&found)
+            {
+                return Outcome::Failed(format!("{}: {e}", found.display()));
+            }
+            vec![format!("-runs={FUZZ_RUNS}"), format!("-max_total_time={FUZZ_SECONDS}")]
+        }
     };
     let mut problems = Vec::new();
     for target in &targets {
-        match fuzz_one(context, &cargo_fuzz, target, &bounds, count) {
+        match fuzz_one(context, &cargo_fuzz, target, &found.join(target), &bounds, count) {
             // A run of the fuzzer is a test of its own: it has no closing line that could be counted.
             Ok(()) => count.passed += 1,
             Err(why) => {
@@ -277,19 +298,19 @@ fn fuzz_one(
     context: &Context,
     cargo_fuzz: &Path,
     target: &str,
+    found: &Path,
     bounds: &[String],
     count: &mut Count,
 ) -> Result<(), String> {
     // The fuzzer writes what it finds into the first corpus and only reads the others, so that a run
     // leaves the tracked seeds as they were.
-    let found = context.target_dir.join("fuzz-corpus").join(target);
-    std::fs::create_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
+    std::fs::create_dir_all(found).map_err(|e| format!("{}: {e}", found.display()))?;
     let mut command = std::process::Command::new("rustup");
     for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTDOC"] {
         command.env_remove(name);
     }
     command.args(["run", "nightly"]).arg(cargo_fuzz).args(["run", "--target-dir"]);
-    command.arg(context.target_dir.join("fuzz")).arg(target).arg(&found).current_dir(root());
+    command.arg(context.target_dir.join("fuzz")).arg(target).arg(found).current_dir(root());
     let seeds = root().join("fuzz/corpus").join(target);
     if seeds.is_dir() {
         command.arg(&seeds);

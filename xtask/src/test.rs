@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::Metadata;
 use crate::report::Count;
-use crate::steps::{Context, Outcome, STEPS, Step};
+use crate::steps::{Context, Outcome, STEPS, Step, Tier};
 use crate::{Failure, tools};
 
 /// Runs the chosen steps to the last, also when one fails, and lists what failed at the end.
@@ -70,13 +70,13 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
 
 /// The steps that the arguments ask for; none if they ask for the list.
 fn choose(args: &[String]) -> Result<Option<Vec<&'static Step>>, String> {
-    let mut quick = false;
+    let mut tier = Tier::Ordinary;
     let mut only: Vec<&str> = Vec::new();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--" => {}
-            "--quick" => quick = true,
+            "--quick" => tier = Tier::Quick,
             "--list" => return Ok(None),
             "--only" => only.push(args.next().ok_or("--only wants the name of a step")?),
             other => match other.strip_prefix("--only=") {
@@ -92,7 +92,7 @@ fn choose(args: &[String]) -> Result<Option<Vec<&'static Step>>, String> {
         }
     }
     let wanted = |step: &&Step| {
-        if only.is_empty() { !quick || step.quick } else { only.contains(&step.name) }
+        if only.is_empty() { step.tier <= tier } else { only.contains(&step.name) }
     };
     Ok(Some(STEPS.iter().filter(wanted).collect()))
 }
@@ -131,7 +131,9 @@ mod tests {
         assert!(names(&["--only", "tiddy"]).unwrap_err().contains("no step `tiddy`"));
         assert!(names(&["--only"]).is_err());
         assert!(names(&["--fast"]).is_err());
-        assert_eq!(names(&[]).unwrap().len(), STEPS.len());
+        assert_eq!(names(&["--only", "peers"]).unwrap(), ["peers"]);
+        let ordinary = names(&[]).unwrap();
+        assert!(ordinary.contains(&"fuzz") && !ordinary.contains(&"peers"));
         let quick = names(&["--quick"]).unwrap();
         assert!(quick.contains(&"test") && !quick.contains(&"fuzz"));
     }

@@ -59,9 +59,6 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Problem> {
         if package.license.as_deref() != Some(LICENSE) {
             problems.push(Problem::new(&place, format!("the licence is not {LICENSE}")));
         }
-        for test in package.release_tests.iter().filter(|test| !package.tests.contains(test)) {
-            problems.push(Problem::new(&place, format!("release-tests names `{test}`, which is no test")));
-        }
     }
     problems.extend(shared_weight(packages));
     problems
@@ -129,7 +126,6 @@ mod tests {
                 .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: (*kind).to_owned() })
                 .collect(),
             tests: vec!["kill".to_owned()],
-            release_tests: Vec::new(),
         }
     }
 
@@ -154,9 +150,8 @@ mod tests {
     fn every_crate_states_layer_licence_and_publish() {
         let mut bare = package("bare", 0, &[]);
         (bare.layer, bare.publish_forbidden, bare.license) = (None, false, Some("MIT".to_owned()));
-        bare.release_tests = vec!["kill".to_owned(), "gone".to_owned()];
         let got = messages(&[bare]);
-        assert_eq!(got.len(), 4, "{got:?}");
+        assert_eq!(got.len(), 3, "{got:?}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::Problem;
 use super::files::File;
 
-/// Past this, look for the second idea in the file.
-const LINES_MAX: usize = 600;
+/// The most that a file may have. Past 600 lines, look for the second idea; a type is not cut in pieces for a number.
+const LINES_MAX: usize = 1_500;
 
 /// Files that a tool writes, with the tool's own notion of where things come from.
 const LOCKFILES: [&str; 4] = ["Cargo.lock", "package-lock.json", "uv.lock", "poetry.lock"];
