@@ -6,12 +6,13 @@
 //! cargo xtask tidy ──▶ the rules of the house that no compiler checks
 //! ```
 //!
-//! It installs what a step needs and can be installed (the C compiler by apt, two cargo tools from
-//! PyPI); what cannot be had on a machine is said in plain words and counted as skipped, never passed
+//! It installs what a step needs and can be installed (the C compiler and valgrind by apt, two cargo
+//! tools from PyPI); what cannot be had on a machine is said in plain words and counted as skipped, never passed
 //! over in silence. It does not build releases and holds no code that the product uses.
 
 mod cargo;
 mod demo;
+mod instructions;
 mod report;
 mod rounds;
 mod seeds;
@@ -30,6 +31,9 @@ usage: cargo xtask COMMAND
                                 --only (repeatable) runs the named steps, --list names them
   rounds [--rounds N] [--seed S]
                                 kill, stall and fault tests of the tape for long, a record of each on stdout
+  instructions [--against COMMIT] [--case NAME…] [--most PERCENT] [--json] [--check-noise] [--list]
+                                count the instructions of every bench case and command under callgrind; exit code 1
+                                if one costs over 2 % (or PERCENT) more than at COMMIT
   seeds [--seeds N] [--from S]  the exchange in a box against the market-data handler, 3000 seeds or N
   tidy                          check layers, file sizes, links and the other rules of the house
 ";
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Some("demo") => demo::run(&rest),
         Some("test") => test::run(&rest),
         Some("rounds") => rounds::run(&rest),
+        Some("instructions") => instructions::run(&rest),
         Some("seeds") => seeds::run(&rest),
         Some("tidy") => tidy::run(),
         Some("help" | "--help" | "-h") => {

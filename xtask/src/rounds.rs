@@ -1,4 +1,4 @@
-//! `cargo xtask rounds`: the kill, stall and fault tests of the tape for long, in release, with a record of each.
+//! `cargo xtask rounds`: the kill, stall, fault, copy, flip, restart and live-fault tests for long, in release, with a record of each.
 //!
 //! ```text
 //! --rounds N ─▶ so many of each kind ─▶ cargo test --release … ─▶ progress on stderr
@@ -25,23 +25,20 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
         }
         _ => {}
     }
-    let mut command = cargo();
-    command.args([
-        "test",
-        "--release",
-        "--no-fail-fast",
-        "--package",
-        "unitape-tape",
-        "--features",
-        "faults",
-    ]);
-    command.args(["--test", "kill", "--test", "stall", "--test", "faults", "--"]);
-    command.args(["--nocapture", "killed_writers", "killed_recorders", "stalled", "may_fail"]);
-    for (name, share) in shares(rounds) {
-        command.env(name, share.to_string());
+    let mut passed = true;
+    for (package, features, tests, names) in TESTS {
+        let mut command = cargo();
+        command.args(["test", "--release", "--no-fail-fast", "--package", package]).args(features);
+        for test in tests {
+            command.args(["--test", test]);
+        }
+        command.args(["--", "--nocapture"]).args(names);
+        for (name, share) in shares(rounds) {
+            command.env(name, share.to_string());
+        }
+        command.env("UNITAPE_SEED", seed.to_string()).env("UNITAPE_ROUNDS_OUT", &out);
+        passed &= to_stderr(&mut command)?;
     }
-    command.env("UNITAPE_SEED", seed.to_string()).env("UNITAPE_ROUNDS_OUT", &out);
-    let passed = to_stderr(&mut command)?;
     let text = std::fs::read_to_string(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let mut total = 0;
     for line in text.lines() {
@@ -56,14 +53,33 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     Ok(u8::from(!passed || total < rounds))
 }
 
+/// A package with its features, its tests, and which functions of these make rounds.
+type Tests = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+const TESTS: [Tests; 3] = [
+    (
+        "unitape-tape",
+        &["--features", "faults"],
+        &["kill", "stall", "faults", "copy_rounds", "flips"],
+        &["killed_writers", "killed_recorders", "stalled", "may_fail", "copies_of", "of_a_damaged"],
+    ),
+    ("unitape-feed", &[], &["restarts"], &["restarts_of"]),
+    ("unitape", &[], &["run_rounds"], &["live_faults"]),
+];
+
 /// How many rounds each kind of test makes. Each test of a kind makes so many: two kill the writer and one the
-/// recorder (a quarter), two stall, three make calls fail.
-fn shares(rounds: u64) -> [(&'static str, u64); 3] {
-    let share = |tenths: u64| (rounds * tenths).div_ceil(10).max(4);
+/// recorder (a quarter), two stall, three make calls fail. These make the rounds that were asked for; six that copy a
+/// tape, nine that damage one, two that restart a run and one of live faults come on top, fewer where a round is longer.
+fn shares(rounds: u64) -> [(&'static str, u64); 7] {
+    let share = |thousandths: u64| (rounds * thousandths).div_ceil(1000).max(4);
     [
-        ("UNITAPE_KILL_ROUNDS", share(3)),
-        ("UNITAPE_STALL_ROUNDS", share(1)),
-        ("UNITAPE_FAULT_ROUNDS", share(1)),
+        ("UNITAPE_KILL_ROUNDS", share(300)),
+        ("UNITAPE_STALL_ROUNDS", share(100)),
+        ("UNITAPE_FAULT_ROUNDS", share(100)),
+        ("UNITAPE_COPY_ROUNDS", share(20)),
+        ("UNITAPE_FLIP_ROUNDS", share(100)),
+        ("UNITAPE_RESTART_ROUNDS", share(10)),
+        ("UNITAPE_LIVE_ROUNDS", share(100)),
     ]
 }
 
@@ -105,7 +121,7 @@ mod tests {
     #[test]
     fn all_tests_together_make_the_rounds_asked_for() {
         for rounds in [1, 10, 999, 10_000, 123_457] {
-            let [(_, kill), (_, stall), (_, fault)] = shares(rounds);
+            let [(_, kill), (_, stall), (_, fault), ..] = shares(rounds);
             assert!(2 * kill + kill / 4 + 2 * stall + 3 * fault >= rounds);
         }
     }

@@ -28,28 +28,48 @@ pub(crate) fn c_compiler() -> Result<(), Failure> {
     if works(&compiler) {
         return Ok(());
     }
-    const INSTALL: &str = "apt-get install -y gcc libc6-dev";
-    if is_root() && has("apt-get") {
-        eprintln!("no C compiler (`{compiler}`); installing one: {INSTALL}");
-        // The package lists of a fresh image are empty; an update that fails leaves the old ones, and
-        // the install then says what is missing.
-        if !Command::new("apt-get")
-            .args(["update", "-q"])
-            .stdout(Stdio::null())
-            .status()
-            .is_ok_and(|s| s.success())
-        {
-            eprintln!("apt-get update failed; trying with the lists at hand");
-        }
-        let mut install = Command::new("apt-get");
-        install.args(["install", "-y", "-q", "gcc", "libc6-dev"]).env("DEBIAN_FRONTEND", "noninteractive");
-        if install.stdout(Stdio::null()).status().is_ok_and(|s| s.success()) && works(&compiler) {
-            return Ok(());
-        }
+    const PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
+    if install_by_apt(&format!("no C compiler (`{compiler}`)"), &PACKAGES) && works(&compiler) {
+        return Ok(());
     }
     Err(Failure::Other(format!(
-        "no C compiler: `{compiler} --version` does not run. Install one, then run this again:\n\n    sudo {INSTALL}\n"
+        "no C compiler: `{compiler} --version` does not run. Install one, then run this again:\n\n    sudo {}\n",
+        apt_line(&PACKAGES)
     )))
+}
+
+/// Makes sure that valgrind is there, and gives its path.
+pub(crate) fn valgrind() -> Result<PathBuf, Failure> {
+    const PACKAGES: [&str; 1] = ["valgrind"];
+    let valgrind = PathBuf::from("valgrind");
+    if works(&valgrind) || install_by_apt("no valgrind", &PACKAGES) && works(&valgrind) {
+        return Ok(valgrind);
+    }
+    Err(Failure::Other(format!(
+        "no valgrind: `valgrind --version` does not run. Install it, then run this again:\n\n    sudo {}\n",
+        apt_line(&PACKAGES)
+    )))
+}
+
+fn apt_line(packages: &[&str]) -> String {
+    format!("apt-get install -y {}", packages.join(" "))
+}
+
+/// Installs packages as root where there is apt; false where that cannot be done or failed.
+fn install_by_apt(why: &str, packages: &[&str]) -> bool {
+    if !is_root() || !has("apt-get") {
+        return false;
+    }
+    eprintln!("{why}; installing: {}", apt_line(packages));
+    // The package lists of a fresh image are empty; an update that fails leaves the old ones, and
+    // the install then says what is missing.
+    let mut update = Command::new("apt-get");
+    if !update.args(["update", "-q"]).stdout(Stdio::null()).status().is_ok_and(|s| s.success()) {
+        eprintln!("apt-get update failed; trying with the lists at hand");
+    }
+    let mut install = Command::new("apt-get");
+    install.args(["install", "-y", "-q"]).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
+    install.stdout(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
 /// Fetches the dependencies. The answer is the flag with which cargo is to be run: `--locked`, or

@@ -4,14 +4,16 @@ use crate::consolidated::{Consolidated, Group, choose};
 use crate::decode;
 use crate::fault::{Fault, Faults};
 use crate::listing::{Listing, same};
+use crate::losses::{Losses, SourceKind};
 use crate::mbo::Around;
 use crate::mbp::Action;
 use crate::store::{LISTINGS_MAX, Store};
-use crate::value::{Basis, Phase};
+use crate::value::Basis;
+use crate::wide::{ELSEWHERE, WideState};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::records::Order;
-use unitape_model::{Event, Field, Kind, UnixNanos, Value, flags};
+use unitape_model::{Event, Kind, UnixNanos, flags};
 
 /// What books are built with; bounds have counters.
 #[derive(Clone, Debug)]
@@ -79,17 +81,17 @@ pub struct Counters {
     pub no_room: u64,
     /// `session` events of a phase we do not know; left out.
     pub unknown_phase: u64,
+    /// Events of orders of sources of which no books can be made; left out.
+    pub bookless: u64,
+    /// Gaps and messages in quarantine that may concern any book of their feed.
+    pub lost: u64,
 }
 
 /// What an event means to the basis it is about.
 #[derive(Clone, Copy)]
 struct Touched {
-    /// It tells something of it.
-    told: bool,
     /// It gives all of it anew.
     recovered: bool,
-    /// The feed says that it is stale, or that it no longer is.
-    word: Option<bool>,
 }
 
 /// All books of a tape.
@@ -97,21 +99,24 @@ pub struct Books {
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) listings: Vec<Listing>,
-    groups: Vec<Group>,
-    index: HashMap<(u16, u32), u32, FxBuildHasher>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) index: HashMap<(u16, u32), u32, FxBuildHasher>,
     group_index: HashMap<u32, u32, FxBuildHasher>,
-    /// Phases that were told of more than one listing, for those to come: by venue and instrument, 0 for all.
-    /// The number says which was told last.
-    phases: HashMap<(u16, u32), (u64, Phase), FxBuildHasher>,
-    phases_told: u64,
+    /// What was said of more than one listing, or of one that is not there yet, for those to come: by venue and
+    /// instrument, 0 for all.
+    pub(crate) wide: HashMap<(u16, u32), WideState, FxBuildHasher>,
+    /// How often that was said.
+    pub(crate) wide_count: u64,
+    pub(crate) losses: Losses,
     /// The venue that stands for all of them.
     all_venues: Option<u16>,
     /// Greatest event time so far.
     pub(crate) now: i64,
-    /// That of this event.
+    /// That of this event, and its source.
     ts: i64,
-    counters: Counters,
-    changes: Vec<Change>,
+    source: u32,
+    pub(crate) counters: Counters,
+    pub(crate) changes: Vec<Change>,
 }
 
 impl Default for Books {
@@ -131,11 +136,13 @@ impl Books {
             groups: Vec::new(),
             index: HashMap::default(),
             group_index: HashMap::default(),
-            phases: HashMap::default(),
-            phases_told: 0,
+            wide: HashMap::default(),
+            wide_count: 0,
+            losses: Losses::default(),
             all_venues: None,
             now: i64::MIN,
             ts: 0,
+            source: 0,
             counters: Counters::default(),
             changes: Vec::new(),
         }
@@ -232,15 +239,17 @@ impl Books {
     fn on_order(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
         let Some(order) = Order::of(event) else { return };
-        let Some(oid) = decode::order_id(event, order) else {
-            self.counters.unnamed += 1;
+        if self.losses.any_bookless && self.losses.kind(event.source()) == SourceKind::Bookless {
+            self.counters.bookless += 1;
             return;
-        };
+        }
+        let oid = decode::order_id(event, order).filter(|_| event.instrument() != 0);
+        let Some(oid) = oid else { return self.on_unnamed_order(event) };
         let Some((at, late)) = self.begin(event) else { return };
         let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
         let around = Around {
             listing: at,
-            continuous: listing.phase.is_continuous(),
+            continuous: listing.is_continuous(),
             snapshot: event.header().flags() & flags::SNAPSHOT != 0,
             orders_max: self.options.orders_per_book_max,
             levels_max: self.options.levels_max,
@@ -251,10 +260,10 @@ impl Books {
             _ if late => Err(Fault::Late),
             Kind::OrderNew => book.on_new(store, &around, oid, &terms),
             Kind::OrderAmend => book.on_amend(store, &around, oid, &terms),
-            Kind::OrderCancel => book.on_cancel(store, &around, oid),
+            Kind::OrderCancel => book.on_cancel(store, &around, oid, &terms),
             _ => book.on_exec(store, &around, oid, &terms),
         };
-        self.finish(at, Basis::Orders, outcome, Touched { told: true, recovered: false, word: None });
+        self.finish(at, Basis::Orders, outcome, Touched { recovered: false });
     }
 
     fn on_quote(&mut self, event: &Event<'_>) {
@@ -268,23 +277,23 @@ impl Books {
                 Some(change) => {
                     recovered = change.action == Action::Clear && change.side.is_none();
                     // That which goes with the word that it is stale does not give it anew.
-                    recovered &= listing.lost != Some((listing.source, listing.offset));
+                    recovered &= !listing.is_word(Basis::Levels);
                     listing.levels.on_level(&change, self.options.levels_max)
                 }
                 None => Err(Fault::BadLevel),
             };
-            return self.finish(at, Basis::Levels, outcome, Touched { told: true, recovered, word: None });
+            return self.finish(at, Basis::Levels, outcome, Touched { recovered });
         }
         let outcome = match decode::bbo(event) {
             _ if late => Err(Fault::Late),
             Some(published) => {
                 listing.published = published;
-                recovered = true;
+                recovered = !listing.is_word(Basis::Bbo);
                 Ok(())
             }
             None => Err(Fault::BadLevel),
         };
-        self.finish(at, Basis::Bbo, outcome, Touched { told: true, recovered, word: None });
+        self.finish(at, Basis::Bbo, outcome, Touched { recovered });
         self.check_published(at);
     }
 
@@ -292,107 +301,15 @@ impl Books {
     fn check_published(&mut self, at: u32) {
         let listing = &mut self.listings[at as usize];
         let [orders, bbo] = [Basis::Orders, Basis::Bbo].map(|b| b as usize);
-        if listing.told[orders] && !listing.stale[orders] && listing.phase.is_continuous() {
+        if listing.told[orders] && !listing.is_marked(Basis::Orders) && listing.is_continuous() {
             listing.checked += 1;
             listing.differs += u64::from(!same(&listing.tops[orders], &listing.tops[bbo]));
         }
     }
 
-    fn on_session(&mut self, event: &Event<'_>) {
-        self.counters.events += 1;
-        self.now = self.now.max(event.ts_event().0);
-        let phase = match event.field(Field::Phase, &mut [0; 36]) {
-            Some(Value::Text(name)) => Phase::from_name(name),
-            _ => None,
-        };
-        let Some(phase) = phase else {
-            self.counters.unknown_phase += 1;
-            return;
-        };
-        let (venue, instrument) = (event.venue(), event.instrument());
-        if venue != 0 && instrument != 0 {
-            if let Some((at, false)) = self.begin(event) {
-                self.enter(at, phase);
-            }
-            return;
-        }
-        if self.phases.len() < self.options.listings_max as usize
-            || self.phases.contains_key(&(venue, instrument))
-        {
-            self.phases_told += 1;
-            self.phases.insert((venue, instrument), (self.phases_told, phase));
-        } else {
-            self.counters.no_room += 1;
-        }
-        for at in 0..self.listings.len() as u32 {
-            let listing = &self.listings[at as usize];
-            let all = |told: u32, its: u32| told == 0 || told == its;
-            if all(venue.into(), listing.venue.into()) && all(instrument, listing.instrument) {
-                self.enter(at, phase);
-            }
-        }
-    }
-
-    /// A feed says of the levels of an instrument that they are not to be trusted, or are again. All other states are the
-    /// venue's, and a mapping's business.
-    fn on_status(&mut self, event: &Event<'_>) {
-        let stale = match event.field(Field::State, &mut [0; 36]) {
-            Some(Value::Text("stale")) => true,
-            Some(Value::Text("recovered")) => false,
-            _ => return,
-        };
-        if event.instrument() == 0 || !stale && self.find(event.venue(), event.instrument()).is_none() {
-            return;
-        }
-        self.counters.events += 1;
-        let Some((at, late)) = self.begin(event) else { return };
-        let outcome = if late { Err(Fault::Late) } else { Ok(()) };
-        let word = (!late).then_some(stale);
-        self.finish(at, Basis::Levels, outcome, Touched { told: true, recovered: false, word });
-    }
-
-    /// A listing enters a phase. What follows a close begins with empty books: what was left then has expired, where
-    /// the venue did not cancel it by itself.
-    fn enter(&mut self, at: u32, phase: Phase) {
-        let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
-        let was = std::mem::replace(&mut listing.phase, phase);
-        let changed = was != phase;
-        if was == Phase::Close && changed {
-            listing.clear(store);
-        } else {
-            // What was being matched is matched.
-            let around = Around {
-                listing: at,
-                continuous: false,
-                snapshot: false,
-                orders_max: self.options.orders_per_book_max,
-                levels_max: self.options.levels_max,
-            };
-            if let Err(fault) = listing.orders.finish_matching(store, &around) {
-                listing.fault(Basis::Orders, fault);
-            }
-        }
-        for basis in Basis::ALL {
-            listing.tops[basis as usize] = listing.top_of(store, basis);
-        }
-        let best = choose(listing, self.now, &self.options);
-        let group = listing.group as usize;
-        let consolidated = self.groups[group].renew(&self.listings, self.now, &self.options);
-        let listing = ListingId(at);
-        self.changes.push(Change {
-            listing,
-            basis: None,
-            top: false,
-            best,
-            consolidated,
-            phase: changed,
-            fault: None,
-        });
-    }
-
     /// The listing of an event, which is made if it is new, and whether the event is late and out of turn.
     #[inline]
-    fn begin(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
+    pub(crate) fn begin(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
         self.ts = event.ts_event().0;
         self.now = self.now.max(self.ts);
         let (venue, instrument) = (event.venue(), event.instrument());
@@ -406,6 +323,7 @@ impl Books {
         };
         let listing = &mut self.listings[at as usize];
         let (source, offset) = (event.source(), event.offset());
+        self.source = source;
         if event.header().flags() & flags::LATE != 0 {
             return Some((at, listing.is_out_of_turn(source, offset)));
         }
@@ -419,8 +337,7 @@ impl Books {
             self.counters.no_room += 1;
             return None;
         }
-        let told = [(0, 0), (venue, 0), (0, instrument)].into_iter().filter_map(|of| self.phases.get(&of));
-        let phase = told.max_by_key(|(order, _)| *order).map_or(Phase::Untold, |(_, phase)| *phase);
+        let before = self.before(venue, instrument);
         let groups = &mut self.groups;
         let group = *self.group_index.entry(instrument).or_insert_with(|| {
             groups.push(Group::new(instrument));
@@ -431,9 +348,18 @@ impl Books {
         if !all {
             groups[group as usize].listings.push(at);
         }
-        self.listings.push(Listing::new(venue, instrument, group, phase, all));
+        let mut listing = Listing::new(venue, instrument, group, before.phase.1, all);
+        listing.halted = before.halted.1;
+        listing.lost = [before.stale.1.then_some(ELSEWHERE); 3];
+        self.listings.push(listing);
         self.index.insert((venue, instrument), at);
         Some(at)
+    }
+
+    /// A status that came from before what the book has seen of its source.
+    #[cold]
+    pub(crate) fn finish_late(&mut self, at: u32) {
+        self.finish(at, Basis::Levels, Err(Fault::Late), Touched { recovered: false });
     }
 
     /// After an event: what its book has become, and all that follows from it.
@@ -443,22 +369,32 @@ impl Books {
         let listing = &mut self.listings[at as usize];
         let b = basis as usize;
         let was_stale = listing.is_marked(basis);
-        listing.stale[b] &= !touched.recovered;
-        match touched.word {
-            Some(true) => listing.lost = Some((listing.source, listing.offset)),
-            Some(false) => listing.lost = None,
-            None if touched.recovered && basis == Basis::Levels => listing.lost = None,
-            None => {}
+        if touched.recovered {
+            listing.stale[b] = false;
+            if listing.lost[b].take().is_some() {
+                self.losses.cleared += 1;
+            }
         }
         if let Err(fault) = outcome {
             listing.fault(basis, fault);
         }
         // What is late tells nothing of now.
-        let told = touched.told && outcome != Err(Fault::Late);
+        let told = outcome != Err(Fault::Late);
         let first = told && !listing.told[b];
         if told {
             listing.told[b] = true;
             listing.ts[b] = self.ts;
+            if listing.sources[b] != self.source {
+                // A loss of this feed has marked it while it was of another, or not there.
+                listing.sources[b] = self.source;
+                self.losses.cleared += 1;
+            }
+        }
+        if first && !touched.recovered && self.losses.count > listing.cleared {
+            let of = (listing.venue, listing.instrument);
+            if self.losses.last(self.source, of, basis == Basis::Orders) > listing.cleared {
+                listing.lost[b] = Some(ELSEWHERE);
+            }
         }
         let top_now = listing.top_of(&self.store, basis);
         let top = !same(&top_now, &listing.tops[b]);
@@ -492,8 +428,9 @@ impl Books {
         let now = self.now;
         let listing = &mut self.listings[listing.0 as usize];
         listing.stale[basis as usize] = stale;
-        if basis == Basis::Levels && !stale {
-            listing.lost = None;
+        if !stale {
+            listing.lost[basis as usize] = None;
+            self.losses.cleared += 1;
         }
         choose(listing, now, &self.options);
         let group = listing.group as usize;

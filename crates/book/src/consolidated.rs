@@ -80,8 +80,7 @@ impl Group {
     pub fn consolidated(&self, all: &[Listing], now: i64, options: &Options) -> Consolidated {
         let (best, marks) = self.find(all, now, options);
         let last = |l: &Listing| basis_of(l, now, options).map_or(0, |b| l.ts[b as usize]);
-        let ts =
-            self.listings.iter().map(|at| &all[*at as usize]).filter(|l| l.phase.is_continuous()).map(last);
+        let ts = self.listings.iter().map(|at| &all[*at as usize]).filter(|l| l.is_continuous()).map(last);
         Consolidated {
             bid: best[0].side(),
             ask: best[1].side(),
@@ -93,7 +92,7 @@ impl Group {
     fn find(&self, all: &[Listing], now: i64, options: &Options) -> ([Best; 2], Marks) {
         let (mut best, mut marks) = ([Best::EMPTY; 2], Marks::default());
         for listing in self.listings.iter().map(|at| &all[*at as usize]) {
-            if !listing.phase.is_continuous() {
+            if !listing.is_continuous() {
                 continue;
             }
             let Some(basis) = basis_of(listing, now, options) else { continue };
@@ -142,7 +141,7 @@ pub(crate) fn choose(listing: &mut Listing, now: i64, options: &Options) -> bool
     let other = !crate::listing::same(&best, &listing.best);
     if other {
         let crosses = |top| marks_of(top) != Marks::default();
-        let newly = crosses(&best) && !crosses(&listing.best) && listing.phase.is_continuous();
+        let newly = crosses(&best) && !crosses(&listing.best) && listing.is_continuous();
         listing.crossings += u64::from(newly);
         listing.best = best;
     }

@@ -1,6 +1,6 @@
 //! From the fixed part of an event to what books ask of it.
 
-use crate::mbo::Terms;
+use crate::mbo::{More, Terms};
 use crate::mbp::{Action, Change, Rung};
 use crate::value::{OrderId, Side};
 use std::hash::Hasher as _;
@@ -47,11 +47,50 @@ fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
 #[inline]
 pub(crate) fn terms(event: &Event<'_>, order: &Order) -> Terms {
     let exp = order.common.kind_b as i8;
-    Terms {
+    let mut terms = Terms {
         side: Side::from_code(order.side()),
         px: order.px.get(),
         qty: (exp != EXP_NONE).then(|| (order.qty.get(), exp)),
-        hidden: if event.kind() == Kind::Exec { None } else { hidden(event, order) },
+        hidden: None,
+        more: None,
+    };
+    if event.kind() != Kind::Exec {
+        terms.hidden = hidden(event, order);
+        if event.header().flags() & flags::EXT != 0 {
+            extend(event, &mut terms);
+        }
+    }
+    terms
+}
+
+/// What stands in the extension of an order's event.
+#[inline(never)]
+fn extend(event: &Event<'_>, terms: &mut Terms) {
+    const LEFT: u16 = Field::Left as u16;
+    const DISPLAY: u16 = Field::Display as u16;
+    const REASON: u16 = Field::Reason as u16;
+    for (tag, payload) in event.extended() {
+        if !matches!(tag, LEFT | DISPLAY | REASON) {
+            continue;
+        }
+        let more = terms.more.get_or_insert_default();
+        let decimal = |b: &[u8]| {
+            let b: &[u8; 9] = b.try_into().ok()?;
+            Some((i64::from_le_bytes(b[..8].try_into().expect("eight bytes")), b[8] as i8))
+        };
+        match tag {
+            LEFT => more.left = more.left.or(decimal(payload)),
+            DISPLAY => more.display = more.display.or(decimal(payload)),
+            _ => {
+                more.moot |= matches!(payload, b"rejected" | b"done_for_day");
+                if payload == b"suspended" {
+                    terms.hidden = Some(true);
+                }
+            }
+        }
+    }
+    if let Some(More { display: Some((0, _)), .. }) = terms.more {
+        terms.hidden = Some(true);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong, and where.
 
-use unitape_model::Position;
+use unitape_model::{ErrorCause, Position};
 
 /// Why a frame could not be taken. What an event says of a book is never an error: see [`crate::Fault`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +12,15 @@ pub enum Error {
         /// Where it stands.
         position: Position,
         /// What is wrong.
-        message: &'static str,
+        message: String,
     },
+}
+
+impl Error {
+    /// On whose side the cause lies.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Frame { .. } => ErrorCause::Data,
+        }
+    }
 }

@@ -30,11 +30,13 @@ pub enum Fault {
     OrdersFull,
     /// No room for one more level; it is left out, or the last one for it.
     LevelsFull,
+    /// A message about the instrument that went into quarantine for another reason.
+    Refused,
 }
 
 impl Fault {
     /// How many there are.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All of them, by number.
     pub const ALL: [Fault; Self::COUNT] = [
@@ -50,6 +52,7 @@ impl Fault {
         Fault::Late,
         Fault::OrdersFull,
         Fault::LevelsFull,
+        Fault::Refused,
     ];
 
     /// The word users see.
@@ -67,6 +70,15 @@ impl Fault {
             Fault::Late => "late",
             Fault::OrdersFull => "orders_full",
             Fault::LevelsFull => "levels_full",
+            Fault::Refused => "refused",
+        }
+    }
+
+    /// The fault of a message that went into quarantine for this reason.
+    pub fn of_reason(reason: &str) -> Fault {
+        match reason {
+            "duplicate_id" => Fault::DuplicateOrder,
+            _ => Self::ALL.into_iter().find(|f| f.name() == reason).unwrap_or(Fault::Refused),
         }
     }
 }

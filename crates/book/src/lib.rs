@@ -37,11 +37,14 @@
 //!   `FOK`, `type` `market` or `stop…`, no price), or meets the other side in continuous trading: then it is *being
 //!   matched*, and not seen in the book until its executions have told what is left of it.
 //! - `order_amend` gives price and whole quantity anew, what was executed included (FIX `38`). The place in the queue
-//!   is kept only by less quantity at the same price.
+//!   is kept only by less quantity at the same price. With `left` it states the order whole: one that is not there enters.
+//! - `display` is how much of an order its level shows at most.
 //! - `exec` takes its quantity off the order, `order_cancel` takes the order out. A `trade` changes no book.
 //! - `level` by price, or by depth counted from 1, the best; `R` without a side clears both.
-//! - `status` with the state `stale` says that a feed has lost something of an instrument's levels: they are stale until
-//!   `recovered`, or until an `R` gives them anew that does not go with it.
+//! - `status` with the state `stale` says that a feed has lost something of a listing: its books are stale until
+//!   `recovered`, or until an `R` or a `bbo` gives them anew that does not go with it. `restarted` empties them; `halted` and
+//!   the like end matching until `trading` or `resumed`.
+//! - `quarantine`: what did not become events marks the books that it may concern as stale ([`Books::on_loss`]).
 //! - `session`: in `pre`, `auction`, `fixing` and `halt` orders are gathered and may cross. After a `close`
 //!   the venue may cancel what is left; what follows a close begins with empty books. A session without venue or
 //!   instrument is about all of them.
@@ -51,7 +54,8 @@
 //!
 //! # What it does not do
 //! It reads no tape (the caller feeds [`TapeBooks`] frame by frame), knows no venue's matching rules but price and time,
-//! interprets no other `status` (a mapping makes it a `session`), and keeps no history: a book is as it is now.
+//! interprets no other `status` (a mapping makes it a `session`), and keeps no history: a book is as it is now. Every rule
+//! is in `docs/books.md`.
 
 mod books;
 mod consolidated;
@@ -60,6 +64,7 @@ mod error;
 mod fault;
 mod ladder;
 mod listing;
+mod losses;
 mod mbo;
 mod mbp;
 #[cfg(any(test, feature = "naive"))]
@@ -72,11 +77,13 @@ mod tape;
 mod tests;
 mod value;
 mod view;
+mod wide;
 
 pub use books::{Books, Change, Counters, ListingId, Options};
 pub use consolidated::{BestSide, Consolidated};
 pub use error::Error;
 pub use fault::{Fault, Faults};
+pub use losses::SourceKind;
 pub use mbp::{Action as LevelAction, Change as LevelChange, LevelBook, LevelDone, LevelsMax, Rung};
 pub use tape::{ALL_VENUES, TapeBooks};
 pub use value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase, Side};

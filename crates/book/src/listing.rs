@@ -74,8 +74,15 @@ pub(crate) struct Listing {
     pub stale: [bool; 3],
     pub ts: [i64; 3],
     pub tops: [Top; 3],
-    /// Where the feed said that its levels are stale, until it says that they are not, or gives them anew elsewhere.
-    pub lost: Option<(u32, u32)>,
+    /// By basis, where the feed said that it is stale or lost something of it, until it says that it is not, or gives it anew
+    /// elsewhere.
+    pub lost: [Option<(u32, u32)>; 3],
+    /// By basis, the source of its last event.
+    pub sources: [u32; 3],
+    /// The number of the last loss when all was let go or recovered.
+    pub cleared: u64,
+    /// Whether a status says that nothing is matched.
+    pub halted: bool,
     /// The basis that the best prices are taken from, and these.
     pub basis: Option<Basis>,
     pub best: Top,
@@ -103,7 +110,10 @@ impl Listing {
             stale: [false; 3],
             ts: [0; 3],
             tops: [EMPTY; 3],
-            lost: None,
+            lost: [None; 3],
+            sources: [u32::MAX; 3],
+            cleared: 0,
+            halted: false,
             basis: None,
             best: EMPTY,
             faults: Faults::default(),
@@ -113,6 +123,23 @@ impl Listing {
             source: 0,
             offset: 0,
         }
+    }
+
+    /// Whether orders are matched as they come.
+    #[inline]
+    pub fn is_continuous(&self) -> bool {
+        self.phase.is_continuous() && !self.halted
+    }
+
+    /// What is to be said of it by its phase and status.
+    pub fn marks(&self) -> Marks {
+        let marks = self.phase.marks();
+        if self.halted { marks.with(Marks::HALTED) } else { marks }
+    }
+
+    /// Whether the event in hand goes with the word that a basis is stale; events without a source have no place.
+    pub fn is_word(&self, basis: Basis) -> bool {
+        self.source != 0 && self.lost[basis as usize] == Some((self.source, self.offset))
     }
 
     /// Whether a late event comes from before what was seen of its source.
@@ -137,7 +164,7 @@ impl Listing {
     /// Whether a fault, the feed, or somebody by hand says that a basis is not to be trusted.
     #[inline]
     pub fn is_marked(&self, basis: Basis) -> bool {
-        self.stale[basis as usize] || basis == Basis::Levels && self.lost.is_some()
+        self.stale[basis as usize] || self.lost[basis as usize].is_some()
     }
 
     /// The first basis in `prefer` that can be trusted or, when none can, the first that there is.
@@ -170,6 +197,7 @@ impl Listing {
         self.orders.clear(store);
         self.levels.clear();
         self.published = [None; 2];
-        (self.told, self.stale, self.lost) = ([false; 3], [false; 3], None);
+        self.sources = [u32::MAX; 3];
+        (self.told, self.stale, self.lost) = ([false; 3], [false; 3], [None; 3]);
     }
 }

@@ -45,6 +45,44 @@ pub(crate) struct Terms {
     pub qty: Option<(i64, i8)>,
     /// Whether the order can never stand in a queue; none where the event does not say.
     pub hidden: Option<bool>,
+    /// What few events say.
+    pub more: Option<More>,
+}
+
+/// What few events say of an order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct More {
+    /// What is left of it, whatever the book has: mantissa and exponent.
+    pub left: Option<(i64, i8)>,
+    /// How much of it is shown at most, likewise.
+    pub display: Option<(i64, i8)>,
+    /// It may end an order that the book does not have: one that was never accepted, or is over already.
+    pub moot: bool,
+}
+
+impl More {
+    /// The order with what is said to be left of it, and its quantities in a power that all of them are whole numbers of.
+    #[cold]
+    fn state(&self, mut order: Order, total: Option<(i64, i8)>) -> Result<Order, Fault> {
+        let settled = |of: Option<(i64, i8)>| match of {
+            Some((m, e)) => settle(m, e).filter(|q| q.0 >= 0).map(Some).ok_or(Fault::BadQuantity),
+            None => Ok(None),
+        };
+        let (left, display) = (settled(self.left)?, settled(self.display)?);
+        let exp = [total, left, display].into_iter().flatten().fold(order.exp(), |exp, q| exp.min(q.1));
+        if exp != order.exp() {
+            order = finer(order, exp).ok_or(Fault::BadQuantity)?;
+        }
+        let fits = |(m, e): (i64, i8)| align(m.into(), e, exp).and_then(|m| i64::try_from(m).ok());
+        if let Some(left) = left {
+            order.left = fits(left).ok_or(Fault::BadQuantity)?;
+            if let Some(total) = total {
+                let total = fits(total).ok_or(Fault::BadQuantity)?;
+                order.done = total.checked_sub(order.left).filter(|d| *d >= 0).ok_or(Fault::BadQuantity)?;
+            }
+        }
+        Ok(order)
+    }
 }
 
 /// Bounds and state that the book's listing knows.
@@ -74,7 +112,7 @@ impl OrderBook {
     fn take_new(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
         let Some(side) = terms.side else { return Err(Fault::WrongSide) };
         let known = s.find(around.listing, &oid);
-        let Some((left, exp)) = terms.qty.and_then(|(m, e)| settle(m, e)).filter(|q| q.0 > 0) else {
+        let Some((total, exp)) = terms.qty.and_then(|(m, e)| settle(m, e)).filter(|q| q.0 > 0) else {
             return Err(Fault::BadQuantity);
         };
         if let Some(slot) = known {
@@ -84,10 +122,19 @@ impl OrderBook {
         }
         let hidden = terms.hidden.unwrap_or(false);
         let mut order = Order::new(oid, around.listing, side, terms.px, hidden).with_exp(exp);
-        order.left = left;
+        order.left = total;
+        if let Some(more) = &terms.more {
+            order = more.state(order, Some((total, exp)))?;
+            if order.left <= 0 {
+                return Err(Fault::BadQuantity);
+            }
+        }
         let slot = s.insert(order);
         self.orders += 1;
         self.put_aside(s, slot);
+        if let Some(display) = terms.more.and_then(|more| more.display) {
+            s.set_display(slot, display);
+        }
         self.place(s, around, slot)?;
         if known.is_some() && !around.snapshot { Err(Fault::DuplicateOrder) } else { Ok(()) }
     }
@@ -99,7 +146,12 @@ impl OrderBook {
         let before = if found == Some(self.matching) { Ok(()) } else { self.finish_matching(s, around) };
         // An order that had no room has just gone.
         let Some(slot) = found.filter(|_| before.is_ok() || s.find(around.listing, &oid).is_some()) else {
-            return Err(Fault::UnknownOrder);
+            // What says how much is left says all of the order.
+            return match terms.more.and_then(|more| more.left) {
+                Some((left, _)) if left > 0 => self.take_new(s, around, oid, terms).and(before),
+                Some((0, _)) => before,
+                _ => Err(Fault::UnknownOrder),
+            };
         };
         let now = self.take_amend(s, around, slot, terms);
         let after = self.settle_matching(s, around);
@@ -108,7 +160,13 @@ impl OrderBook {
 
     fn take_amend(&mut self, s: &mut Store, around: &Around, slot: u32, terms: &Terms) -> Outcome {
         let mut order = s.orders[slot as usize];
-        if let Some((m, e)) = terms.qty {
+        let (was, was_exp, shown_was) = (order, order.exp(), s.shown(slot));
+        let states_left = terms.more.is_some_and(|more| more.left.is_some());
+        if let Some(more) = &terms.more {
+            let total = terms.qty.map(|(m, e)| settle(m, e).ok_or(Fault::BadQuantity)).transpose()?;
+            order = more.state(order, total)?;
+        }
+        if let Some((m, e)) = terms.qty.filter(|_| !states_left) {
             let Some((total, e)) = settle(m, e) else { return Err(Fault::BadQuantity) };
             let exp = e.min(order.exp());
             let fits = |m: i64, e| align(m.into(), e, exp).and_then(|m| i64::try_from(m).ok());
@@ -125,17 +183,29 @@ impl OrderBook {
             order.px = terms.px;
         }
         order = order.with_hidden(terms.hidden.unwrap_or(order.hidden()));
-        let was = s.orders[slot as usize];
+        let display = terms.more.and_then(|more| more.display);
+        // What is shown may not grow either.
+        let not_more = |was: i64, now: i64| {
+            align(was.into(), was_exp, order.exp()).is_some_and(|was| i128::from(now) <= was)
+        };
+        let shows_more = display.is_some_and(|(m, e)| {
+            let part = align(m.into(), e, order.exp()).and_then(|m| i64::try_from(m).ok());
+            !not_more(shown_was, part.map_or(order.left, |part| part.min(order.left)))
+        });
         let keeps = was.level != NONE
             && was.px == order.px
             && !order.hidden()
-            && align(was.left.into(), was.exp(), order.exp())
-                .is_some_and(|was| i128::from(order.left) <= was);
+            && not_more(was.left, order.left)
+            && !shows_more;
         if keeps {
-            self.shrink(s, slot, order)?;
+            self.shrink(s, slot, order, display)?;
         } else {
             self.leave_queue(s, slot);
+            if let Some(display) = display {
+                s.set_display(slot, display);
+            }
             let links = s.orders[slot as usize];
+            let order = order.with_partly_shown(links.is_partly_shown());
             s.orders[slot as usize] = Order { prev: links.prev, next: links.next, level: NONE, ..order };
             if self.matching == slot {
                 self.matching = NONE;
@@ -145,8 +215,11 @@ impl OrderBook {
         if terms.side.is_some_and(|side| side != order.side()) { Err(Fault::WrongSide) } else { Ok(()) }
     }
 
-    pub fn on_cancel(&mut self, s: &mut Store, around: &Around, oid: OrderId) -> Outcome {
-        let Some(slot) = s.find(around.listing, &oid) else { return Err(Fault::UnknownOrder) };
+    pub fn on_cancel(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+        let Some(slot) = s.find(around.listing, &oid) else {
+            let moot = terms.more.is_some_and(|more| more.moot);
+            return if moot { Ok(()) } else { Err(Fault::UnknownOrder) };
+        };
         self.drop_order(s, slot);
         self.settle_matching(s, around)
     }
@@ -175,7 +248,7 @@ impl OrderBook {
             Some(left) if left > 0 => {
                 order.left = left;
                 order.done = done.ok_or(Fault::BadQuantity)?;
-                self.shrink(s, slot, order)?;
+                self.shrink(s, slot, order, None)?;
             }
             _ => self.drop_order(s, slot),
         }
@@ -276,7 +349,7 @@ impl OrderBook {
             self.drop_order(s, slot);
             return Err(Fault::BadQuantity);
         }
-        let Some(units) = align(order.left.into(), order.exp(), self.scale) else {
+        let Some(units) = align(s.shown(slot).into(), order.exp(), self.scale) else {
             self.drop_order(s, slot);
             return Err(Fault::BadQuantity);
         };
@@ -322,18 +395,22 @@ impl OrderBook {
     }
 
     /// Takes over what has become less of an order, which keeps its place.
-    fn shrink(&mut self, s: &mut Store, slot: u32, to: Order) -> Outcome {
+    fn shrink(&mut self, s: &mut Store, slot: u32, to: Order, display: Option<(i64, i8)>) -> Outcome {
         let was = s.orders[slot as usize];
-        if was.level != NONE {
-            if to.exp() < self.scale && !self.refine(s, to.exp()) {
-                return Err(Fault::BadQuantity);
-            }
-            // Both fit: the level holds the greater one, in a power that both are whole numbers of.
-            let units = |o: &Order| align(o.left.into(), o.exp(), self.scale).unwrap_or(0);
-            s.queues[was.level as usize].units -= units(&was) - units(&to);
+        if was.level != NONE && to.exp() < self.scale && !self.refine(s, to.exp()) {
+            return Err(Fault::BadQuantity);
         }
-        let order = &mut s.orders[slot as usize];
-        *order = Order { prev: order.prev, next: order.next, level: order.level, ..to };
+        let shown_was = s.shown(slot);
+        s.orders[slot as usize] = Order { prev: was.prev, next: was.next, level: was.level, ..to };
+        if let Some(display) = display {
+            s.set_display(slot, display);
+        }
+        if was.level != NONE {
+            // Both fit: the level holds the greater one, in a power that both are whole numbers of.
+            let units = |m: i64, exp| align(m.into(), exp, self.scale).unwrap_or(0);
+            let less = units(shown_was, was.exp()) - units(s.shown(slot), to.exp());
+            s.queues[was.level as usize].units -= less;
+        }
         Ok(())
     }
 
@@ -352,7 +429,7 @@ impl OrderBook {
     }
 
     fn unlink(&mut self, s: &mut Store, slot: u32) {
-        let order = s.orders[slot as usize];
+        let (order, shown) = (s.orders[slot as usize], s.shown(slot));
         let queue = &mut s.queues[order.level as usize];
         queue.orders -= 1;
         if queue.orders == 0 {
@@ -362,7 +439,7 @@ impl OrderBook {
             }
             s.close_queue(order.level);
         } else {
-            queue.units -= align(order.left.into(), order.exp(), self.scale).unwrap_or(0);
+            queue.units -= align(shown.into(), order.exp(), self.scale).unwrap_or(0);
             match order.prev {
                 NONE => queue.head = order.next,
                 prev => s.orders[prev as usize].next = order.next,

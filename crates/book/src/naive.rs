@@ -3,6 +3,7 @@
 //! It keeps quantities as whole numbers of 10^-12, so it is right only for input that fits those; it knows no bounds.
 
 mod fields;
+mod wide;
 
 use self::fields::Fields;
 use crate::books::Books;
@@ -16,10 +17,22 @@ use unitape_model::{Amount, Event, Field, Kind, Price, flags};
 #[derive(Default)]
 pub struct Naive {
     listings: Vec<Listing>,
-    told: Vec<(u16, u32, Phase)>,
+    told: Vec<(u16, u32, Said)>,
+    /// Order events that name no instrument: the feed of the twin's input is one, so each may be any order.
+    unnamed: usize,
     all_venues: Option<u16>,
     stale_after_ns: Option<i64>,
     now: i64,
+}
+
+/// What an event said of listings.
+#[derive(Clone, Copy, PartialEq)]
+enum Said {
+    Phase(Phase),
+    Stale,
+    Recovered,
+    Restarted,
+    Halted(bool),
 }
 
 #[derive(Default)]
@@ -40,8 +53,11 @@ struct Listing {
     is_told: [bool; 3],
     stale: [bool; 3],
     ts: [i64; 3],
-    /// The event of this place said that the levels are stale.
-    lost: Option<(u32, u32)>,
+    /// The event of this place said that a basis is stale.
+    lost: [Option<(u32, u32)>; 3],
+    halted: bool,
+    /// Of the events without an instrument, those that are behind it.
+    cleared: usize,
     faults: Faults,
     source: (u32, u32),
 }
@@ -54,6 +70,8 @@ struct Order {
     left: i128,
     done: i128,
     hidden: bool,
+    /// No more than this is seen.
+    display: Option<i128>,
 }
 
 #[derive(Clone, Copy)]
@@ -69,6 +87,9 @@ const PREFER: [Basis; 3] = [Basis::Bbo, Basis::Levels, Basis::Orders];
 fn badness(side: Side, px: i64) -> i128 {
     if side == Side::Buy { -i128::from(px) } else { px.into() }
 }
+
+/// The place of no event.
+const NOWHERE: (u32, u32) = (u32::MAX, u32::MAX);
 
 type Outcome = Result<(), Fault>;
 
@@ -86,27 +107,25 @@ impl Naive {
             return self.on_session(event);
         }
         let f = Fields(event);
-        let word = match f.text(Field::State).as_deref() {
-            Some(word @ ("stale" | "recovered")) if kind == Kind::Status => Some(word == "stale"),
-            _ => None,
-        };
-        if !order && kind != Kind::Level && kind != Kind::Bbo && word.is_none() {
-            return;
+        if kind == Kind::Status {
+            return self.on_status(event);
         }
-        let known = |l: &Listing| (l.venue, l.instrument) == (event.venue(), event.instrument());
-        if word == Some(false) && !self.listings.iter().any(known)
-            || word.is_some() && event.instrument() == 0
-        {
+        if !order && kind != Kind::Level && kind != Kind::Bbo {
             return;
         }
         let oid = f.text(Field::Oid);
-        if order && oid.is_none() {
+        self.now = self.now.max(event.ts_event().0);
+        if order && (oid.is_none() || event.instrument() == 0) {
+            self.unnamed += 1;
+            for l in self.listings.iter_mut().filter(|l| l.is_told[Basis::Orders as usize]) {
+                l.lost[Basis::Orders as usize] = Some((event.source(), event.offset()));
+            }
             return;
         }
-        self.now = self.now.max(event.ts_event().0);
         if event.instrument() == 0 {
             return;
         }
+        let unnamed = self.unnamed;
         let listing = self.listing(event.venue(), event.instrument());
         let late = event.header().flags() & flags::LATE != 0;
         let out_of_turn = late && event.source() == listing.source.0 && event.offset() < listing.source.1;
@@ -114,23 +133,19 @@ impl Naive {
             listing.source = (event.source(), event.offset());
         }
         let basis = match kind {
-            Kind::Level | Kind::Status => Basis::Levels,
+            Kind::Level => Basis::Levels,
             Kind::Bbo => Basis::Bbo,
             _ => Basis::Orders,
         };
         let outcome = match (kind, oid) {
             _ if out_of_turn => Err(Fault::Late),
-            (Kind::Status, _) => {
-                listing.lost = word.filter(|stale| *stale).map(|_| listing.source);
-                Ok(())
-            }
             (Kind::Level, _) => listing.on_level(&f),
             (Kind::Bbo, _) => listing.on_bbo(&f),
             (Kind::OrderNew, Some(oid)) => {
                 listing.on_new(oid, &f, event.header().flags() & flags::SNAPSHOT != 0)
             }
             (Kind::OrderAmend, Some(oid)) => listing.on_amend(&oid, &f),
-            (Kind::OrderCancel, Some(oid)) => listing.on_cancel(&oid),
+            (Kind::OrderCancel, Some(oid)) => listing.on_cancel(&oid, &f),
             (_, Some(oid)) => listing.on_exec(&oid, &f),
             (_, None) => Ok(()),
         };
@@ -139,52 +154,11 @@ impl Naive {
             listing.stale[basis as usize] |= fault != Fault::Late;
         }
         if outcome != Err(Fault::Late) {
-            listing.is_told[basis as usize] = true;
+            let first = !std::mem::replace(&mut listing.is_told[basis as usize], true);
+            if first && basis == Basis::Orders && unnamed > listing.cleared {
+                listing.lost[Basis::Orders as usize] = Some(NOWHERE);
+            }
             listing.ts[basis as usize] = event.ts_event().0;
-        }
-    }
-
-    fn listing(&mut self, venue: u16, instrument: u32) -> &mut Listing {
-        let found = self.listings.iter().position(|l| (l.venue, l.instrument) == (venue, instrument));
-        let at = found.unwrap_or_else(|| {
-            let about =
-                |t: &&(u16, u32, Phase)| (t.0 == 0 || t.0 == venue) && (t.1 == 0 || t.1 == instrument);
-            let phase = self.told.iter().rev().find(about).map_or(Phase::Untold, |t| t.2);
-            self.listings.push(Listing { venue, instrument, phase, ..Listing::default() });
-            self.listings.len() - 1
-        });
-        &mut self.listings[at]
-    }
-
-    fn on_session(&mut self, event: &Event<'_>) {
-        self.now = self.now.max(event.ts_event().0);
-        let Some(phase) = Fields(event).text(Field::Phase).and_then(|p| Phase::from_name(&p)) else { return };
-        let (venue, instrument) = (event.venue(), event.instrument());
-        if venue != 0 && instrument != 0 {
-            let late = event.header().flags() & flags::LATE != 0;
-            let (source, offset) = (event.source(), event.offset());
-            let listing = self.listing(venue, instrument);
-            if late && source == listing.source.0 && offset < listing.source.1 {
-                return;
-            }
-            if !late {
-                listing.source = (source, offset);
-            }
-        } else {
-            self.told.push((venue, instrument, phase));
-        }
-        for l in &mut self.listings {
-            if (venue == 0 || venue == l.venue) && (instrument == 0 || instrument == l.instrument) {
-                l.end_matching();
-                if std::mem::replace(&mut l.phase, phase) == Phase::Close && phase != Phase::Close {
-                    l.queues.clear();
-                    l.places.clear();
-                    l.aside.clear();
-                    l.levels = Default::default();
-                    l.bbo = Default::default();
-                    (l.is_told, l.stale, l.lost) = Default::default();
-                }
-            }
         }
     }
 
@@ -196,6 +170,9 @@ impl Naive {
             for basis in Basis::ALL.into_iter().filter(|b| l.is_told[*b as usize]) {
                 let top = l.top(basis);
                 let mut marks = l.phase.marks().with(crossed(top));
+                if l.halted {
+                    marks = marks.with(Marks::HALTED);
+                }
                 if self.is_stale(l, basis) {
                     marks = marks.with(Marks::STALE);
                 }
@@ -238,7 +215,7 @@ impl Naive {
                 .iter()
                 .filter(|l| l.instrument == instrument && self.all_venues != Some(l.venue))
             {
-                let Some(basis) = self.basis(l).filter(|_| l.phase.is_continuous()) else { continue };
+                let Some(basis) = self.basis(l).filter(|_| l.is_continuous()) else { continue };
                 if self.is_stale(l, basis) {
                     left_out = true;
                     continue;
@@ -265,7 +242,7 @@ impl Naive {
 
     fn is_stale(&self, l: &Listing, basis: Basis) -> bool {
         let old = |after| self.now.saturating_sub(l.ts[basis as usize]) > after;
-        let lost = basis == Basis::Levels && l.lost.is_some();
+        let lost = l.lost[basis as usize].is_some();
         l.stale[basis as usize] || lost || self.stale_after_ns.is_some_and(old)
     }
 
@@ -288,6 +265,11 @@ fn amount(qty: i128) -> String {
 }
 
 impl Order {
+    /// What is seen of it.
+    fn shown(&self) -> i128 {
+        self.display.map_or(self.left, |display| display.min(self.left))
+    }
+
     fn dump(&self) -> String {
         let px = self.px.map(|px| Price(px).to_string());
         // A long id is seen only as a hash, and is told as such.
@@ -297,6 +279,20 @@ impl Order {
 }
 
 impl Listing {
+    fn is_continuous(&self) -> bool {
+        self.phase.is_continuous() && !self.halted
+    }
+
+    fn clear(&mut self) {
+        self.matching = None;
+        self.queues.clear();
+        self.places.clear();
+        self.aside.clear();
+        self.levels = Default::default();
+        self.bbo = Default::default();
+        (self.is_told, self.stale, self.lost) = Default::default();
+    }
+
     fn find(&mut self, oid: &str) -> Option<&mut Order> {
         match self.places.get(oid) {
             Some(place) => self.queues.get_mut(place),
@@ -332,7 +328,7 @@ impl Listing {
             self.aside.insert(order.oid.clone(), order);
             return;
         };
-        if self.phase.is_continuous() && self.meets(&order) {
+        if self.is_continuous() && self.meets(&order) {
             self.matching = Some(order.oid.clone());
             self.aside.insert(order.oid.clone(), order);
         } else {
@@ -367,9 +363,17 @@ impl Listing {
         self.end_matching();
         let side = f.side().ok_or(Fault::WrongSide)?;
         let left = f.qty(Field::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
+        let total = left;
+        let left = f.qty(Field::Left).unwrap_or(total);
+        let display = f.qty(Field::Display);
+        if left < 0 || display.is_some_and(|d| d < 0) || left > total || left == 0 {
+            self.take(&oid);
+            return Err(Fault::BadQuantity);
+        }
         let known = self.take(&oid).is_some();
         let hidden = f.hidden().unwrap_or(false);
-        self.place(Order { oid, side, px: f.px(Field::Px), left, done: 0, hidden });
+        let px = f.px(Field::Px);
+        self.place(Order { oid, side, px, left, done: total - left, hidden, display });
         if known && !snapshot { Err(Fault::DuplicateOrder) } else { Ok(()) }
     }
 
@@ -377,11 +381,29 @@ impl Listing {
         if self.matching.as_deref() != Some(oid) {
             self.end_matching();
         }
-        let Some(was) = self.find(oid).cloned() else { return Err(Fault::UnknownOrder) };
+        let said_left = f.qty(Field::Left);
+        let Some(was) = self.find(oid).cloned() else {
+            return match said_left {
+                Some(0) => Ok(()),
+                Some(left) if left > 0 => self.on_new(oid.to_owned(), f, true),
+                _ => Err(Fault::UnknownOrder),
+            };
+        };
         let mut order = was.clone();
-        if let Some(total) = f.qty(Field::Qty) {
+        let display = f.qty(Field::Display);
+        let total = f.qty(Field::Qty);
+        let less = said_left.zip(total).is_some_and(|(left, total)| left > total);
+        if said_left.is_some_and(|l| l < 0) || display.is_some_and(|d| d < 0) || less {
+            self.settle();
+            return Err(Fault::BadQuantity);
+        }
+        if let Some(left) = said_left {
+            order.left = left;
+            order.done = total.map_or(order.done, |total| total - left);
+        } else if let Some(total) = total {
             order.left = total - order.done;
         }
+        order.display = display.or(order.display);
         if order.left <= 0 {
             self.take(oid);
             self.settle();
@@ -390,7 +412,12 @@ impl Listing {
         order.px = f.px(Field::Px).or(order.px);
         order.hidden = f.hidden().unwrap_or(order.hidden);
         let queued = !self.aside.contains_key(oid);
-        if queued && !order.hidden && order.px == was.px && order.left <= was.left {
+        if queued
+            && !order.hidden
+            && order.px == was.px
+            && order.left <= was.left
+            && order.shown() <= was.shown()
+        {
             *self.find(oid).expect("found before") = order;
         } else {
             self.take(oid);
@@ -400,8 +427,12 @@ impl Listing {
         if f.side().is_some_and(|side| side != was.side) { Err(Fault::WrongSide) } else { Ok(()) }
     }
 
-    fn on_cancel(&mut self, oid: &str) -> Outcome {
+    fn on_cancel(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
+        let moot = matches!(f.text(Field::Reason).as_deref(), Some("rejected" | "done_for_day"));
         let known = self.take(oid).is_some();
+        if !known && moot {
+            return Ok(());
+        }
         self.settle();
         if known { Ok(()) } else { Err(Fault::UnknownOrder) }
     }
@@ -429,9 +460,9 @@ impl Listing {
             for side in Side::BOTH.into_iter().filter(|s| f.side().is_none_or(|told| told == *s)) {
                 self.levels[side as usize].clear();
             }
-            if f.side().is_none() && self.lost != Some(self.source) {
+            if f.side().is_none() && self.lost[Basis::Levels as usize] != Some(self.source) {
                 self.stale[Basis::Levels as usize] = false;
-                self.lost = None;
+                self.lost[Basis::Levels as usize] = None;
             }
             return Ok(());
         }
@@ -488,7 +519,10 @@ impl Listing {
             (!told || qty > 0).then_some(Rung { px, qty, orders: None })
         };
         self.bbo = [side(Field::Bid, Field::BidQty), side(Field::Ask, Field::AskQty)];
-        self.stale[Basis::Bbo as usize] = false;
+        if self.lost[Basis::Bbo as usize] != Some(self.source) {
+            self.stale[Basis::Bbo as usize] = false;
+            self.lost[Basis::Bbo as usize] = None;
+        }
         Ok(())
     }
 
@@ -502,10 +536,10 @@ impl Listing {
                     let px = order.px.expect("what is queued has a price");
                     match rungs.last_mut() {
                         Some(last) if last.0 == px => {
-                            last.1 += order.left;
+                            last.1 += order.shown();
                             last.2 = last.2.map(|n| n + 1);
                         }
-                        _ => rungs.push((px, order.left, Some(1))),
+                        _ => rungs.push((px, order.shown(), Some(1))),
                     }
                 }
             }

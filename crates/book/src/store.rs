@@ -10,7 +10,8 @@
 
 use crate::qty;
 use crate::value::{OrderId, OrderView, Side};
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 use unitape_model::Price;
 
@@ -33,14 +34,14 @@ pub(crate) struct Order {
     pub next: u32,
     /// Its level, [`NONE`] when it stands in no queue.
     pub level: u32,
-    /// 24 bits of listing, 6 of exponent, 1 of side, 1 that says: never stands in a queue.
+    /// 23 bits of listing, 1 that says: only a part of it is shown, 6 of exponent, 1 of side, 1: never stands in a queue.
     pub tags: u32,
 }
 
 const _: () = assert!(size_of::<Order>() == 64);
 
 /// Listings at most, as [`Order`] has room for.
-pub(crate) const LISTINGS_MAX: u32 = 1 << 24;
+pub(crate) const LISTINGS_MAX: u32 = 1 << 23;
 
 impl Order {
     pub fn new(oid: OrderId, listing: u32, side: Side, px: i64, hidden: bool) -> Self {
@@ -83,15 +84,16 @@ impl Order {
         self
     }
 
-    pub fn view(&self) -> OrderView {
-        OrderView {
-            oid: self.oid,
-            side: self.side(),
-            px: Price(self.px).some(),
-            left: qty::decimal(self.left, self.exp()),
-            done: qty::decimal(self.done, self.exp()),
-            queued: self.level != NONE,
-        }
+    /// Whether only a part of it is shown; how much is in the [`Store`].
+    #[inline]
+    pub fn is_partly_shown(&self) -> bool {
+        self.tags >> 23 & 1 != 0
+    }
+
+    #[must_use]
+    pub fn with_partly_shown(mut self, partly: bool) -> Self {
+        self.tags = self.tags & !(1 << 23) | u32::from(partly) << 23;
+        self
     }
 }
 
@@ -116,6 +118,8 @@ pub(crate) struct Store {
     /// Seeded per process: ids come from outside, and nothing that is seen depends on the hash.
     hasher: DefaultHashBuilder,
     orders_max: u32,
+    /// Of orders of which only a part is shown: how much at most, by slot; mantissa and exponent.
+    displays: HashMap<u32, (i64, i8), FxBuildHasher>,
 }
 
 impl Store {
@@ -128,6 +132,7 @@ impl Store {
             index: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             orders_max: orders_max.min(NONE - 1),
+            displays: HashMap::default(),
         }
     }
 
@@ -171,9 +176,48 @@ impl Store {
         slot
     }
 
+    /// What is seen of the order in a slot, in its power.
+    #[inline]
+    pub fn shown(&self, slot: u32) -> i64 {
+        let order = &self.orders[slot as usize];
+        if order.is_partly_shown() { self.shown_part(slot, order) } else { order.left }
+    }
+
+    #[cold]
+    fn shown_part(&self, slot: u32, order: &Order) -> i64 {
+        let display = self.displays.get(&slot).and_then(|&(m, e)| qty::align(m.into(), e, order.exp()));
+        display.and_then(|m| i64::try_from(m).ok()).map_or(order.left, |m| m.min(order.left))
+    }
+
+    /// Of the order in a slot at most so much is shown from now on.
+    pub fn set_display(&mut self, slot: u32, display: (i64, i8)) {
+        let order = &mut self.orders[slot as usize];
+        *order = order.with_partly_shown(true);
+        self.displays.insert(slot, display);
+    }
+
+    /// An order as users see it.
+    pub fn view(&self, order: &Order) -> OrderView {
+        let (left, exp) = (order.left, order.exp());
+        let slot = || self.find(order.listing(), &order.oid);
+        let shown = if order.is_partly_shown() { slot().map_or(left, |slot| self.shown(slot)) } else { left };
+        OrderView {
+            oid: order.oid,
+            side: order.side(),
+            px: Price(order.px).some(),
+            left: qty::decimal(left, exp),
+            shown: qty::decimal(shown, exp),
+            done: qty::decimal(order.done, exp),
+            queued: order.level != NONE,
+        }
+    }
+
     /// Lets an order go.
     pub fn remove(&mut self, slot: u32) {
         let order = &self.orders[slot as usize];
+        if order.is_partly_shown() {
+            self.displays.remove(&slot);
+        }
         let hash = hash(&self.hasher, order.listing(), &order.oid);
         if let Ok(entry) = self.index.find_entry(hash, |&at| at == slot) {
             entry.remove();
@@ -224,12 +268,15 @@ mod tests {
             for side in Side::BOTH {
                 for hidden in [false, true] {
                     for exp in -30..=30 {
-                        let order =
-                            Order::new(oid, listing, side, 5, !hidden).with_exp(exp).with_hidden(hidden);
-                        assert_eq!(
-                            (order.listing(), order.side(), order.hidden(), order.exp()),
-                            (listing, side, hidden, exp)
-                        );
+                        for partly in [false, true] {
+                            let order = Order::new(oid, listing, side, 5, !hidden).with_partly_shown(partly);
+                            let order = order.with_exp(exp).with_hidden(hidden);
+                            assert_eq!(
+                                (order.listing(), order.side(), order.hidden(), order.exp()),
+                                (listing, side, hidden, exp)
+                            );
+                            assert_eq!(order.is_partly_shown(), partly);
+                        }
                     }
                 }
             }

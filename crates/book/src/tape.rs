@@ -2,15 +2,32 @@
 
 use crate::books::{Books, Change, Options};
 use crate::error::Error;
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Message, Position, Value};
+use crate::losses::SourceKind;
+use unitape_model::{Dict, Event, Field, Header, Kind, NameTable, Position, Value};
 
 /// [`Books`] that learn names from the definitions on the tape.
 pub struct TapeBooks {
     /// The names defined so far.
-    pub names: Dictionary,
+    pub names: NameTable,
     /// The books.
     pub books: Books,
+    /// Venues among which the one of all venues was looked for.
+    venues: u32,
+    /// Losses of listings whose names no definition has given yet.
+    unnamed: Vec<UnnamedLoss>,
+    /// Instruments and venues among which these were looked for.
+    known: [u32; 2],
 }
+
+/// A loss that names an instrument or a venue which has no id yet.
+struct UnnamedLoss {
+    instrument: Vec<u8>,
+    venue: Option<Vec<u8>>,
+    frame: Box<[u8]>,
+}
+
+/// Losses that are kept so; further ones are of their whole feed.
+const UNNAMED_MAX: usize = 4096;
 
 /// The venue that stands for all venues, as `bbo` events name it.
 pub const ALL_VENUES: &str = "NBBO";
@@ -18,63 +35,136 @@ pub const ALL_VENUES: &str = "NBBO";
 impl TapeBooks {
     /// No books, at the start of a tape.
     pub fn new(options: Options) -> Self {
-        Self { names: Dictionary::default(), books: Books::new(options) }
+        Self::with_names(options, NameTable::default())
+    }
+
+    /// No books, and names that are known already: those of a tape whose first segments are gone.
+    pub fn with_names(options: Options, names: NameTable) -> Self {
+        let mut this =
+            Self { names, books: Books::new(options), venues: 0, unnamed: Vec::new(), known: [0; 2] };
+        let sources: Vec<u32> = this.names.sources().map(|(id, _)| id).collect();
+        sources.into_iter().for_each(|id| this.define_source(id));
+        this
     }
 
     /// Takes the next frame of the tape, bookkeeping as well, and tells what changed.
     ///
     /// # Errors
-    /// A frame of a kind we do not know, or a definition that does not follow the others: a foreign or damaged tape.
+    /// What [`NameTable::admit_frame`] refuses: a foreign or damaged tape.
     #[inline]
     pub fn on_frame(&mut self, position: Position, frame: &[u8]) -> Result<&[Change], Error> {
-        let Some(event) = Event::new(frame) else {
-            return match Message::of(frame) {
-                Some(_) => Ok(&[]),
-                None => Err(Error::Frame { position, message: "not a frame of a kind we know" }),
-            };
-        };
-        if !Header::read(frame).is_meta() {
-            return Ok(self.books.on_event(&event));
+        let event = self.names.admit_frame(frame);
+        let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
+        let Some(event) = event else { return Ok(&[]) };
+        if self.venues != self.names.len(Dict::Venue) {
+            self.find_all_venues();
         }
-        if event.kind() == Kind::Define && !self.define(&event) {
-            return Err(Error::Frame { position, message: "a definition that does not follow the others" });
-        }
-        Ok(&[])
-    }
-
-    /// Takes a definition, as from the definitions log of a tape whose first segments are gone.
-    ///
-    /// # Errors
-    /// As [`TapeBooks::on_frame`].
-    pub fn on_definition(&mut self, position: Position, frame: &[u8]) -> Result<(), Error> {
-        match Event::new(frame) {
-            Some(event) if event.kind() == Kind::Define && !self.define(&event) => {
-                Err(Error::Frame { position, message: "a definition that does not follow the others" })
+        if Header::read(frame).is_meta() {
+            if let (Kind::Source, Some(Value::UInt(id))) =
+                (event.kind(), event.field(Field::Index, &mut [0; 36]))
+            {
+                self.define_source(id as u32);
             }
-            Some(_) => Ok(()),
-            None => Err(Error::Frame { position, message: "not a frame of a kind we know" }),
+            return Ok(&[]);
+        }
+        if event.kind() == Kind::Quarantine {
+            return Ok(self.on_quarantine(&event));
+        }
+        if !self.unnamed.is_empty() {
+            self.name_losses();
+        }
+        Ok(self.books.on_event(&event))
+    }
+
+    #[cold]
+    fn define_source(&mut self, id: u32) {
+        let Some(source) = self.names.source(id) else { return };
+        let event = Event::new(&source.frame);
+        let books = event.as_ref().and_then(|e| e.unmapped().find(|(name, _)| *name == "books"));
+        let kind = books.map_or(SourceKind::Plain, |(_, json)| SourceKind::from_word(json.trim_matches('"')));
+        self.books.define_source(id, &source.feed, kind);
+    }
+
+    /// A message that did not become events: what it was about is in fields of no place of their own.
+    #[cold]
+    fn on_quarantine(&mut self, event: &Event<'_>) -> &[Change] {
+        let (mut instrument, mut venue) = (None, None);
+        for (name, json) in event.unmapped() {
+            match name {
+                "books" if json == "false" => return &[],
+                "instr" => instrument = unquoted(json),
+                "venue" => venue = unquoted(json),
+                _ => {}
+            }
+        }
+        let id = |dict, name: &Option<Vec<u8>>| name.as_ref().map(|name| self.names.get(dict, name));
+        match (id(Dict::Instrument, &instrument), id(Dict::Venue, &venue)) {
+            (None, _) => self.books.on_loss(event, 0, 0),
+            (Some(Some(instrument)), None) => self.books.on_loss(event, 0, instrument),
+            (Some(Some(instrument)), Some(Some(venue))) => {
+                self.books.on_loss(event, u16::try_from(venue).unwrap_or(0), instrument)
+            }
+            // No book of it is there. The first event of one comes after definitions.
+            _ if self.unnamed.len() < UNNAMED_MAX => {
+                let instrument = instrument.unwrap_or_default();
+                self.unnamed.push(UnnamedLoss { instrument, venue, frame: event.bytes().into() });
+                &[]
+            }
+            _ => self.books.on_loss(event, 0, 0),
         }
     }
 
-    fn define(&mut self, event: &Event<'_>) -> bool {
-        let uint = |field| match event.field(field, &mut [0; 36]) {
-            Some(Value::UInt(v)) => Some(v),
-            _ => None,
-        };
-        let dict = uint(Field::Dict).and_then(|d| u8::try_from(d).ok()).and_then(Dict::from_u8);
-        let id = uint(Field::Index).and_then(|id| u32::try_from(id).ok());
-        let mut scratch = [0; 36];
-        let (Some(dict), Some(id), Some(Value::Text(name))) =
-            (dict, id, event.field(Field::Name, &mut scratch))
-        else {
-            return false;
-        };
-        if dict == Dict::Venue
-            && name == ALL_VENUES
-            && let Ok(venue) = u16::try_from(id)
-        {
+    /// Looks for the names of losses among those that are new.
+    fn name_losses(&mut self) {
+        let known = [Dict::Instrument, Dict::Venue].map(|dict| self.names.len(dict));
+        if self.known == known {
+            return;
+        }
+        self.known = known;
+        let mut losses = std::mem::take(&mut self.unnamed);
+        losses.retain(|loss| {
+            let Some(instrument) = self.names.get(Dict::Instrument, &loss.instrument) else { return true };
+            let venue = loss.venue.as_ref().map(|venue| self.names.get(Dict::Venue, venue));
+            let (Some(event), None | Some(Some(_))) = (Event::new(&loss.frame), venue) else { return true };
+            let venue = venue.flatten().and_then(|id| u16::try_from(id).ok()).unwrap_or(0);
+            self.books.on_loss(&event, venue, instrument);
+            false
+        });
+        self.unnamed = losses;
+    }
+
+    #[cold]
+    fn find_all_venues(&mut self) {
+        self.venues = self.names.len(Dict::Venue);
+        let id = self.names.get(Dict::Venue, ALL_VENUES.as_bytes());
+        if let Some(venue) = id.and_then(|id| u16::try_from(id).ok()) {
             self.books.set_all_venues(venue);
         }
-        self.names.define(dict, id, name.as_bytes())
     }
+}
+
+/// The bytes of a JSON text, as unitape writes names.
+fn unquoted(json: &str) -> Option<Vec<u8>> {
+    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let c = match c {
+            '\\' => match rest.next()? {
+                'b' => '\u{8}',
+                't' => '\t',
+                'n' => '\n',
+                'f' => '\u{c}',
+                'r' => '\r',
+                'u' => {
+                    let digits: String = rest.by_ref().take(4).collect();
+                    char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?
+                }
+                other => other,
+            },
+            other => other,
+        };
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    Some(out)
 }

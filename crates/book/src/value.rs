@@ -246,6 +246,8 @@ pub struct OrderView {
     pub px: Option<Price>,
     /// What is left of it.
     pub left: Decimal,
+    /// What is seen of that.
+    pub shown: Decimal,
     /// What was executed.
     pub done: Decimal,
     /// Whether it stands in the queue of its price. Orders that are to be executed at once, stop orders, orders

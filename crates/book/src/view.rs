@@ -54,6 +54,11 @@ impl<'a> ListingView<'a> {
         self.inner().phase
     }
 
+    /// Whether orders are matched as they come: by its phase, and no status says otherwise.
+    pub fn is_continuous(self) -> bool {
+        self.inner().is_continuous()
+    }
+
     /// What the best price is taken from now; none before anything was told, and after the close.
     pub fn basis(self) -> Option<Basis> {
         let options = &self.books.options;
@@ -64,7 +69,7 @@ impl<'a> ListingView<'a> {
     pub fn bbo(self) -> Bbo {
         match self.basis() {
             Some(basis) => self.book(basis).bbo(),
-            None => Bbo { marks: self.inner().phase.marks(), ..Bbo::default() },
+            None => Bbo { marks: self.inner().marks(), ..Bbo::default() },
         }
     }
 
@@ -122,7 +127,7 @@ impl<'a> BookView<'a> {
     pub fn marks(self) -> Marks {
         let (listing, options) = (self.inner(), &self.books.options);
         let stale = listing.is_stale(self.basis, self.books.now, options.stale_after_ns);
-        let marks = listing.phase.marks().with(marks_of(&listing.tops[self.basis as usize]));
+        let marks = listing.marks().with(marks_of(&listing.tops[self.basis as usize]));
         if stale { marks.with(Marks::STALE) } else { marks }
     }
 
@@ -171,14 +176,14 @@ impl<'a> BookView<'a> {
         let listing = self.inner();
         let orders =
             (self.basis == Basis::Orders).then(|| listing.orders.queue(&self.books.store, side, px.0));
-        orders.into_iter().flatten().map(crate::store::Order::view)
+        orders.into_iter().flatten().map(|order| self.books.store.view(order))
     }
 
     /// The orders that stand in no queue (see [`OrderView::queued`]), latest first.
     pub fn aside(self) -> impl Iterator<Item = OrderView> + use<'a> {
         let listing = self.inner();
         let orders = (self.basis == Basis::Orders).then(|| listing.orders.aside(&self.books.store));
-        orders.into_iter().flatten().map(crate::store::Order::view)
+        orders.into_iter().flatten().map(|order| self.books.store.view(order))
     }
 
     /// Live orders, queued or not.
@@ -189,6 +194,6 @@ impl<'a> BookView<'a> {
     /// A live order.
     pub fn order(self, oid: &OrderId) -> Option<OrderView> {
         let slot = self.books.store.find(self.at, oid).filter(|_| self.basis == Basis::Orders)?;
-        Some(self.books.store.orders[slot as usize].view())
+        Some(self.books.store.view(&self.books.store.orders[slot as usize]))
     }
 }

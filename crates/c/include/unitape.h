@@ -57,7 +57,7 @@ enum {
     UNITAPE_E_OTHER = -5,              /* another error, see unitape_last_error() */
     UNITAPE_E_IO = -10,                /* the system refused */
     UNITAPE_E_DISK_FULL = -11,         /* no room; what is committed stays readable, and trying again is allowed */
-    UNITAPE_E_DAMAGE = -12,            /* a file is not what it must be */
+    UNITAPE_E_DAMAGE = -12,            /* a file is not what it must be; what is durable is compared with its checksums */
     UNITAPE_E_NOT_A_TAPE = -13,        /* nothing, or something else, is in the directory */
     UNITAPE_E_FOREIGN_VERSION = -14,   /* a tape of a version that this library does not know */
     UNITAPE_E_FOREIGN_TAPE = -15,      /* a file of another tape, such as a cursor */
@@ -80,7 +80,12 @@ enum {
     UNITAPE_E_DROPPED = -32,           /* not published, for nobody: a reader is too far behind, its gate says drop */
     UNITAPE_E_NO_GATE = -33,           /* no gate of that name; the publication declares it in its options */
     UNITAPE_E_RING_CAPACITY = -34,     /* the ring that is there has another capacity than the one asked for */
-    UNITAPE_E_REMOVED = -35            /* a ring was removed while it was being read; open it again */
+    UNITAPE_E_REMOVED = -35,           /* a ring was removed while it was being read; open it again */
+    UNITAPE_E_REWOUND = -36,           /* the tape was cut back before the place of this reader, which continues there */
+    UNITAPE_E_FENCED = -37,            /* a later writer has opened the tape: close this publication */
+    UNITAPE_E_OLD_EPOCH = -38,         /* the writer would have an epoch less than epoch_min: an older copy of the tape */
+    UNITAPE_E_FORKED = -39,            /* a child of the process that opened it used it: open a tape where it is written */
+    UNITAPE_E_HOT = -40                /* hot segments of another tape, or that others may write to; see the message */
 };
 
 /*
@@ -159,6 +164,7 @@ typedef struct unitape_options {
     uint64_t flags;             /* UNITAPE_TRUNCATE_DAMAGE, UNITAPE_NO_PREFAULT */
     const unitape_gate *gates;  /* readers that must not be left behind; copied when the publication opens */
     uint64_t gate_count;        /* how many; 0: none */
+    uint64_t epoch_min;         /* the least epoch that the publication may have, else UNITAPE_E_OLD_EPOCH; 0: any */
 } unitape_options;
 
 /* Sets all fields to their defaults. `size` is sizeof(unitape_options). */
@@ -173,7 +179,8 @@ int32_t unitape_publication_open(const char *dir, const unitape_options *options
 /*
  * Flushes everything to the disk, waits for the recorder, and ends the publication. A claim or batch that is open
  * is given up. The handle is gone whatever this returns, but for UNITAPE_E_MISUSE; after an error the tape is as
- * if the process had been killed, and opening it again recovers it. Null is allowed and does nothing.
+ * if the process had been killed, and opening it again recovers it. Null is allowed and does nothing. In a child that
+ * was forked from the process that opened it: UNITAPE_E_FORKED, and the publication of the parent goes on.
  */
 int32_t unitape_publication_close(unitape_publication *publication);
 
@@ -212,7 +219,9 @@ int32_t unitape_publication_abort(unitape_publication *publication);
 /*
  * Publishes frames of any kind, such as events: `unit` is some whole frames of 64-byte lines, each with an unstamped
  * header word (unitape_frame_header), the last one with UNITAPE_FRAME_LAST. What stands in frames is told in
- * docs/formats-events.md and docs/formats-tape.md.
+ * docs/formats-events.md and docs/formats-tape.md. UNITAPE_E_BAD_UNIT for frames of the tape's account, which unitape
+ * writes itself: kinds 3 to 15 and 40, events (kinds 16 to 41) whose source is not 0, and frames whose flag
+ * UNITAPE_FRAME_META is not that of their kind.
  */
 int32_t unitape_publication_append(unitape_publication *publication, const void *unit, size_t length,
                                    uint64_t *position);
@@ -273,7 +282,8 @@ enum {
     UNITAPE_FRAME_LATE = 2,     /* appended out of its time order */
     UNITAPE_FRAME_META = 4,     /* bookkeeping, not counted in the ordinal */
     UNITAPE_FRAME_SNAPSHOT = 8, /* part of a snapshot, not a change */
-    UNITAPE_FRAME_EXT = 16      /* an extension follows the fixed part */
+    UNITAPE_FRAME_EXT = 16,     /* an extension follows the fixed part */
+    UNITAPE_FRAME_CLOCK_AHEAD = 32 /* its time leads by more than it may; the merge did not believe it */
 };
 
 /*
@@ -321,16 +331,37 @@ int32_t unitape_await_tape(const char *dir, uint64_t timeout_ns);
  * name has acknowledged last, and `start` is for the first time; one at a time has a name. Without one (null) it
  * begins at `start`. `position` counts for UNITAPE_START_AT alone. UNITAPE_E_RETAINED: retention has removed the place;
  * the message says where the tape begins now, and UNITAPE_START_OR_OLDEST begins there.
+ * What is durable is compared with its checksums before it is given out: UNITAPE_E_DAMAGE, here and from _next, _poll,
+ * _wait, _seek and _at, with the file and the positions in the message. What comes live is not, and costs nothing.
  */
 int32_t unitape_subscription_open(const char *dir, const char *name, uint32_t start, uint64_t position,
                                   unitape_subscription **subscription);
+
+/*
+ * The same for a subscriber that keeps its place itself, together with what it did: `position` is that of
+ * unitape_subscription_position, `epoch` that of unitape_subscription_epoch at the same time (0: unknown). If the tape
+ * was cut back before that place since, the first look at the tape gives UNITAPE_E_REWOUND.
+ */
+int32_t unitape_subscription_resume(const char *dir, uint64_t epoch, uint64_t position,
+                                    unitape_subscription **subscription);
+
+/* The epoch of the writer whose frames this subscription reads. */
+int32_t unitape_subscription_epoch(unitape_subscription *subscription, uint64_t *epoch);
+
+/*
+ * How often the tape was cut back, by a power loss or at damage, before the place of this subscription; where the
+ * subscription was and where it continued, the last time. Each may be null. unitape_subscription_next, _poll and _wait
+ * return UNITAPE_E_REWOUND once for each time. Reading continues with the next call, and nothing is lost.
+ */
+int32_t unitape_subscription_rewound(unitape_subscription *subscription, uint64_t *count, uint64_t *from, uint64_t *to);
 
 /* Ends the subscription; nobody else notices. Null is allowed and does nothing. */
 int32_t unitape_subscription_close(unitape_subscription *subscription);
 
 /*
  * The next frame: 1, or 0 when nothing more is committed yet. UNITAPE_E_RETAINED: retention was faster than this
- * subscription; unitape_subscription_skip_to_oldest goes on and tells what was lost.
+ * subscription; unitape_subscription_skip_to_oldest goes on and tells what was lost. UNITAPE_E_REWOUND: the tape was
+ * cut back before this subscription's place; call again, what comes is what the tape has from the cut on.
  */
 int32_t unitape_subscription_next(unitape_subscription *subscription, unitape_frame *frame);
 
@@ -363,7 +394,8 @@ int32_t unitape_subscription_acknowledge(unitape_subscription *subscription);
 /*
  * Waits until everything before `position` survives power loss, as unitape_publication_wait_durable does: for a
  * subscriber that must not act on what a power loss could take back. After unitape_subscription_next the position
- * of unitape_subscription_position covers the frame.
+ * of unitape_subscription_position covers the frame. A user who may only read the tape cannot ask the recorder for an
+ * earlier flush, and waits for the next one.
  */
 int32_t unitape_subscription_wait_durable(unitape_subscription *subscription, uint64_t position, uint64_t timeout_ns);
 
@@ -413,7 +445,10 @@ int32_t unitape_subscription_at(unitape_subscription *subscription, uint64_t pos
  */
 int32_t unitape_cursor_load(const char *dir, const char *name, uint64_t *position);
 
-/* Sets the place: what comes before `position` has been dealt with. Not while a subscription of that name is open. */
+/*
+ * Sets the place: what comes before `position` has been dealt with. It counts as read in the epoch that the tape has now;
+ * the first time of a name is flushed to the disk. Not while a subscription of that name is open.
+ */
 int32_t unitape_cursor_store(const char *dir, const char *name, uint64_t position);
 
 /* Gives the name up: it is as if it had never been. One that is not there is no error. */
@@ -436,6 +471,9 @@ int32_t unitape_gate_detach(unitape_gate_hold *hold);
 
 /* Says that everything before `position` has been dealt with. A store, no system call; never backwards. */
 int32_t unitape_gate_advance(unitape_gate_hold *hold, uint64_t position);
+
+/* After UNITAPE_E_REWOUND: goes back to `position`, that of unitape_subscription_position. */
+int32_t unitape_gate_rewind(unitape_gate_hold *hold, uint64_t position);
 
 /*
  * Whether the publication has seen that this reader is here: 1, or 0 before it has looked (at the latest after

@@ -51,7 +51,9 @@ impl Error {
                 unitape_handler::Error::Config(_) => code::OPTION,
                 unitape_handler::Error::Container { .. } => code::DAMAGE,
                 unitape_handler::Error::NotLive => code::MISUSE,
-                unitape_handler::Error::Channel(_) => code::ARGUMENT,
+                unitape_handler::Error::Channel(_) | unitape_handler::Error::ChannelOfCapture { .. } => {
+                    code::ARGUMENT
+                }
                 _ => code::OTHER,
             },
             Self::Tape(error) => match error {
@@ -81,6 +83,11 @@ impl Error {
                 Tape::NoGate { .. } => code::NO_GATE,
                 Tape::RingCapacity { .. } => code::RING_CAPACITY,
                 Tape::Removed { .. } => code::REMOVED,
+                Tape::Rewound { .. } => code::REWOUND,
+                Tape::Fenced { .. } => code::FENCED,
+                Tape::OldEpoch { .. } => code::OLD_EPOCH,
+                Tape::Forked { .. } => code::FORKED,
+                Tape::UnsafeHot { .. } | Tape::HotElsewhere { .. } => code::HOT,
                 _ => code::OTHER,
             },
         }
@@ -180,6 +187,16 @@ pub mod code {
         RING_CAPACITY = -34,
         /// A file was removed while it was being read.
         REMOVED = -35,
+        /// The tape was cut back before the place of a reader, which continues at the cut.
+        REWOUND = -36,
+        /// A later writer has the tape.
+        FENCED = -37,
+        /// The tape is an older copy.
+        OLD_EPOCH = -38,
+        /// A child of the process that opened it used or closed the publication, or closed the ring.
+        FORKED = -39,
+        /// Hot segments that belong to another tape, or that another user could write to.
+        HOT = -40,
     }
 
     /// The name of a code, or `?`.

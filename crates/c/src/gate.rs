@@ -177,6 +177,23 @@ pub unsafe extern "C" fn unitape_gate_advance(hold: *mut GateHolds, position: u6
     })
 }
 
+/// `unitape_gate_rewind` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_gate_rewind(hold: *mut GateHolds, position: u64) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(hold, |h| {
+                h.gate.rewind(Position(position));
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
 /// `unitape_gate_is_heeded` of the header.
 ///
 /// # Safety

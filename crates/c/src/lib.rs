@@ -23,6 +23,7 @@ mod call;
 mod callbacks;
 mod cursor;
 mod error;
+mod frames;
 mod gate;
 mod handler;
 mod market;

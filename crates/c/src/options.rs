@@ -35,6 +35,7 @@ pub struct Options {
     pub flags: u64,
     pub gates: *const Gate,
     pub gate_count: u64,
+    pub epoch_min: u64,
 }
 
 const BACKING_FILE: u32 = 0;
@@ -63,6 +64,7 @@ const EMPTY: Options = Options {
     flags: 0,
     gates: std::ptr::null(),
     gate_count: 0,
+    epoch_min: 0,
 };
 
 /// `unitape_options_init` of the header.
@@ -150,6 +152,7 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Optio
     options.truncate_damage = given.flags & TRUNCATE_DAMAGE != 0;
     // SAFETY: the caller's duty.
     options.gates = unsafe { gate::read(given.gates, given.gate_count) }?;
+    options.epoch_min = given.epoch_min;
     if given.recorder_wait_ns > 0 {
         options.recorder_wait = Duration::from_nanos(given.recorder_wait_ns);
     }

@@ -12,6 +12,7 @@ use unitape_tape::{Batch, Draft, Error as Tape, Publication};
 
 use crate::call::{Handle, run};
 use crate::error::{Error, code};
+use crate::frames;
 use crate::gate::GateStanding;
 use crate::options::{self, Options};
 use crate::text;
@@ -157,7 +158,10 @@ pub unsafe extern "C" fn unitape_publication_append(
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                let at = p.free()?.writer().append(text::bytes(unit, length)?)?;
+                let publication = p.free()?;
+                let unit = text::bytes(unit, length)?;
+                frames::check(unit)?;
+                let at = publication.writer().append(unit)?;
                 text::put(position, at.0);
                 Ok(code::OK)
             })

@@ -9,6 +9,7 @@ use unitape_tape::{Error as Tape, RingOptions, RingTapeReader, RingTapeWriter, S
 
 use crate::call::{Handle, run};
 use crate::error::{Error, code};
+use crate::frames;
 use crate::subscription::{Frame, start_of, wait_of};
 use crate::text;
 
@@ -134,7 +135,9 @@ pub unsafe extern "C" fn unitape_ring_append(
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(ring, |r| {
-                let at = r.ring.append(text::bytes(unit, length)?)?;
+                let unit = text::bytes(unit, length)?;
+                frames::check(unit)?;
+                let at = r.ring.append(unit)?;
                 text::put(position, at.0);
                 Ok(code::OK)
             })

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
 use unitape_model::Position;
-use unitape_tape::{Start, Subscription, Wait};
+use unitape_tape::{LineagePoint, Start, Subscription, Wait};
 
 use crate::call::{Handle, run};
 use crate::error::{Error, code};
@@ -146,6 +146,74 @@ pub unsafe extern "C" fn unitape_subscription_open(
         // SAFETY: as above.
         unsafe { text::put(place, Handle::give(Subscribing { subscription })) };
         Ok(code::OK)
+    })
+}
+
+/// `unitape_subscription_resume` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_resume(
+    dir: *const c_char,
+    epoch: u64,
+    position: u64,
+    subscription: *mut *mut Subscriptions,
+) -> i32 {
+    run(|| {
+        // SAFETY: all as the header asks.
+        let (place, dir) = unsafe { (text::must(subscription, "subscription")?, text::path(dir, "dir")?) };
+        let point = LineagePoint { epoch, position: Position(position) };
+        let subscription = Subscription::resume(dir, point)?;
+        // SAFETY: as above.
+        unsafe { text::put(place, Handle::give(Subscribing { subscription })) };
+        Ok(code::OK)
+    })
+}
+
+/// `unitape_subscription_epoch` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_epoch(
+    subscription: *mut Subscriptions,
+    epoch: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let place = text::must(epoch, "epoch")?;
+                text::put(place, s.subscription.point().epoch);
+                Ok(code::OK)
+            })
+        }
+    })
+}
+
+/// `unitape_subscription_rewound` of the header.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unitape_subscription_rewound(
+    subscription: *mut Subscriptions,
+    count: *mut u64,
+    from: *mut u64,
+    to: *mut u64,
+) -> i32 {
+    run(|| {
+        // SAFETY: the caller's duty.
+        unsafe {
+            Handle::with(subscription, |s| {
+                let rewinds = s.subscription.reader().rewinds();
+                text::put(count, rewinds.count);
+                text::put(from, rewinds.last.map_or(0, |rewound| rewound.from.0));
+                text::put(to, rewinds.last.map_or(0, |rewound| rewound.to.0));
+                Ok(code::OK)
+            })
+        }
     })
 }
 

@@ -152,6 +152,7 @@ fn what_is_committed_is_there_and_nothing_else() {
                     3 => {
                         let lines = 1 + dice.roll(4) as u16;
                         let mut unit = vec![topic as u8; usize::from(lines) * 64];
+                        unit[16..20].fill(0); // of no source
                         unit[..8].copy_from_slice(&unitape_frame_header(20, 1, lines).to_ne_bytes());
                         ok(unitape_publication_append(
                             publication,
@@ -293,6 +294,40 @@ fn one_thing_at_a_time_is_open() {
         assert_eq!((at, end, ordinal), (64, 128, 2));
         ok(unitape_publication_close(publication));
     }
+}
+
+/// A forged mark of progress made a later consolidation leave out what it had never read; a forged quarantine event made
+/// the account of the tape fail.
+#[test]
+fn frames_of_the_account_are_refused() {
+    let (_dir, tape) = directory();
+    let publication = open(&tape, &small(0, None));
+    // SAFETY: alive; the unit is not read after the call.
+    let append = |kind: u8, flags: u8, source: u8| unsafe {
+        let mut unit = [0u8; 64];
+        unit[..8].copy_from_slice(&unitape_frame_header(kind, flags, 1).to_ne_bytes());
+        unit[16] = source;
+        unitape_publication_append(publication, unit.as_ptr().cast(), unit.len(), null_mut())
+    };
+    for (kind, flags, source, said) in [
+        (3, 5, 0, "account"),
+        (8, 5, 1, "account"),
+        (15, 5, 0, "account"),
+        (40, 1, 0, "account"),
+        (2, 1, 0, "flag 4"),
+        (22, 5, 0, "flag 4"),
+        (64, 5, 0, "flag 4"),
+        (22, 1, 1, "a source"),
+        (41, 1, 200, "a source"),
+    ] {
+        assert_eq!(append(kind, flags, source), code::BAD_UNIT, "kind {kind}");
+        assert!(last().contains(said), "kind {kind}: {}", last());
+    }
+    for (kind, flags, source) in [(2, 5, 0), (22, 1, 0), (39, 1, 0), (64, 1, 0), (200, 1, 9)] {
+        ok(append(kind, flags, source));
+    }
+    // SAFETY: alive, and closed once.
+    unsafe { ok(unitape_publication_close(publication)) };
 }
 
 unsafe extern "C" fn stop(_: *mut c_void, _: *const Frame) -> i32 {

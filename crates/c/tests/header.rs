@@ -154,7 +154,8 @@ fn check() -> String {
         writeln!(c, "extern {prototype};").unwrap();
     }
     layout!(c, Options, "unitape_options": size, backing, segment_bytes, hot_dir, window_segments, recorder,
-        sync_bytes, sync_interval_ns, retain_bytes, retain_age_ns, retain_days, retain_notice_ns, retain_cursor_bytes, prefault_bytes, recorder_wait_ns, flags, gates, gate_count);
+        sync_bytes, sync_interval_ns, retain_bytes, retain_age_ns, retain_days, retain_notice_ns, retain_cursor_bytes, prefault_bytes, recorder_wait_ns, flags, gates, gate_count,
+        epoch_min);
     layout!(c, Frame, "unitape_frame": position, bytes, length, frame, frame_length, topic, kind, flags, reserved);
     layout!(c, Lag, "unitape_lag": bytes, events, until_removal_bytes);
     layout!(c, Gate, "unitape_gate": reader, ahead_bytes, timeout_ns, policy, required, reserved);
@@ -183,6 +184,7 @@ fn check() -> String {
         ("FRAME_META", flags::META),
         ("FRAME_SNAPSHOT", flags::SNAPSHOT),
         ("FRAME_EXT", flags::EXT),
+        ("FRAME_CLOCK_AHEAD", flags::CLOCK_AHEAD),
     ] {
         writeln!(c, "STATIC(UNITAPE_{name} == {value});").unwrap();
     }

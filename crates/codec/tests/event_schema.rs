@@ -17,7 +17,7 @@ fn sort_of(slot: Slot) -> Value {
         Slot::Sym { .. } | Slot::Publisher { .. } => name,
         Slot::Syms { .. } => json!({"type": "array", "items": name}),
         Slot::Price { .. } => decimal("price, up to nine places"),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => decimal("up to 18 digits"),
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => decimal("up to 18 digits"),
         Slot::Amount { .. } => decimal("amount, up to 38 digits"),
         Slot::Id { .. } => {
             json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": u64::MAX}]})

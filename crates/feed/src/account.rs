@@ -1,24 +1,27 @@
 //! What stands on a tape: names, sources, and the account of every message, read from the tape alone.
 
 use crate::block::Tally;
+use crate::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
 use crate::error::Error;
 use crate::feed_state::{Sort, SourceState};
 use crate::gone;
+use crate::numbers::{SequenceSet, Sessions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_model::{Dict, Dictionary, Event, Field, Kind, Message, Value, flags, frames};
+use unitape_model::{Event, Field, Kind, NameTable, Position, Value, flags, frames};
+use unitape_tape::{LostDefinitions, ReadOptions};
 
 /// The account of a tape.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// All names.
-    pub dictionary: Dictionary,
+    /// All names and sources.
+    pub names: NameTable,
     /// Sources in the order of their definitions; further stretches of 4 GiB are folded into their first.
     pub sources: Vec<SourceAccount>,
     /// Events by number of their kind.
     pub by_kind: [u64; 64],
-    /// Greatest event time and greatest sequence of each session, by feed, at its last mark of progress.
+    /// Greatest event time and the sequence numbers of each session, by feed, at its last mark of progress.
     pub feeds: BTreeMap<String, FeedAccount>,
     /// Bytes of the raw log that quarantine events refer to.
     pub raw_bytes: u64,
@@ -30,10 +33,23 @@ pub struct Account {
     pub placed_max: (i64, i64),
     /// Messages that a merge appended behind their time order.
     pub late: u64,
+    /// Messages whose time leads by more than it may.
+    pub ahead: u64,
     /// The frames in hand are those of a unit that has begun before.
     pub(crate) within: Option<bool>,
     /// The oldest position, where what was before it is gone and nobody kept an account of it.
     pub(crate) partial_from: Option<u64>,
+    /// The first mark of progress that says something else than the tape before it.
+    pub mismatch: Option<Mismatch>,
+}
+
+/// A mark of progress that does not agree with the events before it: unitape did not write one of the two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Of the mark, where it is known.
+    pub position: u64,
+    /// What the mark says, and what the tape has.
+    pub what: String,
 }
 
 /// A source as the tape tells it.
@@ -61,18 +77,46 @@ pub struct SourceAccount {
     pub end: bool,
     /// Where the last message behind that mark starts that is on the tape.
     pub last_offset: Option<u64>,
+    /// Where messages behind that mark start whose time leads by more than it may, in order.
+    pub ahead: Vec<u64>,
     /// Ids of its further definitions, each with the number of its 4 GiB: more of it, or another mapping.
     pub further: BTreeMap<u32, u32>,
+    /// Likewise, ids of definitions that a retry gave what it recovered with another mapping.
+    pub retried: BTreeMap<u32, u32>,
+    /// Format and mapping of each of its definitions.
+    pub sorts: BTreeMap<u32, Sort>,
     /// Id of the definition that its present mapping began with.
     pub sort_id: u32,
     /// Units of it, bookkeeping included.
     pub units: u64,
+    /// How many of its bytes its last mark with a hash has read, and their hash.
+    pub content: Option<(u64, String)>,
+    /// Offset and length of its last message, if that is in quarantine.
+    pub tail: Option<(u64, u64)>,
 }
 
 impl SourceAccount {
+    /// Its file has grown and is read on at `from`; a message `superseded` there leaves the account.
+    fn grow(&mut self, superseded: bool, from: u64) {
+        self.end = false;
+        if !superseded {
+            return;
+        }
+        self.tail = None;
+        let marked = self.through > from;
+        let tally = if marked { &mut self.tally } else { &mut self.since };
+        // A damaged tape may say anything.
+        tally.messages = tally.messages.saturating_sub(1);
+        tally.quarantined = tally.quarantined.saturating_sub(1);
+        match marked {
+            true => (self.through, self.last_offset) = (from, None),
+            false => self.last_offset = from.checked_sub(1),
+        }
+    }
+
     /// The number of the 4 GiB that events with this id of a definition lie in; `None` for another source's.
     pub fn extent_of(&self, id: u32) -> Option<u32> {
-        if id == self.id { Some(0) } else { self.further.get(&id).copied() }
+        if id == self.id { Some(0) } else { self.further.get(&id).or_else(|| self.retried.get(&id)).copied() }
     }
 }
 
@@ -81,8 +125,8 @@ impl SourceAccount {
 pub struct FeedAccount {
     /// Greatest event time.
     pub running_max: Option<i64>,
-    /// Greatest sequence by session.
-    pub sessions: BTreeMap<Vec<u8>, u64>,
+    /// The sequence numbers that each session has sent.
+    pub sessions: Sessions,
 }
 
 /// The account as the command line prints it.
@@ -98,6 +142,18 @@ pub struct Summary {
     /// source; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub unresolved: u64,
+    /// Of those in quarantine: messages that a retry has made events of; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub recovered: u64,
+    /// Messages whose sequence number had come before, kept and flagged; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeats: u64,
+    /// Of the repeats: those of which nobody knows, because a bound was met.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsure: u64,
+    /// Messages whose time leads by more than it may; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub clock_ahead: u64,
     pub by_feed: BTreeMap<String, FeedSummary>,
     pub by_kind: BTreeMap<&'static str, u64>,
 }
@@ -114,14 +170,25 @@ pub struct FeedSummary {
     pub ignored: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub unresolved: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeats: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsure: u64,
     pub bytes: u64,
     pub complete: bool,
+}
+
+impl Summary {
+    /// Messages in quarantine that no retry has recovered.
+    pub fn quarantined_open(&self) -> u64 {
+        self.quarantined.saturating_sub(self.recovered)
+    }
 }
 
 impl Default for Account {
     fn default() -> Self {
         Self {
-            dictionary: Dictionary::default(),
+            names: NameTable::default(),
             sources: Vec::new(),
             by_kind: [0; 64],
             feeds: BTreeMap::new(),
@@ -130,8 +197,10 @@ impl Default for Account {
             next_source: 1,
             placed_max: (i64::MIN, i64::MIN),
             late: 0,
+            ahead: 0,
             within: None,
             partial_from: None,
+            mismatch: None,
         }
     }
 }
@@ -142,9 +211,17 @@ impl Account {
     /// # Errors
     /// When the tape cannot be read or its definitions do not fit together.
     pub fn of(dir: &Path) -> Result<Self, Error> {
+        Self::of_with(dir, ReadOptions::default())
+    }
+
+    /// The same, with or without checks; damage that is passed over takes what it holds out of the account.
+    ///
+    /// # Errors
+    /// As [`Account::of`].
+    pub fn of_with(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
         let mut tries = 0;
         loop {
-            match Self::read(dir) {
+            match Self::read(dir, options) {
                 // Retention took what was still to be read; the account of that is kept.
                 Err(Error::Tape(unitape_tape::Error::Retained { .. })) if tries < 100 => tries += 1,
                 other => return other,
@@ -152,18 +229,33 @@ impl Account {
         }
     }
 
-    fn read(dir: &Path) -> Result<Self, Error> {
-        let (mut account, mut reader) = gone::begin(dir)?;
+    fn read(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
+        let (mut account, mut reader) = gone::begin(dir, options)?;
+        let mut lost = LostDefinitions::new(dir, options.skip_damage);
         while let Some(run) = reader.next_run(1 << 20)? {
-            account.add_run(run.position.0, run.bytes)?;
+            lost.before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
+            if options.skip_damage {
+                // What does not fit is a consequence of what is lost.
+                frames(run.bytes).for_each(|(_, _, frame)| _ = account.add(frame));
+            } else if let Err((position, what)) = account.add_run(run.position, run.bytes) {
+                return Err(reader.damage_at(position, &what).into());
+            }
         }
         Ok(account)
     }
 
     /// Takes a run of frames that stands at `position` into account.
-    pub(crate) fn add_run(&mut self, position: u64, run: &[u8]) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Where a frame does not fit those before it, and why.
+    pub(crate) fn add_run(&mut self, position: Position, run: &[u8]) -> Result<(), (Position, String)> {
         for (at, _, frame) in frames(run) {
-            self.add(frame).map_err(|what| Error::Inconsistent { position: position + at as u64, what })?;
+            let position = position.plus(at as u64);
+            let agreed = self.mismatch.is_none();
+            self.add(frame).map_err(|what| (position, what))?;
+            if let Some(mismatch) = self.mismatch.as_mut().filter(|_| agreed) {
+                mismatch.position = position.0;
+            }
         }
         Ok(())
     }
@@ -173,10 +265,17 @@ impl Account {
     /// # Errors
     /// What about it does not fit what came before.
     pub fn add(&mut self, frame: &[u8]) -> Result<(), String> {
-        let Some(event) = Event::new(frame) else {
-            // A user's message is of no source.
-            return Message::of(frame).map(drop).ok_or_else(|| "frame of an unknown kind".to_owned());
-        };
+        // A user's message is of no source.
+        let event = self.names.admit_frame(frame).map_err(|flaw| flaw.to_string())?;
+        let Some(event) = event else { return Ok(()) };
+        // Readers tell events from bookkeeping by the flag, this account by the kind: they must say the same.
+        let (kind, header) = (event.kind(), event.header());
+        if kind.is_meta() != header.is_meta() {
+            let (name, with) = (kind.name(), if kind.is_meta() { "without" } else { "with" });
+            return Err(format!(
+                "a frame of kind `{name}` {with} the flag of bookkeeping: unitape did not write it"
+            ));
+        }
         self.take(&event)?;
         if event.header().is_last() {
             let id = match event.kind() {
@@ -192,7 +291,7 @@ impl Account {
 
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event.kind() {
-            Kind::Define => self.define(event),
+            Kind::Define => Ok(()),
             Kind::Source => self.define_source(event),
             Kind::Progress => self.progress(event),
             kind => {
@@ -208,8 +307,12 @@ impl Account {
                     self.recovered += u64::from(last);
                     return Ok(());
                 }
+                let ahead = event.header().flags() & flags::CLOCK_AHEAD != 0;
+                self.ahead += u64::from(ahead && last);
                 if flag {
                     self.late += u64::from(last);
+                } else if ahead {
+                    // Its time is not believed.
                 } else if begins && !(kind == Kind::Quarantine && event.ts_event().0 == 0) {
                     // What was refused before anything told the time has none, and is 0 on the tape.
                     let ts = event.ts_event();
@@ -218,13 +321,21 @@ impl Account {
                 }
                 if kind == Kind::Quarantine {
                     let part = |field| uint(event, field).unwrap_or(0);
-                    let end = part(Field::RawAt).checked_add(part(Field::Length));
-                    self.raw_bytes = self.raw_bytes.max(end.ok_or("a place no raw log can have")?);
+                    let (at, length) = (part(Field::RawAt), part(Field::Length));
+                    let end = at.checked_add(length).ok_or_else(|| {
+                        format!("a quarantine event names {length} bytes at {at} of quarantine.raw; no file is so long")
+                    })?;
+                    self.raw_bytes = self.raw_bytes.max(end);
                 }
                 if event.source() != 0 {
                     let (source, base) = self.source_mut(event.source())?;
                     let offset = base + u64::from(event.offset());
+                    let length = || uint(event, Field::Length).unwrap_or(0);
+                    source.tail = (kind == Kind::Quarantine).then(|| (offset, length()));
                     source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
+                    if ahead && last {
+                        source.ahead.push(offset);
+                    }
                     let quarantined = kind == Kind::Quarantine;
                     source.since = source.since.plus(Tally {
                         messages: last.into(),
@@ -237,6 +348,15 @@ impl Account {
                 Ok(())
             }
         }
+    }
+
+    /// A run cannot go on from an account that somebody else has written into: it would leave out what it never read.
+    ///
+    /// # Errors
+    /// The mark that does not agree with the tape.
+    pub(crate) fn refuse_mismatch(&self) -> Result<(), Error> {
+        let Some(Mismatch { position, what }) = self.mismatch.clone() else { return Ok(()) };
+        Err(Error::Inconsistent { position, what: format!("{what}; use a new tape") })
     }
 
     /// Puts what a run has counted in place of what the tape said when it began.
@@ -256,35 +376,41 @@ impl Account {
             source.since = Tally::default();
             source.through = state.through;
             source.end = state.end;
+            source.tail = None;
         }
     }
 
     /// The account for people.
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary::default();
+        let mut summary =
+            Summary { recovered: self.recovered, clock_ahead: self.ahead, ..Summary::default() };
         for source in &self.sources {
             let feed = summary
                 .by_feed
                 .entry(source.feed.clone())
                 .or_insert_with(|| FeedSummary { complete: true, ..FeedSummary::default() });
             let t = source.tally.plus(source.since);
-            feed.messages += t.messages;
-            feed.with_events += t.with_events;
-            feed.events += t.events;
-            feed.quarantined += t.quarantined;
-            feed.duplicates += t.duplicates;
-            feed.ignored += t.ignored;
-            feed.unresolved += t.unresolved;
-            feed.bytes += source.through;
+            add(&mut feed.messages, t.messages);
+            add(&mut feed.with_events, t.with_events);
+            add(&mut feed.events, t.events);
+            add(&mut feed.quarantined, t.quarantined);
+            add(&mut feed.duplicates, t.duplicates);
+            add(&mut feed.ignored, t.ignored);
+            add(&mut feed.unresolved, t.unresolved);
+            add(&mut feed.repeats, t.repeats);
+            add(&mut feed.unsure, t.unsure);
+            add(&mut feed.bytes, source.through);
             feed.complete &= source.end;
         }
         for feed in summary.by_feed.values() {
-            summary.messages += feed.messages;
-            summary.events += feed.events;
-            summary.quarantined += feed.quarantined;
-            summary.duplicates += feed.duplicates;
-            summary.ignored += feed.ignored;
-            summary.unresolved += feed.unresolved;
+            add(&mut summary.messages, feed.messages);
+            add(&mut summary.events, feed.events);
+            add(&mut summary.quarantined, feed.quarantined);
+            add(&mut summary.duplicates, feed.duplicates);
+            add(&mut summary.ignored, feed.ignored);
+            add(&mut summary.unresolved, feed.unresolved);
+            add(&mut summary.repeats, feed.repeats);
+            add(&mut summary.unsure, feed.unsure);
         }
         for kind in Kind::EVENTS {
             match self.by_kind[kind as usize] {
@@ -295,25 +421,15 @@ impl Account {
         summary
     }
 
-    fn define(&mut self, event: &Event<'_>) -> Result<(), String> {
-        let mut scratch = [0; 36];
-        let Some(Value::Text(name)) = event.field(Field::Name, &mut scratch) else {
-            return Err("a definition without a name".to_owned());
-        };
-        let dict = uint(event, Field::Dict).and_then(|d| Dict::from_u8(d as u8));
-        match (dict, uint(event, Field::Index)) {
-            (Some(dict), Some(id)) if self.dictionary.define(dict, id as u32, name.as_bytes()) => Ok(()),
-            _ => Err(format!("the definition of \"{name}\" does not follow the ones before it")),
-        }
-    }
-
     fn define_source(&mut self, event: &Event<'_>) -> Result<(), String> {
         let id = uint(event, Field::Index).unwrap_or(0) as u32;
         let base = uint(event, Field::Base).unwrap_or(0);
         let of = uint(event, Field::Of).unwrap_or(0) as u32;
         let (feed, file) = (text(event, Field::Feed), text(event, Field::File));
         let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
-        let sort = Sort { format: text(event, Field::Format), mapping: optional(Field::Mapping) };
+        let books = event.unmapped().find(|(name, _)| *name == "books");
+        let books = books.and_then(|(_, json)| serde_json::from_str(json).ok());
+        let sort = Sort { format: text(event, Field::Format), mapping: optional(Field::Mapping), books };
         self.next_source = self.next_source.max(id.saturating_add(1));
         if of > 0 || base > 0 {
             // Tapes of before `of` name the source by feed and file only.
@@ -322,7 +438,19 @@ impl Account {
                 of => self.sources.iter_mut().find(|s| s.id == of),
             };
             let first = first.ok_or("a further stretch of a source that is not defined")?;
+            first.sorts.insert(id, sort.clone());
+            if event.unmapped().any(|(name, _)| name == RETRIED) {
+                first.retried.insert(id, (base >> 32) as u32);
+                return Ok(());
+            }
             first.further.insert(id, (base >> 32) as u32);
+            if let Some((superseded, from)) = growth_of(event) {
+                first.grow(superseded, from);
+                let quarantined = &mut self.by_kind[Kind::Quarantine as usize];
+                *quarantined = quarantined.saturating_sub(u64::from(superseded));
+                first.size = uint(event, Field::Size).or(first.size);
+                first.hash = optional(Field::Hash).or(first.hash.take());
+            }
             if first.sort != sort {
                 (first.sort, first.sort_id) = (sort, id);
             }
@@ -335,6 +463,7 @@ impl Account {
             file,
             size: uint(event, Field::Size),
             hash: optional(Field::Hash),
+            sorts: BTreeMap::from([(id, sort.clone())]),
             sort,
             ..SourceAccount::default()
         });
@@ -361,27 +490,60 @@ impl Account {
             duplicates: n(Field::Duplicates),
             ignored: n(Field::Ignored),
             unresolved: n(Field::Unresolved),
+            repeats: n(Field::Repeats),
+            unsure: n(Field::Unsure),
             with_events: 0,
         };
-        tally.with_events = tally
-            .messages
-            .checked_sub(tally.quarantined + tally.duplicates + tally.ignored)
+        let without =
+            tally.quarantined.checked_add(tally.duplicates).and_then(|n| n.checked_add(tally.ignored));
+        tally.with_events = without
+            .and_then(|without| tally.messages.checked_sub(without))
             .ok_or("the account of a source does not close")?;
+        let hash = Some(text(event, Field::Hash)).filter(|t| !t.is_empty());
         let ended = event.field(Field::End, &mut [0; 36]) == Some(Value::Bool(true));
+        let whole = self.partial_from.is_none();
         let (source, _) = self.source_mut(event.source())?;
+        let seen = source.tally.plus(source.since);
+        let parts = |t: &Tally| [t.with_events, t.events, t.quarantined];
+        // What is read again under another mapping is counted anew, while what it was at first stays on the tape.
+        let disagrees = whole && source.sort_id == source.id && parts(&seen) != parts(&tally);
+        let mismatch = disagrees.then(|| {
+            let ([with_events, events, quarantined], [has_with, has_events, has_quarantined]) =
+                (parts(&tally), parts(&seen));
+            format!(
+                "the mark says {with_events} messages with events, {events} events and {quarantined} in quarantine of {}/{}, \
+                 the tape has {has_with}, {has_events} and {has_quarantined} before it: unitape did not write one of the two",
+                source.feed, source.file
+            )
+        });
         source.tally = tally;
         source.through = n(Field::Through);
+        if let Some(hash) = hash {
+            source.content = Some((source.through, hash));
+        }
         source.end = ended;
         source.last_offset = None;
+        source.ahead.clear();
         source.since = Tally::default();
         let name = source.feed.clone();
+        if let Some(what) = mismatch {
+            self.mismatch.get_or_insert(Mismatch { position: 0, what });
+        }
         let feed = self.feeds.entry(name).or_default();
         let ts = event.ts_event().0;
         feed.running_max = Some(feed.running_max.map_or(ts, |m| m.max(ts)));
-        feed.sessions = event
-            .unmapped()
-            .filter_map(|(session, max)| Some((session.as_bytes().to_vec(), max.parse().ok()?)))
-            .collect();
+        feed.sessions = Sessions::default();
+        for (session, seen) in event.unmapped() {
+            // Older marks have the greatest number alone.
+            let set = match seen.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
+                Some(text) => SequenceSet::parse(text),
+                None => seen.parse().ok().map(SequenceSet::of_greatest),
+            };
+            let set = set.ok_or_else(|| {
+                format!("a mark says {seen} of session {session:?}: these are no sequence numbers")
+            })?;
+            feed.sessions.put(session.as_bytes().to_vec(), set);
+        }
         Ok(())
     }
 
@@ -398,8 +560,22 @@ impl Account {
     }
 }
 
+/// A damaged tape may say any number.
+fn add(sum: &mut u64, n: u64) {
+    *sum = sum.saturating_add(n);
+}
+
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+/// What a further definition says of a file that has grown: whether a message is superseded, and where it is read on.
+pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
+    event.unmapped().find_map(|(name, value)| match name {
+        GROWN => Some((false, value.parse().ok()?)),
+        SUPERSEDED => Some((true, value.parse().ok()?)),
+        _ => None,
+    })
 }
 
 /// An unsigned integer field.

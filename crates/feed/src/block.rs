@@ -3,20 +3,21 @@
 //! The block travels: filled at intake, decoded by its worker, given ids and a place by the sequencer, copied
 //! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
 
-use crate::bookkeeping::{Quarantined, quarantine_frame};
+use crate::concern::Concern;
 use crate::decode::{Sorted, Statefulness};
 use crate::iso20022::Carried;
+use crate::link::FeedLook;
 pub use crate::names::Names;
 use crate::names::{Destination, Waiting};
+use crate::numbers::Numbering;
+pub use crate::numbers::{SequenceRun, SessionIndex, SessionKey};
 use crate::source::SourceFacts;
 pub use crate::tally::Tally;
-use hashbrown::{DefaultHashBuilder, HashTable};
-use std::hash::BuildHasher;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use unitape_codec::capture::Walker;
-use unitape_model::{Dict, Dictionary, words};
+use unitape_model::{Dict, Dictionary};
 
 /// Bytes of a source and what became of them.
 #[derive(Debug, Default)]
@@ -47,6 +48,10 @@ pub struct Block {
     pub waiting: Waiting,
     /// Raw bytes for quarantine, one message after the other.
     pub raw: Vec<u8>,
+    /// The hash of its source's bytes at each of its marks of progress, where the source has one.
+    pub hashes: Vec<blake3::Hash>,
+    /// Where its marks of progress are.
+    pub marks: Vec<MarkPlace>,
     /// Sequence numbers seen, run by run.
     pub runs: Vec<SequenceRun>,
     /// The names of sessions in `runs`.
@@ -71,6 +76,14 @@ pub struct Block {
     pub before: Option<u64>,
     /// What this block is besides bytes.
     pub turn: Turn,
+    /// What the intake knew of each feed when it claimed the block; empty where no feed is live.
+    pub looks: Vec<FeedLook>,
+    /// When that was, on the intake's clock.
+    pub claimed_ns: i64,
+    /// When the last of its bytes came, on the same clock.
+    pub came_ns: i64,
+    /// When they were received, by the clock of the source, as far as the intake knows.
+    pub received_last: Option<i64>,
     /// The source that begins with this block, when it was found while running.
     pub begins: Option<Box<SourceFacts>>,
     /// Format and mapping to decode it by.
@@ -81,6 +94,8 @@ pub struct Block {
     pub walker: Option<Walker>,
     /// When the bytes were received: end of a stretch in the source and nanoseconds since 1970, in order.
     pub times: Vec<(u64, i64)>,
+    /// The earliest of these, where it is known; the sequencer's.
+    pub received_min: Option<i64>,
     /// Memory for a packet's payload, or for the arena written anew.
     pub payload: Vec<u8>,
     /// What came before of a message that was not over where the bytes begin; taken by the decoder.
@@ -101,8 +116,10 @@ pub enum Turn {
     Bytes,
     /// Nothing: time has passed, and the merge may have waited long enough.
     Tick,
-    /// Nothing: the feed brings no more in this run.
+    /// Nothing: the feed brings no more.
     FeedEnd,
+    /// Nothing: the run stops, and the feed may bring more in a later one.
+    FeedStop,
 }
 
 /// A header or trailer says how many messages its source has.
@@ -153,11 +170,20 @@ pub struct Ended {
 pub enum What {
     /// A message with events.
     Events,
-    /// As `Events`, but it may have been sent before: the run of this index says with which sequence.
+    /// As `Events`; its sequence number is of the run of this index, and `maybe` it was sent before.
     #[allow(missing_docs)]
-    Maybe { run: u32 },
+    Numbered { run: u32, maybe: bool },
+    /// A message with events whose number was seen before, or that is `unsure`: kept and flagged.
+    #[allow(missing_docs)]
+    Repeat { unsure: bool },
+    /// A message with events that was seen before and says so: left out.
+    Duplicate,
     /// A message, or garbage, that went into quarantine.
     Quarantine,
+    /// A part of a message that is larger than its framer waits for, or garbage that may be one: its `first` part, or what
+    /// follows one, and whether it is the `last`. Each has an event of its own in the block; on the tape they have one.
+    #[allow(missing_docs)]
+    QuarantinePart { first: bool, last: bool },
     /// What follows in this source is decoded by another mapping.
     Switch,
     /// The source has been consumed through `offset`; the tally of this index is the account so far.
@@ -181,17 +207,13 @@ pub struct Fixup {
     pub id: u32,
 }
 
-/// Messages of one session between two marks of progress of the block.
+/// Where a mark of progress is in a block.
 #[derive(Clone, Copy, Debug)]
-pub struct SequenceRun {
-    /// Index into the block's sessions.
-    pub session: u32,
-    /// Greatest sequence of the run.
-    pub max: u64,
-    /// How many units the block had before the run.
-    pub units_before: u32,
-    /// Whether this is a single message that may have been sent before.
-    pub maybe: bool,
+pub struct MarkPlace {
+    /// Its unit.
+    pub unit: u32,
+    /// Runs of sequence numbers before it.
+    pub runs: u32,
 }
 
 /// A progress mark stands behind every message that reaches over a multiple of this many bytes of its source,
@@ -208,6 +230,8 @@ impl Block {
         self.names.clear();
         self.raw.clear();
         self.runs.clear();
+        self.marks.clear();
+        self.hashes.clear();
         self.sessions.clear();
         self.index.clear();
         self.tally = Tally::default();
@@ -257,27 +281,19 @@ impl Block {
 
     /// Ends a message of `length` bytes that became `events` events.
     #[inline]
-    pub fn end_message(
-        &mut self,
-        place: (u64, usize),
-        ts: i64,
-        events: u32,
-        maybe: bool,
-        known: &Dictionary,
-    ) {
+    pub fn end_message(&mut self, place: (u64, usize), ts: i64, events: u32, what: What, known: &Dictionary) {
         let unit = self.units.len();
         let (waiting, mut to) = self.destination(known);
         waiting.next(unit, &mut to);
-        self.end_resolved(place, ts, events, maybe);
+        self.end_resolved(place, ts, events, what);
     }
 
     /// The same for one of whose names none waits, because it was built without [`Block::builder`].
     #[inline]
-    pub fn end_resolved(&mut self, (offset, length): (u64, usize), ts: i64, events: u32, maybe: bool) {
+    pub fn end_resolved(&mut self, (offset, length): (u64, usize), ts: i64, events: u32, what: What) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
-        let what = if maybe { What::Maybe { run: self.runs.len() as u32 - 1 } } else { What::Events };
         self.push(offset, ts, (events, length as u32), what);
     }
 
@@ -344,22 +360,7 @@ impl Block {
 
     /// Puts a message, or garbage, into quarantine.
     pub fn quarantine(&mut self, source: u32, offset: u64, raw: &[u8], reason: &str, detail: &str) {
-        // The time and the place in the raw log are the sequencer's to know.
-        let why = Quarantined {
-            ts: 0,
-            source,
-            offset,
-            raw_at: 0,
-            length: raw.len(),
-            reason,
-            detail,
-            head: &self.head,
-        };
-        quarantine_frame(&mut self.arena, &why);
-        self.raw.extend_from_slice(raw);
-        self.tally.messages += 1;
-        self.tally.quarantined += 1;
-        self.push(offset, NO_TS, (1, 0), What::Quarantine);
+        self.quarantine_about((source, offset), raw, reason, detail, &Concern::Feed);
     }
 
     /// Marks progress if the message at `start..end` of the source reaches over a multiple of
@@ -377,6 +378,7 @@ impl Block {
         let tally = self.tallies.len() as u32;
         self.tallies.push(self.tally);
         self.index.open_runs = self.runs.len();
+        self.marks.push(MarkPlace { unit: self.units.len() as u32, runs: self.runs.len() as u32 });
         self.push(through, NO_TS, (0, 0), What::Progress { tally, end });
     }
 
@@ -395,8 +397,13 @@ impl Block {
                 what: What::Switch,
             },
         );
-        self.runs.iter_mut().for_each(|r| r.units_before += 1);
+        self.marks.iter_mut().for_each(|m| m.unit += 1);
         self.unresolved.iter_mut().for_each(|unit| *unit += 1);
+    }
+
+    /// Whether the unit of this index is that one.
+    pub fn begins_with_switch(&self, unit: usize) -> bool {
+        unit == 0 && self.units.first().is_some_and(|u| u.what == What::Switch)
     }
 
     /// The message of this unit did not become events after all: the account of the block, and of the marks
@@ -404,21 +411,48 @@ impl Block {
     pub fn recount(&mut self, unit: usize, instead: Instead) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
-        let later = self.units[unit..].iter().find_map(|u| match u.what {
-            What::Progress { tally, .. } => Some(tally as usize),
-            _ => None,
-        });
-        let later = later.unwrap_or(self.tallies.len());
-        let tallies = &mut self.tallies[later..];
-        for t in tallies.iter_mut().chain([&mut self.tally]) {
+        let (repeats, unsure) = match self.units[unit].what {
+            What::Repeat { unsure } => (1, u64::from(unsure)),
+            _ => (0, 0),
+        };
+        for t in self.tallies_behind(unit) {
             t.with_events -= 1;
             t.events -= events;
             t.unresolved -= unresolved;
+            t.repeats -= repeats;
+            t.unsure -= unsure;
             match instead {
                 Instead::Duplicate => t.duplicates += 1,
                 Instead::Quarantined => t.quarantined += 1,
             }
         }
+    }
+
+    /// The message of this unit is a repeat: the account of the block, and of the marks behind it, says so.
+    pub fn count_repeat(&mut self, unit: usize, unsure: bool) {
+        for t in self.tallies_behind(unit) {
+            t.repeats += 1;
+            t.unsure += u64::from(unsure);
+        }
+    }
+
+    /// The message of this unit is a part of the one before it: the account of the block, and of the marks behind it, says
+    /// so.
+    pub fn count_as_part(&mut self, unit: usize) {
+        for t in self.tallies_behind(unit) {
+            t.messages -= 1;
+            t.quarantined -= 1;
+        }
+    }
+
+    /// The accounts that have the message of this unit in them.
+    fn tallies_behind(&mut self, unit: usize) -> impl Iterator<Item = &mut Tally> {
+        let later = self.units[unit..].iter().find_map(|u| match u.what {
+            What::Progress { tally, .. } => Some(tally as usize),
+            _ => None,
+        });
+        let later = later.unwrap_or(self.tallies.len());
+        self.tallies[later..].iter_mut().chain([&mut self.tally])
     }
 
     /// The dictionary that has no place for the names that these fix-ups would add to it; `resolved` says which
@@ -455,30 +489,43 @@ impl Block {
     pub fn session_named(&mut self, name: &[u8], key: Option<&SessionKey>) -> usize {
         let id = self.index.id(&mut self.sessions, name);
         if let Some(key) = key {
-            self.index.keys.0[key.place()] = (*key, id as u32 + 1);
+            self.index.keep_key(*key, id);
         }
         id
     }
 
-    /// Notes a sequence number; `maybe` for a message that may have been sent before.
+    /// Notes the sequence number of a message of this session; gives the run that it is in.
     #[inline]
-    pub fn note_sequence(&mut self, id: usize, sequence: u64, maybe: bool) {
-        let latest = self.index.latest[id] as usize;
-        if !maybe && latest >= self.index.open_runs && latest < self.runs.len() {
-            let run = &mut self.runs[latest];
-            run.max = run.max.max(sequence);
-            return;
+    pub fn note_sequence(&mut self, id: usize, sequence: u64, numbering: Numbering) -> u32 {
+        let latest = self.index.latest[id];
+        if numbering == Numbering::Counts
+            && latest as usize >= self.index.open_runs
+            && let Some(run) = self.runs.get_mut(latest as usize)
+            && run.end == sequence
+        {
+            run.end += 1;
+            return latest;
         }
-        self.index.latest[id] = self.runs.len() as u32;
-        let units_before = self.units.len() as u32;
-        self.runs.push(SequenceRun { session: id as u32, max: sequence, units_before, maybe });
-        if maybe {
-            // What comes behind it must not be taken for what it is compared with.
-            self.index.open_runs = self.runs.len();
-        }
+        self.begin_run(id, sequence, numbering)
     }
 
-    fn push(&mut self, offset: u64, ts: i64, (events, length): (u32, u32), what: What) {
+    fn begin_run(&mut self, id: usize, sequence: u64, numbering: Numbering) -> u32 {
+        let session = id as u32;
+        let run = match numbering {
+            Numbering::Counts => SequenceRun { session, restart: None, start: sequence, end: sequence + 1 },
+            Numbering::Fills => return u32::MAX,
+            Numbering::Restarts { next, counts } => {
+                let start = if counts { sequence } else { next };
+                SequenceRun { session, restart: Some(next), start, end: start + u64::from(counts) }
+            }
+        };
+        let latest = self.runs.len() as u32;
+        self.index.latest[id] = latest;
+        self.runs.push(run);
+        latest
+    }
+
+    pub(crate) fn push(&mut self, offset: u64, ts: i64, (events, length): (u32, u32), what: What) {
         self.units.push(Unit {
             offset,
             ts,
@@ -500,94 +547,13 @@ pub enum Instead {
     Quarantined,
 }
 
-/// The sessions of a block: found by name, each with its latest run.
-#[derive(Debug, Default)]
-pub struct SessionIndex {
-    ids: HashTable<u32>,
-    /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
-    hasher: DefaultHashBuilder,
-    /// Some sessions by key, and their number and one more: each where its key says, the latest one there.
-    keys: SessionKeys,
-    /// By session.
-    latest: Vec<u32>,
-    /// Runs before this one are closed: a mark of progress, or a message that may have been sent before, stands
-    /// behind them.
-    open_runs: usize,
-}
-
-/// The names of the two that talk in a session, if they are short.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionKey {
-    words: [u64; 2],
-    lengths: [u8; 2],
-}
-
-impl SessionKey {
-    /// Puts a name in its place; false if it is too long for it.
+impl What {
+    /// Whether it is a message with events, as far as its decoder knows.
     #[inline]
-    pub fn put(&mut self, i: usize, name: &[u8]) -> bool {
-        (self.words[i], self.lengths[i]) = (words::word(name), name.len().min(9) as u8);
-        name.len() <= 8
-    }
-
-    #[inline]
-    fn place(&self) -> usize {
-        let mixed = self.words[0].rotate_left(29) ^ self.words[1];
-        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
+    pub fn is_events(self) -> bool {
+        matches!(self, What::Events | What::Numbered { .. })
     }
 }
-
-#[derive(Debug)]
-struct SessionKeys(Box<[(SessionKey, u32); 256]>);
-
-impl Default for SessionKeys {
-    fn default() -> Self {
-        Self(Box::new([(SessionKey::default(), 0); 256]))
-    }
-}
-
-impl SessionIndex {
-    #[inline]
-    fn by_key(&self, key: &SessionKey) -> Option<usize> {
-        let (known, id) = &self.keys.0[key.place()];
-        (known == key).then_some(*id as usize)?.checked_sub(1)
-    }
-
-    fn clear(&mut self) {
-        if !self.latest.is_empty() {
-            self.keys.0.fill(Default::default());
-        }
-        self.ids.clear();
-        self.latest.clear();
-        self.open_runs = 0;
-    }
-
-    #[inline]
-    fn id(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8]) -> usize {
-        let hash = self.hasher.hash_one(name);
-        match self.ids.find(hash, |id| sessions[*id as usize] == name) {
-            Some(&id) => id as usize,
-            None => self.add(sessions, name, hash),
-        }
-    }
-
-    #[cold]
-    fn add(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8], hash: u64) -> usize {
-        // The name stands in every mark of progress: it must be short, and come back from there as it was.
-        if name.len() > SESSION_BYTES_MAX || std::str::from_utf8(name).is_err() {
-            let name = format!("blake3:{}", blake3::hash(name).to_hex());
-            return self.id(sessions, name.as_bytes());
-        }
-        let id = sessions.len();
-        sessions.push(name.to_vec());
-        self.latest.push(u32::MAX);
-        self.ids.insert_unique(hash, id as u32, |id| self.hasher.hash_one(&sessions[*id as usize][..]));
-        id
-    }
-}
-
-/// The name of a session as it came, in bytes; a longer one is told by its hash.
-const SESSION_BYTES_MAX: usize = 128;
 
 impl Unit {
     /// Whether it is a mark of progress.

@@ -76,8 +76,8 @@ pub fn decode(
                         let detail = format!("{} of {} bytes were captured", packet.len(), p.original);
                         block.quarantine(source, offset, record, "truncated_packet", &detail);
                     }
-                    Udp::Fragment(to) if select.wants_host(to) => {
-                        let detail = format!("a part of a datagram to {to}");
+                    Udp::Fragment(part) if select.wants_host(part.to) => {
+                        let detail = format!("a part of a datagram to {}", part.to);
                         block.quarantine(source, offset, record, "fragment", &detail);
                     }
                     Udp::Bad(what) => block.quarantine(source, offset, record, "bad_packet", what),

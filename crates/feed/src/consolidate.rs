@@ -7,28 +7,30 @@
 //!
 //! The stages are those of [`unitape_ring::farm`]; block *i* is worker *i mod W*'s all the way.
 
-use crate::account::{Account, SourceAccount, Summary};
+use crate::account::{Account, Summary};
+use crate::begin::{FolderPlan, feed_state, open_feed, open_folder, plan_folder};
 use crate::block::{Block, Turn};
-use crate::bookkeeping::source_frame;
-use crate::decode::{Decoder, Format, How, Sorted, Statefulness};
+use crate::decode::{Decoder, Format, How, Sorted};
 use crate::error::Error;
-use crate::feed_state::{FeedState, Sort, SourceState};
-use crate::folder::{self, Folder};
+use crate::feed_state::FeedState;
 use crate::gone;
 use crate::intake::{FeedIntake, Intake, Live, Supply};
+use crate::known::{self, SourcePlan, SourceRules, plan_files};
+use crate::lead::ClockLead;
 use crate::quarantine::RawLog;
 use crate::run::{Input, RunFeed};
 use crate::sequence::{ByKind, Counters, Patience, PieceBuffer, Plan, Sequencer};
-use crate::source::{Feed, Pending, SourceFacts, is_stdin};
+use crate::source::{Feed, SourceFacts, is_stdin};
 use crate::stats::Stats;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use unitape_model::{Dictionary, Header, flags};
+use unitape_model::Dictionary;
+use unitape_ring::Wait;
 use unitape_ring::farm::{self, Claim, Ending, Farm};
-use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
+use unitape_tape::{Meta, Options as TapeOptions, TapeId, Writer};
 
 /// What to consolidate and how.
 #[derive(Debug)]
@@ -45,6 +47,12 @@ pub struct Options<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// What has been done so far, for progress bars.
     pub progress: Arc<Progress>,
+    /// What becomes of files that are not what the tape says.
+    pub rules: SourceRules,
+    /// The same for feeds of these names.
+    pub feed_rules: BTreeMap<String, SourceRules>,
+    /// How far an event's time may lead.
+    pub lead: ClockLead,
 }
 
 impl Default for Options<'_> {
@@ -56,6 +64,9 @@ impl Default for Options<'_> {
             tape: TapeOptions::default(),
             stop: None,
             progress: Arc::default(),
+            rules: SourceRules::default(),
+            feed_rules: BTreeMap::new(),
+            lead: ClockLead::default(),
         }
     }
 }
@@ -88,6 +99,10 @@ pub struct Outcome {
     pub fresh_messages: u64,
     /// How long its workers were in their turns.
     pub turns: Turns,
+    /// Whether somebody stopped the run.
+    pub stopped: bool,
+    /// What people are to know of the sources, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Time that workers spent where one is at a time, all blocks together. In a run that waits for its sources the intake's
@@ -115,8 +130,11 @@ pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
         });
     }
     let feeds = options.feeds.into_iter();
-    let feeds = feeds
-        .map(|f| RunFeed { how: receive_times(), ..RunFeed::new(f.name, f.format, Input::Files(f.files)) });
+    let feeds = feeds.map(|f| {
+        let rules = options.feed_rules.get(&f.name).copied().unwrap_or(options.rules);
+        let how = How { receive_times: true, rules, ..How::default() };
+        RunFeed { how, ..RunFeed::new(f.name, f.format, Input::Files(f.files)) }
+    });
     let setup = Setup {
         feeds: feeds.collect(),
         workers: options.workers,
@@ -126,14 +144,10 @@ pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
         progress: options.progress,
         scan: Duration::ZERO,
         wait: None,
+        lead: options.lead,
         live: None,
     };
     engine(dir, setup)
-}
-
-/// The receive times of captures go into the events.
-fn receive_times() -> How {
-    How { receive_times: true, ..How::default() }
 }
 
 /// What the engine runs, however it was asked for.
@@ -154,6 +168,8 @@ pub struct Setup<'a> {
     pub scan: Duration,
     /// How long a merge waits for a feed that has nothing at hand.
     pub wait: Option<Duration>,
+    /// How far an event's time may lead.
+    pub lead: ClockLead,
     /// For a run that goes on until it is stopped.
     pub live: Option<Live>,
 }
@@ -176,25 +192,65 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         .iter()
         .map(|f| f.files().iter().map(|path| SourceFacts::of(path, setup.workers)).collect())
         .collect::<Result<_, _>>()?;
-    let id = match Reader::open(dir, Start::End) {
-        Ok(reader) => reader.id(),
-        Err(_) => tape_id(&setup.feeds, &facts),
+    // In a live run a feed that cannot be read ends, and the others continue.
+    let live_stats = setup.live.as_ref().map(|live| live.stats.clone());
+    let failed = |index: usize, error: Error| match &live_stats {
+        Some(stats) => {
+            stats.feeds[index].fail(error.to_string(), error.cause());
+            Ok(())
+        }
+        None => Err(error),
     };
+    let mut usable = vec![true; setup.feeds.len()];
+    for (index, error) in known::twice(&setup, &facts).into_iter().enumerate() {
+        if let Some(error) = error {
+            failed(index, error)?;
+            usable[index] = false;
+        }
+    }
+    let id = id_of(dir)?.unwrap_or_else(|| tape_id(&setup.feeds, &facts));
     // Whole blocks go onto the tape, and nobody waits for a single frame unless it is a live one.
     let tape = TapeOptions { in_bulk: setup.live.is_none(), ..setup.tape.clone() };
     let (mut writer, _) = Writer::open(dir, id, tape)?;
     let mut account = Account::of(dir)?;
     gone::refuse_partial(&account)?;
+    account.refuse_mismatch()?;
     let raw = RawLog::open(dir, account.raw_bytes)?;
     let before = account.summary().messages;
 
-    let mut consolidation = Consolidation { sources: Vec::new(), how: Vec::new() };
+    // All is compared before anything is written.
+    let mut notes = Vec::new();
+    let mut plans = Vec::new();
+    for (index, (feed, facts)) in setup.feeds.iter().zip(&facts).enumerate() {
+        let plan = match feed.folder() {
+            _ if !usable[index] => Ok(FeedPlan::Failed),
+            None => plan_files(feed, facts, &account, setup.workers, &mut notes).map(FeedPlan::Files),
+            Some(place) => {
+                plan_folder(feed, place, &account, setup.workers, &mut notes).map(FeedPlan::Folder)
+            }
+        };
+        plans.push(match plan {
+            Ok(plan) => plan,
+            Err(error) => {
+                failed(index, error)?;
+                FeedPlan::Failed
+            }
+        });
+    }
+    if let Some(stats) = &live_stats {
+        stats.note(&notes);
+    }
+
+    let mut consolidation = Consolidation { sources: Vec::new(), how: Vec::new(), stats: live_stats.clone() };
     let mut intake = Vec::new();
     let mut states = Vec::new();
-    for (feed, facts) in setup.feeds.iter().zip(&facts) {
-        let (state, supply) = match feed.folder() {
-            None => open_feed(feed, facts, &mut account, &mut writer)?,
-            Some((path, sort)) => open_folder(feed, path, sort, &account, setup.scan),
+    for ((feed, facts), plan) in setup.feeds.iter().zip(&facts).zip(plans) {
+        let (state, supply) = match (plan, feed.folder()) {
+            (FeedPlan::Files(plan), _) => open_feed(feed, facts, plan, &mut account, &mut writer)?,
+            (FeedPlan::Folder(plan), Some((path, sort))) => {
+                open_folder(feed, (path, sort, setup.scan), plan, &mut account, &mut writer)?
+            }
+            _ => (feed_state(feed, &account, Vec::new(), (false, 0)), Supply::Static(VecDeque::new())),
         };
         if let Supply::Static(pending) = &supply {
             let left: u64 =
@@ -203,20 +259,29 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         }
         let sorted = Sorted::new(feed.format.clone(), 0);
         intake.push(FeedIntake::new(sorted, supply, state.outstanding(), setup.scan));
+        let mut state = state;
+        state.rotates = feed.rotates();
+        state.received = feed.how.receive_times;
+        state.wait = feed.wait.unwrap_or(setup.wait.into());
         consolidation.sources.push(state.sources.iter().map(|s| s.id).collect());
         consolidation.how.push(feed.how.clone());
         states.push(state);
     }
-    let stats = setup.live.as_ref().map(|live| live.stats.clone());
+    let stats = live_stats;
     if let Some(stats) = &stats {
         tell_places(stats, &states);
     }
     let counters = setup.progress.counters.clone();
-    let names = account.dictionary.clone();
+    let names = account.names.dictionary().clone();
     let by_receive_time = setup.feeds.iter().any(|f| f.how.by_receive_time);
     let placed_max = if by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
-    let order = (Patience::new(setup.wait), placed_max);
-    let sequencer = Sequencer::new((writer, raw), names, account.next_source, states, counters, order, stats);
+    let due_ns = setup.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default();
+    let order = (Patience::new(due_ns), placed_max);
+    let mut sequencer =
+        Sequencer::new((writer, raw), names, account.next_source, states, counters, order, stats);
+    if !by_receive_time {
+        sequencer.bound_lead(setup.lead);
+    }
     let workers = (0..setup.workers)
         .map(|_| {
             let decoder = |f: &RunFeed| Ok((0, f.format.decoder()?));
@@ -232,9 +297,13 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
             })
         })
         .collect::<Result<Vec<_>, Error>>()?;
-    let live = setup.live.is_some();
+    if let Some(live) = &setup.live {
+        sequencer.outlive_flushes(live.stop.clone());
+    }
+    let (live, spin) = (setup.live.is_some(), setup.live.as_ref().is_some_and(|live| live.spin));
     let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
-    let farm_options = farm::Options { stop: setup.stop, name: "decode", ..farm::Options::default() };
+    let wait = if spin { Wait::Spin } else { Wait::default() };
+    let farm_options = farm::Options { stop: setup.stop, name: "decode", wait };
     let since = Instant::now();
     let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
@@ -253,9 +322,10 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         turns.sequence_ns += worker.turns.sequence_ns;
         sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
     }
+    let left = live && sequencer.note_left();
     sequencer.settle(&mut account);
     sequencer.close()?;
-    if done.ending == Ending::Stopped {
+    if left || done.ending == Ending::Stopped {
         // Blocks may be on the tape in part, and what is there is what counts.
         account = Account::of(dir)?;
     }
@@ -265,7 +335,26 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         summary,
         ending: done.ending,
         turns,
+        stopped: done.ending == Ending::Stopped,
+        notes,
     })
+}
+
+/// The identity of the tape in `dir`; none where there is no tape yet.
+pub(crate) fn id_of(dir: &Path) -> Result<Option<TapeId>, Error> {
+    match Meta::load(dir) {
+        Ok(meta) => Ok(Some(meta.id)),
+        Err(unitape_tape::Error::NotATape { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// What is to be done with the sources of a feed.
+enum FeedPlan {
+    Files(Vec<SourcePlan>),
+    Folder(FolderPlan),
+    /// Nothing: it has failed.
+    Failed,
 }
 
 /// Tells how far the feeds were when the run began.
@@ -282,6 +371,8 @@ struct Consolidation {
     sources: Vec<Vec<u32>>,
     /// How to decode, by feed.
     how: Vec<How>,
+    /// Of a live run, whose events others wait for.
+    stats: Option<Arc<Stats>>,
 }
 
 impl Consolidation {
@@ -414,112 +505,12 @@ impl Farm for Consolidation {
             let (block, pieces) = plan.carry_out(&mut worker.by_kind)?;
             worker.spares.push(block);
             worker.pieces = Some(pieces);
+            if let Some(stats) = &self.stats {
+                stats.placed.up();
+            }
         }
         Ok(())
     }
-}
-
-/// Finds the feed's sources on the tape, defines those it does not have, and says which are to be read.
-fn open_feed(
-    feed: &RunFeed,
-    facts: &[SourceFacts],
-    account: &mut Account,
-    writer: &mut Writer,
-) -> Result<(FeedState, Supply), Error> {
-    let sort = Sort { format: feed.format.name().to_owned(), mapping: feed.format.mapping() };
-    let stream = feed.format.statefulness() == Statefulness::Stream;
-    let mut states = Vec::new();
-    let mut pending = VecDeque::new();
-    let mut taken: Vec<u32> = Vec::new();
-    for (index, (path, facts)) in feed.files().iter().zip(facts).enumerate() {
-        let known = account.sources.iter().find(|s| {
-            // A stream without a hash (stdin, a pipe) is another one each time.
-            s.feed == feed.name && s.file == facts.file && !taken.contains(&s.id) && facts.hash.is_some()
-        });
-        let same = known.filter(|s| s.hash == facts.hash && s.size == facts.size);
-        let known = match (same, known) {
-            (Some(s), _) if s.end || s.sort == sort => Some(s.clone()),
-            (Some(s), _) => return Err(changed(s, "it was begun with another mapping")),
-            (None, Some(s)) if !s.end => return Err(changed(s, "its content has changed")),
-            _ => None,
-        };
-        let source = match known {
-            Some(source) => source,
-            None => {
-                let source = SourceAccount {
-                    id: account.next_source,
-                    sort_id: account.next_source,
-                    feed: feed.name.clone(),
-                    file: facts.file.clone(),
-                    size: facts.size,
-                    hash: facts.hash.clone(),
-                    sort: sort.clone(),
-                    ..SourceAccount::default()
-                };
-                account.next_source += 1;
-                let mut frame = Vec::new();
-                source_frame(&mut frame, (source.id, 0), &feed.name, facts, &sort, 0);
-                Header::read(&frame).with_flags(flags::LAST).write(&mut frame);
-                writer.append(&frame)?;
-                account.sources.push(source.clone());
-                source
-            }
-        };
-        taken.push(source.id);
-        if !source.end {
-            let from = if stream { 0 } else { source.through };
-            pending.push_back(Pending { index, path: path.clone(), from, size: facts.size, first: None });
-        }
-        let state = SourceState::of(&source);
-        states.push(if stream && !source.end { state.read_again() } else { state });
-    }
-    let open = pending.len();
-    Ok((feed_state(feed, account, states, (false, open)), Supply::Static(pending)))
-}
-
-/// Finds what the tape knows of a directory's sources.
-fn open_folder(
-    feed: &RunFeed,
-    dir: &Path,
-    kind: folder::Sort,
-    account: &Account,
-    scan: Duration,
-) -> (FeedState, Supply) {
-    let sort = Sort { format: feed.format.name().to_owned(), mapping: feed.format.mapping() };
-    let stream = feed.format.statefulness() == Statefulness::Stream;
-    let (mut states, mut known) = (Vec::new(), Vec::new());
-    for (index, source) in account.sources.iter().filter(|s| s.feed == feed.name).enumerate() {
-        let mut state = SourceState::of(source);
-        if !source.end && source.sort != sort {
-            // The mapping was changed while nothing ran: it holds from where the tape ends.
-            state.switch(sort.clone());
-        }
-        let from = if stream { 0 } else { source.through };
-        if stream && !source.end {
-            state = state.read_again();
-        }
-        let path = dir.join(&source.file);
-        known.push((Pending { index, path, from, size: None, first: source.hash.clone() }, source.end));
-        states.push(state);
-    }
-    let folder = Folder::new(dir.to_owned(), kind, known, scan);
-    (feed_state(feed, account, states, (true, 1)), Supply::Folder(Box::new(folder)))
-}
-
-fn feed_state(
-    feed: &RunFeed,
-    account: &Account,
-    states: Vec<SourceState>,
-    (grows, open): (bool, usize),
-) -> FeedState {
-    let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
-    let running_max = order.running_max.unwrap_or(crate::block::NO_TS);
-    let name = (feed.name.clone(), grows);
-    FeedState::new(name, states, (running_max, order.sessions), open, Arc::default())
-}
-
-fn changed(source: &SourceAccount, what: &str) -> Error {
-    Error::SourceChanged { feed: source.feed.clone(), file: source.file.clone(), what: what.to_owned() }
 }
 
 /// The same input gives the same identity.

@@ -1,6 +1,7 @@
 //! Rows of separated values for the mapper.
 //!
-//! A path is the name of a column of the layout, `@record`: `row`, or `@day`: the day of the file. Columns that only the file has are kept
+//! A path is the name of a column, `@record`: `row`, or `@day`: the day of the file. A column that the layout does not
+//! name is text; one that the mapping names must be in the header. Columns that only the file has are kept
 //! under their names where the mapping keeps what is not listed. Header and trailer are messages that become
 //! nothing; that the trailer's count is right is checked.
 
@@ -8,6 +9,8 @@ use crate::block::Block;
 use crate::error::Error;
 use crate::fixed::{DAY_PATH, Fields, Kind};
 use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Origin, compile};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::csv::{Decoder, Fault, Layout, Next};
@@ -23,7 +26,11 @@ pub struct CsvDecoder {
 
 /// Columns are named by their layout.
 #[derive(Debug)]
-pub struct CsvDialect(pub Arc<Layout>);
+pub struct CsvDialect {
+    layout: Arc<Layout>,
+    /// Columns that the mapping names and the layout does not: text, which the header must have.
+    unlisted: RefCell<BTreeSet<String>>,
+}
 
 const RECORD_PATH: &str = "@record";
 
@@ -33,12 +40,17 @@ impl Dialect for CsvDialect {
     const COUNTED_GROUPS: bool = false;
 
     fn path(&self, text: &str) -> Result<String, String> {
-        let row = self.0.row();
+        let row = self.layout.row();
         if matches!(text, RECORD_PATH | DAY_PATH) || row.find(text).is_some_and(|i| row.columns()[i].speaks())
         {
             return Ok(text.to_owned());
         }
-        Err(format!("`{text}` is no column of the layout {}", self.0.name()))
+        if self.layout.has_header() && row.find(text).is_none() && !text.is_empty() && !text.starts_with('@')
+        {
+            self.unlisted.borrow_mut().insert(text.to_owned());
+            return Ok(text.to_owned());
+        }
+        Err(format!("`{text}` is no column of the layout {}", self.layout.name()))
     }
 
     fn framing(&self) -> Vec<String> {
@@ -73,10 +85,15 @@ impl CsvDecoder {
     /// # Errors
     /// When the mapping or its layout cannot be compiled.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let dialect = CsvDialect(layout(mapping)?);
+        let dialect = CsvDialect { layout: layout(mapping)?, unlisted: RefCell::default() };
         let (plan, places) = compile(mapping, &dialect)?;
-        let kind = Kind::new(dialect.0.row(), plan.slot_count, &places);
-        Ok(Self { decoder: Decoder::new(dialect.0), mapper: Mapper::new(plan), kind })
+        let unlisted = dialect.unlisted.into_inner();
+        let layout = match unlisted.is_empty() {
+            true => dialect.layout,
+            false => Arc::new(dialect.layout.with_text_columns(unlisted.iter().map(String::as_str))),
+        };
+        let kind = Kind::new(layout.row(), plan.slot_count, &places);
+        Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kind })
     }
 
     /// What notes what the mapping does, for people.

@@ -12,6 +12,7 @@ use crate::fixed::{FixedDecoder, layout};
 use crate::iso20022::IsoDecoder;
 use crate::itch::{FramingText, ItchDecoder, date_of_source};
 use crate::jsonl;
+use crate::known::SourceRules;
 use crate::mapping::{Explainer, Mapping, Place};
 use crate::reference::{AsTheyAre, ByReference, Reference};
 use crate::stamp;
@@ -71,7 +72,7 @@ pub struct Sorted {
 impl Sorted {
     /// A format as the first one of a run, or a later one.
     pub fn new(format: Format, generation: u64) -> Self {
-        let sort = Sort { format: format.name().to_owned(), mapping: format.mapping() };
+        let sort = Sort::of(&format);
         Self { format, sort, generation }
     }
 }
@@ -85,6 +86,8 @@ pub struct How {
     pub receive_times: bool,
     /// Feeds are merged by receive time, not by event time.
     pub by_receive_time: bool,
+    /// What becomes of files that are not what the tape says.
+    pub rules: SourceRules,
 }
 
 /// A decoder; one per worker and feed.
@@ -226,6 +229,15 @@ impl Format {
             | Format::FastRules(_)
             | Format::Text(..)
             | Format::Events(_) => Statefulness::Stateless,
+        }
+    }
+
+    /// What its events are to books, where that is not what others are; see `Sort::books`.
+    pub fn books(&self) -> Option<&'static str> {
+        match self {
+            Format::Itch(m) if m.itch.as_ref().is_some_and(|i| !i.with_orders) => Some("none"),
+            Format::Fast(_) => Some("marked"),
+            _ => None,
         }
     }
 

@@ -29,8 +29,7 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
     }
     if !meta.is_file() {
         // What a look took out of a pipe would be missing from its feed.
-        let seen = "a pipe or device, which can be read only once".to_owned();
-        return Err(Error::Unrecognised { path: path.to_owned(), seen });
+        return Err(Error::ReadOnce { path: path.to_owned() });
     }
     let head = match first_bytes(path, LOOK_BYTES) {
         Ok(head) => head,

@@ -1,6 +1,7 @@
 //! What can go wrong on the way from bytes to the tape; each says what was being done and where.
 
 use std::path::PathBuf;
+use unitape_model::ErrorCause;
 
 /// An error of this crate. Bad messages are no errors: they go into quarantine.
 #[derive(Debug, thiserror::Error)]
@@ -63,8 +64,16 @@ pub enum Error {
         /// What stands at its start.
         seen: String,
     },
+    /// A pipe or device: a look at its content would be missing from its feed.
+    #[error(
+        "{}: a pipe or device, which can be read only once; name it with --feed name=format:mapping:path", path.display()
+    )]
+    ReadOnce {
+        /// The input.
+        path: PathBuf,
+    },
     /// An input is not what the tape says it was.
-    #[error("{file} of feed {feed}: {what}; the tape holds the beginning of another one, use a new tape")]
+    #[error("{file} of feed {feed}: {what}")]
     SourceChanged {
         /// The feed.
         feed: String,
@@ -99,6 +108,12 @@ pub enum Error {
         /// The system's word.
         source: std::io::Error,
     },
+    /// No message was put into quarantine there.
+    #[error("no quarantine event has position {position}; see `unitape quarantine list`")]
+    NoEntry {
+        /// The position that was asked for.
+        position: u64,
+    },
     /// What stands on a tape does not fit together.
     #[error("tape, position {position}: {what}")]
     Inconsistent {
@@ -118,4 +133,26 @@ pub enum Error {
         /// The system's word.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// On whose side the cause lies. A mapping, a layout and a configuration are no data.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Read { source, .. } | Self::Raw { source, .. } | Self::Gone { source, .. } => {
+                ErrorCause::of_io(source)
+            }
+            Self::Reference { .. }
+            | Self::Unrecognised { .. }
+            | Self::SourceChanged { .. }
+            | Self::SourceReplaced { .. }
+            | Self::Inconsistent { .. } => ErrorCause::Data,
+            Self::ReadOnce { .. } | Self::NoEntry { .. } => ErrorCause::Call,
+            Self::Tape(error) => error.cause(),
+            Self::Layout(error) => error.cause(),
+            Self::Mapping { .. } | Self::Config { .. } | Self::Socket { .. } | Self::Spawn { .. } => {
+                ErrorCause::Outside
+            }
+        }
+    }
 }

@@ -110,8 +110,8 @@ fn with_events(block: &Block, found: Vec<Explained>) -> Vec<Explained> {
 /// A message that no rule was asked about.
 fn unexplained((what, offset, length, lines): (What, u64, usize, Vec<Json>)) -> Option<Explained> {
     let (outcome, quarantined) = match what {
-        What::Events | What::Maybe { .. } => (Outcome::Events, None),
-        What::Quarantine => {
+        What::Events | What::Numbered { .. } | What::Repeat { .. } => (Outcome::Events, None),
+        What::Quarantine | What::QuarantinePart { .. } => {
             let word = |key: &str| lines.first()?.get(key)?.as_str().map(str::to_owned);
             let why = Why {
                 reason: word("reason").unwrap_or_default(),
@@ -119,7 +119,7 @@ fn unexplained((what, offset, length, lines): (What, u64, usize, Vec<Json>)) -> 
             };
             (Outcome::Quarantined, Some(why))
         }
-        What::Switch | What::Progress { .. } => return None,
+        What::Duplicate | What::Switch | What::Progress { .. } => return None,
     };
     let length_of = |line: &Json| line.get("length")?.as_u64();
     let refused = lines.first().filter(|_| quarantined.is_some()).and_then(length_of);

@@ -1,11 +1,18 @@
 //! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
 
 use crate::account::SourceAccount;
-use crate::block::{Block, Fixup, Tally};
+use crate::block::{Block, Fixup, Tally, Unit};
 use crate::bookkeeping::source_frame;
+use crate::content::ContentHash;
 use crate::decode::Decoder;
+use crate::decode::Format;
 use crate::iso20022::Carried;
+use crate::lead::LeadBounds;
+use crate::link::{FeedLook, MergeWait};
+use crate::numbers::{KnownPart, Sessions, note_stretch};
+use crate::sequence::LargeMessage;
 use crate::source::SourceFacts;
+use crate::stats::Settled;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -18,8 +25,18 @@ pub struct FeedState {
     pub name: String,
     /// Its sources are found while it runs.
     pub grows: bool,
+    /// Their marks of progress have the hash of what was read.
+    pub hashes: bool,
     /// Messages that came behind their time order.
     pub late: u64,
+    /// Messages whose time leads by more than it may.
+    pub ahead: u64,
+    /// The event time of its messages is held against the time of their receipt.
+    pub received: bool,
+    /// A message whose last part has not come.
+    pub large: Option<Box<LargeMessage>>,
+    /// What the merge knows of the unit in hand.
+    pub head: Option<FeedHead>,
     /// Sources in order.
     pub sources: Vec<SourceState>,
     /// Blocks decoded and not yet wholly on the tape.
@@ -34,16 +51,22 @@ pub struct FeedState {
     pub carried: Option<Box<Carried>>,
     /// Greatest event time so far: a feed's own order wins over its clock.
     pub running_max: i64,
-    /// Greatest sequence of each session.
+    /// The sequence numbers that each session has sent.
     pub sessions: Sessions,
-    /// How often messages of a session came that is not kept, see [`SESSIONS_MAX`].
-    pub sessions_refused: u64,
     /// Sources still to come or not yet ended; a feed whose sources are found while it runs counts as one.
     pub open_sources: usize,
     /// Brings nothing more in this run, whatever is open.
     pub closed: bool,
-    /// The merge has waited for it long enough; until it brings something again.
-    pub quiet: bool,
+    /// Its journal goes on in a further file where a message ends: its receiver is to know where that is.
+    pub rotates: bool,
+    /// What the intake knew of it last.
+    pub look: FeedLook,
+    /// How long the merge waits for it.
+    pub wait: MergeWait,
+    /// Since when it has something at hand that waits for other feeds, on the intake's clock.
+    pub held_since: Option<i64>,
+    /// Since when other feeds wait for it.
+    pub waited_since: Option<i64>,
     /// The decoder of a stream, whose blocks are decoded in their turn, and which of the feed's mappings it is by.
     pub in_turn: Option<(u64, Decoder)>,
     /// When the leftover bytes were received.
@@ -52,6 +75,15 @@ pub struct FeedState {
     pub total: Tally,
     /// Blocks claimed and not yet wholly on the tape; the intake looks at it.
     pub outstanding: Arc<AtomicU64>,
+}
+
+/// What the merge knows of a feed's next unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedHead {
+    /// The time by which it is merged.
+    pub ts: i64,
+    /// Its time leads by more than it may.
+    pub ahead: bool,
 }
 
 /// What the sequencer keeps of a source.
@@ -75,6 +107,8 @@ pub struct SourceState {
     pub end: bool,
     /// Messages that start here or before are on the tape already.
     pub on_tape_through: Option<u64>,
+    /// Of these, where those start that lead, since the last mark of progress; in order.
+    pub ahead: Vec<u64>,
     /// Read again from its start, because what comes depends on it: marks of progress up to here are on the tape.
     pub again_through: u64,
     /// Name of its feed, to define further extents.
@@ -87,16 +121,38 @@ pub struct SourceState {
     pub hash: Option<String>,
     /// Format and mapping.
     pub sort: Sort,
+    /// The hash of what was decoded of it, where its marks of progress have it.
+    pub content: Option<Box<ContentHash>>,
 }
 
 /// Format and mapping of a source, as its definition tells them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Sort {
     /// The format's word.
     pub format: String,
     /// Name and hash of the mapping.
     pub mapping: Option<String>,
+    /// What its events are to books, where they are not what events of other sources are: `none` makes no books, of
+    /// `marked` the events themselves say which books have lost something.
+    pub books: Option<String>,
 }
+
+impl Sort {
+    /// That of a format.
+    pub fn of(format: &Format) -> Self {
+        let books = format.books().map(str::to_owned);
+        Self { format: format.name().to_owned(), mapping: format.mapping(), books }
+    }
+}
+
+/// A tape of before `books` has the same sources.
+impl PartialEq for Sort {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.format, &self.mapping) == (&other.format, &other.mapping)
+    }
+}
+
+impl Eq for Sort {}
 
 impl SourceState {
     /// What the tape says of a source.
@@ -113,12 +169,14 @@ impl SourceState {
             through: source.through,
             end: source.end,
             on_tape_through: source.last_offset,
+            ahead: source.ahead.clone(),
             again_through: 0,
             feed: source.feed.clone(),
             file: source.file.clone(),
             size: source.size,
             hash: source.hash.clone(),
             sort: source.sort.clone(),
+            content: None,
         }
     }
 
@@ -200,7 +258,14 @@ pub struct Cursor {
     pub arena: usize,
     pub fixup: usize,
     pub raw: usize,
+    /// Runs of sequence numbers that were noted, marks that these were noted up to, and the first unit whose number was not.
     pub run: usize,
+    pub mark: usize,
+    pub noted: usize,
+    /// What was known of the numbers of the stretch in hand.
+    pub known: Vec<KnownPart>,
+    /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
+    pub sessions: Vec<Option<u32>>,
     /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
     resolved: [Vec<u32>; Dict::COUNT],
 }
@@ -234,7 +299,12 @@ impl FeedState {
         Self {
             name,
             grows,
+            hashes: false,
             late: 0,
+            ahead: 0,
+            received: false,
+            large: None,
+            head: None,
             sources,
             queue: VecDeque::new(),
             cursor: Cursor::default(),
@@ -243,15 +313,27 @@ impl FeedState {
             carried: None,
             running_max,
             sessions,
-            sessions_refused: 0,
             open_sources,
             closed: false,
-            quiet: false,
+            rotates: false,
+            look: FeedLook::default(),
+            wait: MergeWait::Unbounded,
+            held_since: None,
+            waited_since: None,
             in_turn: None,
             leftover_times: Vec::new(),
             total,
             outstanding,
         }
+    }
+
+    /// How far its journal has been decoded.
+    pub fn settled(&self) -> Settled {
+        let (source, through) = self.expected.unwrap_or_default();
+        let file = self.sources.get(source).map_or("", |source| &source.file);
+        let number = file.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let between_messages = self.leftover.is_empty() && self.carried.is_none();
+        Settled { number, through: if self.expected.is_some() { through } else { 0 }, between_messages }
     }
 
     /// How many of its blocks are claimed and not yet wholly on the tape.
@@ -264,10 +346,45 @@ impl FeedState {
         self.queue.iter().position(|b| !b.done)
     }
 
-    /// The time by which the next unit is merged; `None` when nothing is at hand.
-    pub fn head(&self) -> Option<i64> {
-        let unit = self.queue[self.in_hand()?].units[self.cursor.unit];
-        Some(self.running_max.max(unit.ts))
+    /// Looks at the next unit: the time by which it is merged, `None` when nothing is at hand. `others` is asked for the
+    /// latest time at hand of the other feeds.
+    pub fn look_at_head(&mut self, bounds: &LeadBounds, others: impl FnOnce() -> i64) -> Option<i64> {
+        self.head = self.in_hand().map(|i| {
+            let block = &self.queue[i];
+            let unit = &block.units[self.cursor.unit];
+            let doubt = bounds.is_in_doubt(unit, &self.sources[block.source], bounds.ceiling(self, block));
+            let ahead = doubt && bounds.leads(unit, self, block, others());
+            FeedHead { ts: if ahead { self.running_max } else { self.running_max.max(unit.ts) }, ahead }
+        });
+        self.head.map(|head| head.ts)
+    }
+
+    /// When the next unit came, on the intake's clock.
+    pub fn head_came_ns(&self) -> i64 {
+        self.in_hand().map_or(i64::MAX, |i| self.queue[i].came_ns)
+    }
+
+    /// Until when the merge waits for it before it places what came at `came_ns`.
+    pub fn waits_until(&self, came_ns: i64) -> Option<i64> {
+        let open = self.head.is_none() && self.open_sources > 0 && !self.closed;
+        open.then(|| self.look.waits_until(came_ns, self.wait)).flatten()
+    }
+
+    /// Whether others wait for it without bound.
+    pub fn look_waits_unbounded(&self) -> bool {
+        self.wait == MergeWait::Unbounded && self.in_hand().is_none() && self.waits_until(0).is_some()
+    }
+
+    /// Its messages at hand that are not placed.
+    pub fn left(&self) -> impl Iterator<Item = &Unit> {
+        let blocks = self.queue.iter().filter(|block| !block.done).enumerate();
+        let units = blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit } else { 0 }..]);
+        units.filter(|unit| !unit.is_progress())
+    }
+
+    /// The event time of the next unit, whatever is believed of it.
+    pub fn head_ts(&self) -> Option<i64> {
+        Some(self.queue[self.in_hand()?].units[self.cursor.unit].ts)
     }
 
     /// Settles blocks without further units, so that the cursor stands at a unit or at nothing.
@@ -277,8 +394,9 @@ impl FeedState {
             if self.cursor.unit < block.units.len() {
                 return;
             }
-            self.sessions_refused +=
-                apply_runs(block, &mut self.cursor.run, block.runs.len(), &mut self.sessions);
+            while self.cursor.run < block.runs.len() {
+                note_stretch(block, &mut self.cursor, &mut self.sessions);
+            }
             let state = &mut self.sources[block.source];
             state.tally = state.tally.plus(block.tally);
             self.total = self.total.plus(block.tally);
@@ -330,50 +448,5 @@ impl FeedState {
         }
         self.expected =
             if block.eof { None } else { Some((block.source, block.base + block.bytes.len() as u64)) };
-    }
-}
-
-/// Greatest sequence of each session.
-pub type Sessions = BTreeMap<Vec<u8>, u64>;
-
-/// A feed's sessions that are kept, the first ones in its order. What a further session sends again is taken
-/// for new, so nothing is lost to the bound.
-pub const SESSIONS_MAX: usize = 1024;
-
-/// Takes over what the block's runs up to `upto` say of the sessions. Gives how many runs were of sessions that are
-/// not kept.
-pub fn apply_runs(block: &Block, done: &mut usize, upto: usize, sessions: &mut Sessions) -> u64 {
-    let mut refused = 0;
-    for run in &block.runs[(*done).min(upto)..upto] {
-        let session = &block.sessions[run.session as usize];
-        if let Some(max) = sessions.get_mut(session) {
-            *max = run.max.max(*max);
-        } else if sessions.len() < SESSIONS_MAX {
-            sessions.insert(session.clone(), run.max);
-        } else {
-            refused += 1;
-        }
-    }
-    *done = upto.max(*done);
-    refused
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A bound that nobody is told of looks like a feed without duplicates.
-    #[test]
-    fn sessions_beyond_the_bound_are_counted() {
-        let mut block = Block::default();
-        let name = |i: usize| format!("S{i}").into_bytes();
-        for i in 0..SESSIONS_MAX + 3 {
-            let id = block.session_named(&name(i), None);
-            block.note_sequence(id, 1, false);
-        }
-        let (mut done, mut sessions) = (0, Sessions::new());
-        assert_eq!(apply_runs(&block, &mut done, block.runs.len(), &mut sessions), 3);
-        assert_eq!((done, sessions.len()), (SESSIONS_MAX + 3, SESSIONS_MAX));
-        assert!(sessions.contains_key(&name(0)) && !sessions.contains_key(&name(SESSIONS_MAX)));
     }
 }

@@ -1,16 +1,17 @@
 //! FIX messages for the mapper: framed, their fields noted slot by slot in one pass.
 
-use crate::block::Block;
+use crate::block::{Block, What};
 use crate::error::Error;
 use crate::mapping::{
     Cursor, Dialect, Explainer, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile,
     parse_u64, shown,
 };
+use crate::numbers::Numbering;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use unitape_codec::fix::{Frame, Framer, Sep, Token, TokenSlice, Tokens, encoding, value};
+use unitape_codec::fix::{Fault, Frame, Framer, Sep, Span, Token, TokenSlice, Tokens, encoding, value};
 use unitape_model::{Dictionary, Refusal, UnixNanos};
 
 /// Decodes blocks of FIX; one per worker and feed.
@@ -119,6 +120,9 @@ impl FixDecoder {
                     detail.clear();
                     _ = write!(detail, "{fault}");
                     block.quarantine(source, offset, span.of(&bytes), fault.code().as_str(), &detail);
+                    if let (Some(what), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
+                        unit.what = what;
+                    }
                     span
                 }
                 Frame::Text { span } => {
@@ -138,6 +142,16 @@ impl FixDecoder {
             at = span.end;
         }
         block.bytes = bytes;
+    }
+
+    /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
+    fn part(&self, fault: &Fault, span: Span) -> Option<What> {
+        let last = span.end - span.start < self.framer.max_message();
+        match fault {
+            Fault::NoEnd { .. } => Some(What::QuarantinePart { first: true, last: false }),
+            Fault::Garbage => Some(What::QuarantinePart { first: false, last }),
+            _ => None,
+        }
     }
 
     fn message(&mut self, block: &mut Block, raw: &[u8], origin: Origin, known: &Dictionary) {
@@ -218,6 +232,16 @@ impl Message for Fields<'_> {
     }
 
     #[inline]
+    fn numbering(&self, kind: Option<Index>, sequence: u64, maybe: bool) -> Numbering {
+        let kind = kind.map(|index| self.tokens.at(usize::from(index.get()) - 1).of(self.raw));
+        match kind {
+            Some(b"A") => self.logon(sequence, maybe),
+            Some(b"4") => self.sequence_reset(),
+            _ => Numbering::Counts,
+        }
+    }
+
+    #[inline]
     fn next_entry(
         &self,
         group: usize,
@@ -278,10 +302,43 @@ impl Message for Fields<'_> {
     }
 }
 
+const NEW_SEQ_NO: u32 = 36;
+const GAP_FILL_FLAG: u32 = 123;
+const RESET_SEQ_NUM_FLAG: u32 = 141;
+
 /// Bytes of a UTCTimestamp with nine decimals.
 const TIMESTAMP_NANOS_LEN: u32 = 27;
 
 impl<'m> Fields<'m> {
+    /// A Logon begins to count again where it says so (141), and where it is number 1 and new: so a session begins
+    /// (FIX Session Layer, "Establishing a FIX session").
+    #[cold]
+    fn logon(&self, sequence: u64, maybe: bool) -> Numbering {
+        match self.first(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !maybe) {
+            true => Numbering::Restarts { next: 0, counts: true },
+            false => Numbering::Counts,
+        }
+    }
+
+    /// A SequenceReset fills a gap (123=Y), or has the numbers continue at another one; its own is of no meaning then
+    /// (FIX Session Layer, "SequenceReset(35=4)").
+    #[cold]
+    fn sequence_reset(&self) -> Numbering {
+        if self.first(GAP_FILL_FLAG) == Some(b"Y") {
+            return Numbering::Fills;
+        }
+        match self.first(NEW_SEQ_NO).and_then(parse_u64) {
+            Some(next) => Numbering::Restarts { next, counts: false },
+            None => Numbering::Fills,
+        }
+    }
+
+    /// The first value of a tag.
+    fn first(&self, tag: u32) -> Option<&'m [u8]> {
+        let at = self.tokens.tags().iter().position(|t| *t == tag)?;
+        Some(self.tokens.at(at).of(self.raw))
+    }
+
     /// The value of a field in the message's own encoding, as text.
     #[inline]
     fn encoded(&self, token: Token) -> Option<Cow<'m, str>> {

@@ -1,8 +1,9 @@
 //! Sources that come while a feed runs: the files of a directory, by name.
 
 use crate::error::Error;
+use crate::known::{self, KnownContent};
 use crate::source::{Pending, SourceFacts};
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,11 +25,16 @@ pub enum Found {
 /// files, `*.tmp` and `*.part` are not looked at, so a file can be written under such a name and then renamed.
 #[derive(Debug)]
 pub struct Folder {
+    feed: String,
     dir: PathBuf,
     sort: Sort,
     /// What the tape knows and what has not ended.
     resume: VecDeque<Pending>,
-    taken: HashSet<String>,
+    taken: BTreeSet<String>,
+    contents: Vec<KnownContent>,
+    /// Files that were begun in this run, by the hash of their first bytes, so that none is read under two names; none
+    /// where that may be.
+    begun: Option<BTreeMap<[u8; 32], Vec<PathBuf>>>,
     ready: BTreeSet<String>,
     /// Files read to their end lately, with their lengths: they must not grow any more.
     ended: VecDeque<(PathBuf, u64)>,
@@ -36,6 +42,32 @@ pub struct Folder {
     looked: Option<Instant>,
     next_index: usize,
     closed: bool,
+    /// The greatest name that was given.
+    greatest: String,
+    /// Names that came after a greater one, to be reported.
+    overtaken: Vec<String>,
+}
+
+/// What the tape knows of a directory.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Its sources, in the order of the tape.
+    pub files: Vec<KnownFile>,
+    /// What all sources of the tape hold.
+    pub contents: Vec<KnownContent>,
+    /// What another source holds may be read.
+    pub again: bool,
+}
+
+/// A source of the tape.
+#[derive(Debug)]
+pub struct KnownFile {
+    /// How it is to be read on.
+    pub pending: Pending,
+    /// Nothing of it is to be read any more.
+    pub done: bool,
+    /// Another file has its name now.
+    pub fresh: bool,
 }
 
 /// What sort of directory it is.
@@ -53,6 +85,9 @@ pub enum Sort {
 /// Present in a journal to which nothing will be added.
 pub const CLOSED: &str = "closed";
 
+/// Files whose first bytes differ do not hold the same.
+const FIRST_BYTES: u64 = 4096;
+
 /// Ended files that are watched for growth.
 const WATCHED_MAX: usize = 64;
 
@@ -60,24 +95,40 @@ const WATCHED_MAX: usize = 64;
 const NAMES_MAX: usize = 100_000;
 
 impl Folder {
-    /// The sources in `dir`; `known` are those on the tape, in their order, each with whether it has ended.
-    pub fn new(dir: PathBuf, sort: Sort, known: Vec<(Pending, bool)>, every: Duration) -> Self {
+    /// The sources of `feed` in `dir`; `known` are those on the tape.
+    pub fn new((feed, dir): (String, PathBuf), sort: Sort, known: Known, every: Duration) -> Self {
         let name = |p: &Pending| p.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let taken = known.iter().map(|(p, _)| name(p)).collect();
-        let next_index = known.len();
-        let resume = known.into_iter().filter(|(_, end)| !end).map(|(p, _)| p).collect();
+        let taken: BTreeSet<_> = known.files.iter().filter(|f| !f.fresh).map(|f| name(&f.pending)).collect();
+        let greatest = taken.iter().max().cloned().unwrap_or_default();
+        let next_index = known.files.len();
+        let resume = known.files.into_iter().filter(|f| !f.done).map(|f| f.pending).collect();
         Self {
+            feed,
             dir,
             sort,
             resume,
             taken,
+            contents: known.contents,
+            begun: (matches!(sort, Sort::Files { .. }) && !known.again).then(BTreeMap::new),
             ready: BTreeSet::new(),
             ended: VecDeque::new(),
             every,
             looked: None,
             next_index,
             closed: false,
+            greatest,
+            overtaken: Vec::new(),
         }
+    }
+
+    /// Names that came after a greater one had begun, since it was last asked: they wait for the next one.
+    pub fn overtaken(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.overtaken)
+    }
+
+    /// The next look is at the directory, however short ago the last one was.
+    pub fn look_again(&mut self) {
+        self.looked = None;
     }
 
     /// The next source.
@@ -99,9 +150,38 @@ impl Folder {
             return Ok(if more { Found::Nothing } else { Found::End });
         };
         let pending = Pending { index: self.next_index, path: self.dir.join(&name), ..Pending::default() };
+        self.refuse_twice(&pending.path, &name)?;
         self.next_index += 1;
         self.taken.insert(name.clone());
+        if name > self.greatest {
+            self.greatest.clone_from(&name);
+        }
         Ok(Found::Source(pending, Some(Box::new(SourceFacts { file: name, size: None, hash: None }))))
+    }
+
+    /// That the file does not begin with all that another one holds. An empty one holds nothing.
+    fn refuse_twice(&mut self, path: &Path, name: &str) -> Result<(), Error> {
+        let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        let Some(begun) = &mut self.begun else { return Ok(()) };
+        for content in &self.contents {
+            if content.is_in(path).map_err(fail)? {
+                return Err(content.error(&self.feed, name));
+            }
+        }
+        let first = crate::open::first_bytes(path, FIRST_BYTES).map_err(fail)?;
+        if first.is_empty() {
+            return Ok(());
+        }
+        let same_start = begun.entry(*blake3::hash(&first).as_bytes()).or_default();
+        for other in same_start.iter() {
+            // One that was removed meanwhile cannot be compared.
+            if other.exists() && known::begins_with(path, other).map_err(fail)? {
+                let other = other.file_name().unwrap_or_default().to_string_lossy();
+                return Err(known::same_content(&self.feed, name, (&self.feed, &other)));
+            }
+        }
+        same_start.push(path.to_owned());
+        Ok(())
     }
 
     /// Whether the file at `path` is ended by what else is there; its reader then looks for its end once more.
@@ -116,6 +196,9 @@ impl Folder {
         let greater = |names: &BTreeSet<String>| names.last().is_some_and(|last| last.as_str() > &*name);
         if !greater(&self.ready) {
             self.look()?;
+        }
+        if matches!(self.sort, Sort::Files { .. }) && greater(&self.taken) {
+            return Ok(true);
         }
         Ok(!self.resume.is_empty() || greater(&self.ready) || (self.closed && self.sort != Sort::Streams))
     }
@@ -152,6 +235,10 @@ impl Folder {
             let entry = entry.map_err(fail)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             if self.wants(&name) && !self.taken.contains(&name) && entry.path().is_file() {
+                let follows = self.sort == Sort::Files { follow: true };
+                if follows && name < self.greatest && !self.ready.contains(&name) {
+                    self.overtaken.push(name.clone());
+                }
                 self.ready.insert(name);
                 if self.ready.len() > NAMES_MAX {
                     self.ready.pop_last();

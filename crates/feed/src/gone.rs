@@ -15,13 +15,14 @@
 use crate::account::{Account, FeedAccount};
 use crate::block::Tally;
 use crate::error::Error;
+use crate::numbers::{SequenceSet, Sessions};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use unitape_model::Position;
-use unitape_tape::{BeforeRemoval, Definitions, Reader, Start};
+use unitape_tape::{BeforeRemoval, ForeignDamage, LostDefinitions, Meta, ReadOptions, Reader, Start, oldest};
 
 const NAME: &str = "account.gone";
 const FORMAT: u32 = 1;
@@ -42,6 +43,8 @@ struct Gone {
     recovered: u64,
     placed_max: (i64, i64),
     late: u64,
+    #[serde(default)]
+    ahead: u64,
     /// A unit lies across the position: whether it is one that was recovered from quarantine.
     within: Option<bool>,
     sources: Vec<GoneSource>,
@@ -50,7 +53,11 @@ struct Gone {
 #[derive(Debug, Deserialize, Serialize)]
 struct GoneFeed {
     running_max: Option<i64>,
+    /// Greatest number of each.
     sessions: BTreeMap<String, u64>,
+    /// The numbers seen; older accounts have the greatest alone.
+    #[serde(default)]
+    seen: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -61,7 +68,13 @@ struct GoneSource {
     through: u64,
     end: bool,
     last_offset: Option<u64>,
+    #[serde(default)]
+    ahead: Vec<u64>,
     units: u64,
+    #[serde(default)]
+    content: Option<(u64, String)>,
+    #[serde(default)]
+    tail: Option<(u64, u64)>,
 }
 
 /// Has the account carried on before segments of a tape are removed; for [`unitape_tape::Removal`].
@@ -80,7 +93,7 @@ pub fn before_removal() -> BeforeRemoval {
 fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, u64)>) -> Result<Account, Error> {
     let (mut account, mut reader) = match at_hand {
         Some((account, at)) => (account, Reader::open(dir, Start::At(Position(at)))?),
-        None => begin(dir)?,
+        None => begin(dir, ReadOptions::default())?,
     };
     refuse_partial(&account)?;
     while reader.position() < oldest {
@@ -89,7 +102,9 @@ fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, u64)>) -> Re
         if run.position >= oldest {
             break;
         }
-        account.add_run(run.position.0, run.bytes)?;
+        if let Err((position, what)) = account.add_run(run.position, run.bytes) {
+            return Err(reader.damage_at(position, &what).into());
+        }
     }
     if reader.position() < oldest {
         let what = format!("the tape ends here, and everything before {oldest} is to go");
@@ -102,10 +117,10 @@ fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, u64)>) -> Re
 /// The account of what is gone, and a reader that stands where it ends.
 ///
 /// Where nobody kept an account of it, names and sources are known, and it is marked as partial.
-pub fn begin(dir: &Path) -> Result<(Account, Reader), Error> {
+pub fn begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
     let mut tries = 0;
     loop {
-        match try_begin(dir) {
+        match try_begin(dir, options) {
             // Retention went on between two looks.
             Err(Error::Tape(unitape_tape::Error::Retained { .. })) if tries < TRIES => tries += 1,
             other => return other,
@@ -113,24 +128,20 @@ pub fn begin(dir: &Path) -> Result<(Account, Reader), Error> {
     }
 }
 
-fn try_begin(dir: &Path) -> Result<(Account, Reader), Error> {
-    let mut reader = Reader::open(dir, Start::Oldest)?;
+fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
+    let mut reader = Reader::open_with(dir, Start::Oldest, options)?;
     let first = reader.position();
     let gone = load(dir, &reader.id().to_string())?.filter(|gone| gone.position >= first.0);
     let mut account = Account::default();
+    if options.skip_damage {
+        account.names.set_log(LostDefinitions::names(dir));
+    }
     let from = match &gone {
         Some(gone) => Position(gone.position),
         None if first.0 == 0 => return Ok((account, reader)),
         None => first,
     };
-    let mut log = Definitions::open(dir)?;
-    while let Some((position, frame)) = log.next()? {
-        if position >= from {
-            break;
-        }
-        let at = position.0;
-        account.add(frame).map_err(|what| Error::Inconsistent { position: at, what })?;
-    }
+    LostDefinitions::new(dir, options.skip_damage).before(from, |_, frame| account.add(frame))?;
     match gone {
         Some(gone) => gone.restore(&mut account)?,
         None => account.partial_from = Some(first.0),
@@ -139,6 +150,32 @@ fn try_begin(dir: &Path) -> Result<(Account, Reader), Error> {
         reader.seek(from)?;
     }
     Ok((account, reader))
+}
+
+/// What is wrong with the account of what retention removed, for [`unitape_tape::repair`]; none where it is sound or not
+/// there.
+///
+/// # Errors
+/// The tape cannot be looked at.
+pub fn gone_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
+    // Of a tape without an identity nothing can be said; the next repair knows it.
+    let Ok(meta) = Meta::load(dir) else { return Ok(None) };
+    let what = match load(dir, &meta.id.to_string()) {
+        Err(Error::Gone { source, .. }) if source.kind() == std::io::ErrorKind::InvalidData => {
+            source.to_string()
+        }
+        other => return other.map(|_| None),
+    };
+    let spare = oldest(dir)? == Position(0);
+    let action = match spare {
+        true => "moved away: nothing was removed, the tape has it all",
+        false => {
+            "moved away: the account of what retention removed is lost; the tape can be read, and nothing can be consolidated \
+             onto it any more"
+        }
+    };
+    let (file, action) = (dir.join(NAME), action.to_owned());
+    Ok(Some(ForeignDamage { file, offset: 0, what, spare, stays: false, action }))
 }
 
 /// A run onto a tape cannot go on from an account that is not whole.
@@ -152,7 +189,7 @@ pub fn refuse_partial(account: &Account) -> Result<(), Error> {
 impl Gone {
     fn of(account: &Account, tape: &str, position: u64) -> Self {
         let by_kind = account.by_kind.iter().enumerate().filter(|(_, n)| **n > 0);
-        let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         Self {
             format: FORMAT,
             tape: tape.to_owned(),
@@ -162,14 +199,17 @@ impl Gone {
                 .feeds
                 .iter()
                 .map(|(name, feed)| {
-                    let sessions = feed.sessions.iter().map(|(session, max)| (text(session), *max)).collect();
-                    (name.clone(), GoneFeed { running_max: feed.running_max, sessions })
+                    let each = || feed.sessions.iter();
+                    let sessions = each().map(|(session, seen)| (text(session), seen.greatest())).collect();
+                    let seen = each().map(|(session, seen)| (text(session), seen.to_string())).collect();
+                    (name.clone(), GoneFeed { running_max: feed.running_max, sessions, seen })
                 })
                 .collect(),
             raw_bytes: account.raw_bytes,
             recovered: account.recovered,
             placed_max: account.placed_max,
             late: account.late,
+            ahead: account.ahead,
             within: account.within,
             sources: account
                 .sources
@@ -181,7 +221,10 @@ impl Gone {
                     through: s.through,
                     end: s.end,
                     last_offset: s.last_offset,
+                    ahead: s.ahead.clone(),
                     units: s.units,
+                    content: s.content.clone(),
+                    tail: s.tail,
                 })
                 .collect(),
         }
@@ -197,14 +240,27 @@ impl Gone {
             .feeds
             .into_iter()
             .map(|(name, feed)| {
-                let sessions = feed.sessions.into_iter().map(|(s, max)| (s.into_bytes(), max)).collect();
-                (name, FeedAccount { running_max: feed.running_max, sessions })
+                let mut sessions = Sessions::default();
+                for (session, greatest) in feed.sessions {
+                    let set = match feed.seen.get(&session) {
+                        Some(text) => SequenceSet::parse(text).ok_or_else(|| {
+                            let what = format!(
+                                "{NAME} says {text:?} of session {session:?}: these are no sequence numbers"
+                            );
+                            Error::Inconsistent { position: self.position, what }
+                        })?,
+                        None => SequenceSet::of_greatest(greatest),
+                    };
+                    sessions.put(session.into_bytes(), set);
+                }
+                Ok((name, FeedAccount { running_max: feed.running_max, sessions }))
             })
-            .collect();
+            .collect::<Result<_, Error>>()?;
         account.raw_bytes = self.raw_bytes;
         account.recovered = self.recovered;
         account.placed_max = self.placed_max;
         account.late = self.late;
+        account.ahead = self.ahead;
         account.within = self.within;
         if account.sources.len() != self.sources.len() {
             let (here, there) = (account.sources.len(), self.sources.len());
@@ -221,7 +277,10 @@ impl Gone {
             source.through = gone.through;
             source.end = gone.end;
             source.last_offset = gone.last_offset;
+            source.ahead = gone.ahead;
             source.units = gone.units;
+            source.content = gone.content;
+            source.tail = gone.tail;
         }
         Ok(())
     }
@@ -229,7 +288,10 @@ impl Gone {
 
 fn load(dir: &Path, tape: &str) -> Result<Option<Gone>, Error> {
     let path = dir.join(NAME);
-    let bad = |what: &str| Error::Gone { path: path.clone(), source: std::io::Error::other(what.to_owned()) };
+    let bad = |what: &str| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
+        Error::Gone { path: path.clone(), source }
+    };
     let mut text = String::new();
     match std::fs::File::open(&path).and_then(|f| f.take(BYTES_MAX).read_to_string(&mut text)) {
         Ok(_) => {}

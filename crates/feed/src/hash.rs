@@ -29,10 +29,18 @@ const READ_BYTES: usize = 1 << 17;
 /// When it cannot be read, or is cut meanwhile.
 pub fn of(file: &File, threads: usize) -> Result<(u64, String)> {
     let size = file.metadata()?.len();
+    Ok((size, of_prefix(file, size, threads)?))
+}
+
+/// The hash of a file's first `size` bytes, in hex.
+///
+/// # Errors
+/// When it cannot be read, or is shorter.
+pub fn of_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
     if size <= STRETCH {
         let mut hasher = blake3::Hasher::new();
         update(file, 0..size, &mut hasher)?;
-        return Ok((size, hasher.finalize().to_hex().to_string()));
+        return Ok(hasher.finalize().to_hex().to_string());
     }
     let stretches = size.div_ceil(STRETCH);
     let threads = (threads.max(1) as u64).min(stretches);
@@ -57,7 +65,7 @@ pub fn of(file: &File, threads: usize) -> Result<(u64, String)> {
     let value = |i: u64| lanes[(i % threads) as usize][(i / threads) as usize];
     let left = left_subtree_len(size);
     let hash = merge_subtrees_root(&merged(0, left, &value), &merged(left, size - left, &value), Mode::Hash);
-    Ok((size, hash.to_hex().to_string()))
+    Ok(hash.to_hex().to_string())
 }
 
 /// The value of the tree over `length` bytes from `start`, which is that of a stretch.

@@ -1,11 +1,12 @@
 //! Events as JSON Lines, onto the tape as they are.
 
-use crate::block::Block;
+use crate::block::{Block, What};
+use crate::concern::{Concern, changes_books};
 use crate::reference::Instruments;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, NextLine, next_line, parse_line};
-use unitape_model::{Dictionary, UnixNanos, flags};
+use unitape_model::{Dictionary, Kind, UnixNanos, flags};
 
 /// Behind the last newline of `buf`.
 pub fn cut(buf: &[u8]) -> usize {
@@ -58,16 +59,39 @@ fn decode_line(
             if missed {
                 block.note_unresolved();
             }
-            block.end_message((offset, line.len()), ts.0, 1, false, known);
+            block.end_message((offset, line.len()), ts.0, 1, What::Events, known);
         }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
         Ok(Line::Blank) => {}
         Ok(_) => block.end_ignored(),
         Err(e) => {
             block.back_to(mark);
-            block.quarantine(source, offset, line, e.code, &e.to_string());
+            let concern = concern(line, by);
+            block.quarantine_about((source, offset), line, e.code, &e.to_string(), &concern);
         }
     }
+}
+
+/// Which books a refused line may concern.
+#[cold]
+fn concern<I: Instruments>(line: &[u8], _: &I) -> Concern {
+    #[derive(Deserialize)]
+    struct Head {
+        kind: Option<String>,
+        instr: Option<String>,
+        venue: Option<String>,
+    }
+    let Ok(head) = serde_json::from_slice::<Head>(line) else { return Concern::Feed };
+    match head.kind.as_deref().map(|kind| (Kind::from_name(kind), Kind::reserved_from_name(kind))) {
+        Some((_, Some(_))) => return Concern::Nothing,
+        Some((Some(kind), _)) if !changes_books(kind) => return Concern::Nothing,
+        _ => {}
+    }
+    // Where names are looked up, the one on the tape is another.
+    if I::BY_REFERENCE {
+        return Concern::Feed;
+    }
+    Concern::of(head.instr.as_deref().map(str::as_bytes), head.venue.as_deref().map(str::as_bytes))
 }
 
 /// Tells venue and time of an event, before its names are resolved, to what looks them up.

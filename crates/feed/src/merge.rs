@@ -12,21 +12,26 @@
 //! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
 //! itself is the record of what the merge decided.
 
+mod placed;
+
 use crate::account::{Account, uint};
 use crate::block::NO_TS;
 use crate::bookkeeping::define_frame;
 use crate::consolidate::{Outcome, Turns};
+use crate::durability::FlushPatience;
 use crate::error::Error;
-use crate::gone;
-use crate::quarantine::{RawLog, raw_bytes};
-use crate::stats::Stats;
-use std::collections::{BTreeMap, VecDeque};
+use crate::lead::{ClockLead, known};
+use crate::link::{FeedLook, MergeWait};
+use crate::quarantine::{RawLog, raw_of_event};
+use crate::stats::{FeedStats, Stats};
+use placed::Known;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unitape_model::schema::{Schema, Slot, at};
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Position, flags, frames};
+use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, NameTable, Position, flags, frames};
 use unitape_ring::farm::Ending;
 use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
 
@@ -39,6 +44,10 @@ pub struct Segment {
     pub dir: PathBuf,
     /// Up when nothing more will come onto its tape.
     pub ended: Arc<AtomicBool>,
+    /// Up with that when it ended because its process stopped: a later run may bring more.
+    pub stopped: Arc<AtomicBool>,
+    /// How long the merge waits for it, where that is another time than the merge's.
+    pub wait: Option<MergeWait>,
 }
 
 /// What to merge and how.
@@ -48,12 +57,17 @@ pub struct MergeOptions {
     pub segments: Vec<Segment>,
     /// How the tape is written.
     pub tape: TapeOptions,
-    /// How long a segment that has nothing at hand is waited for; `None`: until it has ended.
+    /// How long after its receipt a unit waits for a segment that has nothing at hand; `None`: until it has ended.
     pub wait: Option<Duration>,
+    /// How far an event's time may lead the other segments where no receipt is recorded; what leads its receipt was flagged in
+    /// its segment.
+    pub lead: ClockLead,
     /// Receive times, where there are any, and not event times say the order.
     pub by_receive_time: bool,
-    /// Figures, for segments of these names.
+    /// Figures, for segments of these names; `placed` of them reports that a tape has more.
     pub stats: Arc<Stats>,
+    /// It looks again and again instead of sleeping.
+    pub spin: bool,
 }
 
 /// Merges the segments onto the tape in `dir`, until all have ended.
@@ -61,10 +75,7 @@ pub struct MergeOptions {
 /// # Errors
 /// When a segment's tape cannot be read or is not what the tape has of it, or the tape refuses.
 pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
-    let id = match Reader::open(dir, Start::End) {
-        Ok(reader) => reader.id(),
-        Err(_) => tape_id(&options.segments),
-    };
+    let id = crate::consolidate::id_of(dir)?.unwrap_or_else(|| tape_id(&options.segments));
     let (writer, _) = Writer::open(dir, id, options.tape)?;
     let (account, mut known) = Known::of(dir)?;
     let before = account.summary().messages;
@@ -75,50 +86,91 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
     let mut tape = Onto {
         raw: RawLog::open(dir, account.raw_bytes)?,
         writer,
-        dictionary: account.dictionary.clone(),
+        dictionary: account.names.dictionary().clone(),
         next_source: account.next_source,
         out: Vec::new(),
+        flushes: FlushPatience::default(),
     };
     let mut segments: Vec<_> = segments.collect();
     let mut placed_max = if options.by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
-    let mut since: Option<Instant> = None;
+    let lead = if options.by_receive_time { ClockLead::UNBOUNDED } else { options.lead };
+    let placed_before = placed_max;
+    let began = Instant::now();
     loop {
+        let latest: Vec<i64> =
+            segments.iter().map(|s| if s.unit.is_empty() { NO_TS } else { s.ts }).collect();
         let mut next: Option<(i64, usize)> = None;
-        let (mut must_wait, mut open) = (false, false);
+        let (mut some_empty, mut open, mut for_later) = (false, false, false);
         for (i, s) in segments.iter_mut().enumerate() {
-            match s.head(options.by_receive_time)? {
+            s.head = s.head(options.by_receive_time, placed_before)?;
+            match s.head {
                 Head::Unit(ts) => {
-                    (s.quiet, open) = (false, true);
+                    let others = latest.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, ts)| *ts).max();
+                    let latest = placed_max.max(others.unwrap_or(NO_TS));
+                    let ts = s.believe(&lead, latest).unwrap_or(ts);
+                    open = true;
                     if next.is_none_or(|(t, _)| ts < t) {
                         next = Some((ts, i));
                     }
                 }
                 Head::Nothing => {
-                    open = true;
-                    must_wait |= !s.quiet;
+                    (some_empty, open) = (true, true);
                 }
-                Head::End => {}
+                Head::End => {
+                    let unbounded = s.segment.wait.unwrap_or(options.wait.into()) == MergeWait::Unbounded;
+                    for_later |= unbounded && s.segment.stopped.load(Ordering::Relaxed);
+                }
             }
         }
         if !open {
             break;
         }
-        let Some((ts, i)) = next.filter(|_| {
-            let over = options.wait.is_some_and(|w| since.get_or_insert_with(Instant::now).elapsed() >= w);
-            !must_wait || over
-        }) else {
-            since = since.filter(|_| next.is_some());
-            std::thread::sleep(IDLE);
+        if for_later {
+            // It may bring more in a later run, which places what waits for it.
+            if segments.iter().all(|s| s.segment.ended.load(Ordering::Acquire)) {
+                let left = segments.iter().zip(&options.stats.feeds);
+                for (_, stats) in left.filter(|(s, _)| matches!(s.head, Head::Unit(_))) {
+                    stats.link.note(LEFT.to_owned());
+                }
+                break;
+            }
+            options.stats.placed.wait(IDLE);
             continue;
-        };
-        if must_wait {
-            segments.iter_mut().filter(|s| s.unit.is_empty()).for_each(|s| s.quiet = true);
         }
-        since = None;
+        if some_empty {
+            let now_ns = began.elapsed().as_nanos() as i64;
+            let came_ns = next.map(|(_, i)| segments[i].came_ns(now_ns));
+            let mut until_ns = None;
+            for (i, s) in segments.iter_mut().enumerate().filter(|(_, s)| s.head == Head::Nothing) {
+                let link = &options.stats.feeds[i].link;
+                s.look.found_empty(now_ns, link.is_failing(), link.is_waiting());
+                let wait = s.segment.wait.unwrap_or(options.wait.into());
+                until_ns = until_ns.max(came_ns.and_then(|came_ns| s.look.waits_until(came_ns, wait)));
+                s.note_waited(until_ns.is_some(), now_ns, &options.stats.feeds[i]);
+            }
+            if next.is_none() || until_ns.is_some() {
+                segments
+                    .iter_mut()
+                    .filter(|s| !s.unit.is_empty())
+                    .for_each(|s| _ = s.held.get_or_insert(now_ns));
+                let left = until_ns.map_or(i64::MAX, |until_ns| until_ns.saturating_sub(now_ns));
+                match options.spin {
+                    true => std::hint::spin_loop(),
+                    false => {
+                        _ = options.stats.placed.wait(IDLE.min(Duration::from_nanos(left.max(1) as u64)))
+                    }
+                }
+                continue;
+            }
+        }
+        let Some((ts, i)) = next else { continue };
         let s = &mut segments[i];
-        let late = ts < placed_max && !s.only_meta;
+        if s.held.is_some() {
+            s.note_held(began.elapsed().as_nanos() as i64, &options.stats.feeds[i]);
+        }
+        let late = ts < placed_max && !s.only_meta && !s.ahead;
         s.running_max = ts;
-        if !s.only_meta {
+        if !s.only_meta && !s.ahead {
             placed_max = placed_max.max(ts);
         }
         tape.place(s, late)?;
@@ -126,6 +178,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
         stats.events.fetch_add(s.events, Ordering::Relaxed);
         stats.messages.fetch_add(u64::from(!s.only_meta), Ordering::Relaxed);
         stats.late.fetch_add(late.into(), Ordering::Relaxed);
+        stats.clock_ahead.fetch_add(s.ahead.into(), Ordering::Relaxed);
         stats.ts_max.store(s.running_max, Ordering::Relaxed);
         s.unit.clear();
     }
@@ -133,37 +186,22 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
     tape.writer.close()?;
     let summary = Account::of(dir)?.summary();
     let fresh_messages = summary.messages.saturating_sub(before);
-    Ok(Outcome { fresh_messages, summary, ending: Ending::EndOfInput, turns: Turns::default() })
+    Ok(Outcome {
+        fresh_messages,
+        summary,
+        ending: Ending::EndOfInput,
+        turns: Turns::default(),
+        stopped: false,
+        notes: Vec::new(),
+    })
 }
 
-/// How long the merge sleeps when there is nothing to do.
-const IDLE: Duration = Duration::from_micros(200);
+/// Said of a feed whose messages wait for another one at the end.
+const LEFT: &str =
+    "messages wait for other feeds; they are on the tape of its segment, and the next run places them";
 
-/// What a tape has of a segment.
-#[derive(Debug, Default)]
-struct Known {
-    units: u64,
-    /// Ids of its source definitions, in their order.
-    sources: VecDeque<u32>,
-}
-
-impl Known {
-    /// The account of the tape in `dir`, and what it has of each segment.
-    fn of(dir: &Path) -> Result<(Account, BTreeMap<String, Known>), Error> {
-        let account = Account::of(dir)?;
-        gone::refuse_partial(&account)?;
-        let mut all = BTreeMap::<String, Known>::new();
-        for source in &account.sources {
-            let known = all.entry(source.feed.clone()).or_default();
-            known.units += source.units;
-            known.sources.push_back(source.id);
-            known.sources.extend(source.further.keys());
-        }
-        // Ids are given in the order of the definitions.
-        all.values_mut().for_each(|known| known.sources.make_contiguous().sort_unstable());
-        Ok((account, all))
-    }
-}
+/// How long the merge sleeps where nobody reports that something is to be done.
+const IDLE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Head {
@@ -178,8 +216,8 @@ struct Merging {
     segment: Segment,
     known: Known,
     reader: Option<Reader>,
-    /// Its names, by its own ids.
-    names: Dictionary,
+    /// Its names and sources, by its own ids.
+    names: NameTable,
     /// Ids on the tape, by dictionary and own id; 0 not yet looked for.
     ids: [Vec<u32>; Dict::COUNT],
     sources: BTreeMap<u32, u32>,
@@ -189,18 +227,36 @@ struct Merging {
     only_meta: bool,
     events: u64,
     ts: i64,
+    /// Its time leads by more than it may: it is merged by that of its segment.
+    ahead: bool,
+    /// The time of its receipt is recorded.
+    received: bool,
     running_max: i64,
-    quiet: bool,
+    /// What was found at the last look.
+    head: Head,
+    look: FeedLook,
+    /// When the unit in hand came, on the merge's clock; when that is first asked.
+    came: Option<i64>,
+    received_at: Option<i64>,
+    /// Since when it has been held for other segments, and since when they wait for it.
+    held: Option<i64>,
+    waited: Option<i64>,
 }
 
 impl Default for Merging {
     fn default() -> Self {
-        let segment = Segment { name: String::new(), dir: PathBuf::new(), ended: Arc::default() };
+        let segment = Segment {
+            name: String::new(),
+            dir: PathBuf::new(),
+            ended: Arc::default(),
+            stopped: Arc::default(),
+            wait: None,
+        };
         Self {
             segment,
             known: Known::default(),
             reader: None,
-            names: Dictionary::default(),
+            names: NameTable::default(),
             ids: Default::default(),
             sources: BTreeMap::new(),
             unit: Vec::new(),
@@ -208,18 +264,26 @@ impl Default for Merging {
             only_meta: true,
             events: 0,
             ts: NO_TS,
+            ahead: false,
+            received: false,
             running_max: NO_TS,
-            quiet: false,
+            head: Head::Nothing,
+            look: FeedLook::default(),
+            came: None,
+            received_at: None,
+            held: None,
+            waited: None,
         }
     }
 }
 
 impl Merging {
     /// The time by which its next unit is merged.
-    fn head(&mut self, by_receive_time: bool) -> Result<Head, Error> {
+    fn head(&mut self, by_receive_time: bool, placed_before: i64) -> Result<Head, Error> {
         loop {
             if self.whole && !self.unit.is_empty() {
-                return Ok(Head::Unit(self.running_max.max(self.ts)));
+                let ts = if self.ahead { self.running_max } else { self.running_max.max(self.ts) };
+                return Ok(Head::Unit(ts));
             }
             // Acquire: pairs with the Release of who saw its writer end; all it committed is seen.
             let ended = self.segment.ended.load(Ordering::Acquire);
@@ -229,7 +293,10 @@ impl Merging {
             if self.known.units > 0 {
                 // It is on the tape already.
                 self.known.units -= 1;
-                self.running_max = self.running_max.max(self.ts);
+                // What is later than all that was believed was not believed.
+                if !self.ahead && self.ts <= placed_before {
+                    self.running_max = self.running_max.max(self.ts);
+                }
                 let unit = std::mem::take(&mut self.unit);
                 for (_, _, frame) in frames(&unit) {
                     if let Some(event) = Event::new(frame).filter(|e| e.kind() == Kind::Source) {
@@ -242,6 +309,39 @@ impl Merging {
                 self.unit.clear();
             }
         }
+    }
+
+    /// When the unit in hand came, on the merge's clock: now when it is first asked, less the time since its receipt.
+    fn came_ns(&mut self, now_ns: i64) -> i64 {
+        let age_ns = self.received_at.map_or(0, |ts| crate::receive::now_ns().saturating_sub(ts).max(0));
+        *self.came.get_or_insert(now_ns.saturating_sub(age_ns))
+    }
+
+    fn note_waited(&mut self, waited_for: bool, now_ns: i64, stats: &FeedStats) {
+        match (self.waited, waited_for) {
+            (None, true) => self.waited = Some(now_ns),
+            (Some(since), false) => {
+                self.waited = None;
+                stats.note_waited(now_ns.saturating_sub(since));
+            }
+            _ => {}
+        }
+    }
+
+    fn note_held(&mut self, now_ns: i64, stats: &FeedStats) {
+        if let Some(since) = self.held.take() {
+            stats.note_held(now_ns.saturating_sub(since));
+        }
+    }
+
+    /// Holds the unit in hand against the latest time of the other segments; gives the time by which it is merged where
+    /// it leads by more than it may.
+    fn believe(&mut self, lead: &ClockLead, latest: i64) -> Option<i64> {
+        let doubt = !self.ahead && !self.received && !self.only_meta;
+        if doubt && known(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest)) {
+            self.ahead = true;
+        }
+        self.ahead.then_some(self.running_max)
     }
 
     /// Reads the next unit; false when it is not there yet.
@@ -262,31 +362,30 @@ impl Merging {
         };
         if self.unit.is_empty() {
             (self.whole, self.only_meta, self.events, self.ts) = (false, true, 0, NO_TS);
+            (self.ahead, self.received, self.came, self.received_at) = (false, false, None, None);
         }
         while let Some(frame) = reader.next()? {
-            let position = frame.position.0;
-            let Some(event) = Event::new(frame.bytes) else {
-                return Err(Error::Inconsistent { position, what: "frame of an unknown kind".to_owned() });
+            let event = match self.names.admit_frame(frame.bytes) {
+                Ok(Some(event)) => event,
+                Ok(None) => {
+                    let what = "a user's message, which a merge has no place for".to_owned();
+                    return Err(Error::Inconsistent { position: frame.position.0, what });
+                }
+                Err(flaw) => {
+                    let position = frame.position;
+                    return Err(reader.damage_at(position, &flaw).into());
+                }
             };
             if event.kind() == Kind::Define {
-                let mut scratch = [0; 36];
-                let dict = uint(&event, Field::Dict).and_then(|d| Dict::from_u8(d as u8));
-                let name = event.field(Field::Name, &mut scratch);
-                let (Some(dict), Some(id), Some(unitape_model::Value::Text(name))) =
-                    (dict, uint(&event, Field::Index), name)
-                else {
-                    return Err(Error::Inconsistent { position, what: "a definition of nothing".to_owned() });
-                };
-                if !self.names.define(dict, id as u32, name.as_bytes()) {
-                    let what = format!("the definition of \"{name}\" does not follow the ones before it");
-                    return Err(Error::Inconsistent { position, what });
-                }
                 continue;
             }
             if !frame.header.is_meta() {
                 if self.only_meta && event.kind() != Kind::Quarantine {
                     let ts = event.ts_event();
                     self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts).0 } else { ts.0 };
+                    self.received_at = event.ts_recv().map(|ts| ts.0);
+                    self.received = self.received_at.is_some();
+                    self.ahead = !by_receive_time && frame.header.flags() & flags::CLOCK_AHEAD != 0;
                 }
                 self.only_meta = false;
                 self.events += 1;
@@ -294,6 +393,7 @@ impl Merging {
             self.unit.extend_from_slice(frame.bytes);
             if frame.header.is_last() {
                 self.whole = true;
+                self.look.found_some(false);
                 return Ok(true);
             }
         }
@@ -315,6 +415,7 @@ struct Onto {
     dictionary: Dictionary,
     next_source: u32,
     out: Vec<u8>,
+    flushes: FlushPatience,
 }
 
 impl Onto {
@@ -339,16 +440,19 @@ impl Onto {
             }
             if kind == Kind::Quarantine {
                 let event = Event::new(frame).expect("looked at when it was read");
-                let place =
-                    (uint(&event, Field::RawAt).unwrap_or(0), uint(&event, Field::Length).unwrap_or(0));
-                let raw_at = self.raw.append(&raw_bytes(&s.segment.dir, place)?)?;
+                let raw_at = self.raw.append(&raw_of_event(&s.segment.dir, &event)?)?;
                 put(&mut own, RAW_AT, &raw_at.to_le_bytes());
             }
-            let mark = if late && !header.is_meta() { flags::LATE } else { 0 };
+            let ahead = if s.ahead { flags::CLOCK_AHEAD } else { 0 };
+            let mark = if header.is_meta() { 0 } else { ahead | if late { flags::LATE } else { 0 } };
             Header::unstamped(header.kind(), header.flags() | mark, header.lines()).write(&mut own);
             self.out.extend_from_slice(&own);
         }
-        self.writer.append(&self.out)?;
+        while let Err(e) = self.writer.append(&self.out) {
+            if !self.flushes.outlives(&e, &self.writer, s.segment.ended.load(Ordering::Relaxed)) {
+                return Err(e.into());
+            }
+        }
         s.unit = unit;
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::feed_state::first_message_hash;
 use crate::journal::Times;
 use crate::source::{Pending, is_stdin};
+use crate::stamp::NO_TIME;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -17,6 +18,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
 use unitape_codec::capture::{Next, Walker, is_capture};
 
 /// An open source.
@@ -31,6 +33,8 @@ pub struct Open {
     offset: u64,
     /// What lies before this is on the tape.
     from: u64,
+    /// Where the last block ended.
+    given: u64,
     /// Bytes behind the last cut.
     carry: Vec<u8>,
     packaging: Packaging,
@@ -155,7 +159,7 @@ impl Open {
         }
         let compressed = !journal && regular && (magic[..2] == GZ || magic == ZST);
         if let Some(first) = &first
-            && !is_first(&path, compressed, first).map_err(fail)?
+            && !is_first(&path, first).map_err(fail)?
         {
             let file = path.display().to_string();
             let what = "it does not begin with the message that it began with".to_owned();
@@ -193,7 +197,40 @@ impl Open {
 
     fn with(index: usize, path: PathBuf, reader: Reader, limits: Arc<Limits>, from: u64) -> Self {
         let packaging = Packaging::Unknown;
-        Self { index, path, reader, limits, offset: from, from, carry: Vec::new(), packaging, times: None }
+        Self {
+            index,
+            path,
+            reader,
+            limits,
+            offset: from,
+            from,
+            given: from,
+            carry: Vec::new(),
+            packaging,
+            times: None,
+        }
+    }
+
+    /// The same source, to be opened again behind the last block.
+    pub fn again(self) -> Pending {
+        let size = Some(self.limits.upto()).filter(|upto| self.times.is_none() && *upto != u64::MAX);
+        Pending { index: self.index, path: self.path, from: self.given, size, first: None }
+    }
+
+    /// When its file was last written, ns since 1970: what it holds came at that time or before.
+    pub fn modified_ns(&self) -> Option<i64> {
+        let file = self.file()?;
+        let since = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_nanos()).ok()
+    }
+
+    fn file(&self) -> Option<&File> {
+        match &self.reader {
+            Reader::Plain(t) => Some(&t.file),
+            Reader::Gz(d) => Some(&d.get_ref().get_ref().file),
+            Reader::Zst(d) => Some(&d.get_ref().get_ref().file),
+            Reader::Stdin(_) => None,
+        }
     }
 
     /// Says that nothing will be added to it.
@@ -211,12 +248,7 @@ impl Open {
     /// # Errors
     /// When it is not.
     pub fn check(&self) -> Result<(), Error> {
-        let file = match &self.reader {
-            Reader::Plain(t) => &t.file,
-            Reader::Gz(d) => &d.get_ref().get_ref().file,
-            Reader::Zst(d) => &d.get_ref().get_ref().file,
-            Reader::Stdin(_) => return Ok(()),
-        };
+        let Some(file) = self.file() else { return Ok(()) };
         let replaced = |what: String| Error::SourceReplaced { file: self.path.display().to_string(), what };
         let fail = |source| Error::Read { path: self.path.clone(), offset: self.offset, source };
         let own = file.metadata().map_err(fail)?;
@@ -246,6 +278,7 @@ impl Open {
         block.bytes.append(&mut self.carry);
         block.times.clear();
         block.walker = None;
+        block.received_last = None;
         let mut new = 0;
         let mut want_now = want;
         loop {
@@ -296,12 +329,16 @@ impl Open {
     fn finish(&mut self, block: &mut Block, cut: usize) {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);
+        self.given = block.base + cut as u64;
         if let Packaging::Capture(walker) = &mut self.packaging {
             block.walker = Some((**walker).clone());
             let mut at = 0;
             while at < cut {
                 at = match walker.next(&block.bytes, at) {
-                    Next::Packet(p) => p.end,
+                    Next::Packet(p) => {
+                        block.received_last = p.ts_ns.or(block.received_last);
+                        p.end
+                    }
                     Next::Skip { end } | Next::Dropped { end, .. } => end,
                     Next::More | Next::Lost { .. } => break,
                 };
@@ -309,6 +346,7 @@ impl Open {
         }
         if let Some(times) = &mut self.times {
             times.of_block(block.base + cut as u64, &mut block.times);
+            block.received_last = block.times.last().map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME);
         }
     }
 
@@ -389,7 +427,7 @@ impl Open {
                     let n = bytes.len() - before;
                     return Ok(if n > 0 { Got::Bytes(n) } else { Got::Nothing });
                 }
-                Err(source) => return self.fail(source),
+                Err(source) => return self.fail(unpacking(source)),
             }
         }
         Ok(Got::Bytes(bytes.len() - before))
@@ -435,8 +473,26 @@ fn capture_end(walker: &mut Walker, bytes: &[u8], upto: usize) -> usize {
     at
 }
 
+/// What an open file holds, unpacked, from its start.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn unpacked(file: File) -> std::io::Result<Box<dyn Read>> {
+    let mut magic = [0; 4];
+    let known = file.read_at(&mut magic, 0)?;
+    Ok(match magic {
+        _ if known < 4 => Box::new(file),
+        ZST => Box::new(zstd::Decoder::new(file)?),
+        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(BufReader::new(file))),
+        _ => Box::new(file),
+    })
+}
+
 /// Whether the source's first message is the one that `first` tells.
-fn is_first(path: &Path, compressed: bool, first: &str) -> std::io::Result<bool> {
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_first(path: &Path, first: &str) -> std::io::Result<bool> {
     let Some((offset, length)) = first
         .strip_prefix("first:")
         .and_then(|f| f.split(':').next())
@@ -445,19 +501,10 @@ fn is_first(path: &Path, compressed: bool, first: &str) -> std::io::Result<bool>
     else {
         return Ok(true);
     };
-    let mut file = File::open(path)?;
+    let mut reader = unpacked(File::open(path)?)?;
     let mut message = Vec::new();
-    if compressed {
-        let mut reader: Box<dyn Read> = match head(&mut file)? {
-            ZST => Box::new(zstd::Decoder::new(file)?),
-            _ => Box::new(MultiGzDecoder::new(BufReader::new(file))),
-        };
-        std::io::copy(&mut (&mut reader).take(offset), &mut std::io::sink())?;
-        reader.take(length).read_to_end(&mut message)?;
-    } else {
-        file.seek(SeekFrom::Start(offset))?;
-        file.take(length).read_to_end(&mut message)?;
-    }
+    std::io::copy(&mut (&mut reader).take(offset), &mut std::io::sink())?;
+    reader.take(length).read_to_end(&mut message)?;
     Ok(first_message_hash(offset, &message) == first)
 }
 
@@ -499,3 +546,13 @@ const ZST: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Bytes that one read of stdin asks for, at most.
 const READ_BYTES: usize = 64 << 10;
+
+/// What a decompressor complains of is the content's fault, whatever kind of error it chooses.
+fn unpacking(error: std::io::Error) -> std::io::Error {
+    match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::Other if error.raw_os_error().is_none() => {
+            std::io::Error::new(ErrorKind::InvalidData, format!("cannot be unpacked: {error}"))
+        }
+        _ => error,
+    }
+}

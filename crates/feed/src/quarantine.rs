@@ -2,25 +2,30 @@
 //!
 //! The raw bytes stand in `quarantine.raw` beside the tape's segments, one message after the other; a
 //! `quarantine` event on the tape says whose they are, why, and where in the raw log they stand. The raw bytes
-//! are written before the event is published, so every event finds its bytes.
+//! are written before the event is published, so every event finds its bytes. The event has the hash of its bytes: see
+//! `evidence`.
 
-use crate::account::{Account, text, uint};
-use crate::block::{Block, What};
-use crate::bookkeeping::define_frame;
-use crate::decode::{Format, How};
+mod evidence;
+mod retry;
+mod spool;
+
+use evidence::{RawFile, compare};
+
+pub use evidence::{RawDamage, RawReport, check_raw, raw_damage};
+pub use retry::{Retried, retry};
+pub use spool::RawSpool;
+
+use crate::account::{Account, growth_of, text, uint};
 use crate::error::Error;
-use crate::feed_state::Sort;
 use crate::gone;
-use crate::mapping::Mapping;
-use crate::reference::{Reference, Told};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs::File;
+use std::io::{Error as IoError, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Position, flags, frames};
-use unitape_tape::{Options, Reader, Start, Writer};
+use unitape_model::{Event, Field, Kind, LostNames, Position, flags, frames};
+use unitape_tape::{LostDefinitions, ReadOptions, Reader};
 
 const RAW_LOG: &str = "quarantine.raw";
 
@@ -49,8 +54,17 @@ pub struct Entry {
     pub detail: String,
     /// Whether a retry has made events of it.
     pub recovered: bool,
+    /// Whether its file has grown and the message was read again: the file had ended in it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub superseded: bool,
+    /// What is wrong with its bytes, if they were compared and are not what they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
     #[serde(skip)]
     raw_at: u64,
+    /// BLAKE3 of its bytes; empty on tapes of earlier builds.
+    #[serde(skip)]
+    hash: String,
     /// Id of the source's first definition.
     #[serde(skip)]
     source_id: u32,
@@ -62,14 +76,36 @@ pub struct Entry {
     head: Vec<u8>,
 }
 
-/// What a retry did.
-#[derive(Clone, Debug, Default, Serialize)]
-#[allow(missing_docs)]
-pub struct Retried {
-    pub tried: u64,
-    pub recovered: u64,
-    pub events: u64,
-    pub left: u64,
+/// The quarantine of a tape, and what was met on the way to it.
+#[derive(Debug)]
+pub struct Listing {
+    /// The entries, in tape order.
+    pub entries: Vec<Entry>,
+    /// The reader, which knows what it passed over and could not check.
+    pub reader: Reader,
+    /// Names whose definitions are lost.
+    pub names: LostNames,
+    /// Whether bytes are compared with their hash before they are shown.
+    verify: bool,
+}
+
+impl Listing {
+    /// Compares the bytes of all entries with their hash, unless the listing is read without checks; gives how many are
+    /// damaged.
+    ///
+    /// # Errors
+    /// When the raw log of the tape in `dir` cannot be read.
+    pub fn compare(&mut self, dir: &Path) -> Result<u64, Error> {
+        let mut damaged = 0;
+        if self.verify {
+            let mut log = RawFile::open(dir)?;
+            for entry in &mut self.entries {
+                entry.damaged = log.check(entry)?;
+                damaged += u64::from(entry.damaged.is_some());
+            }
+        }
+        Ok(damaged)
+    }
 }
 
 impl RawLog {
@@ -86,12 +122,16 @@ impl RawLog {
                 let have = file.metadata().map_err(fail)?.len();
                 if have < len {
                     let what = format!("{have} bytes, but the tape refers to {len}");
-                    return Err(fail(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, what)));
+                    return Err(fail(IoError::new(ErrorKind::UnexpectedEof, what)));
                 }
                 file.set_len(len).map_err(fail)?;
                 Some(file)
             }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && len == 0 => None,
+            Err(e) if e.kind() == ErrorKind::NotFound && len == 0 => None,
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                let what = format!("is missing, but the tape refers to {len} bytes of it");
+                return Err(fail(IoError::new(ErrorKind::UnexpectedEof, what)));
+            }
             Err(e) => return Err(fail(e)),
         };
         Ok(Self { path, file, len })
@@ -129,164 +169,121 @@ impl RawLog {
     }
 }
 
+impl Entry {
+    /// Whether nothing has become of it yet.
+    pub fn is_open(&self) -> bool {
+        !self.recovered && !self.superseded
+    }
+}
+
+/// Marks the entry that a definition says its grown file has superseded.
+fn supersede(entries: &mut [Entry], definition: &Event<'_>) {
+    let Some((true, from)) = growth_of(definition) else { return };
+    let of = uint(definition, Field::Of).unwrap_or(0) as u32;
+    let last = entries.iter_mut().rev().find(|e| e.source_id == of && e.offset == from);
+    if let Some(entry) = last {
+        entry.superseded = true;
+    }
+}
+
 /// The quarantine of the tape in `dir`, in tape order.
 ///
 /// # Errors
 /// When the tape cannot be read.
 pub fn list(dir: &Path) -> Result<Vec<Entry>, Error> {
-    let (mut account, mut reader) = gone::begin(dir)?;
+    Ok(list_with(dir, ReadOptions::default())?.entries)
+}
+
+/// The same, with or without checks.
+///
+/// # Errors
+/// As [`list`].
+pub fn list_with(dir: &Path, options: ReadOptions) -> Result<Listing, Error> {
+    let (mut account, mut reader) = gone::begin(dir, options)?;
+    let mut lost = LostDefinitions::new(dir, options.skip_damage);
     let mut entries = Vec::new();
     let mut late = HashSet::new();
     while let Some(run) = reader.next_run(1 << 20)? {
+        lost.before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
+        let mut refused = None;
         for (at, header, frame) in frames(run.bytes) {
             let position = run.position.0 + at as u64;
-            account.add(frame).map_err(|what| Error::Inconsistent { position, what })?;
+            // After damage the account cannot close.
+            if let Err(what) = account.add(frame)
+                && !options.skip_damage
+            {
+                refused = Some((Position(position), what));
+                break;
+            }
             let Some(event) = Event::new(frame) else { continue };
             if header.is_meta() {
+                if event.kind() == Kind::Source {
+                    supersede(&mut entries, &event);
+                }
                 continue;
             }
             if header.flags() & flags::LATE != 0 && event.kind() != Kind::Quarantine {
-                late.insert((event.source(), event.offset()));
+                late.insert(place(&account, &event));
             } else if event.kind() == Kind::Quarantine {
-                entries.push((event.offset(), entry(&account, &event, position)));
+                entries.push(entry(&account, &event, position));
             }
         }
+        if let Some((position, what)) = refused {
+            return Err(reader.damage_at(position, &what).into());
+        }
     }
-    Ok(entries
-        .into_iter()
-        .map(|(offset, e)| Entry { recovered: late.contains(&(e.extent_id, offset)), ..e })
-        .collect())
+    for e in &mut entries {
+        e.recovered = !e.superseded && late.contains(&(e.source_id, e.offset));
+    }
+    Ok(Listing { entries, reader, names: account.names.lost(), verify: options.verify })
 }
 
 /// The entry whose event stands at `position`, with its raw bytes.
 ///
 /// # Errors
-/// When there is none, or its bytes cannot be read.
+/// When there is none, or its bytes cannot be read or are not what they were.
 pub fn show(dir: &Path, position: Position) -> Result<(Entry, Vec<u8>), Error> {
-    let found = list(dir)?.into_iter().find(|e| e.position == position.0);
-    let entry = found.ok_or_else(|| Error::Inconsistent {
-        position: position.0,
-        what: "no quarantine event stands here; see `unitape quarantine list`".to_owned(),
-    })?;
-    let raw = raw_of(dir, &entry)?;
-    Ok((entry, raw))
+    show_in(dir, &list_with(dir, ReadOptions::default())?, position)
 }
 
-/// Tries every entry again with `mapping`, or with the shipped mapping of the source's name; what becomes events
-/// is appended, flagged late, with the definitions it needs. Instruments are looked up in `reference` where the source
-/// was read with reference data, and must be in it where they had to be then.
+/// The entry of a listing whose event is at `position`, with its raw bytes.
 ///
 /// # Errors
-/// When the tape cannot be read or written, no mapping is known for a source, or a source was read with reference data
-/// and there is none now: its messages would get other names than their neighbours.
-pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference>) -> Result<Retried, Error> {
-    let entries = list(dir)?;
-    let account = Account::of(dir)?;
-    for e in entries.iter().filter(|e| !e.recovered && reference.is_none()) {
-        let sort = sort_of(&account, e);
-        if let Some(told) = Told::in_mapping(sort.mapping.as_deref().unwrap_or_default()) {
-            let what = format!(
-                "was read with reference data ({}); name them with --reference FILE:MAPPING, the same or mended ones",
-                told.files
-            );
-            return Err(Error::Config { origin: e.source.clone(), what });
-        }
+/// As [`show`].
+pub fn show_in(dir: &Path, listing: &Listing, position: Position) -> Result<(Entry, Vec<u8>), Error> {
+    let found = listing.entries.iter().find(|e| e.position == position.0);
+    let entry = found.ok_or(Error::NoEntry { position: position.0 })?;
+    let raw = raw_of(dir, entry)?;
+    if listing.verify {
+        compare(dir, entry.raw_at, &entry.hash, &raw)?;
     }
-    let id = Reader::open(dir, Start::End)?.id();
-    let (mut writer, _) = Writer::open(dir, id, Options::default())?;
-    let mut account = Account::of(dir)?;
-    let mut done = Retried::default();
-    for e in entries.iter().filter(|e| !e.recovered) {
-        done.tried += 1;
-        let format = format_of(&account, e, mapping, reference)?;
-        let mut block = Block { base: e.offset, bytes: raw_of(dir, e)?, ..Block::default() };
-        block.head = e.head.as_slice().into();
-        block.eof = true;
-        let nothing = Dictionary::default();
-        format.decoder()?.decode(&mut block, e.extent_id, &nothing, &How::default());
-        let whole = block.units.first().is_some_and(|u| u.what == What::Events && u.offset == e.offset)
-            && block.tally.messages == 1;
-        if !whole {
-            continue;
-        }
-        let events = block.units[0].events;
-        let Some(unit) = late_unit(&mut account.dictionary, &mut block) else { continue };
-        writer.append(&unit)?;
-        done.recovered += 1;
-        done.events += u64::from(events);
-    }
-    writer.close()?;
-    done.left = done.tried - done.recovered;
-    Ok(done)
+    Ok((entry.clone(), raw))
 }
 
-/// The block's one message as frames for the tape: names resolved, definitions first, all flagged late. `None`
-/// when a dictionary has no place for its names.
-fn late_unit(dictionary: &mut Dictionary, block: &mut Block) -> Option<Vec<u8>> {
-    if block.without_place(0..block.fixups.len(), dictionary, |_| 0).is_some() {
-        return None;
-    }
-    let mut out = Vec::new();
-    for f in std::mem::take(&mut block.fixups) {
-        let name = block.names.name(f.dict, f.id).expect("the block's own name").to_owned();
-        let (id, new) = dictionary.intern(f.dict, name.as_bytes()).expect("it has a place");
-        if new {
-            define_frame(&mut out, f.dict, id, &name);
-        }
-        let width = if f.dict == Dict::Venue { 2 } else { 4 };
-        let at = f.at as usize;
-        block.arena[at..at + width].copy_from_slice(&id.to_le_bytes()[..width]);
-    }
-    let end = block.units[0].end as usize;
-    let mut at = 0;
-    while at < end {
-        let header = Header::read(&block.arena[at..]).with_flags(flags::LATE);
-        header.write(&mut block.arena[at..]);
-        at += header.len_bytes();
-    }
-    out.extend_from_slice(&block.arena[..end]);
-    Some(out)
-}
-
-fn sort_of(account: &Account, entry: &Entry) -> Sort {
-    let source = account.sources.iter().find(|s| s.id == entry.source_id);
-    source.map(|s| s.sort.clone()).unwrap_or_default()
-}
-
-fn format_of(
-    account: &Account,
-    entry: &Entry,
-    mapping: Option<&Mapping>,
-    reference: Option<&Reference>,
-) -> Result<Format, Error> {
-    let sort = sort_of(account, entry);
-    let told = sort.mapping.as_deref().unwrap_or_default();
-    let name = told.split('@').next().unwrap_or_default();
-    let format = match mapping {
-        Some(m) if m.format == sort.format => Format::by(m.clone()),
-        _ => Format::named(&sort.format, name),
-    }?;
-    Ok(match (reference, Told::in_mapping(told)) {
-        (Some(reference), Some(told)) => {
-            format.with_reference(&Arc::new(reference.clone().strictly(told.strict)))
-        }
-        _ => format,
-    })
+/// Id of the first definition of an event's source, and the place of its message there.
+fn place(account: &Account, event: &Event<'_>) -> (u32, u64) {
+    let id = event.source();
+    let (id, base) = account.source_of(id).map_or((id, 0), |(s, base)| (s.id, base));
+    (id, base + u64::from(event.offset()))
 }
 
 fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {
     let id = event.source();
-    let (source, base) = account.source_of(id).map_or((None, 0), |(s, base)| (Some(s), base));
+    let source = account.source_of(id).map(|(source, _)| source);
+    let (source_id, offset) = place(account, event);
     Entry {
         position,
         source: source.map_or_else(String::new, |s| format!("{}/{}", s.feed, s.file)),
-        offset: base + u64::from(event.offset()),
+        offset,
         length: uint(event, Field::Length).unwrap_or(0),
         reason: text(event, Field::Reason),
         detail: text(event, Field::Detail),
         recovered: false,
+        superseded: false,
+        damaged: None,
         raw_at: uint(event, Field::RawAt).unwrap_or(0),
-        source_id: source.map_or(id, |s| s.id),
+        hash: text(event, Field::Hash),
+        source_id,
         extent_id: id,
         head: event.unmapped().find(|(name, _)| *name == "head").map_or_else(Vec::new, |(_, v)| head(v)),
     }
@@ -309,18 +306,43 @@ fn raw_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, Error> {
     raw_bytes(dir, (entry.raw_at, entry.length))
 }
 
-/// So many bytes of the raw log of the tape in `dir`, from this place on.
+/// The bytes of a quarantine event of the tape in `dir`, compared with its hash.
 ///
 /// # Errors
-/// When they are not there.
-pub(crate) fn raw_bytes(dir: &Path, (raw_at, length): (u64, u64)) -> Result<Vec<u8>, Error> {
+/// When they are not there, or are not what they were.
+pub(crate) fn raw_of_event(dir: &Path, event: &Event<'_>) -> Result<Vec<u8>, Error> {
+    let part = |field| uint(event, field).unwrap_or(0);
+    let (raw_at, length) = (part(Field::RawAt), part(Field::Length));
+    let raw = raw_bytes(dir, (raw_at, length))?;
+    compare(dir, raw_at, &text(event, Field::Hash), &raw)?;
+    Ok(raw)
+}
+
+fn raw_log_error(dir: &Path, kind: ErrorKind, what: String) -> Error {
+    Error::Raw { path: dir.join(RAW_LOG), source: IoError::new(kind, what) }
+}
+
+/// So many bytes of the raw log of the tape in `dir`, from this place on.
+fn raw_bytes(dir: &Path, (raw_at, length): (u64, u64)) -> Result<Vec<u8>, Error> {
+    if length == 0 {
+        return Ok(Vec::new());
+    }
     let path = dir.join(RAW_LOG);
     let read = || {
-        let file = File::open(&path)?;
+        // What the tape refers to is a part of it: without this file, data are missing.
+        let file = File::open(&path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => {
+                IoError::new(ErrorKind::UnexpectedEof, "is missing, but the tape refers to it")
+            }
+            _ => e,
+        })?;
         // Asked before memory is: the length is what the tape says, and a tape can be damaged.
-        let end = raw_at.checked_add(length);
-        if end.is_none_or(|end| file.metadata().is_ok_and(|m| m.len() < end)) {
-            return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
+        let have = file.metadata()?.len();
+        if raw_at.checked_add(length).is_none_or(|end| have < end) {
+            let what = format!(
+                "it has {have} bytes, but an event names {length} bytes at {raw_at}; see `unitape tape verify`"
+            );
+            return Err(IoError::new(ErrorKind::UnexpectedEof, what));
         }
         let mut raw = vec![0; length as usize];
         file.read_exact_at(&mut raw, raw_at)?;

@@ -5,7 +5,7 @@
 //! difference to the event time where that fits into 32 bits, and otherwise in the extension; then the frame may
 //! grow by a line, and the arena is written anew.
 
-use crate::block::{Block, What};
+use crate::block::Block;
 use crate::decode::How;
 use unitape_model::schema::{RECV_EXT, RECV_NONE, Schema, at};
 use unitape_model::{Field, Header, Kind, LINE, flags};
@@ -20,7 +20,7 @@ pub fn receive_times(block: &mut Block, how: &How) {
     }
     if how.by_receive_time {
         for unit in &mut block.units {
-            if matches!(unit.what, What::Events | What::Maybe { .. }) {
+            if unit.what.is_events() {
                 unit.ts = time_of(&block.times, last_byte(unit.offset, unit.length)).unwrap_or(unit.ts);
             }
         }
@@ -33,7 +33,7 @@ fn stamp(block: &mut Block) {
     out.reserve(block.arena.len());
     let (mut at, mut fixup) = (0, 0);
     for unit in &mut block.units {
-        let wanted = matches!(unit.what, What::Events | What::Maybe { .. });
+        let wanted = unit.what.is_events();
         let ts = time_of(&block.times, last_byte(unit.offset, unit.length)).filter(|_| wanted);
         while at < unit.end as usize {
             let length = Header::read(&block.arena[at..]).len_bytes();
@@ -95,12 +95,13 @@ fn end_of_entries(frame: &[u8], mut at: usize) -> usize {
     at
 }
 
-fn last_byte(offset: u64, length: u32) -> u64 {
+/// The last byte of a message in its source.
+pub fn last_byte(offset: u64, length: u32) -> u64 {
     offset + u64::from(length.max(1)) - 1
 }
 
 /// The time of the stretch that holds this byte.
-fn time_of(times: &[(u64, i64)], byte: u64) -> Option<i64> {
+pub fn time_of(times: &[(u64, i64)], byte: u64) -> Option<i64> {
     let i = times.partition_point(|(end, _)| *end <= byte);
     times.get(i).map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME)
 }

@@ -13,24 +13,33 @@ pub struct Tally {
     /// Of those with events: messages that name an instrument that the reference data does not have.
     #[serde(default)]
     pub unresolved: u64,
+    /// Of those with events: messages whose sequence number had come before, kept and flagged.
+    #[serde(default)]
+    pub repeats: u64,
+    /// Of the repeats: those of which nobody knows, because a bound was met.
+    #[serde(default)]
+    pub unsure: u64,
 }
 
 impl Tally {
     /// Whether every message is accounted for.
     pub fn closes(&self) -> bool {
-        self.messages == self.with_events + self.quarantined + self.duplicates + self.ignored
+        let parts = [self.with_events, self.quarantined, self.duplicates, self.ignored];
+        parts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) == Some(self.messages)
     }
 
-    /// The sum of two accounts.
+    /// The sum of two accounts. They may come from a damaged tape, so a sum ends at the greatest number.
     pub fn plus(self, o: Tally) -> Tally {
         Tally {
-            messages: self.messages + o.messages,
-            with_events: self.with_events + o.with_events,
-            events: self.events + o.events,
-            quarantined: self.quarantined + o.quarantined,
-            duplicates: self.duplicates + o.duplicates,
-            ignored: self.ignored + o.ignored,
-            unresolved: self.unresolved + o.unresolved,
+            messages: self.messages.saturating_add(o.messages),
+            with_events: self.with_events.saturating_add(o.with_events),
+            events: self.events.saturating_add(o.events),
+            quarantined: self.quarantined.saturating_add(o.quarantined),
+            duplicates: self.duplicates.saturating_add(o.duplicates),
+            ignored: self.ignored.saturating_add(o.ignored),
+            unresolved: self.unresolved.saturating_add(o.unresolved),
+            repeats: self.repeats.saturating_add(o.repeats),
+            unsure: self.unsure.saturating_add(o.unsure),
         }
     }
 }

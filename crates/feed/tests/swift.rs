@@ -177,7 +177,7 @@ fn messages_become_the_right_events() {
                "related": "REL", "sender": "BBBBDEFFAXXX", "value_date": "2026-03-02"}),
         json!({"seq": 0, "ts": at - 4_500_000_000_000i64, "kind": "payment", "msg": "MT541", "ref": "S1", "dr_acct": "77",
                "ccy": "EUR", "amt": "123456.5", "cr_bic": "GGGGESMM", "function": "NEWM", "instr": "GB00BH4HKS39",
-               "instr_name": "VODAFONE", "sender": "BBBBDEFFAXXX", "98C:PREP": ":PREP//20260302081500",
+               "instr_name": "VODAFONE", "safe_acct": "77", "sender": "BBBBDEFFAXXX", "98C:PREP": ":PREP//20260302081500",
                "97A:SAFE": ":SAFE//88", "19A:DEAL": ":DEAL//EUR1,"}),
         json!({"seq": 0, "ts": 1_772_496_000_000_000_000i64, "kind": "statement", "acct": "NL81", "ccy": "EUR", "ref": "S1",
                "opening": "-444.29", "closing": "379.3", "number": "1", "page": "2", "available": "-1",

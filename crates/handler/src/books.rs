@@ -7,7 +7,7 @@
 
 mod levels;
 
-use crate::listener::{Changed, Gap, Listener, Update};
+use crate::listener::{Changed, Gap, LineState, Listener, Update};
 use crate::select::{Selection, Subscription, Wanted};
 use crate::view::BookView;
 use unitape_book::{Fault, Faults, LevelBook, LevelsMax, Rung, Side as BookSide};
@@ -475,6 +475,8 @@ impl<L: Listener> Taker<'_, L> {
                 books.counters.refused += 1;
                 listener.refused(at, &refusal);
             }
+            Step::LineDown { line, since } => listener.line(at, LineState { line, down: true, since }),
+            Step::LineUp { line, since } => listener.line(at, LineState { line, down: false, since }),
             _ => {}
         }
     }

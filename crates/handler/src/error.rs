@@ -1,6 +1,7 @@
 //! What can go wrong around a handler; bad packets are no errors, they are counted and told.
 
 use std::path::PathBuf;
+use unitape_model::ErrorCause;
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,12 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
+    /// A channel is given for a capture, whose packets have addresses of their own.
+    #[error("{}: a capture, which says itself where packets were sent: say no channel", path.display())]
+    ChannelOfCapture {
+        /// The file.
+        path: PathBuf,
+    },
     /// Waiting for packets failed.
     #[error("{what}: {source}")]
     Receive {
@@ -46,4 +53,17 @@ pub enum Error {
     /// A channel that there is not.
     #[error("no channel `{0}` in the configuration")]
     Channel(String),
+}
+
+impl Error {
+    /// On whose side the cause lies.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Config(error) | Self::Socket(error) => error.cause(),
+            Self::Read { source, .. } | Self::Receive { source, .. } => ErrorCause::of_io(source),
+            Self::Container { .. } => ErrorCause::Data,
+            Self::Channel(_) | Self::ChannelOfCapture { .. } => ErrorCause::Call,
+            Self::NotLive => ErrorCause::Outside,
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use unitape_codec::capture::{Next, Udp, Walker, is_capture, udp};
+use unitape_codec::capture::{Next, Reassembly, ReassemblyCounts, Udp, Walker, is_capture, udp};
 use unitape_feed::fast::Packet;
 
 /// Goes through a file, packet by packet.
@@ -20,6 +20,9 @@ pub struct PacketFile {
     ended: bool,
     sort: Sort,
     counts: FileCounts,
+    fragments: Reassembly,
+    /// The payload of the datagram that its last fragment made whole.
+    whole: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -36,12 +39,26 @@ pub struct FileCounts {
     pub packets: u64,
     /// Packets of other protocols.
     pub others: u64,
-    /// Datagrams of which there is only a part, fragments, and packets that contradict themselves.
+    /// Datagrams of which there is only a part, fragments of datagrams that never became whole, and packets that contradict
+    /// themselves.
     pub unusable: u64,
+    /// Fragments, and what became of them.
+    pub fragments: ReassemblyCounts,
     /// Datagrams that were dropped when the capture was made, as far as it tells.
     pub dropped: u64,
     /// Bytes behind damage.
     pub lost_bytes: u64,
+}
+
+/// A packet, and where it is.
+#[derive(Debug)]
+struct Found {
+    to: SocketAddr,
+    ts_recv: i64,
+    from: usize,
+    end: usize,
+    /// Its payload was put together of fragments.
+    is_whole: bool,
 }
 
 /// Bytes that are read at once.
@@ -66,14 +83,14 @@ impl PacketFile {
             ended: false,
             sort: Sort::Capture(Walker::default()),
             counts: FileCounts::default(),
+            fragments: Reassembly::default(),
+            whole: Vec::new(),
         };
         this.read()?;
         match (is_capture(&this.bytes), to) {
             (true, None) => {}
             (true, Some(_)) => {
-                return Err(
-                    this.wrong("a capture, which tells itself where packets were sent: say no channel")
-                );
+                return Err(Error::ChannelOfCapture { path: this.path });
             }
             (false, Some(to)) => this.sort = Sort::Frames(to),
             (false, None) => {
@@ -88,7 +105,9 @@ impl PacketFile {
     /// What it had besides packets.
     #[must_use]
     pub fn counts(&self) -> FileCounts {
-        self.counts
+        let fragments = self.fragments.counts();
+        let never_whole = fragments.incomplete + fragments.contradicting;
+        FileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
     }
 
     /// The next packet; none at the end. It is good until the one after it.
@@ -102,18 +121,19 @@ impl PacketFile {
             Sort::Capture(_) => self.captured()?,
             Sort::Frames(to) => {
                 let to = *to;
-                self.framed()?.map(|(from, end)| (to, 0, from, end))
+                self.framed()?.map(|(from, end)| Found { to, ts_recv: 0, from, end, is_whole: false })
             }
         };
-        Ok(found.map(|(to, ts_recv, from, end)| {
+        Ok(found.map(|Found { to, ts_recv, from, end, is_whole }| {
             self.counts.packets += 1;
             let place = self.base + from as u64;
-            Packet { to, ts_recv, place, payload: &self.bytes[from..end] }
+            let payload = if is_whole { &self.whole[..] } else { &self.bytes[from..end] };
+            Packet { to, ts_recv, place, payload }
         }))
     }
 
     #[inline]
-    fn captured(&mut self) -> Result<Option<(SocketAddr, i64, usize, usize)>, Error> {
+    fn captured(&mut self) -> Result<Option<Found>, Error> {
         loop {
             let Sort::Capture(walker) = &mut self.sort else { unreachable!("asked for it") };
             match walker.next(&self.bytes, self.at) {
@@ -123,10 +143,22 @@ impl PacketFile {
                         Udp::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let end = packet.bytes.start + datagram.payload.end;
-                            return Ok(Some((datagram.to, packet.ts_ns.unwrap_or(0), from, end)));
+                            let (to, ts_recv) = (datagram.to, packet.ts_ns.unwrap_or(0));
+                            return Ok(Some(Found { to, ts_recv, from, end, is_whole: false }));
+                        }
+                        Udp::Fragment(part) => {
+                            let bytes = &self.bytes[packet.bytes.clone()];
+                            if let Some(whole) = self.fragments.add(&part, bytes, packet.ts_ns) {
+                                self.whole.clear();
+                                self.whole.extend_from_slice(whole.payload);
+                                // Its place is that of the fragment that came last.
+                                let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
+                                let (to, ts_recv) = (whole.to, packet.ts_ns.unwrap_or(0));
+                                return Ok(Some(Found { to, ts_recv, from, end, is_whole: true }));
+                            }
                         }
                         Udp::Other => self.counts.others += 1,
-                        Udp::Cut(_) | Udp::Fragment(_) | Udp::Bad(_) => self.counts.unusable += 1,
+                        Udp::Cut(_) | Udp::Bad(_) => self.counts.unusable += 1,
                     }
                 }
                 Next::Skip { end } => self.at = end,
@@ -136,6 +168,7 @@ impl PacketFile {
                 }
                 Next::More if !self.ended => self.read()?,
                 Next::More => {
+                    self.fragments.finish();
                     self.counts.lost_bytes += (self.bytes.len() - self.at) as u64;
                     self.at = self.bytes.len();
                     return Ok(None);

@@ -60,7 +60,7 @@ pub use books::{Books, Counters, Taker};
 pub use error::Error;
 pub use file::{FileCounts, PacketFile};
 pub use handler::Handler;
-pub use listener::{Changed, Gap, Listener, Update};
+pub use listener::{Changed, Gap, LineState, Listener, Update};
 pub use live::{Live, LiveOptions};
 pub use select::Subscription;
 pub use unitape_book::{Rung, Side};

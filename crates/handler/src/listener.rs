@@ -8,7 +8,7 @@ use unitape_feed::fast::{Action, At, Refusal, Side, State, Trade};
 /// received meanwhile. What is not wanted is left as it is here: it does nothing.
 ///
 /// Instruments and products are numbers, looked up in [`At::tables`]. Calls are for what is subscribed only, but for
-/// [`Listener::gap`] and [`Listener::refused`].
+/// [`Listener::gap`], [`Listener::refused`] and [`Listener::line`].
 pub trait Listener {
     /// The book of an instrument has changed, or is known again. Once for each message and instrument, when all levels of
     /// the message have been applied.
@@ -51,6 +51,22 @@ pub trait Listener {
     fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
         _ = (at, refusal);
     }
+
+    /// A line of the channel is down, or back: nothing came on it while the other line brought packets.
+    fn line(&mut self, at: &At<'_>, state: LineState) {
+        _ = (at, state);
+    }
+}
+
+/// A line that is down, or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineState {
+    /// Line A is 0, line B is 1.
+    pub line: u8,
+    /// It is down.
+    pub down: bool,
+    /// Since when it was silent, by receive times.
+    pub since: i64,
 }
 
 /// What is missing, the first and the last of it.
@@ -131,5 +147,9 @@ impl<L: Listener + ?Sized> Listener for &mut L {
 
     fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
         (**self).refused(at, refusal);
+    }
+
+    fn line(&mut self, at: &At<'_>, state: LineState) {
+        (**self).line(at, state);
     }
 }

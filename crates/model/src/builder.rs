@@ -123,6 +123,7 @@ impl<'a> EventBuilder<'a> {
                 self.put(exp_at.into(), d.exponent().to_le_bytes());
             }
             (Slot::DecimalNarrow { at, exp_at }, Value::Decimal(d)) => self.put_narrow(at, exp_at, tag, d),
+            (Slot::DecimalExt, Value::Decimal(d)) => self.extend_decimal(tag, d),
             (Slot::Amount { at, exp_at }, Value::Amount(a)) => {
                 self.put(at.into(), a.mantissa().to_le_bytes());
                 self.put(exp_at.into(), a.exponent().to_le_bytes());
@@ -164,7 +165,7 @@ impl<'a> EventBuilder<'a> {
                 self.put_price(at, spec.field as u16, Price::parse(text)?);
                 Ok(())
             }
-            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
                 self.set(spec, Value::Decimal(Decimal::parse(text)?))
             }
             Slot::Amount { .. } => self.set(spec, Value::Amount(Amount::parse(text)?)),
@@ -320,11 +321,15 @@ impl<'a> EventBuilder<'a> {
             self.put(exp_at.into(), d.exponent().to_le_bytes());
         } else {
             self.put(exp_at.into(), EXP_EXT.to_le_bytes());
-            let mut payload = [0; 9];
-            payload[..8].copy_from_slice(&d.mantissa().to_le_bytes());
-            payload[8] = d.exponent() as u8;
-            self.extend(tag, &payload);
+            self.extend_decimal(tag, d);
         }
+    }
+
+    fn extend_decimal(&mut self, tag: u16, d: Decimal) {
+        let mut payload = [0; 9];
+        payload[..8].copy_from_slice(&d.mantissa().to_le_bytes());
+        payload[8] = d.exponent() as u8;
+        self.extend(tag, &payload);
     }
 
     fn put_id(&mut self, at: u16, n: u16, tag: u16, id: InlineId<'_>) {

@@ -79,7 +79,8 @@ impl Dictionary {
 
     /// The name of `id`.
     pub fn name(&self, dict: Dict, id: u32) -> Option<&str> {
-        let bytes = self.tables[dict as usize].name(id)?;
+        // None is empty but those that were left out.
+        let bytes = self.tables[dict as usize].name(id).filter(|name| !name.is_empty())?;
         Some(std::str::from_utf8(bytes).expect("only UTF-8 is interned"))
     }
 
@@ -109,11 +110,26 @@ impl Dictionary {
         Ok((id, true))
     }
 
+    /// Leaves the ids before `id` that are not defined without a name, because their definitions are lost; gives
+    /// how many. No more than [`LEFT_OUT_MAX`] at once.
+    pub(crate) fn leave_out(&mut self, dict: Dict, id: u32) -> u64 {
+        let table = &mut self.tables[dict as usize];
+        let wanted = id as usize - 1;
+        if wanted <= table.ends.len() || wanted - table.ends.len() > LEFT_OUT_MAX {
+            return 0;
+        }
+        let left_out = wanted - table.ends.len();
+        let end = table.ends.last().copied().unwrap_or(0);
+        table.ends.resize(wanted, end);
+        left_out as u64
+    }
+
     /// Takes over a definition read from a tape; false when it does not follow the ones before it.
+    #[must_use]
     pub fn define(&mut self, dict: Dict, id: u32, name: &[u8]) -> bool {
         let table = &mut self.tables[dict as usize];
         if id as usize <= table.ends.len() {
-            return table.name(id) == Some(name);
+            return !name.is_empty() && table.name(id) == Some(name);
         }
         let next = id as usize == table.ends.len() + 1 && std::str::from_utf8(name).is_ok();
         if next {
@@ -123,6 +139,7 @@ impl Dictionary {
     }
 
     /// How many names `dict` holds.
+    #[inline]
     pub fn len(&self, dict: Dict) -> u32 {
         self.tables[dict as usize].ends.len() as u32
     }
@@ -353,6 +370,9 @@ impl<E: Entry> Places<E> {
         }
     }
 }
+
+/// Ids that may be left without a name at once.
+const LEFT_OUT_MAX: usize = 1 << 20;
 
 /// Names up to this length are short.
 const SHORT_BYTES: usize = 8;

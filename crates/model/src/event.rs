@@ -156,16 +156,13 @@ impl<'a> Event<'a> {
             }
             Slot::DecimalNarrow { at, exp_at } => match i8::from_le_bytes(self.get(exp_at.into())) {
                 EXP_NONE => None,
-                EXP_EXT => {
-                    let b: &[u8; 9] = ext()?.try_into().ok()?;
-                    let mantissa = i64::from_le_bytes(b[..8].try_into().expect("eight bytes"));
-                    Some(Value::Decimal(Decimal::from_canonical(mantissa, b[8] as i8)))
-                }
+                EXP_EXT => ext_decimal(ext()?).map(Value::Decimal),
                 e => {
                     let mantissa = u32::from_le_bytes(self.get(at.into()));
                     Some(Value::Decimal(Decimal::from_canonical(mantissa.into(), e)))
                 }
             },
+            Slot::DecimalExt => ext_decimal(ext()?).map(Value::Decimal),
             Slot::Amount { at, exp_at } => {
                 let exponent = i8::from_le_bytes(self.get(exp_at.into()));
                 let mantissa = i128::from_le_bytes(self.get(at.into()));
@@ -226,6 +223,17 @@ impl<'a> Event<'a> {
         })
     }
 
+    /// Where the extension's entries end, bytes from the start of the frame; that of the fixed part where there is none.
+    pub fn extension_end(&self) -> usize {
+        self.ext_entries().fold(self.fixed, |at, (_, payload)| at + ENTRY_HEAD + payload.len())
+    }
+
+    /// The entries of the extension, tag and payload, in their order. Of a field the first entry of its number counts.
+    #[inline]
+    pub fn extended(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+        self.ext_entries()
+    }
+
     fn ext_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         let mut rest = if self.ext { &self.bytes[self.fixed..] } else { &[] };
         std::iter::from_fn(move || {
@@ -254,6 +262,13 @@ impl<'a> Event<'a> {
 
 /// Bytes before the payload of an extension entry: tag and length.
 pub(crate) const ENTRY_HEAD: usize = 6;
+
+/// A decimal in the extension.
+fn ext_decimal(b: &[u8]) -> Option<Decimal> {
+    let b: &[u8; 9] = b.try_into().ok()?;
+    let mantissa = i64::from_le_bytes(b[..8].try_into().expect("eight bytes"));
+    Some(Decimal::from_canonical(mantissa, b[8] as i8))
+}
 
 fn ext_id(b: &[u8]) -> InlineId<'_> {
     match b {

@@ -54,6 +54,8 @@ pub mod flags {
     pub const SNAPSHOT: u8 = 1 << 3;
     /// The frame has an extension behind its fixed part.
     pub const EXT: u8 = 1 << 4;
+    /// Its time leads the time of its receipt, or that of the other feeds, by more than it may: the merge did not believe it.
+    pub const CLOCK_AHEAD: u8 = 1 << 5;
 }
 
 /// `kind` of the frame that says: the rest of this segment is empty, go on in the next one.
@@ -147,6 +149,14 @@ impl Header {
     #[inline]
     pub fn write(self, frame: &mut [u8]) {
         frame[..8].copy_from_slice(&self.0.to_le_bytes());
+    }
+}
+
+/// As a part of a sentence.
+impl std::fmt::Display for Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (kind, flags, lines) = (self.kind(), self.flags(), self.lines());
+        write!(f, "kind {kind}, flags {flags:#04x}, {lines} lines and stamp {:#010x}", self.stamp())
     }
 }
 

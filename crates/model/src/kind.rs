@@ -130,6 +130,17 @@ impl Kind {
     pub const fn is_meta(self) -> bool {
         (self as u8) < 16
     }
+
+    /// Whether input (a line, a mapping) may name this kind. Definitions, marks of progress and quarantine events are
+    /// the account that unitape keeps itself; one from outside would forge it.
+    pub const fn is_input(self) -> bool {
+        !self.is_meta() && !matches!(self, Kind::Quarantine)
+    }
+
+    /// The kind of this name that input may not name, if it is one.
+    pub fn reserved_from_name(name: &str) -> Option<Self> {
+        Self::META.into_iter().chain([Kind::Quarantine]).find(|k| k.name() == name)
+    }
 }
 
 macro_rules! fields {
@@ -180,7 +191,8 @@ fields! {
     91 Dict "dict", 92 Through "through", 93 Messages "messages", 94 Ignored "ignored",
     95 Duplicates "duplicates", 96 Quarantined "quarantined", 97 Events "events", 98 End "end",
     99 TriggerPosition "trigger_position", 100 Venues "venues", 101 Bank "bank",
-    102 Of "of", 103 Unresolved "unresolved",
+    102 Of "of", 103 Unresolved "unresolved", 104 Repeats "repeats", 105 Unsure "unsure",
+    112 Left "left", 113 Display "display",
 }
 
 #[cfg(test)]
@@ -192,6 +204,7 @@ mod tests {
         for k in Kind::EVENTS.into_iter().chain(Kind::META) {
             assert_eq!(Kind::from_u8(k as u8), Some(k));
             assert_eq!(Kind::from_name(k.name()).is_some(), !k.is_meta());
+            assert_eq!(Kind::reserved_from_name(k.name()), (!k.is_input()).then_some(k));
         }
         for &f in Field::ALL {
             assert_eq!(Field::from_u16(f as u16), Some(f));

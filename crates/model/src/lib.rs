@@ -7,6 +7,8 @@
 //!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position
+//!   name_table NameTable                          what ids on a tape mean, learned from its definitions
+//!   cause ErrorCause                            whose fault an error is
 //!   words                                         short texts in registers
 //! ```
 //!
@@ -33,12 +35,14 @@
 compile_error!("tapes are little-endian and so are the machines unitape runs on");
 
 pub mod builder;
+pub mod cause;
 pub mod dict;
 pub mod event;
 pub mod frame;
 pub mod id;
 pub mod kind;
 pub mod message;
+pub mod name_table;
 pub mod num;
 pub mod records;
 pub mod refusal;
@@ -46,12 +50,14 @@ pub mod schema;
 pub mod words;
 
 pub use builder::{EventBuilder, Ready};
+pub use cause::ErrorCause;
 pub use dict::{Dictionary, Resolve};
 pub use event::{Event, Value};
 pub use frame::{Header, LINE, Position, flags, frames};
 pub use id::{Dict, InlineId, Sequence};
 pub use kind::{Field, Kind};
 pub use message::Message;
+pub use name_table::{FrameFlaw, LostNames, NameTable, SourceDefinition};
 pub use num::{Amount, Decimal, NumError, Price, Quantity, UnixNanos};
 pub use refusal::Refusal;
 pub use schema::{Schema, Slot, Spec};

@@ -35,6 +35,8 @@ pub enum Slot {
     Decimal { at: u16, exp_at: u16 },
     /// u32 mantissa and i8 exponent; exponent −128 none, −127 in the extension.
     DecimalNarrow { at: u16, exp_at: u16 },
+    /// i64 mantissa and i8 exponent, nine bytes in the extension.
+    DecimalExt,
     /// i128 mantissa and i8 exponent; exponent −128 none.
     Amount { at: u16, exp_at: u16 },
     /// [`crate::InlineId`] in `n` bytes.
@@ -181,7 +183,7 @@ const PX: Slot = Slot::Price { at: 40 };
 const TEXT_EXT: Slot = text(EXT_ONLY, 0);
 
 /// The order family shares one layout: see [`crate::records::Order`].
-const ORDER: [Spec; 18] = [
+const ORDER: [Spec; 22] = [
     must(Field::Oid, Slot::Id { at: 80, n: 24 }),
     may(Field::Side, SIDE),
     may(Field::Px, PX),
@@ -200,6 +202,10 @@ const ORDER: [Spec; 18] = [
     may(Field::StopPx, Slot::Price { at: EXT_ONLY }),
     may(Field::Short, code(38, 4, 2, SHORTS)),
     may(Field::Coid, Slot::Id { at: EXT_ONLY, n: 0 }),
+    may(Field::Ccy, TEXT_EXT),
+    may(Field::Left, Slot::DecimalExt),
+    may(Field::Display, Slot::DecimalExt),
+    may(Field::Reason, TEXT_EXT),
 ];
 
 pub(crate) const SCHEMAS: &[Schema] = &[
@@ -239,6 +245,9 @@ pub(crate) const SCHEMAS: &[Schema] = &[
             must(Field::Quarantined, uint(72, 8)),
             must(Field::Events, uint(80, 8)),
             may(Field::Unresolved, uint(88, 8)),
+            may(Field::Repeats, uint(96, 8)),
+            may(Field::Unsure, uint(104, 8)),
+            may(Field::Hash, TEXT_EXT),
         ],
     },
     Schema {
@@ -289,6 +298,7 @@ pub(crate) const SCHEMAS: &[Schema] = &[
             may(Field::BidQty, Slot::DecimalNarrow { at: 56, exp_at: 38 }),
             may(Field::Ask, Slot::Price { at: 48 }),
             may(Field::AskQty, Slot::DecimalNarrow { at: 60, exp_at: 39 }),
+            may(Field::Ccy, TEXT_EXT),
         ],
     },
     Schema {
@@ -334,6 +344,7 @@ pub(crate) const SCHEMAS: &[Schema] = &[
             may(Field::Cond, text(60, 4)),
             may(Field::Side, SIDE),
             may(Field::Action, code(38, 2, 3, TRADE_ACTIONS)),
+            may(Field::Ccy, TEXT_EXT),
         ],
     },
     Schema {
@@ -394,6 +405,7 @@ pub(crate) const SCHEMAS: &[Schema] = &[
             may(Field::Type, TEXT_EXT),
             may(Field::StopPx, Slot::Price { at: EXT_ONLY }),
             may(Field::Coid, Slot::Id { at: EXT_ONLY, n: 0 }),
+            may(Field::Ccy, TEXT_EXT),
         ],
     },
     Schema {
@@ -518,6 +530,7 @@ pub(crate) const SCHEMAS: &[Schema] = &[
             must(Field::Reason, text(52, 12)),
             may(Field::Detail, TEXT_EXT),
             may(Field::RawAt, uint(40, 8)),
+            may(Field::Hash, TEXT_EXT),
         ],
     },
     Schema { kind: Kind::Clock, fixed_bytes: 64, fields: &[] },
@@ -546,55 +559,10 @@ pub fn width_bytes(slot: Slot) -> Option<(u16, u16)> {
         Slot::Code { at, .. } | Slot::Bool { at, .. } => (at, 1),
         Slot::UInt { at, width } => (at, u16::from(width)),
         Slot::MillisAfter { at } => (at, 2),
-        Slot::Syms { .. } | Slot::Json => (EXT_ONLY, 0),
+        Slot::Syms { .. } | Slot::DecimalExt | Slot::Json => (EXT_ONLY, 0),
     };
     (at != EXT_ONLY).then_some((at, n))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two fields in one place would overwrite each other silently.
-    #[test]
-    fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
-        for schema in SCHEMAS {
-            let mut bits = vec![0u8; usize::from(schema.fixed_bytes)];
-            let mut claim = |at: usize, mask: u8, what: Field| {
-                assert_eq!(bits[at] & mask, 0, "{:?} {what:?} at {at}", schema.kind);
-                bits[at] |= mask;
-            };
-            for at in 0..32 {
-                claim(at, 0xff, Field::TsRecv);
-            }
-            for spec in schema.fields {
-                match spec.slot {
-                    Slot::Code { at, shift, bits, values } => {
-                        assert!(values.len() < 1 << bits);
-                        claim(usize::from(at), ((1u16 << bits) - 1) as u8 * (1 << shift), spec.field);
-                    }
-                    Slot::Bool { at, shift } => claim(usize::from(at), 3 << shift, spec.field),
-                    // One place for both, and the mark that tells them apart.
-                    Slot::Publisher { bank: true } => claim(at::KIND_A, PUBLISHER_IS_BANK, spec.field),
-                    slot => {
-                        let (at, n) = width_bytes(slot).unwrap_or((0, 0));
-                        (at..at + n).for_each(|i| claim(usize::from(i), 0xff, spec.field));
-                    }
-                }
-                if let Slot::Decimal { exp_at, .. }
-                | Slot::DecimalNarrow { exp_at, .. }
-                | Slot::Amount { exp_at, .. } = spec.slot
-                {
-                    claim(usize::from(exp_at), 0xff, spec.field);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn quotes_and_trades_are_one_line() {
-        for kind in [Kind::Bbo, Kind::Quote, Kind::Trade, Kind::Level, Kind::Index] {
-            assert_eq!(Schema::of(kind).fixed_bytes, 64);
-        }
-    }
-}
+mod tests;

@@ -2,8 +2,8 @@
 //! here fails because the schema gained something, `UPDATE_DOCS=1 cargo test -p unitape-model` draws it anew.
 
 use std::fmt::Write;
-use unitape_model::schema::{EXT_ONLY, Schema, width_bytes};
-use unitape_model::{Kind, Slot};
+use unitape_model::schema::{EXT_ONLY, Schema, TAG_UNMAPPED, width_bytes};
+use unitape_model::{Dict, Field, Kind, Slot};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats-events.md");
 const BEGIN: &str = "<!-- drawn from the schema: begin -->\n";
@@ -23,7 +23,17 @@ fn the_page_shows_the_schema() {
 }
 
 fn draw_all() -> String {
-    let mut out = String::new();
+    let mut out =
+        String::from("\n### Dictionaries\n\n| number | dictionary | greatest id |\n|---|---|---|\n");
+    for dict in Dict::ALL {
+        writeln!(out, "| {} | `{}` | {} |", dict as u8, dict.name(), dict.id_max()).unwrap();
+    }
+    out.push_str("\n### Tags of every kind\n\n| tag | field | payload |\n|---|---|---|\n");
+    for (field, payload) in [(Field::TsRecv, "i64 ns since 1970"), (Field::SrcSeq, "u64")] {
+        writeln!(out, "| {} | `{}` | {payload} |", field as u16, field.name()).unwrap();
+    }
+    writeln!(out, "| {TAG_UNMAPPED} | a field of its own name | `[name length u16][name][JSON text]` |")
+        .unwrap();
     for kind in Kind::META.into_iter().chain(Kind::EVENTS) {
         draw(&mut out, Schema::of(kind));
     }
@@ -53,12 +63,13 @@ fn draw(out: &mut String, schema: &Schema) {
     }
     out.push_str("```\n");
     if !schema.fields.is_empty() {
-        out.push_str("\n| field | at | form |\n|---|---|---|\n");
+        out.push_str("\n| tag | field | at | form |\n|---|---|---|---|\n");
     }
     for spec in schema.fields {
         let must = if spec.required { " (must)" } else { "" };
         let (at, form) = describe(spec.slot);
-        writeln!(out, "| `{}`{must} | {at} | {form} |", spec.field.name()).unwrap();
+        let tag = spec.field as u16;
+        writeln!(out, "| {tag} | `{}`{must} | {at} | {form} |", spec.field.name()).unwrap();
     }
 }
 
@@ -109,6 +120,7 @@ fn describe(slot: Slot) -> (String, String) {
         Slot::Price { at } => (place(at), "price, i64 in 1e-9".to_owned()),
         Slot::Decimal { at, exp_at } => (place(at), format!("i64 mantissa, exponent at {exp_at}")),
         Slot::DecimalNarrow { at, exp_at } => (place(at), format!("u32 mantissa, exponent at {exp_at}")),
+        Slot::DecimalExt => (place(EXT_ONLY), "decimal, i64 mantissa and i8 exponent".to_owned()),
         Slot::Amount { at, exp_at } => (place(at), format!("i128 mantissa, exponent at {exp_at}")),
         Slot::Id { at, n } => (place(at), upto(n, "inline id")),
         Slot::Text { at, n } => (place(at), upto(n, "text")),

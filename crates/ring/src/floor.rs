@@ -115,7 +115,7 @@ impl<F: Farm, const SOUND: bool> Floor<F, SOUND> {
         }
         let stopped = || options.stop.is_some_and(|stop| stop.load(std::sync::atomic::Ordering::Relaxed));
         if stopped() {
-            self.halt.end_at(index);
+            self.end_at(index);
             return Ok(Next::Drain(Ending::Stopped));
         }
         let cancelled = || stopped() || self.halt.failed_before(index);
@@ -124,7 +124,7 @@ impl<F: Farm, const SOUND: bool> Floor<F, SOUND> {
         // left below at the earliest.
         let claimed = unsafe { self.intake.enter(|intake| farm.intake(intake, worker, claim)) };
         let Some(input) = claimed.map_err(|e| (Stage::Intake, e))? else {
-            self.halt.end_at(index);
+            self.end_at(index);
             return Ok(Next::Drain(if stopped() { Ending::Stopped } else { Ending::EndOfInput }));
         };
         self.intake.leave(index);
@@ -171,6 +171,18 @@ impl<F: Farm, const SOUND: bool> Floor<F, SOUND> {
     /// Stops every block above `index`.
     pub(crate) fn fail(&self, index: u64) {
         self.halt.fail(index);
+        self.rouse();
+    }
+
+    /// Has no block claimed above `index`.
+    fn end_at(&self, index: u64) {
+        self.halt.end_at(index);
+        self.rouse();
+    }
+
+    fn rouse(&self) {
+        self.intake.rouse();
+        self.sequence.rouse();
     }
 
     /// The two states, when all lanes are through.

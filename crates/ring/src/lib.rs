@@ -77,6 +77,7 @@ pub mod farm;
 mod floor;
 #[cfg(not(loom))]
 pub mod measure;
+mod sleepers;
 pub mod spsc;
 mod sync;
 mod turnstile;

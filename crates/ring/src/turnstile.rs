@@ -12,6 +12,7 @@
 //! farm's halt flags only end the waiting.
 
 use crate::{
+    sleepers::Sleepers,
     sync::{AtomicU64, Ordering, Padded, UnsafeCell},
     wait::{Wait, Waiter},
 };
@@ -23,6 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Turnstile<S, const SOUND: bool = true> {
     turn: Padded<AtomicU64>,
+    sleepers: Padded<Sleepers>,
     state: Padded<UnsafeCell<S>>,
 }
 
@@ -45,7 +47,11 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
     /// A turnstile that lets turn 0 in first.
     pub(crate) fn new(state: S) -> Self {
         assert!(SOUND || cfg!(loom), "the broken copy is for loom alone");
-        Self { turn: Padded(AtomicU64::new(0)), state: Padded(UnsafeCell::new(state)) }
+        Self {
+            turn: Padded(AtomicU64::new(0)),
+            sleepers: Padded::default(),
+            state: Padded(UnsafeCell::new(state)),
+        }
     }
 
     /// Waits until it is `index`'s turn, or until `gave_up` says not to.
@@ -62,7 +68,10 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
                 return came;
             }
             came = Turn::Waited;
-            waiter.wait();
+            match waiter.is_idle() {
+                true => _ = self.sleepers.sleep(|| gave_up() || self.turn.load(Ordering::SeqCst) == index),
+                false => waiter.wait(),
+            }
         }
     }
 
@@ -82,9 +91,15 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
     /// Lets `index + 1` in; only for the holder of turn `index`.
     #[inline]
     pub(crate) fn leave(&self, index: u64) {
-        // Release: pairs with the Acquire in `wait_for` of the next turn.
-        let order = if SOUND { Ordering::Release } else { Ordering::Relaxed };
+        // SeqCst: Release pairs with the Acquire in `wait_for` of the next turn, and the order of all is that of `Sleepers`.
+        let order = if SOUND { Ordering::SeqCst } else { Ordering::Relaxed };
         self.turn.store(index + 1, order);
+        self.sleepers.rouse();
+    }
+
+    /// Has those who sleep look again whether they are to give up.
+    pub(crate) fn rouse(&self) {
+        self.sleepers.rouse_all();
     }
 
     /// The state, when all threads are through.

@@ -72,6 +72,12 @@ impl Waiter {
         self.round = 0;
     }
 
+    /// Whether it has waited for so long, some milliseconds, that whoever can be woken had better sleep until then.
+    #[inline]
+    pub(crate) const fn is_idle(&self) -> bool {
+        !matches!(self.wait, Wait::Spin) && self.round >= IDLE_ROUNDS
+    }
+
     /// How often this waiter has slept since it was made; the counter of how idle its thread was.
     #[inline]
     pub const fn parks(&self) -> u64 {
@@ -128,6 +134,9 @@ fn take(_: Step) {
 /// Rounds of 1, 2, 4, 8, 8 … hints, of 10 to 50 ns each on current cores.
 const SPIN_ROUNDS: u32 = 20;
 const YIELD_ROUNDS: u32 = 256;
+
+/// Rounds of any kind before a wait is a long one: 100 sleeps after the last yield.
+const IDLE_ROUNDS: u32 = SPIN_ROUNDS + YIELD_ROUNDS + 100;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -1,5 +1,7 @@
 //! What can be wrong with a request for a flow.
 
+use unitape_model::ErrorCause;
+
 /// A flow that cannot be made as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -88,4 +90,22 @@ pub enum Error {
     /// A value that the templates cannot tell.
     #[error("exchange: the templates cannot tell what happened: {0}")]
     Encode(unitape_codec::fast::Fault),
+}
+
+impl Error {
+    /// On whose side the cause lies. A file of templates is no data.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::SpanTooShort { .. }
+            | Self::TooManyMessages { .. }
+            | Self::TooManyScenes { .. }
+            | Self::OutOfTime { .. }
+            | Self::BadShare { .. }
+            | Self::OutOfRange { .. }
+            | Self::NoRoom { .. } => ErrorCause::Call,
+            Self::Templates(_) | Self::NoTemplate { .. } | Self::NoField { .. } | Self::Encode(_) => {
+                ErrorCause::Outside
+            }
+        }
+    }
 }

@@ -45,9 +45,16 @@ impl Wire {
 
     /// Starts a message; its number is the session's next.
     pub fn begin(&mut self, session: usize, kind: u8, now_ns: u64) {
+        self.begin_type(session, &[kind], now_ns);
+    }
+
+    /// The same with a type of more letters.
+    pub fn begin_type(&mut self, session: usize, kind: &[u8], now_ns: u64) {
         self.seqs[session] += 1;
         self.scratch.clear();
-        self.raw(&[b'3', b'5', b'=', kind, 1]);
+        self.raw(b"35=");
+        self.raw(kind);
+        self.raw(&[1]);
         self.scratch.extend_from_slice(&self.names[session]);
         self.int(b"34=", self.seqs[session]);
         self.time(b"52=", now_ns);

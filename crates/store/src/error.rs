@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use unitape_model::Position;
+use unitape_model::{ErrorCause, Position};
 use unitape_tape::TapeId;
 
 /// Error of the store. What was sealed before it stays readable.
@@ -59,12 +59,16 @@ pub enum Error {
     /// The tape cannot be read.
     #[error(transparent)]
     Tape(#[from] unitape_tape::Error),
-    /// The tape holds something that cannot be sealed.
-    #[error("tape: position {position}: {what}")]
-    BadTape {
-        /// Where on the tape.
-        position: Position,
-        /// What is wrong there.
+    /// Checksums of the tape are missing, and nothing is sealed unchecked.
+    #[error(
+        "unchecked: {}: {what}; nothing from position {from} on can be sealed before it is back", path.display()
+    )]
+    Unchecked {
+        /// The file that should have them.
+        path: PathBuf,
+        /// Where the first bytes are that cannot be checked.
+        from: Position,
+        /// What is wrong with the file.
         what: String,
     },
     /// The tape is not the one that was sealed before, though it has its id: it ends earlier, or reads otherwise.
@@ -100,6 +104,21 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// On whose side the cause lies.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Io { source, .. } => ErrorCause::of_io(source),
+            Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } => ErrorCause::Data,
+            Self::Option(_) | Self::UnknownName { .. } => ErrorCause::Call,
+            Self::Tape(error) => error.cause(),
+            Self::NotAStore { .. }
+            | Self::ForeignVersion { .. }
+            | Self::Locked { .. }
+            | Self::DictionaryFull(_)
+            | Self::Stopped => ErrorCause::Outside,
+        }
+    }
+
     pub(crate) fn damage(path: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Damage { path: path.into(), block: None, offset, what: what.into() }
     }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use unitape_model::schema::at;
-use unitape_model::{Dict, Dictionary, Event, Field, Kind, Message, Position, Value, frames};
-use unitape_tape::{Definitions, Reader, Standing, Start, TapeId};
+use unitape_model::{Dict, Event, FrameFlaw, Kind, LostNames, Message, NameTable, Position, frames};
+use unitape_tape::{DamagedParts, LostDefinitions, ReadOptions, Reader, Standing, Start, TapeId, Unverified};
 
 use crate::block::RAW_MAX;
 use crate::cells::Plan;
@@ -34,11 +34,21 @@ pub struct SealOptions<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// How far it is.
     pub progress: Option<&'a Progress>,
+    /// Damage of the tape is no error: what is after it is sealed, and what is lost is counted. What is mended later
+    /// is then not sealed any more.
+    pub skip_damage: bool,
 }
 
 impl Default for SealOptions<'_> {
     fn default() -> Self {
-        Self { date: None, stripe_bytes: 128 << 20, block_rows: ROWS_MAX, stop: None, progress: None }
+        Self {
+            date: None,
+            stripe_bytes: 128 << 20,
+            block_rows: ROWS_MAX,
+            stop: None,
+            progress: None,
+            skip_damage: false,
+        }
     }
 }
 
@@ -73,17 +83,26 @@ pub struct Sealed {
     pub from: Position,
     /// Position behind the last frame that was taken.
     pub to: Position,
+    /// Events without a time, which are of no day and were left out: they stay on the tape.
+    pub untimed: u64,
     /// Positions that retention had removed before they were sealed.
     pub gap: Option<(Position, Position)>,
+    /// What was passed over because it is damaged.
+    pub damaged: DamagedParts,
+    /// Names whose definitions are lost, where damage was passed over.
+    pub names: LostNames,
+    /// What of the tape's own files is missing although all that was sealed matches its checksums.
+    pub unverified: Unverified,
 }
 
 /// Seals what the store in `store` does not have yet of the tape in `tape`. The store is made if there is none.
 ///
-/// Taken is what is committed, and of a tape that somebody is writing, what is durable. Killed at any moment, it
-/// leaves the store as it was; run again, it does what is left to do, which may be nothing.
+/// Sealed is what is durable and matches its checksums: all of a tape that was closed, and what is before the durable
+/// position of one that somebody is writing, or whose writer died. Killed at any moment, it leaves the store as it
+/// was; run again, it does what is left to do, which may be nothing.
 ///
 /// # Errors
-/// A tape or store that is none or damaged, a tape that is another one than was sealed under its id, events that
+/// A tape or store that is none or damaged, a tape whose checksums are missing, a tape that is another one than was sealed under its id, events that
 /// name what is not defined, and the system's refusals. The store is then as it was.
 pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Sealed> {
     if !(1 << 10..=STRIPE_BYTES_MAX).contains(&options.stripe_bytes) {
@@ -107,6 +126,10 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
     let mut stripes = Stripes::new(store, standing.id, generation, options.stripe_bytes, options.block_rows);
     let done = work.run(&mut names, &mut stripes)?;
     sealed.to = Position(done.position.max(work.from));
+    sealed.untimed = done.untimed;
+    sealed.damaged = work.reader.damaged().clone();
+    sealed.unverified = work.reader.unverified().clone();
+    sealed.names = work.names.lost();
     let files = stripes.finish()?;
     if files.is_empty() {
         return Ok(sealed);
@@ -145,6 +168,7 @@ struct Done {
     position: u64,
     last_position: u64,
     last_crc: u32,
+    untimed: u64,
 }
 
 /// Writes into the manifest how far the tape is sealed now.
@@ -179,8 +203,7 @@ struct Work<'a> {
     /// Nothing from here on is taken.
     limit: u64,
     gap: Option<(Position, Position)>,
-    names: Dictionary,
-    sources: BTreeMap<u32, Vec<u8>>,
+    names: NameTable,
     tokens: [Vec<u32>; Dict::COUNT],
     source_tokens: Vec<u32>,
 }
@@ -197,21 +220,26 @@ impl<'a> Work<'a> {
         let from = state.map_or(0, |s| s.sealed).max(of_day);
         let gap = (standing.first.0 > from).then_some((Position(from), standing.first));
         // The log has all definitions up to what is durable, at least; the rest must be met on the tape.
-        let (mut names, mut sources, mut known) = (Dictionary::default(), BTreeMap::new(), 0);
-        if let Ok(mut log) = Definitions::open(dir) {
-            while let Ok(Some((position, frame))) = log.next() {
-                if let Some(event) = Event::new(frame) {
-                    learn(&event, &mut names, &mut sources);
-                }
-                known = position.0 + frame.len() as u64;
-            }
-            known = known.max(standing.durable.0);
-        }
-        let start = from.min(known);
+        let start = from.min(standing.durable.0);
         let start = if start <= standing.first.0 { Start::Oldest } else { Start::At(Position(start)) };
-        let mut reader = Reader::open(dir, start).map_err(|e| shorter(e, tape, from))?;
+        let read = ReadOptions { skip_damage: options.skip_damage, ..ReadOptions::default() };
+        let open = |start| Reader::open_with(dir, start, read).map_err(|e| shorter(e, tape, from));
+        let mut reader = open(start)?;
         if let Some(state) = state {
-            check_last(&mut reader, state)?;
+            check_last(&mut reader, state, options.skip_damage)?;
+        }
+        let table = || {
+            let mut names = NameTable::default();
+            if options.skip_damage {
+                names.set_log(LostDefinitions::names(dir));
+            }
+            names
+        };
+        let (mut names, mut lost) = (table(), LostDefinitions::new(dir, options.skip_damage));
+        match lost.before(reader.position(), |_, frame| names.admit_frame(frame).map(drop)) {
+            // All that the log has can be met on the tape once more.
+            Err(_) if standing.first.0 == 0 => (reader, names) = (open(Start::Oldest)?, table()),
+            other => other?,
         }
         let limit = if standing.live { standing.durable.0 } else { u64::MAX };
         if let Some(p) = options.progress {
@@ -226,7 +254,6 @@ impl<'a> Work<'a> {
             limit,
             gap,
             names,
-            sources,
             tokens: Default::default(),
             source_tokens: Vec::new(),
         })
@@ -234,81 +261,116 @@ impl<'a> Work<'a> {
 
     /// Reads to the end, or to what may be taken.
     fn run(&mut self, store: &mut Names, stripes: &mut Stripes<'_>) -> Result<Done> {
-        let mut done = Done { position: 0, last_position: 0, last_crc: 0 };
+        let mut done = Done { position: 0, last_position: 0, last_crc: 0, untimed: 0 };
         let mut scratch = Vec::new();
         // The run borrows the reader, and what is done with it the rest.
-        let Self { reader, tape, options, from, days, limit, names, sources, tokens, source_tokens, .. } =
-            self;
+        let Self { reader, tape, options, from, days, limit, names, tokens, source_tokens, .. } = self;
         'tape: while let Some(run) = reader.next_run(RUN_BYTES)? {
             if options.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
                 return Err(Error::Stopped);
             }
+            // What no sum vouches for yet is sealed when it is durable.
+            if !run.checked {
+                break;
+            }
             let mut ordinal = run.ordinal;
             let mut rows = 0;
+            let (read_bytes, mut refused) = (run.bytes.len() as u64, None);
             for (offset, header, frame) in frames(run.bytes) {
                 let position = run.position.0 + offset as u64;
                 if position >= *limit {
                     break 'tape;
                 }
-                (done.position, done.last_position) = (position + frame.len() as u64, position);
-                let bad = |what: String| Error::BadTape { position: Position(position), what };
-                if Message::of(frame).is_some() {
+                let event = match Event::new(frame) {
                     // A user's bytes: no tick, and of no day.
+                    None if Message::of(frame).is_some() => {
+                        (done.position, done.last_position) = (position + frame.len() as u64, position);
+                        ordinal += 1;
+                        continue;
+                    }
+                    Some(event) if !header.is_meta() => event,
+                    _ => {
+                        if let Err(flaw) = names.admit_frame(frame) {
+                            refused = Some((Position(position), flaw.to_string()));
+                            break;
+                        }
+                        (done.position, done.last_position) = (position + frame.len() as u64, position);
+                        continue;
+                    }
+                };
+                if options.skip_damage {
+                    // For names from the log; what has none is refused below.
+                    _ = names.admit(&event);
+                }
+                let (kind, day) = (event.kind(), Day::of(event.ts_event()));
+                // What was refused before anything of its feed had a time has none: 1970 is not its day.
+                if kind == Kind::Quarantine && event.ts_event().0 == 0 {
+                    done.untimed += u64::from(position >= *from);
+                    (done.position, done.last_position) = (position + frame.len() as u64, position);
                     ordinal += 1;
                     continue;
                 }
-                let event = Event::new(frame).ok_or_else(|| bad("a frame of no kind we know".to_owned()))?;
-                if header.is_meta() {
-                    learn(&event, names, sources);
-                    continue;
-                }
-                ordinal += 1;
-                let (kind, day) = (event.kind(), Day::of(event.ts_event()));
-                let schema =
-                    TickSchema::of(kind).ok_or_else(|| bad("bookkeeping among events".to_owned()))?;
                 let sealed = days.get(&day).map_or(*from, |through| (*through).max(*from));
-                if position < sealed || options.date.is_some_and(|wanted| wanted != day) {
-                    continue;
-                }
-                scratch.clear();
-                scratch.extend_from_slice(frame);
-                scratch[..4].fill(0);
-                let plan = Plan::of(kind);
-                let change = |dict: Dict, id: u32| -> std::result::Result<u32, Refused> {
-                    let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
-                    if known != 0 {
-                        return Ok(known);
+                if position >= sealed && options.date.is_none_or(|wanted| wanted == day) {
+                    scratch.clear();
+                    scratch.extend_from_slice(frame);
+                    scratch[..4].fill(0);
+                    let plan = Plan::of(kind);
+                    let change = |dict: Dict, id: u32| -> std::result::Result<u32, Refused> {
+                        let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
+                        if known != 0 {
+                            return Ok(known);
+                        }
+                        let name = names.name(dict, id).ok_or(FrameFlaw::Undefined { dict, id })?;
+                        let token = store.intern(dict, name)?;
+                        remember(&mut tokens[dict as usize], id, token);
+                        Ok(token)
+                    };
+                    let source = event.source();
+                    let known = source_tokens.get(source as usize).copied().unwrap_or(0);
+                    let changed = plan.change_ids(&mut scratch, change).and_then(|()| {
+                        if source != 0 && known == 0 {
+                            let defined = names.source(source).ok_or(FrameFlaw::UndefinedSource(source))?;
+                            let token = store.intern_source(*tape, source, &defined.frame)?;
+                            remember(source_tokens, source, token);
+                        }
+                        TickSchema::of(kind).ok_or(Refused::Frame("bookkeeping among events"))
+                    });
+                    let schema = match changed {
+                        Ok(schema) => schema,
+                        Err(Refused::Store(e)) => return Err(e),
+                        Err(Refused::Frame(what)) => {
+                            refused = Some((Position(position), what.to_owned()));
+                            break;
+                        }
+                        Err(Refused::Flaw(flaw)) => {
+                            refused = Some((Position(position), flaw.to_string()));
+                            break;
+                        }
+                    };
+                    if source != 0 {
+                        let token = source_tokens[source as usize];
+                        scratch[at::SOURCE..at::SOURCE + 4].copy_from_slice(&token.to_le_bytes());
                     }
-                    let name = names.name(dict, id).ok_or(Refused::Undefined(dict, id))?;
-                    let token = store.intern(dict, name)?;
-                    remember(&mut tokens[dict as usize], id, token);
-                    Ok(token)
-                };
-                plan.change_ids(&mut scratch, change).map_err(|e| match e {
-                    Refused::Store(e) => e,
-                    Refused::Frame(what) => bad(what.to_owned()),
-                    Refused::Undefined(dict, id) => bad(format!("{} {id} is not defined", dict.name())),
-                })?;
-                let source = event.source();
-                if source != 0 {
-                    let mut token = source_tokens.get(source as usize).copied().unwrap_or(0);
-                    if token == 0 {
-                        let frame = sources
-                            .get(&source)
-                            .ok_or_else(|| bad(format!("source {source} is not defined")))?;
-                        token = store.intern_source(*tape, source, frame)?;
-                        remember(source_tokens, source, token);
-                    }
-                    scratch[at::SOURCE..at::SOURCE + 4].copy_from_slice(&token.to_le_bytes());
+                    let key = Key { day, schema, instrument: plan.instrument(&scratch), kind };
+                    stripes.push(key, &scratch, ordinal, position)?;
+                    rows += 1;
                 }
-                let key = Key { day, schema, instrument: plan.instrument(&scratch), kind };
-                stripes.push(key, &scratch, ordinal - 1, position)?;
-                rows += 1;
+                (done.position, done.last_position) = (position + frame.len() as u64, position);
+                ordinal += 1;
+            }
+            if let Some((position, what)) = refused {
+                reader.refuse(position, &what)?;
             }
             if let Some(p) = options.progress {
-                p.bytes.fetch_add(run.bytes.len() as u64, Ordering::Relaxed);
+                p.bytes.fetch_add(read_bytes, Ordering::Relaxed);
                 p.rows.fetch_add(rows, Ordering::Relaxed);
             }
+        }
+        if reader.unverified().bytes > 0
+            && let (Some(from), Some((path, what))) = (reader.unverified().from, &reader.unverified().first)
+        {
+            return Err(Error::Unchecked { path: path.clone(), from, what: what.clone() });
         }
         if done.position > 0 {
             let frame = reader.at(Position(done.last_position))?;
@@ -325,7 +387,13 @@ const RUN_BYTES: usize = 1 << 20;
 enum Refused {
     Store(Error),
     Frame(&'static str),
-    Undefined(Dict, u32),
+    Flaw(FrameFlaw),
+}
+
+impl From<FrameFlaw> for Refused {
+    fn from(flaw: FrameFlaw) -> Self {
+        Self::Flaw(flaw)
+    }
 }
 
 impl From<Error> for Refused {
@@ -350,37 +418,14 @@ fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
     tokens[index] = token;
 }
 
-fn learn(event: &Event<'_>, names: &mut Dictionary, sources: &mut BTreeMap<u32, Vec<u8>>) {
-    let uint = |field| match event.field(field, &mut [0; 36]) {
-        Some(Value::UInt(v)) => u32::try_from(v).ok(),
-        _ => None,
-    };
-    match event.kind() {
-        Kind::Define => {
-            let dict = uint(Field::Dict).and_then(|d| u8::try_from(d).ok()).and_then(Dict::from_u8);
-            let mut scratch = [0; 36];
-            if let (Some(dict), Some(id), Some(Value::Text(name))) =
-                (dict, uint(Field::Index), event.field(Field::Name, &mut scratch))
-            {
-                names.define(dict, id, name.as_bytes());
-            }
-        }
-        Kind::Source => {
-            if let Some(id) = uint(Field::Index) {
-                sources.insert(id, event.bytes().to_vec());
-            }
-        }
-        _ => {}
-    }
-}
-
 /// Whether the tape still reads as it did when it was sealed.
-fn check_last(reader: &mut Reader, state: &TapeState) -> Result<()> {
+fn check_last(reader: &mut Reader, state: &TapeState, skip_damage: bool) -> Result<()> {
     let other = |what| Error::OtherTape { tape: state.tape, sealed: Position(state.sealed), what };
     match reader.at(Position(state.last_position)) {
         Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),
         Ok(_) => Err(other("its last frame that was sealed is another one now")),
         Err(unitape_tape::Error::Retained { .. }) => Ok(()),
+        Err(unitape_tape::Error::Damage { .. }) if skip_damage => Ok(()),
         Err(unitape_tape::Error::NoFrame(_)) => Err(other("it ends before that now")),
         Err(e) => Err(e.into()),
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use unitape_model::Position;
+use unitape_model::{ErrorCause, Position};
 
 /// Error of the tape. What was committed before it stays readable.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +77,30 @@ pub enum Error {
         /// Process id of the holder as far as the lock file tells, otherwise 0.
         holder: u64,
     },
+    /// The hot segments that the tape names belong to a tape at another place, which is not there any more.
+    #[error("hot elsewhere: {}: {notice}", path.display())]
+    HotElsewhere {
+        /// The tape.
+        path: PathBuf,
+        /// Where they are, and whose.
+        notice: Box<crate::HotNotice>,
+    },
+    /// A hot directory that this process must not use.
+    #[error("unsafe hot directory: {} {what}", path.display())]
+    UnsafeHot {
+        /// The directory.
+        path: PathBuf,
+        /// Why, and what to do.
+        what: String,
+    },
+    /// The writer belongs to the process that opened it, and this one was forked from it.
+    #[error(
+        "forked: process {opened_by} opened the writer, and this is a child of it; open a tape in the process that writes it"
+    )]
+    Forked {
+        /// The process that opened the writer.
+        opened_by: u32,
+    },
     /// An option cannot be used.
     #[error("option: {0}")]
     Option(&'static str),
@@ -103,12 +127,14 @@ pub enum Error {
         wanted: Position,
     },
     /// It was asked for in time, and did not become durable in time.
-    #[error("not durable: position {wanted} was waited for, durable is up to {durable}")]
+    #[error("not durable: position {wanted} was waited for, durable is up to {durable}{}", if *asked { "" } else { UNASKED })]
     NotDurable {
         /// Position waited for.
         wanted: Position,
         /// Durable up to here.
         durable: Position,
+        /// An earlier flush was asked for. Who may only read the tape cannot ask.
+        asked: bool,
     },
     /// A flush has failed; what is durable is no more than before.
     #[error("durability failed: flush {}: {source}; durable is up to position {durable}, {what}", path.display())]
@@ -149,6 +175,43 @@ pub enum Error {
         position: Position,
         /// Oldest position there is.
         oldest: Position,
+    },
+    /// The tape was cut back, by a power loss or at damage, before the place that the reader had come to.
+    ///
+    /// The reader has gone back and continues at `to`: it loses nothing that the tape has. Drop what it gave of a unit
+    /// whose last frame has not come.
+    #[error(
+        "rewound: the tape was cut back to position {to} and the reader was at {from}; read on, what follows {to} is new"
+    )]
+    Rewound {
+        /// Where the reader was.
+        from: Position,
+        /// Where it continues.
+        to: Position,
+    },
+    /// Another writer has opened the tape since; this one must not write to it any more.
+    #[error(
+        "fenced: {} was opened by a writer of epoch {newest}, this one has epoch {epoch}; close it and append nothing more", path.display()
+    )]
+    Fenced {
+        /// The tape.
+        path: PathBuf,
+        /// Epoch of the writer that met this.
+        epoch: u64,
+        /// Epoch of the later one.
+        newest: u64,
+    },
+    /// The writer's epoch would be less than the least that [`crate::Options::epoch_min`] accepts.
+    #[error(
+        "old epoch: a writer of {} would have epoch {epoch}, at least {least} is asked for; this is an older copy of the tape", path.display()
+    )]
+    OldEpoch {
+        /// The tape.
+        path: PathBuf,
+        /// The epoch that the writer would have.
+        epoch: u64,
+        /// The least one that is asked for.
+        least: u64,
     },
     /// Retention could not remove what its limits say.
     #[error("not removed: {}: {what}; nothing was removed", path.display())]
@@ -229,13 +292,65 @@ pub enum Error {
     NoFrame(Position),
 }
 
+/// Why nothing was asked for.
+const UNASKED: &str = "; this user may only read the tape and cannot ask for an earlier flush";
+
 /// Result with the tape's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// On whose side the cause lies.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Io { source, .. } => ErrorCause::of_io(source),
+            // What the tape has is elsewhere, gone, or other than it was before.
+            Self::Damage { .. }
+            | Self::HotElsewhere { .. }
+            | Self::Retained { .. }
+            | Self::Rewound { .. }
+            | Self::Overrun { .. } => ErrorCause::Data,
+            Self::Option(_) => ErrorCause::Call,
+            Self::DiskFull { .. }
+            | Self::NotATape { .. }
+            | Self::ForeignVersion { .. }
+            | Self::ForeignTape { .. }
+            | Self::Locked { .. }
+            | Self::UnsafeHot { .. }
+            | Self::Forked { .. }
+            | Self::Fenced { .. }
+            | Self::OldEpoch { .. }
+            | Self::BadUnit { .. }
+            | Self::ClaimAbandoned(_)
+            | Self::ClaimsOutstanding(_)
+            | Self::RecorderBehind { .. }
+            | Self::NotDurable { .. }
+            | Self::DurabilityFailed { .. }
+            | Self::NoRecorder { .. }
+            | Self::BeyondEnd { .. }
+            | Self::NotRemoved { .. }
+            | Self::Clock { .. }
+            | Self::Gated { .. }
+            | Self::Dropped { .. }
+            | Self::NoGate { .. }
+            | Self::RingCapacity { .. }
+            | Self::Removed { .. }
+            | Self::NoFrame(_) => ErrorCause::Outside,
+        }
+    }
+
     /// Whether the cause is a lack of space.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::DiskFull { .. })
+    }
+
+    /// The same once more, if it is that another writer has the tape.
+    pub(crate) fn fenced(&self) -> Option<Self> {
+        match self {
+            Self::Fenced { path, epoch, newest } => {
+                Some(Self::Fenced { path: path.clone(), epoch: *epoch, newest: *newest })
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn damage(path: &Path, offset: u64, what: impl Into<String>) -> Self {

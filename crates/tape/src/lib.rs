@@ -44,6 +44,7 @@ mod lockfree;
 pub mod measure;
 mod read;
 mod record;
+mod repair;
 mod ring;
 mod verify;
 mod write;
@@ -51,7 +52,8 @@ mod write;
 #[cfg(feature = "faults")]
 pub use disk::faults;
 pub use disk::{
-    CHECKSUM_SPAN, Cursor, Definitions, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId,
+    CHECKSUM_SPAN, Cursor, Definitions, FORMAT_VERSION, HEADER_PAGE, HotNotice, LineagePoint, Meta, Rewound,
+    SEGMENT_BYTES_MIN, TapeId, hot_notice, hot_place,
 };
 pub use error::{Error, Result};
 pub use gate::{Dropped, Gate, GateHandle, GatePolicy, GateStanding};
@@ -59,15 +61,20 @@ pub use keep::{
     BeforeRemoval, Clock, CursorStanding, Keeping, Now, Removal, Removed, Retention, keeping, retain,
     retention_warning,
 };
-pub use read::{Frame, Lag, Reader, Run, Skipped, Start, Subscription};
-pub use record::{Durability, DurabilityFailure, record};
+pub use read::{
+    DamagedPart, DamagedParts, Frame, Lag, LostDefinitions, ReadOptions, Reader, Rewinds, Run, Skipped,
+    Start, Subscription, Unverified,
+};
+pub use record::{Durability, DurabilityFailure, durability_warning, record};
+pub use repair::{ForeignDamage, Remedy, RepairCut, RepairFinding, RepairOptions, RepairReport, repair};
 pub use ring::{
     Losses, RING_CAPACITY_MIN, RingDraft, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
 };
 pub use unitape_ring::{Wait, Waiter};
-pub use verify::{Info, Problem, Report, Standing, info, standing, verify};
+pub use verify::{Info, Problem, Report, Standing, info, info_with, oldest, standing, verify, writer};
 pub use write::{
-    Backing, Batch, Claim, Draft, Helpers, Options, Publication, RecorderPlace, Recovery, Sync, Writer,
+    Backing, Batch, Claim, Draft, Helpers, HotLeftover, Options, Publication, RecorderPlace, Recovery, Sync,
+    Writer, adopt_hot, forget_hot, hot_leftovers,
 };
 
 /// The lock-free core, for the loom tests.

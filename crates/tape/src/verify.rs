@@ -7,14 +7,21 @@ use unitape_model::{Header, Position};
 
 use crate::DEFINITION_KINDS;
 use crate::disk::definitions::Definitions;
-use crate::disk::layout::{HEADER_PAGE, TapeId, read_start, segment_path};
+use crate::disk::hot::{HotNotice, hot_notice};
+use crate::disk::layout::{HEADER_PAGE, Paths, TapeId, segment_path};
+use crate::disk::lineage::Lineage;
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
-use crate::disk::run::{State, writer_of};
+use crate::disk::run::{State, boot_id, field, writer_of};
 use crate::error::{At, Error, Result};
+use crate::keep::seal::is_sealed;
+use crate::read::damage::{DamagedParts, ReadOptions, Unverified};
 use crate::read::reader::{Reader, Start};
-use crate::record::durable::load_durable;
-use crate::record::sums::span_sum;
+use crate::record::durable::{Durable, load_durable};
+use crate::record::segment_sums::{OpenSpan, SegmentSums, StoredSum};
+use crate::repair::accepted;
+use crate::ring::RingTapeReader;
+use crate::write::trust::first_lost;
 
 /// What is known about a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +52,10 @@ pub struct Info {
     pub writer: Option<u64>,
     /// Directory of its hot segments.
     pub hot: Option<PathBuf>,
+    /// What was passed over because it is damaged.
+    pub damaged: DamagedParts,
+    /// What could not be compared with a checksum although there should be one.
+    pub unverified: Unverified,
 }
 
 /// How a tape stands, as far as can be told without reading it.
@@ -71,8 +82,22 @@ pub fn standing(dir: &Path) -> Result<Standing> {
         id: live.meta.id,
         first: Position(first.saturating_mul(live.meta.segment_bytes)),
         durable: Position(load_durable(&live.paths)?.position),
-        live: writer_of(&live.paths).is_some() || live.paths.hot_place().is_some(),
+        live: writer_of(&live.paths).is_some() || live.hot_place()?.is_some(),
     })
+}
+
+/// The process that has the tape in `dir` open for writing, if one has; 0 if it does not say which.
+pub fn writer(dir: &Path) -> Option<u64> {
+    writer_of(&Paths { dir: dir.into() })
+}
+
+/// The oldest position of the tape in `dir`.
+///
+/// # Errors
+/// Not a tape, or a foreign version.
+pub fn oldest(dir: &Path) -> Result<Position> {
+    let live = Live::open(dir)?;
+    Ok(Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(live.meta.segment_bytes)))
 }
 
 /// Reads what is known about the tape in `dir`.
@@ -80,10 +105,18 @@ pub fn standing(dir: &Path) -> Result<Standing> {
 /// # Errors
 /// Not a tape, a foreign version, or damage on the way.
 pub fn info(dir: &Path) -> Result<Info> {
+    info_with(dir, ReadOptions::default())
+}
+
+/// The same, with or without checks, and stopping at damage or not.
+///
+/// # Errors
+/// As [`info`]; damage of segments is none where it is to be passed over.
+pub fn info_with(dir: &Path, options: ReadOptions) -> Result<Info> {
     use std::os::unix::fs::MetadataExt;
     let live = Live::open(dir)?;
     let indices = live.indices()?;
-    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut reader = Reader::open_with(dir, Start::Oldest, options)?;
     let (first, first_ordinal) = (reader.position(), reader.ordinal());
     let mut frames = 0;
     while let Some(run) = reader.next_run(1 << 20)? {
@@ -106,10 +139,13 @@ pub fn info(dir: &Path) -> Result<Info> {
         frames,
         first_ordinal,
         ordinals: reader.ordinal(),
-        durable: Position(load_durable(&live.paths)?.position),
+        // A file that is damaged is among what is unverified.
+        durable: Position(load_durable(&live.paths).map_or(0, |durable| durable.position)),
         disk_bytes,
         writer: writer_of(&live.paths),
-        hot: live.paths.hot_place(),
+        hot: live.hot_place()?,
+        damaged: reader.damaged().clone(),
+        unverified: reader.unverified().clone(),
     })
 }
 
@@ -142,6 +178,10 @@ pub struct Report {
     pub definitions: u64,
     /// Everything before this position can be used.
     pub intact_to: u64,
+    /// From and to: the positions that no checksum covers, because they are not durable yet or the tape has none.
+    pub not_covered: Option<(Position, Position)>,
+    /// Parts that a repair has accepted although nothing vouched for them.
+    pub accepted: Vec<(Position, Position)>,
     /// What is wrong, in the order of the tape.
     pub problems: Vec<Problem>,
 }
@@ -183,17 +223,29 @@ impl Report {
 /// # Errors
 /// Not a tape, a foreign version, or a file that cannot be read; damage is in the report.
 pub fn verify(dir: &Path) -> Result<Report> {
+    if dir.is_file() {
+        return verify_ring(dir);
+    }
     let live = Live::open(dir)?;
     let mut report = Report::default();
     let closed = !live.paths.writer_lock().exists();
     let in_use = writer_of(&live.paths).is_some();
-    let durable = match load_durable(&live.paths) {
-        Ok(durable) => durable.position,
-        Err(e) => {
-            report.error(e, &live.paths.durable(), None);
-            0
+    let mut is_damaged = false;
+    let mark = load_durable(&live.paths).unwrap_or_else(|e| {
+        report.error(e, &live.paths.durable(), None);
+        is_damaged = true;
+        Durable::default()
+    });
+    let durable = mark.position;
+    match Lineage::load(&live.paths, live.meta.id) {
+        Err(e @ (Error::Damage { .. } | Error::ForeignTape { .. })) => {
+            report.error(e, &Lineage::path(&live.paths), None);
         }
-    };
+        other => drop(other?),
+    }
+    if let Some(notice) = hot_notice(dir)?.filter(HotNotice::may_miss_part) {
+        report.problem(&live.paths.hot(), 0, notice.to_string());
+    }
     let known = if closed { durable } else { State::peek(&live.paths).max(durable) };
     let log = Definitions::open(dir);
     let mut log = match log {
@@ -237,7 +289,21 @@ pub fn verify(dir: &Path) -> Result<Report> {
         walk.segment(&segment, first_ordinal, in_use, &mut report, |position, frame, report| {
             logged.compare(&mut log, position, frame, report);
         });
-        walk.broken |= sums(&live, index, durable, closed, &mut report);
+        let stored = match (closed, in_use) {
+            (true, _) => StoredSum::Covered,
+            (_, true) => StoredSum::Moving,
+            _ => StoredSum::AtLeastCovered,
+        };
+        walk.broken |= sums(&live, index, &mark, stored, &mut report);
+    }
+    if !closed
+        && !in_use
+        && !is_rebooted(&live.paths)
+        && let Some((from, error)) = first_lost(&live, durable)?
+    {
+        let to = walk.at.max(from);
+        report.error(error, &live.paths.segments(), Some((Position(from), Position(to))));
+        report.intact_to = report.intact_to.min(from);
     }
     logged.rest(&mut log, walk.at, &mut report);
     if walk.unit_open && !in_use {
@@ -252,6 +318,54 @@ pub fn verify(dir: &Path) -> Result<Report> {
         let what = format!("the tape ends before its durable position {durable}");
         report.lost(&path, HEADER_PAGE + walk.at % size, what, walk.at, durable);
     }
+    let from = durable.max(at);
+    if walk.at > from && !is_damaged {
+        let path = live.paths.durable();
+        if in_use || !closed && path.exists() {
+            report.not_covered = Some((Position(from), Position(walk.at)));
+        } else if path.exists() {
+            let what =
+                format!("unverified: the tape was closed, and this says that it ends at position {durable}");
+            report.lost(&path, 16, what, from, walk.at);
+        } else {
+            let what = "unverified: the file is missing, so nothing says which checksums are to be believed";
+            report.lost(&path, 0, what, from, walk.at);
+        }
+    }
+    report.accepted = accepted(dir).into_iter().map(|(from, to)| (Position(from), Position(to))).collect();
+    Ok(report)
+}
+
+/// Whether the machine was restarted since the tape had a writer, which did not close it.
+fn is_rebooted(paths: &Paths) -> bool {
+    let text = fs::read_to_string(paths.writer_lock()).unwrap_or_default();
+    field(&text, "boot").unwrap_or_default() != boot_id()
+}
+
+/// Reads a ring tape, which has no checksums: what is there is whole frames in their places, and that is all.
+fn verify_ring(path: &Path) -> Result<Report> {
+    let mut reader = RingTapeReader::open(path, Start::Oldest)?;
+    let mut report = Report::default();
+    let first = reader.position();
+    loop {
+        match reader.next() {
+            Ok(Some(frame)) => {
+                report.frames += 1;
+                report.events += u64::from(!frame.header.is_meta());
+                report.units += u64::from(frame.header.is_last());
+            }
+            Ok(None) => break,
+            // Its writer went on.
+            Err(Error::Overrun { .. }) => {}
+            Err(e @ Error::Damage { .. }) => {
+                report.error(e, path, None);
+                break;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    report.intact_to = reader.position().0;
+    report.not_covered = Some((first, reader.position()));
     Ok(report)
 }
 
@@ -328,7 +442,7 @@ impl Walk {
                 }
                 Seen::Nothing => self.over = true,
                 Seen::Damage(header) => {
-                    let what = format!("no frame can start with {header:?}");
+                    let what = format!("no frame can start with {header}");
                     let from = segment.base + offset;
                     report.lost(&segment.path, HEADER_PAGE + offset, what, from, segment.end());
                     return self.break_at(segment.end());
@@ -346,18 +460,24 @@ impl Walk {
 }
 
 /// Compares the checksums of a segment on the disk; true if one does not match.
-fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report) -> bool {
+fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &mut Report) -> bool {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let base = index * size;
-    let below = if closed { durable } else { durable - durable % span };
-    let covered = below.saturating_sub(base).min(size);
+    let mut covered = durable.position.saturating_sub(base).min(size);
+    if stored == StoredSum::Moving && durable.open_sum.is_none() {
+        covered -= covered % span;
+    }
     let path = segment_path(&live.paths.segments(), index);
     let sums_path = live.paths.crc(index);
+    // Only what is durable is sealed, whatever an older `durable` says.
+    if is_sealed(&path) {
+        covered = size;
+    }
     if covered == 0 {
         return false;
     }
-    let sums = match read_start(&sums_path, size / span * 4) {
-        Ok(sums) => sums,
+    let checks = match SegmentSums::load(&live.paths, &live.meta, index) {
+        Ok(checks) => checks,
         Err(e) => {
             report.problem(&sums_path, 0, e.to_string());
             return false;
@@ -366,18 +486,28 @@ fn sums(live: &Live, index: u64, durable: u64, closed: bool, report: &mut Report
     let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { return false };
     let mut broken = false;
     let wanted = covered.div_ceil(span);
-    if (sums.len() as u64) < wanted * 4 {
-        report.problem(&sums_path, sums.len() as u64, format!("there must be {wanted} checksums"));
+    if checks.len() < wanted {
+        let from = base + checks.len() * span;
+        let what = match sums_path.exists() {
+            true => format!("unverified: there must be {wanted} checksums and are {}", checks.len()),
+            false => "unverified: the checksums are missing".to_owned(),
+        };
+        report.lost(&sums_path, checks.len() * 4, what, from, base + covered);
+        report.intact_to = report.intact_to.min(from);
+        broken = true;
     }
-    for (i, sum) in sums.chunks_exact(4).take(wanted as usize).enumerate() {
-        let from = i as u64 * span;
-        // SAFETY: below the durable position, so committed, and within the segment.
-        let bytes = unsafe { segment.bytes(from, (covered - from).min(span) as usize) };
-        report.spans += 1;
-        if span_sum(bytes, span).to_le_bytes() != *sum {
+    let open = OpenSpan { sum: durable.open_sum, stored };
+    for i in 0..wanted {
+        // What is below the durable position is committed.
+        let Some(fault) = checks.fault(&segment, i, covered, open) else {
+            report.spans += 1;
+            continue;
+        };
+        if !fault.missing {
+            report.spans += 1;
             let what = format!("the checksum of the {span} bytes from here does not match");
-            report.lost(&path, HEADER_PAGE + from, what, base + from, base + (from + span).min(covered));
-            report.intact_to = report.intact_to.min(base + from);
+            report.lost(&path, HEADER_PAGE + fault.from, what, base + fault.from, base + fault.to);
+            report.intact_to = report.intact_to.min(base + fault.from);
             broken = true;
         }
     }

@@ -168,7 +168,7 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
     let (dir, _) = closed(10);
     let error = Writer::open(dir.path(), TapeId(1), options(SEGMENT_BYTES, None)).unwrap_err();
     assert!(matches!(error, Error::ForeignTape { found: ID, .. }), "{error}");
-    assert!(!dir.path().join("run").exists());
+    assert_eq!(common::left_in_run(dir.path()), ["lineage"]);
 
     let toml = dir.path().join("tape.toml");
     let text = fs::read_to_string(&toml).unwrap();

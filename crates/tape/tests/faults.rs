@@ -304,6 +304,27 @@ fn every_call_of_a_tape_with_its_own_recorder_may_fail() {
     sweep(Kind::Outside);
 }
 
+/// The recorder fails after it has finished a segment and before it begins the next: the dictionary log still has every
+/// definition of that segment, and counts it.
+#[test]
+fn a_recorder_that_fails_between_two_segments_counts_all_definitions() {
+    let _alone = alone();
+    for seed in [21, 22, 23] {
+        for nth in 33..38 {
+            round(Kind::Outside, Call::Open, nth, Fault::once(EROFS), seed);
+        }
+    }
+}
+
+/// The same where the flush fails between two segments, and the tape ends there: what is closed is durable to its end.
+#[test]
+fn a_flush_that_fails_between_two_segments_comes_again_before_the_close() {
+    let _alone = alone();
+    for nth in 36..44 {
+        round(Kind::Hot, Call::Open, nth, Fault::once(EROFS), 1_795_434_357);
+    }
+}
+
 /// A flush that failed once made the next one succeed over pages that were never written. A file tape must not call
 /// them durable, must say so as long as it is open, must go on otherwise, and must mend it when it is opened anew.
 #[test]

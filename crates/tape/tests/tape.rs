@@ -39,7 +39,7 @@ fn readers_follow_across_segments_and_writers_in_both_backings() {
             assert!(report.is_intact(), "{:?}", report.problems);
             assert_eq!((report.units, report.intact_to), (to, reader.reader.position().0));
         }
-        assert!(!dir.path().join("run").exists());
+        assert_eq!(common::left_in_run(dir.path()), ["lineage"]);
         assert!(!place.exists());
         let info = info(dir.path()).unwrap();
         assert_eq!((info.end, info.durable, info.writer), (info.durable, info.end, None));

@@ -42,8 +42,8 @@ use lockfree::ring::{Got, Mark, RingReader, RingWriter, Shape};
 use lockfree::{Memory, gate};
 use unitape_model::{Header, LINE, Position, flags, frames};
 use unitape_tape::{
-    Error, Gate, GateHandle, GatePolicy, Options, Reader, RingOptions, RingTapeReader, RingTapeWriter, Start,
-    Writer, verify,
+    Error, Gate, GateHandle, GatePolicy, HotNotice, Options, Reader, RingOptions, RingTapeReader,
+    RingTapeWriter, Start, Writer, verify,
 };
 
 /// What could go wrong: a first word stored before the rest of its claim is in place. TSan ends the process with

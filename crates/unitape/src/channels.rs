@@ -8,12 +8,13 @@ pub fn lines(stats: &Stats) -> Vec<String> {
     let mut lines: Vec<String> = stats.channels.iter().map(channel).collect();
     let of = &stats.products;
     lines.push(format!(
-        "messages: {} missing in {} gaps, {} old; {} books recovered by {} snapshots, {} levels waiting; {} entries left out; {} packets refused, {} to other addresses",
+        "messages: {} missing in {} gaps, {} old; {} books recovered by {} snapshots ({} early), {} levels waiting; {} entries left out; {} packets refused, {} to other addresses",
         grouped(of.missing),
         grouped(of.gaps),
         grouped(of.old),
         grouped(of.recovered),
         grouped(of.snapshots),
+        grouped(of.snapshots_early),
         grouped(stats.waiting as u64),
         grouped(of.unknown),
         grouped(stats.refused),
@@ -23,7 +24,8 @@ pub fn lines(stats: &Stats) -> Vec<String> {
 }
 
 fn channel(of: &ChannelStats) -> String {
-    let told = of.lines.iter().zip(["A", "B"]).filter(|(line, name)| line.packets > 0 || *name == "A");
+    let told = of.lines.iter().zip(["A", "B"]);
+    let told = told.filter(|(line, name)| line.packets > 0 || line.missed > 0 || line.down || *name == "A");
     let lines: Vec<String> = told.map(|(of, name)| line(of, name)).collect();
     format!(
         "{}: {}; {} lost in {} gaps, {} late, {} recovered by the other line, {} restarts",
@@ -39,7 +41,8 @@ fn channel(of: &ChannelStats) -> String {
 
 fn line(of: &LineStats, name: &str) -> String {
     format!(
-        "{name} {} packets, {} first, {} missed, {} twice, {} reordered, {} corrupt",
+        "{name} {}{} packets, {} first, {} missed, {} twice, {} reordered, {} corrupt",
+        if of.down { "down, " } else { "" },
         grouped(of.packets),
         grouped(of.first),
         grouped(of.missed),

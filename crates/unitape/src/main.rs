@@ -1,17 +1,20 @@
 //! The `unitape` binary: data to stdout, progress and logs to stderr.
 //!
-//! Exit codes: 0 done, 1 error, 2 usage, 3 finished but with gaps, quarantined or corrupt data.
+//! The rule for exit codes is in `output/failure.rs`.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)] // `output` escapes what a terminal would obey
 
 mod channels;
 mod commands;
 mod config;
 mod output;
+mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     bench, book, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch,
 };
-use output::{Done, Failure};
+use output::note;
 use std::process::ExitCode;
 
 /// Every feed on one tape.
@@ -19,7 +22,16 @@ use std::process::ExitCode;
 #[command(
     name = "unitape",
     version,
-    after_help = "Examples:\n  unitape demo\n  unitape consolidate market.fix --tape tape\n  unitape tape cat tape --json | head"
+    after_help = "Examples:
+  unitape demo
+  unitape consolidate market.fix --tape tape
+  unitape tape cat tape --json | head
+
+Exit codes of every command:
+  0  done, also when nothing was found
+  1  the cause lies outside the call and the data: a file, a permission, a disk, a port, a lock, a configuration
+  2  the call is wrong
+  3  the data are damaged, missing or in quarantine, whether the command finished or not; 1 wins over 3"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -62,13 +74,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Clap ends usage errors with exit code 2 and help with 0 by itself.
-    let cli = Cli::parse();
-    if let Err(Failure::Error(what)) = output::refusals_not_signals() {
-        eprintln!("unitape: {what}");
-        return ExitCode::FAILURE;
+    let result = match usage::parse::<Cli>() {
+        Ok(cli) => output::refusals_not_signals().and_then(|()| run(cli)),
+        Err(ended) => ended,
+    };
+    // A writer that was dropped has nobody else to report to.
+    let result = result.and_then(|done| output::finish().map(|()| output::ending(done)));
+    if let Err(failure) = &result
+        && let Some(what) = failure.text().filter(|what| !what.is_empty())
+    {
+        note!("unitape: {what}");
     }
-    let result = match cli.command {
+    output::exit_code(&result)
+}
+
+fn run(cli: Cli) -> output::Result {
+    match cli.command {
         Command::Demo(args) => demo::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Consolidate(args) => consolidate::run(args),
@@ -84,19 +105,5 @@ fn main() -> ExitCode {
         Command::BenchPeer(args) => bench::run_peer(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Generate(args) => commands::generate::run(args, Cli::command()),
-    };
-    match result {
-        Ok(Done::Clean) => ExitCode::SUCCESS,
-        Ok(Done::Flawed) => ExitCode::from(3),
-        // Whoever reads our output has seen enough.
-        Err(Failure::ClosedStdout) => ExitCode::SUCCESS,
-        Err(Failure::Usage(what)) => {
-            eprintln!("unitape: {what}");
-            ExitCode::from(2)
-        }
-        Err(Failure::Error(what)) => {
-            eprintln!("unitape: {what}");
-            ExitCode::FAILURE
-        }
     }
 }

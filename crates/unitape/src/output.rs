@@ -1,69 +1,108 @@
 //! What all commands share: how they end, where their data goes, how they show progress.
+//!
+//! Text for people goes through [`say!`], [`say_to!`], [`say_lines`] and [`note!`], which escape what a terminal would
+//! obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a command is
+//! asked for are written as they are.
 
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+mod escape;
+mod failure;
+mod files;
+mod nothing;
+mod stdout;
+
+pub use escape::plain;
+pub use failure::{Done, Failure, Result, cause_of, exit_code};
+pub use files::{at, open_file, read_bytes, read_text};
+pub use nothing::known;
+pub use stdout::{finish, stdout, unbuffered};
+
+use std::fmt::{Arguments, Display};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How a command ended well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// Nothing to remark.
-    Clean,
-    /// Done, but there are gaps, quarantined or corrupt data.
-    Flawed,
-}
-
-/// How a command failed.
-#[derive(Debug)]
-pub enum Failure {
-    /// Stdout was closed by its reader.
-    ClosedStdout,
-    /// Arguments that cannot be.
-    Usage(String),
-    /// Anything else, in words.
-    Error(String),
-}
-
-/// What a command comes to.
-pub type Result = std::result::Result<Done, Failure>;
-
-impl<E: std::error::Error + 'static> From<E> for Failure {
-    fn from(error: E) -> Self {
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-        while let Some(e) = cause {
-            if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
-                return Self::ClosedStdout;
-            }
-            cause = e.source();
-        }
-        Self::Error(error.to_string())
-    }
-}
-
-/// Buffered stdout; flush it before the command ends.
-pub fn stdout() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(1 << 16, io::stdout().lock())
-}
-
-/// Prints a line as `println!` does, but a closed stdout ends the command and does not panic.
+/// Prints a line to stdout, escaped.
 macro_rules! say {
-    ($($words:tt)*) => { $crate::output::print_line(format_args!($($words)*))? };
+    ($($words:tt)*) => { $crate::output::put_line(&mut $crate::output::unbuffered(), format_args!($($words)*))? };
 }
 pub(crate) use say;
 
-/// Prints a line.
-pub fn print_line(words: std::fmt::Arguments<'_>) -> std::result::Result<(), Failure> {
-    Ok(writeln!(io::stdout().lock(), "{words}")?)
+/// Prints a line to a writer that goes to stdout, escaped.
+macro_rules! say_to {
+    ($out:expr, $($words:tt)*) => { $crate::output::put_line(&mut $out, format_args!($($words)*))? };
+}
+pub(crate) use say_to;
+
+/// Prints a line to stderr, escaped. A stderr that nobody reads is no error.
+macro_rules! note {
+    ($($words:tt)*) => { $crate::output::put_note(format_args!($($words)*)) };
+}
+pub(crate) use note;
+
+/// Writes a line, escaped.
+pub fn put_line(out: &mut impl Write, words: Arguments<'_>) -> std::result::Result<(), Failure> {
+    Ok(out.write_all(line(words).as_bytes())?)
+}
+
+/// Writes a table or another text of lines that are ours; a cell that a feed has filled went through [`plain`] before.
+pub fn say_lines(out: &mut impl Write, lines: &impl Display) -> std::result::Result<(), Failure> {
+    let text = lines.to_string();
+    out.write_all(escape::plain_lines(text.trim_end_matches('\n')).as_bytes())?;
+    Ok(out.write_all(b"\n")?)
+}
+
+/// Writes a line to stderr, whole or not at all.
+pub fn put_note(words: Arguments<'_>) {
+    _ = io::stderr().lock().write_all(line(words).as_bytes());
+}
+
+fn line(words: Arguments<'_>) -> String {
+    let text = words.to_string();
+    let mut line = plain(&text).into_owned();
+    line.push('\n');
+    line
 }
 
 /// Prints one JSON object as a line.
 pub fn print_json(value: &impl serde::Serialize) -> std::result::Result<(), Failure> {
-    let mut out = stdout();
-    serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
-    out.write_all(b"\n")?;
-    out.flush()?;
-    Ok(())
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(unbuffered().write_all(&line)?)
+}
+
+/// Prints an empty line, for a process that waits for one.
+pub fn print_empty() -> std::result::Result<(), Failure> {
+    Ok(unbuffered().write_all(b"\n")?)
+}
+
+/// How often a tape was cut back while a command followed it.
+#[derive(Debug, Default)]
+pub struct Rewinds {
+    count: u64,
+}
+
+impl Rewinds {
+    /// Says that the tape was cut back; gives from where and to where. Any other error ends the command.
+    pub fn meet(&mut self, error: unitape_tape::Error) -> std::result::Result<(u64, u64), Failure> {
+        let unitape_tape::Error::Rewound { from, to } = error else { return Err(error.into()) };
+        self.count += 1;
+        note!(
+            "the tape was cut back from position {from} to {to}; what follows replaces what was printed from there on"
+        );
+        Ok((from.0, to.0))
+    }
+
+    /// How a command that went well otherwise ends.
+    pub fn done(&self) -> Done {
+        if self.count == 0 {
+            return Done::Clean;
+        }
+        let times = if self.count == 1 { "time" } else { "times" };
+        note!("the tape was cut back {} {times} while it was followed", grouped(self.count));
+        Done::Flawed
+    }
 }
 
 /// Raised by the first SIGINT or SIGTERM, so that a run ends in order; a second one kills.
@@ -74,6 +113,15 @@ pub fn stop_flag() -> std::result::Result<Arc<AtomicBool>, Failure> {
         signal_hook::flag::register(signal, flag.clone())?;
     }
     Ok(flag)
+}
+
+/// Can be read once a signal has raised the flag of [`stop_flag`], which is called before.
+pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, Failure> {
+    let (read, write) = std::os::unix::net::UnixStream::pair()?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(read.into())
 }
 
 /// A file that may not grow any more is told as an error of the write, with its name, and does not kill us.
@@ -118,6 +166,31 @@ pub fn with_progress<T>(
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
+
+/// Prints on stderr that the tape in `dir` is a copy, or names hot segments that are not its own. A command calls it
+/// before it opens the tape; what cannot be read is an error of that opening.
+///
+/// Where the newest part of the tape may be missing, the command ends with exit code 3; see [`ending`].
+pub fn print_hot_notice(dir: &Path) {
+    if let Ok(Some(notice)) = unitape_tape::hot_notice(dir) {
+        note!("unitape: {}: {notice}", dir.display());
+        if notice.may_miss_part() {
+            // Relaxed: a flag alone.
+            PART_MISSING.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How a command ends that went as `done` says: not clean where a tape may have lacked its newest part.
+pub fn ending(done: Done) -> Done {
+    match done {
+        Done::Clean if PART_MISSING.load(Ordering::Relaxed) => Done::Flawed,
+        done => done,
+    }
+}
+
+/// A tape that this command names may lack its newest part.
+static PART_MISSING: AtomicBool = AtomicBool::new(false);
 
 /// `1234567` as `1,234,567`.
 pub fn grouped(n: u64) -> String {

@@ -27,6 +27,31 @@ const TAPE_CASES: [&str; 12] = [
     "isolation",
 ];
 
+/// `cargo xtask instructions` counts between these calls: without them, or with a number that is none of the repeat's, its
+/// figure is of something else.
+#[test]
+fn marks_are_printed_on_request_alone() {
+    let cases = ["farm/empty", "sim/events", "itch/events"];
+    let of = |options: &[&str]| {
+        let output = unitape(&[&["bench", "--quick", "--json"], options, &cases[..]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        lines(&output)
+    };
+    let records = of(&["--marks"]);
+    assert_eq!(records.len(), 9);
+    let mut last = None;
+    for record in &records {
+        let (from, operations) = (record["marks"]["from"].as_u64(), record["marks"]["operations"].as_u64());
+        assert!(from > last, "{record:?}");
+        last = from;
+        // The farm's repeats, and one that warms up, are in one stretch.
+        let repeats = if record["bench"] == "farm" { 3 } else { 1 };
+        assert_eq!(operations, record["count"].as_u64().map(|count| count * repeats), "{record:?}");
+    }
+    assert!(of(&[]).iter().all(|record| !record.contains_key("marks")));
+    assert_eq!(unitape(&["bench", "--marks", "sim"]).status.code(), Some(2), "nobody would see them");
+}
+
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
@@ -187,7 +212,7 @@ fn what_is_tuned_stands_in_the_record_and_what_cannot_be_is_a_usage_error() {
     }
     // Not a power of two: the tape refuses it, and no figure comes of it.
     let output = unitape(&["bench", "tape/rtt", "--quick", "--tune", "segment_bytes=3MiB"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
 }
 
 /// A misspelt name that measured nothing would end well.
@@ -218,7 +243,7 @@ fn a_recorded_run_becomes_a_table_and_a_broken_one_an_error_with_its_line() {
 
     std::fs::write(&file, [&recorded[..], b"{\"bench\":\"farm\"}\n"].concat()).unwrap();
     let broken = unitape(&["bench", "--render", path]);
-    assert_eq!(broken.status.code(), Some(1));
+    assert_eq!(broken.status.code(), Some(3));
     let said = String::from_utf8_lossy(&broken.stderr).into_owned();
     assert!(said.contains(&format!("run.jsonl:{}:", rows + 1)), "{said}");
 }
@@ -237,6 +262,7 @@ fn the_doctor_names_a_state_and_a_cure() {
         "memory",
         "kernel",
         "shared_memory",
+        "hot_leftovers",
         "huge_pages",
         "cpu",
         "clock",

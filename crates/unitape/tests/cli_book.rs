@@ -200,8 +200,8 @@ fn what_a_feed_calls_stale_is_told_as_stale() {
 fn what_is_not_there_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let tape = told(dir.path(), &["order_new oid=A side=B px=10 qty=5"]);
-    book(&tape, &["--instr", "VOX"]).code(1).says(&["VOX", "it has: VOD"]);
-    book(&tape, &["--venue", "XLOM"]).code(1).says(&["XLOM", "it has: XLON"]);
+    book(&tape, &["--instr", "VOX"]).code(0).says(&["VOX", "there is only VOD"]);
+    book(&tape, &["--venue", "XLOM"]).code(0).says(&["XLOM", "XLON"]);
     book(&tape, &["--basis", "trades"]).code(2).says(&["orders, levels, bbo"]);
     book(&tape, &["--at", "noon"]).code(2).says(&["noon", "UTC"]);
     book(&tape, &["--at", "5", "--follow"]).code(2).says(&["--follow"]);

@@ -207,7 +207,7 @@ fn a_pipe_loses_nothing() {
     let pipe = dir.path().join("pipe.fix");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let tape = dir.path().join("t");
-    consolidate(&tape, &[pipe.to_str().unwrap()]).code(1).says(&["pipe.fix", "only once", "--feed"]);
+    consolidate(&tape, &[pipe.to_str().unwrap()]).code(2).says(&["pipe.fix", "only once", "--feed"]);
     for round in 1..=2 {
         let feed = common::orders_option("orders", &pipe);
         let mut cat = std::process::Command::new("sh")

@@ -37,8 +37,18 @@ fn the_drop_copy_makes_the_same_events() {
     let told =
         run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0).json();
     assert_eq!((&told["quarantined"], &told["ignored"]), (&0.into(), &0.into()));
-    let kinds =
-        ["ref", "session", "status", "bbo", "trade", "order_new", "order_amend", "order_cancel", "exec"];
+    let kinds = [
+        "ref",
+        "party",
+        "session",
+        "status",
+        "bbo",
+        "trade",
+        "order_new",
+        "order_amend",
+        "order_cancel",
+        "exec",
+    ];
     let wanted = of_kind(&events, &kinds);
     let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
     assert_eq!(found.len(), wanted.len());
@@ -58,7 +68,18 @@ fn the_fixed_width_records_make_the_same_events() {
     let dir = tempfile::tempdir().unwrap();
     let day = dir.path().join("day");
     generate(&day, &["--format", "events,fixed"]);
-    let kinds = ["bbo", "trade", "order_new", "order_amend", "order_cancel", "exec"];
+    let kinds = [
+        "ref",
+        "party",
+        "session",
+        "status",
+        "bbo",
+        "trade",
+        "order_new",
+        "order_amend",
+        "order_cancel",
+        "exec",
+    ];
     let events = lines(&day.join("events.jsonl"));
     let wanted = of_kind(&events, &kinds);
     let records = fs::read_to_string(day.join("market.fixed")).unwrap();
@@ -72,6 +93,7 @@ fn the_fixed_width_records_make_the_same_events() {
     assert_eq!(trailer["fields"]["executions"], count(&["exec"]));
     assert_eq!(trailer["fields"]["prints"], count(&["trade"]));
     assert_eq!(trailer["fields"]["best_prices"], count(&["bbo"]));
+    assert_eq!(trailer["fields"]["others"], count(&["ref", "party", "session", "status"]));
     // By its mapping, and known by its content.
     let file = day.join("market.fixed").display().to_string();
     let feed = format!("market=fixed:sim-day:{file}");
@@ -177,9 +199,9 @@ fn what_cannot_be_planted_is_said() {
     };
     bad(&["--plant", "spofing=3"], 2, "spoofing, layering");
     bad(&["--plant", "spoofing=many"], 2, "scenario=count");
-    bad(&["--venues", "9"], 1, "venues is 9, not 1 to 6");
-    bad(&["--minutes", "1"], 1, "span_ns");
-    bad(&["--plant", "marking_close=200"], 1, "no instrument is free for another marking_close");
+    bad(&["--venues", "9"], 2, "venues is 9, not 1 to 6");
+    bad(&["--minutes", "1"], 2, "span_ns");
+    bad(&["--plant", "marking_close=200"], 2, "no instrument is free for another marking_close");
 }
 
 /// A capture that a decoder of any other make could not read would make every test of a handler test the exchange. What is

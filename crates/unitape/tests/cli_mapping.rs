@@ -76,8 +76,8 @@ fn a_copy_of_a_shipped_mapping_under_another_name_makes_the_same_events() {
         assert!(!shipped.is_empty(), "{name}: nothing came of the sample");
         assert_eq!(shipped, mine, "{name}");
     }
-    run(["mapping", "show", "nope"]).code(1).says(&["no shipped mapping `nope`", "fix44-orders"]);
-    run(["mapping", "show", "swift-mt", "--layout"]).code(1).says(&["names neither layout nor templates"]);
+    run(["mapping", "show", "nope"]).code(2).says(&["no shipped mapping `nope`", "fix44-orders"]);
+    run(["mapping", "show", "swift-mt", "--layout"]).code(2).says(&["names neither layout nor templates"]);
 }
 
 /// An explanation that tells another story than the mapper's would send people the wrong way. Of every sample: as many

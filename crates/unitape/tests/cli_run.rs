@@ -139,13 +139,13 @@ fn files_that_change_under_us() {
         file(&good, "1", orders(1000..1010));
         bench.has(&mut run, 29);
         let (code, said) = run.stop();
-        assert_eq!(code, Some(1), "{name}: {said}");
+        assert_eq!(code, Some(3), "{name}: {said}");
         assert!(said.contains("feed bad"), "{name}: {said}");
         if name == "replaced" {
             let mut again = bench.start();
             let words = "does not begin with the message that it began with";
             again.until(|| std::fs::read_to_string(&err).unwrap().contains(words));
-            assert_eq!(again.stop().0, Some(1));
+            assert_eq!(again.stop().0, Some(3));
         }
     }
 }
@@ -478,7 +478,8 @@ fn configurations_that_cannot_be() {
         "is no directory",
     ]);
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    bench.configure("", &[("a", &format!("listen = \"{}\"", port.local_addr().unwrap()))]);
+    let listen = format!("listen = \"{}\"\nrestart = \"never\"", port.local_addr().unwrap());
+    bench.configure("", &[("a", &listen)]);
     common::finish(&mut bench.command()).code(1).says(&["cannot listen", "in use"]);
 }
 

@@ -11,7 +11,7 @@ use common::{assert_same, file, unitape};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,8 +65,7 @@ impl Market {
 impl Place {
     fn new(dir: PathBuf, shared: &Path) -> Self {
         std::fs::create_dir_all(dir.join("in")).unwrap();
-        // A port that was free a moment ago.
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], common::run::free_port()));
         let made = Command::new("mkfifo").arg(dir.join("pipe")).status().unwrap();
         assert!(made.success());
         let feed = |name: &str, input: &str| {

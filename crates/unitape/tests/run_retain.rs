@@ -73,12 +73,14 @@ impl Place {
         standing(&self.tape()).map_or(0, |s| s.first.0)
     }
 
-    /// How much of the growing file was read, as the run told last.
-    fn read_bytes(&self) -> u64 {
+    /// Whether so much of the growing file was read and all of the other one, as the run reported last. A run that is stopped
+    /// before that leaves what waits for the other file to the next one.
+    fn has_read(&self, bytes: usize) -> bool {
         let text = std::fs::read_to_string(self.dir.join("out")).unwrap();
         let figures = |line: &str| serde_json::from_str::<Value>(line).ok().map(|v| v["stats"].clone());
-        let mut of_feed = text.lines().filter_map(figures).filter(|f| f["feed"] == "grows");
-        of_feed.next_back().map_or(0, |f| f["read_bytes"].as_u64().unwrap())
+        let last = |name: &str| text.lines().filter_map(figures).rfind(|f| f["feed"] == name);
+        let read = last("grows").map_or(0, |f| f["read_bytes"].as_u64().unwrap());
+        read >= bytes as u64 && last("whole").is_some_and(|f| f["state"] == "ended")
     }
 
     fn wait(&self, child: &mut Child, what: &str, there: impl Fn() -> bool) {
@@ -148,7 +150,7 @@ fn restarts_after_retention_are_exact() {
     let alone = Place::new(dir.path().join("alone"), &whole, "");
     alone.grow(&grows);
     let mut child = alone.start(2);
-    alone.wait(&mut child, "all to be read", || alone.read_bytes() >= grows.len() as u64);
+    alone.wait(&mut child, "all to be read", || alone.has_read(grows.len()));
     alone.stop(child);
 
     let retain =
@@ -182,7 +184,7 @@ fn restarts_after_retention_are_exact() {
             child.wait().unwrap();
         }
         let mut child = killed.start(2);
-        killed.wait(&mut child, "all to be read", || killed.read_bytes() >= grows.len() as u64);
+        killed.wait(&mut child, "all to be read", || killed.has_read(grows.len()));
         killed.stop(child);
         // Release: pairs with the Acquire of the archiver; the tape is closed.
         over.store(true, Ordering::Release);

@@ -1,14 +1,14 @@
 //! What can go wrong, and where.
 
 use unitape_codec::events::LineError;
-use unitape_model::Position;
+use unitape_model::{ErrorCause, Position};
 
 /// Why a watch could not be set up or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No scenario of this name.
-    #[error("no scenario is called {name:?}; there are: {known}")]
+    #[error("no scenario is called `{name}`; there are: {known}")]
     UnknownScenario {
         /// What was asked for.
         name: String,
@@ -16,7 +16,7 @@ pub enum Error {
         known: String,
     },
     /// No parameter of this name.
-    #[error("scenario {scenario} has no parameter {name:?}; it has: {known}")]
+    #[error("scenario {scenario} has no parameter `{name}`; it has: {known}")]
     UnknownParam {
         /// The scenario.
         scenario: &'static str,
@@ -92,6 +92,22 @@ pub enum Error {
         /// Where it stands.
         position: Position,
         /// What is wrong.
-        message: &'static str,
+        message: String,
     },
+}
+
+impl Error {
+    /// On whose side the cause lies.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::UnknownScenario { .. }
+            | Self::UnknownParam { .. }
+            | Self::BadParam { .. }
+            | Self::BadParams { .. } => ErrorCause::Call,
+            Self::Line { .. } | Self::Record { .. } | Self::Order { .. } | Self::Frame { .. } => {
+                ErrorCause::Data
+            }
+            Self::Read { source, .. } | Self::Write(source) => ErrorCause::of_io(source),
+        }
+    }
 }

@@ -75,6 +75,11 @@ impl IdKey {
         Self(key)
     }
 
+    /// Whether it stands for an id that is too long for it, whose text [`id_text`] has while its event is at hand.
+    pub(crate) fn is_hashed(&self) -> bool {
+        self.0[0] == MARK_HASHED
+    }
+
     /// The id, for people; of one that did not fit, only that it was long.
     pub fn text(&self) -> String {
         if self.0[0] == MARK_HASHED {
@@ -88,6 +93,15 @@ impl IdKey {
             Some(InlineId::Number(n)) => n.to_string(),
             None => String::new(),
         }
+    }
+}
+
+/// The id that a field of the event holds, in full.
+pub(crate) fn id_text(event: &Event<'_>, field: Field) -> Option<String> {
+    match event.field(field, &mut [0; 36])? {
+        Value::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
+        Value::Id(InlineId::Number(n)) => Some(n.to_string()),
+        _ => None,
     }
 }
 

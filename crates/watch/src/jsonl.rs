@@ -7,7 +7,7 @@ use crate::scenarios;
 use crate::watch::{Metrics, SharedMetrics, Watch};
 use serde_json::Value;
 use std::io::{self, BufRead, Read as _};
-use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, parse_line};
+use unitape_codec::events::{BOOKKEEPING, LINE_BYTES_MAX, Line, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event};
 
 /// What a replay came to.
@@ -19,6 +19,8 @@ pub struct Replayed {
     pub alerts: u64,
     /// Cases begun.
     pub cases: u64,
+    /// Lines of a tape's account (`define`, `source`, `progress`, `quarantine`) that were passed over.
+    pub bookkeeping: u64,
     /// Counters by scenario, summed over all cases.
     pub metrics: Vec<(&'static str, Metrics)>,
     /// Counters of what all scenarios share, likewise.
@@ -33,6 +35,8 @@ impl Replayed {
 }
 
 /// Replays the lines of `input`; `sink` is given each alert in order, with the case it belongs to.
+///
+/// Lines of a tape's account, as `tape cat --json` prints them for messages in quarantine, are passed over and counted.
 ///
 /// A `header` lays its `params` over the configuration (those of the scenario it names, or of several by
 /// name) until the next one; a `case` may lay its own over these, and begins from empty state; `expect` is
@@ -94,8 +98,13 @@ pub(crate) fn replay<E: Engine>(
         let record = |message: String| Error::Record { label: label.into(), line, message };
         let trimmed = text.trim_ascii_end();
         arena.clear();
-        let parsed = parse_line(trimmed, &mut names, &mut arena, &LineOptions::default())
-            .map_err(|source| Error::Line { label: label.into(), line, source })?;
+        let parsed = match parse_line(trimmed, &mut names, &mut arena, &LineOptions::default()) {
+            Err(e) if e.code == BOOKKEEPING => {
+                total.bookkeeping += 1;
+                continue;
+            }
+            parsed => parsed.map_err(|source| Error::Line { label: label.into(), line, source })?,
+        };
         match parsed {
             Line::Blank | Line::Expect(_) => {}
             Line::Header(json) => {

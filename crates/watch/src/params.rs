@@ -21,7 +21,10 @@ impl Overlay {
         let value: Value = if text.trim_start().starts_with('{') {
             serde_json::from_str(text).map_err(|e| bad(e.to_string()))?
         } else {
-            toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))?
+            toml::from_str(text).map_err(|e| {
+                let before = &text[..e.span().map_or(0, |span| span.start)];
+                bad(format!("line {}: {}", 1 + before.matches('\n').count(), e.message()))
+            })?
         };
         match value {
             Value::Object(map) => Self::from_map(&map, only),
@@ -234,12 +237,12 @@ mod tests {
             (
                 "[wash]\nx = 1",
                 None,
-                "no scenario is called \"wash\"; there are: order_to_trade_ratio, spoofing, wash_trade",
+                "no scenario is called `wash`; there are: order_to_trade_ratio, spoofing, wash_trade",
             ),
             (
                 r#"{"window":7}"#,
                 Some("wash_trade"),
-                "scenario wash_trade has no parameter \"window\"; it has: window_ms, px_tol_bps, qty_tol_pct",
+                "scenario wash_trade has no parameter `window`; it has: window_ms, px_tol_bps, qty_tol_pct",
             ),
             (
                 r#"{"window_ms":"7"}"#,
@@ -261,7 +264,7 @@ mod tests {
         ] {
             assert_eq!(parse(text, only), want, "{text}");
         }
-        assert!(parse("a = ", None).starts_with("parameters: TOML parse error"));
+        assert!(parse("a = ", None).starts_with("parameters: line 1: "));
     }
 
     #[test]

@@ -4,12 +4,12 @@ use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::Selection;
 use crate::watch::Watch;
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, Message, Position, Value};
+use unitape_model::{Header, NameTable, Position};
 
 /// A [`Watch`] that learns names from the definitions on the tape.
 pub struct TapeWatch {
     /// The names defined so far.
-    pub names: Dictionary,
+    pub names: NameTable,
     /// The scenarios.
     pub watch: Watch,
 }
@@ -17,11 +17,14 @@ pub struct TapeWatch {
 impl TapeWatch {
     /// The scenarios of `selection`, at the start of a tape.
     pub fn new(selection: &Selection) -> Result<Self, Error> {
-        Ok(Self { names: Dictionary::default(), watch: Watch::new(selection)? })
+        Ok(Self { names: NameTable::default(), watch: Watch::new(selection)? })
     }
 
     /// Takes the next frame of the tape, bookkeeping as well. `seq` is the ordinal of an event and of no
     /// matter otherwise.
+    ///
+    /// # Errors
+    /// What [`NameTable::admit_frame`] refuses: a foreign or damaged tape.
     #[inline]
     pub fn on_frame(
         &mut self,
@@ -30,31 +33,11 @@ impl TapeWatch {
         seq: u64,
         out: &mut Vec<Alert>,
     ) -> Result<(), Error> {
-        let Some(event) = Event::new(frame) else {
-            if Message::of(frame).is_some() {
-                return Ok(());
-            }
-            return Err(Error::Frame { position, message: "not a frame of a kind we know" });
-        };
-        if !Header::read(frame).is_meta() {
-            self.watch.on_event(&event, seq, Some(position), &self.names, out);
-        } else if event.kind() == Kind::Define && !self.define(&event) {
-            return Err(Error::Frame { position, message: "a definition that does not follow the others" });
+        let event = self.names.admit_frame(frame);
+        let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
+        if let Some(event) = event.filter(|_| !Header::read(frame).is_meta()) {
+            self.watch.on_event(&event, seq, Some(position), self.names.dictionary(), out);
         }
         Ok(())
-    }
-
-    fn define(&mut self, event: &Event<'_>) -> bool {
-        let uint = |field| match event.field(field, &mut [0; 36]) {
-            Some(Value::UInt(v)) => Some(v),
-            _ => None,
-        };
-        let dict = uint(Field::Dict).and_then(|d| u8::try_from(d).ok()).and_then(Dict::from_u8);
-        let id = uint(Field::Index).and_then(|id| u32::try_from(id).ok());
-        let mut scratch = [0; 36];
-        match (dict, id, event.field(Field::Name, &mut scratch)) {
-            (Some(dict), Some(id), Some(Value::Text(name))) => self.names.define(dict, id, name.as_bytes()),
-            _ => false,
-        }
     }
 }

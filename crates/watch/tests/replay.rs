@@ -41,11 +41,11 @@ fn what_cannot_be_replayed_is_named() {
     for (input, want) in [
         (
             r#"{"rec":"header","params":{"spoof":{}}}"#,
-            "in.jsonl:1: no scenario is called \"spoof\"; there are: order_to_trade_ratio, spoofing, wash_trade",
+            "in.jsonl:1: no scenario is called `spoof`; there are: order_to_trade_ratio, spoofing, wash_trade",
         ),
         (
             r#"{"rec":"header","scenario":"luld"}"#,
-            "in.jsonl:1: no scenario is called \"luld\"; there are: order_to_trade_ratio, spoofing, wash_trade",
+            "in.jsonl:1: no scenario is called `luld`; there are: order_to_trade_ratio, spoofing, wash_trade",
         ),
         (r#"{"rec":"header","params":3}"#, "in.jsonl:1: params must be an object"),
         ("\n{\"rec\":\"case\"}", "in.jsonl:2: a case needs an id"),
@@ -65,7 +65,7 @@ fn what_cannot_be_replayed_is_named() {
     let none = Selection { scenario: Some("wash".into()), ..Selection::default() };
     assert_eq!(
         replayed("", &none).unwrap_err(),
-        "no scenario is called \"wash\"; there are: order_to_trade_ratio, spoofing, wash_trade"
+        "no scenario is called `wash`; there are: order_to_trade_ratio, spoofing, wash_trade"
     );
 }
 

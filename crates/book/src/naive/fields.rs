@@ -46,6 +46,9 @@ impl Fields<'_> {
     }
 
     pub fn hidden(&self) -> Option<bool> {
+        if self.qty(Field::Display) == Some(0) || self.text(Field::Reason).as_deref() == Some("suspended") {
+            return Some(true);
+        }
         let (tif, kind) = (self.text(Field::Tif), self.text(Field::Type));
         if matches!(tif.as_deref(), Some("IOC" | "FOK")) {
             return Some(true);

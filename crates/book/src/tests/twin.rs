@@ -29,15 +29,37 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
         px.clone(),
         qty.clone(),
         terms,
+        word(&[
+            "",
+            "",
+            "",
+            "",
+            "",
+            "left=0",
+            "left=1",
+            "left=3",
+            "left=0.75",
+            "left=-1",
+            "display=0",
+            "display=1",
+            "display=2.5",
+            "display=20",
+            "display=-1",
+            "left=2 display=1",
+            "reason=suspended",
+            "reason=rejected",
+        ]),
     )
-        .prop_map(|(kind, id, side, px, qty, terms)| match kind {
+        .prop_map(|(kind, id, side, px, qty, terms, more)| match kind {
             "exec" => {
                 let [px, qty] =
                     [(px, "px=10"), (qty, "qty=2")].map(|(w, or)| if w.ends_with('=') { or } else { w });
                 format!("exec oid={id} {side} {px} {qty}")
             }
-            "cancel" => format!("cancel oid={id} {side}"),
-            kind => format!("{kind} oid={id} {side} {px} {qty} {terms}"),
+            "cancel" => {
+                format!("cancel oid={id} {side} {}", if more.starts_with("reason") { more } else { "" })
+            }
+            kind => format!("{kind} oid={id} {side} {px} {qty} {terms} {more}"),
         });
     let level = (
         word(&["A", "A", "A", "C", "C", "D", "D", "R"]),
@@ -58,8 +80,9 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
         .prop_map(|(bid, ask)| format!("bbo {bid} {ask}"));
     let session = word(&["open", "open", "open", "auction", "halt", "pre", "close", "lunch"])
         .prop_map(|p| format!("session phase={p}"));
-    let status = word(&["stale", "stale", "recovered", "recovered", "LIVE"])
-        .prop_map(|state| format!("status state={state}"));
+    let status =
+        word(&["stale", "stale", "recovered", "recovered", "LIVE", "halted", "trading", "restarted"])
+            .prop_map(|state| format!("status state={state}"));
     let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session, 2 => status];
     // Now and then two stand at one place.
     let frame = (0u8..12, prop_oneof![1 => 0u32..3, 3 => 0u32..1000]);

@@ -23,14 +23,17 @@
 //! assert_eq!((d.to.port(), &file[p.bytes][d.payload]), (5000, &b"hello"[..]));
 //! ```
 //!
-//! What it does not do: put IP fragments together (they are named as such), check sums that network cards fill
-//! in behind the capture, or decode TCP.
+//! A [`Reassembly`] puts the fragments of IP together.
+//!
+//! What it does not do: check sums that network cards fill in after the capture, or decode TCP.
 
 mod packet;
+mod reassembly;
 mod walk;
 pub mod write;
 
-pub use packet::{Datagram, Udp, udp};
+pub use packet::{Datagram, Fragment, Udp, udp};
+pub use reassembly::{Reassembled, Reassembly, ReassemblyCounts};
 pub use walk::{BLOCK_BYTES_MAX, Next, Packet, Walker, is_capture};
 
 #[cfg(test)]

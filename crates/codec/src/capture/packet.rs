@@ -10,8 +10,8 @@ pub enum Udp {
     Datagram(Datagram),
     /// A datagram of which the capture has only a part; its ports where they can be seen.
     Cut(Option<SocketAddr>),
-    /// A part of a datagram that IP has cut into fragments; where it goes to.
-    Fragment(IpAddr),
+    /// A part of a datagram that IP has cut into fragments.
+    Fragment(Fragment),
     /// A packet of something else.
     Other,
     /// A packet that contradicts itself.
@@ -27,6 +27,23 @@ pub struct Datagram {
     pub to: SocketAddr,
     /// Its payload, as a range of the packet.
     pub payload: Range<usize>,
+}
+
+/// A part of a datagram of UDP; see [`super::Reassembly`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Where it comes from.
+    pub from: IpAddr,
+    /// Where it goes to.
+    pub to: IpAddr,
+    /// What all fragments of a datagram have in common.
+    pub id: u32,
+    /// Where in the datagram it belongs, in bytes; the header of UDP is at 0.
+    pub offset: usize,
+    /// More comes after it.
+    pub more: bool,
+    /// Its bytes, as a range of the packet.
+    pub bytes: Range<usize>,
 }
 
 /// Takes a packet of this link type apart; `cut` says that the capture has only a part of it.
@@ -118,11 +135,14 @@ fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
     }
     let address = |i: usize| IpAddr::V4(Ipv4Addr::new(head[i], head[i + 1], head[i + 2], head[i + 3]));
     let (from, to) = (address(12), address(16));
+    let (fragment, total) = (be16(head, 6)?, usize::from(be16(head, 2)?));
     // More fragments, or an offset.
-    if be16(head, 6)? & 0x3fff != 0 {
-        return Some(Udp::Fragment(to));
+    if fragment & 0x3fff != 0 {
+        let (offset, more) = (usize::from(fragment & 0x1fff) * 8, fragment & 0x2000 != 0);
+        let bytes = at + header..at + total.max(header);
+        let id = be16(head, 4)?.into();
+        return Some(part(packet, Fragment { from, to, id, offset, more, bytes }, cut));
     }
-    let total = usize::from(be16(head, 2)?);
     if total < header + 8 {
         return Some(Udp::Bad("an IPv4 packet shorter than its headers"));
     }
@@ -141,7 +161,15 @@ fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
         let length = match next {
             UDP => return transport(packet, at, left, (from, to), cut),
             44 => {
-                return Some(if packet.get(at)? == &UDP { Udp::Fragment(to) } else { Udp::Other });
+                let head = packet.get(at..at + 8)?;
+                if head[0] != UDP {
+                    return Some(Udp::Other);
+                }
+                let fragment = be16(head, 2)?;
+                let (offset, more) = (usize::from(fragment & !7), fragment & 1 != 0);
+                let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
+                let bytes = at + 8..at + left.max(8);
+                return Some(part(packet, Fragment { from, to, id, offset, more, bytes }, cut));
             }
             0 | 43 | 60 => (usize::from(*packet.get(at + 1)?) + 1) * 8,
             _ => return Some(Udp::Other),
@@ -154,6 +182,19 @@ fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
         };
     }
     Some(Udp::Other)
+}
+
+/// A fragment, if all of it is there and it can be one.
+fn part(packet: &[u8], fragment: Fragment, cut: bool) -> Udp {
+    let length = fragment.bytes.len();
+    if fragment.bytes.end > packet.len() {
+        return if cut { Udp::Cut(None) } else { Udp::Bad("a fragment longer than its packet") };
+    }
+    // Only the last may end anywhere.
+    if length == 0 || fragment.more && !length.is_multiple_of(8) || fragment.offset + length > 65_535 {
+        return Udp::Bad("a fragment that can be none of a datagram");
+    }
+    Udp::Fragment(fragment)
 }
 
 fn transport(packet: &[u8], at: usize, left: usize, (from, to): (IpAddr, IpAddr), cut: bool) -> Option<Udp> {

@@ -94,8 +94,14 @@ fn links_and_tags_in_front_of_ip() {
     assert_eq!(udp(101, &ip[..24], true), Udp::Cut(Some(to())));
     assert_eq!(udp(101, &ip[..24], false), Udp::Bad("the packet ends in its headers"));
     let mut fragment = ip.clone();
+    (fragment[5], fragment[7]) = (7, 2);
+    let Udp::Fragment(part) = udp(101, &fragment, false) else { panic!("a fragment") };
+    assert_eq!((part.to, part.id, part.offset, part.more), (to().ip(), 7, 16, false));
+    assert_eq!(part.bytes, 20..29);
+    // Only the last one may end anywhere.
     fragment[6] = 0x20;
-    assert_eq!(udp(101, &fragment, false), Udp::Fragment(to().ip()));
+    assert!(matches!(udp(101, &fragment, false), Udp::Bad(_)));
+    assert_eq!(udp(101, &fragment[..24], true), Udp::Cut(None));
     let mut tcp = ip.clone();
     tcp[9] = 6;
     assert_eq!(udp(101, &tcp, false), Udp::Other);

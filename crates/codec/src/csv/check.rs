@@ -20,6 +20,7 @@ column = [
   { name = "p", type = "decimal", sign = "leading", required = true },
   { name = "s", squeeze = true },
   { name = "f", type = "flag", yes = ["Y", "1"] },
+  { name = "m", type = "decimal", point = ",", thousands = ".", negative = ["trailing", "parentheses"] },
 ]
 "##;
 

@@ -6,7 +6,7 @@ use super::layout::{Encoding, Layout};
 use super::row::{Place, Row, Values};
 use super::simd::Kernel;
 use crate::fix::Span;
-use crate::fixed::inside::{Around, Zone, read, waits};
+use crate::fixed::inside::{Around, Column, Zone, read, waits};
 use crate::fixed::{self, Value};
 use std::sync::Arc;
 
@@ -385,9 +385,10 @@ impl Decoder {
             }
             of.push(column.map(|c| c as u16));
         }
-        let lacking = columns.iter().zip(&at).filter(|(c, at)| c.required && at.is_none()).count();
+        let must = |c: &Column| c.required || c.expected;
+        let lacking = columns.iter().zip(&at).filter(|(c, at)| must(c) && at.is_none()).count();
         if lacking > 0 {
-            let wanted = columns.iter().filter(|c| c.required).count();
+            let wanted = columns.iter().filter(|c| must(c)).count();
             return Err(Fault::numbers(Code::BadHeader, wanted, wanted - lacking));
         }
         self.header = Header { names, of, at, is: Is::Known };
@@ -455,7 +456,14 @@ impl Decoder {
             (Code::BadTrailer, _) => "the trailer's count is no number".to_owned(),
             (Code::BadHeader, Some(i)) => format!("the header names column {} twice", i + 1),
             (Code::BadHeader, None) => {
-                format!("the header has {found} of {wanted} columns that must be there")
+                let names: Vec<_> = self.row.places.iter().map(|p| self.text(self.record(raw), *p)).collect();
+                let lacks = |c: &&Column| {
+                    (c.required || c.expected) && !names.iter().any(|n| n.trim_ascii() == c.name().as_bytes())
+                };
+                let lacking: Vec<_> =
+                    self.layout.row.columns().iter().filter(lacks).map(Column::name).collect();
+                let lacking = lacking.join("`, `");
+                format!("the header has {found} of {wanted} columns that must be there, not `{lacking}`")
             }
             (Code::NotUtf8, Some(i)) => format!("column {} is not UTF-8", name(i)),
             (Code::NotUtf8, None) => "text that is not UTF-8".to_owned(),

@@ -1,7 +1,7 @@
 //! Layouts: how a file is written, read from TOML and checked.
 
 use crate::fixed::Error;
-use crate::fixed::inside::{ColumnText, Record, Zone, days_in, loose_columns};
+use crate::fixed::inside::{Column, ColumnText, Record, Zone, days_in, loose_columns};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -160,6 +160,18 @@ impl Layout {
     #[must_use]
     pub fn row(&self) -> &Record {
         &self.row
+    }
+
+    /// The same with columns of text of these names, which the header must have; those that it names are as they are.
+    #[must_use]
+    pub fn with_text_columns<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut this = self.clone();
+        for name in names {
+            if this.row.find(name).is_none() {
+                this.row.push(Column::expected(name));
+            }
+        }
+        this
     }
 
     /// Whether the first row names the columns.

@@ -193,7 +193,8 @@ fn whole(
         };
         let names: Vec<String> = names.iter().map(|n| n.trim().to_owned()).collect();
         let twice = |n: &String| !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1;
-        let lacks = columns.iter().any(|c| c.required && !names.iter().any(|n| n == c.name()));
+        let lacks =
+            columns.iter().any(|c| (c.required || c.expected) && !names.iter().any(|n| n == c.name()));
         if names.iter().any(twice) || lacks {
             *header = Some(Err(()));
             return Err("bad_header");

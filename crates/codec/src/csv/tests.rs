@@ -117,7 +117,7 @@ fn a_header_that_is_none() {
         taq,
         b"Time|Exchange|Symbol\n093000417837000|Z|A\n",
         expect![[r#"
-            {"n":0,"offset":0,"length":20,"error":{"code":"bad_header","message":"the header has 3 of 5 columns that must be there"}}
+            {"n":0,"offset":0,"length":20,"error":{"code":"bad_header","message":"the header has 3 of 5 columns that must be there, not `Trade Volume`, `Trade Price`"}}
             {"n":1,"offset":21,"length":19,"error":{"code":"no_header","message":"the file's header cannot be read"}}
         "#]],
     );

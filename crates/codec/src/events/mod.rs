@@ -42,8 +42,8 @@ mod write;
 mod tests;
 
 pub use lines::{NextLine, next_line};
-pub use parse::{Line, LineError, LineOptions, parse_full, parse_line};
-pub use sources::{NoSources, SourceName, SourceNames, Sources};
+pub use parse::{BOOKKEEPING, Line, LineError, LineOptions, parse_full, parse_line};
+pub use sources::{NoSources, SourceName, SourceNames};
 pub use write::{Form, write_event};
 
 /// Longest line that is taken for an event, in bytes; a longer one is an error of its own.

@@ -31,6 +31,9 @@ pub enum Line<'a> {
     Blank,
 }
 
+/// The word of a line whose kind no input may carry: `define`, `source`, `progress` or `quarantine`.
+pub const BOOKKEEPING: &str = "bookkeeping";
+
 /// What the caller knows of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineOptions {
@@ -54,7 +57,7 @@ impl Default for LineOptions {
 #[error("{code}{}{}: {message}", if .field.is_some() { " in " } else { "" }, .field.as_deref().unwrap_or(""))]
 pub struct LineError {
     /// One word, fit for quarantine: that of the [`Refusal`], or `bad_json`, `unknown_kind`, `unknown_rec`,
-    /// `duplicate`, `missing`, `too_large`.
+    /// `duplicate`, `missing`, `too_large`, [`BOOKKEEPING`].
     pub code: &'static str,
     /// The field it is about, cut at 64 bytes.
     pub field: Option<Box<str>>,
@@ -257,6 +260,10 @@ fn parse<'a>(
             m.taken = true;
         }
     }
+    // `null` is the same as leaving a member out, here too.
+    for word in [&mut common.rec, &mut common.kind, &mut common.ts] {
+        *word = word.filter(|json| *json != "null");
+    }
     match common.rec.map(|r| text(r).unwrap_or_default()).as_deref() {
         None | Some("event") => {}
         Some("header") => return Ok(Line::Header(line)),
@@ -269,9 +276,7 @@ fn parse<'a>(
 
     let kind = text(common.kind.ok_or_else(|| missing("kind"))?)
         .ok_or_else(|| LineError::refused("kind", Refusal::WrongSort))?;
-    let kind = find_kind(&kind, full).ok_or_else(|| {
-        LineError::new("unknown_kind", Some("kind"), format!("no kind of event is called {kind:.40?}"))
-    })?;
+    let kind = find_kind(&kind, full)?;
     let ts = integer(common.ts.ok_or_else(|| missing("ts"))?).ok_or_else(|| bad_integer("ts"))?;
     let ts = UnixNanos(ts);
     let seq = unsigned("seq", common.seq)?;
@@ -283,6 +288,8 @@ fn parse<'a>(
     let schema = Schema::of(kind);
     let mut values: [Option<&'a str>; FIELDS_MAX] = [None; FIELDS_MAX];
     let mut guess = 0;
+    let has_source =
+        full && kind == Kind::Quarantine && common.src.is_some_and(|s| !matches!(place(s), Ok((0, _))));
     for m in members.iter_mut().filter(|m| !m.taken) {
         let name = m.name();
         // Writers keep to an order, mostly ours, so the next field is likely the one after the last.
@@ -290,8 +297,7 @@ fn parse<'a>(
             (guess..schema.fields.len()).chain(0..guess).find(|&i| schema.fields[i].field.name() == name);
         let Some(i) = found else {
             // Told by `src` already.
-            m.taken =
-                full && kind == Kind::Quarantine && common.src.is_some() && SOURCE_WORDS.contains(&&*name);
+            m.taken = has_source && SOURCE_WORDS.contains(&&*name);
             continue;
         };
         if values[i].replace(m.value).is_some() {
@@ -389,7 +395,7 @@ fn set(event: &mut EventBuilder<'_>, spec: &Spec, json: &str) -> Result<(), Line
             let p = Price::parse(&decimal(spec, json)?).map_err(number)?;
             event.set(spec, Value::Price(p))
         }
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
             let d = Decimal::parse(&decimal(spec, json)?).map_err(number)?;
             event.set(spec, Value::Decimal(d))
         }
@@ -486,11 +492,17 @@ fn place(src: &str) -> Result<(u32, u32), LineError> {
 }
 
 /// The words for frame flags. The flags that follow from the rest of the frame have none.
-pub(super) const FLAG_WORDS: [(u8, &str); 3] =
-    [(flags::LAST, "last"), (flags::LATE, "late"), (flags::SNAPSHOT, "snapshot")];
+pub(super) const FLAG_WORDS: [(u8, &str); 4] = [
+    (flags::LAST, "last"),
+    (flags::LATE, "late"),
+    (flags::SNAPSHOT, "snapshot"),
+    (flags::CLOCK_AHEAD, "clock_ahead"),
+];
 
 fn flag_bits(json: &str) -> Result<u8, LineError> {
-    let bad = || LineError::new(Refusal::BadValue.code(), Some("flags"), "a list of last, late, snapshot");
+    let bad = || {
+        LineError::new(Refusal::BadValue.code(), Some("flags"), "a list of last, late, snapshot, clock_ahead")
+    };
     let words: Vec<Cow<'_, str>> = serde_json::from_str(json).map_err(|_| bad())?;
     words.iter().try_fold(0, |bits, w| {
         let (bit, _) = FLAG_WORDS.iter().find(|(_, word)| word == w).ok_or_else(bad)?;
@@ -526,8 +538,27 @@ fn unhex_frame(raw: &str, kind: Kind, arena: &mut Vec<u8>) -> Result<usize, Line
     Ok(start)
 }
 
-fn find_kind(name: &str, full: bool) -> Option<Kind> {
-    Kind::from_name(name).or_else(|| Kind::META.into_iter().find(|k| full && k.name() == name))
+/// The kind of this name. What a tape's account is made of comes from no line, but in full form, which is never input.
+fn find_kind(name: &str, full: bool) -> Result<Kind, LineError> {
+    match Kind::from_name(name).filter(|k| full || k.is_input()) {
+        Some(kind) => Ok(kind),
+        None => match Kind::reserved_from_name(name) {
+            Some(kind) if full => Ok(kind),
+            Some(_) => Err(reserved(name)),
+            None => {
+                let what = format!("no kind of event is called {name:.40?}");
+                Err(LineError::new("unknown_kind", Some("kind"), what))
+            }
+        },
+    }
+}
+
+#[cold]
+fn reserved(name: &str) -> LineError {
+    let what = format!(
+        "`{name}` belongs to the account of a tape, which unitape writes itself; no input may carry it"
+    );
+    LineError::new(BOOKKEEPING, Some("kind"), what)
 }
 
 #[cold]

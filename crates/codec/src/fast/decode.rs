@@ -47,6 +47,8 @@ pub struct Decoder {
     /// That template, once it is known.
     pub(super) begun: u32,
     pub(super) template_id: Option<u32>,
+    /// The id that holds before any message says one.
+    first_template_id: Option<u32>,
     pub(super) entries: Vec<Entry>,
     /// The end of a message at the end of its buffer, with room behind it.
     pub(super) padded: Vec<u8>,
@@ -68,6 +70,15 @@ impl Decoder {
     pub fn new(templates: Arc<Templates>) -> Self {
         let program = Program::new(&templates, None);
         Self::of(templates, program)
+    }
+
+    /// One for messages without a template's id: until one says another, each is of the template of this name. None where no
+    /// template has it, or several have. A template without an id gets the least number that no other has.
+    #[must_use]
+    pub fn with_template(templates: Arc<Templates>, name: &str) -> Option<Self> {
+        let (templates, id) = Templates::with_id_of(templates, name)?;
+        let decoder = Self::new(templates);
+        Some(Self { first_template_id: Some(id), template_id: Some(id), ..decoder })
     }
 
     /// One that delivers what the projection wants, with the tags it has.
@@ -96,13 +107,14 @@ impl Decoder {
             padded: Vec::new(),
             epoch: 1,
             template_id: None,
+            first_template_id: None,
             entries: Vec::new(),
             undo: Vec::new(),
             undo_filled: Vec::new(),
         }
     }
 
-    /// The same, raising the reportable errors R6, R7 and R9 as well.
+    /// The same, raising the reportable errors R6, R7, R8 and R9 as well.
     #[must_use]
     pub fn with_strict(self, strict: bool) -> Self {
         Self { strict, ..self }
@@ -139,7 +151,7 @@ impl Decoder {
     /// Empties all dictionaries, that of the template's id as well.
     pub fn reset(&mut self) {
         self.empty();
-        self.template_id = None;
+        self.template_id = self.first_template_id;
     }
 
     /// The same where a message of this template, of which dictionaries have nothing, was read elsewhere: the next message may

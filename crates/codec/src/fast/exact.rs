@@ -143,7 +143,7 @@ impl<'p, 'b> Pass<'p, 'b> {
                 }
             }
         }
-        if bits.any_left() {
+        if STRICT && bits.any_left() {
             if self.place == (NONE, NONE) {
                 self.place = (block.template, NONE);
             }
@@ -196,7 +196,10 @@ impl<'p, 'b> Pass<'p, 'b> {
         bits: &mut Bits<'b>,
     ) -> Result<Option<Found>, Wrong> {
         let start = self.cursor.at;
-        let found = self.value::<STRICT>(op, bits).inspect_err(|_| self.note(op.info))?;
+        let found = self.value::<STRICT>(op, bits).map_err(|(code, at)| {
+            self.note(op.info);
+            (of_decimal(op, code), at)
+        })?;
         if let (Some(found), true) = (found, is_text(op.kind)) {
             self.decoder.text_bytes += found.text_len();
             if self.decoder.text_bytes > TEXT_BYTES_MAX {
@@ -436,6 +439,17 @@ impl<'p, 'b> Pass<'p, 'b> {
         }
         self.assign(op, Some(found));
         Ok(found)
+    }
+}
+
+/// What is wrong with a decimal one of whose parts is beyond the bounds of its own type: its exponent is beyond 63, or its
+/// mantissa beyond 64 bits.
+#[cold]
+fn of_decimal(op: &Op, code: Code) -> Code {
+    let is_part = op.kind == Type::Decimal || matches!(op.role, Role::Exponent | Role::Mantissa);
+    match code {
+        Code::D2 | Code::R4 if is_part => Code::R1,
+        code => code,
     }
 }
 

@@ -41,7 +41,7 @@ pub enum Code {
     R6,
     /// A presence map that is longer than it has to be.
     R7,
-    /// A presence map with bits that stand for nothing.
+    /// A presence map with bits that no field has; reported by a strict decoder alone, as R6, R7 and R9.
     R8,
     /// A string that is longer than it has to be.
     R9,

@@ -1,7 +1,7 @@
 //! Where messages begin and end: what is around them in files, captures and logs.
 
 use super::fault::Code;
-use crate::capture::{self, Next, Udp, Walker, is_capture};
+use crate::capture::{self, Next, Reassembly, Udp, Walker, is_capture};
 use crate::fix::Error;
 use crate::lines::Source;
 
@@ -81,6 +81,7 @@ pub(super) struct Units<'s> {
     framing: Framing,
     pub at: usize,
     walker: Option<Walker>,
+    fragments: Reassembly,
     text: bool,
     lines: u64,
     begun: bool,
@@ -88,7 +89,16 @@ pub(super) struct Units<'s> {
 
 impl<'s> Units<'s> {
     pub fn new(source: Source<'s>, framing: Framing) -> Self {
-        Self { source, framing, at: 0, walker: None, text: false, lines: 0, begun: false }
+        Self {
+            source,
+            framing,
+            at: 0,
+            walker: None,
+            fragments: Reassembly::default(),
+            text: false,
+            lines: 0,
+            begun: false,
+        }
     }
 
     /// Makes `wanted` bytes of what comes next be there, if there are; waits no longer for any more.
@@ -221,7 +231,7 @@ impl<'s> Units<'s> {
                 return Ok(Unit::More(1));
             }
             if self.left() == 0 {
-                return Ok(Unit::End);
+                return Ok(self.fragments_end());
             }
             let walker = self.walker.get_or_insert_default();
             let (offset, found) =
@@ -245,11 +255,38 @@ impl<'s> Units<'s> {
                         }
                         Udp::Other => {}
                         Udp::Cut(_) => return bad("a datagram of which the capture has only a part"),
-                        Udp::Fragment(_) => return bad("a fragment of a datagram"),
+                        Udp::Fragment(part) => {
+                            let before = self.fragments.counts();
+                            let whole = self.fragments.add(&part, bytes, packet.ts_ns);
+                            if let Some(whole) = whole {
+                                return Ok(Unit::Text { offset, bytes: whole.payload.to_vec() });
+                            }
+                            let now = self.fragments.counts();
+                            if now.contradicting > before.contradicting {
+                                return bad("a fragment that contradicts others of its datagram");
+                            }
+                            if now.incomplete > before.incomplete {
+                                return bad("a datagram of which fragments are missing, before this place");
+                            }
+                        }
                         Udp::Bad(what) => return bad(what),
                     }
                 }
             }
+        }
+    }
+
+    /// The end of a capture: datagrams of which fragments are missing are one bad packet, and then there is nothing more.
+    fn fragments_end(&mut self) -> Unit {
+        let before = self.fragments.counts();
+        self.fragments.finish();
+        match self.fragments.counts().incomplete > before.incomplete {
+            true => Unit::Bad {
+                offset: self.offset(),
+                code: Code::Garbage,
+                what: "datagrams of which fragments are missing, at the end of the capture",
+            },
+            false => Unit::End,
         }
     }
 

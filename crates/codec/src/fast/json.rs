@@ -7,16 +7,17 @@
 //!
 //! One object for each message, good or bad, in order. Integers are numbers, a byte vector and text that is not UTF-8
 //! `{"hex":"…"}`, a group is an object and a sequence an array; what is absent is left out, and so are lengths. What a
-//! template has by reference, static or dynamic, stands where the reference does. Elements of one value without a name
-//! are that value. Bytes of a frame behind its message are counted (`rest_bytes`). The schema is
-//! `docs/schema/decode-fast.schema.json`.
+//! template has by a static reference is among its own. A dynamic reference is an object under `@ref`. A name that the
+//! template holds more than once is always an array. Elements of one value without a name are that value. Bytes after the message of a frame are counted
+//! (`rest_bytes`). The schema is `docs/schema/decode-fast.schema.json`.
 
 use super::fault::{Code, Fault};
 use super::frames::{Framing, MESSAGE_BYTES_MAX, Unit, Units};
-use super::record::{Item, Message, Value};
+use super::objects::fields;
+use super::record::Message;
 use super::{Decoder, Templates};
 use crate::fix::Error;
-use crate::lines::{READ_BYTES, Source, head, hex, number, string, value};
+use crate::lines::{READ_BYTES, Source, head, number, string};
 use std::fmt::Display;
 use std::io::{Read, Write};
 
@@ -131,14 +132,6 @@ impl Lines<'_> {
         let written = self.out.write_all(&self.text).and_then(|()| self.out.flush());
         written.map_err(|source| Error::Write { source })?;
         self.text.clear();
-        Ok(())
-    }
-
-    /// Writes what has gathered of a message but its last byte, by which commas are put.
-    fn spill(&mut self) -> Result<(), Error> {
-        let all_but_last = self.text.len().saturating_sub(1);
-        self.out.write_all(&self.text[..all_but_last]).map_err(|source| Error::Write { source })?;
-        self.text.drain(..all_but_last);
         Ok(())
     }
 
@@ -263,7 +256,17 @@ impl Lines<'_> {
         self.text.extend_from_slice(b",\"name\":");
         string(&mut self.text, &template.name.local);
         self.text.extend_from_slice(b"},\"fields\":{");
-        self.fields(message)?;
+        // What has gathered of a message is written but for its last byte, by which commas are put.
+        let (text, out) = (&mut self.text, &mut self.out);
+        fields(text, templates, message, |text| {
+            if text.len() < FLUSH_BYTES {
+                return Ok(());
+            }
+            let all_but_last = text.len() - 1;
+            out.write_all(&text[..all_but_last]).map_err(|source| Error::Write { source })?;
+            text.drain(..all_but_last);
+            Ok(())
+        })?;
         self.text.push(b'}');
         if left > 0 {
             self.text.extend_from_slice(b",\"rest_bytes\":");
@@ -273,80 +276,4 @@ impl Lines<'_> {
         self.summary.messages += 1;
         Ok(())
     }
-
-    /// What a message has, without the braces around it.
-    fn fields(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        let mut closing = Vec::new();
-        let mut items = message.items();
-        while let Some(item) = items.next() {
-            if self.text.len() >= FLUSH_BYTES {
-                self.spill()?;
-            }
-            let out = &mut self.text;
-            // An element that is its value has had its comma.
-            if !matches!(item, Item::End) && !matches!(out.last(), Some(b'{' | b'[' | b',')) {
-                out.push(b',');
-            }
-            match item {
-                Item::Value(field, value) => {
-                    if !field.name.local.is_empty() || closing.last() != Some(&None) {
-                        name(out, &field.name.local);
-                    }
-                    one(out, value);
-                }
-                Item::Group(of) => {
-                    name(out, &of.local);
-                    out.push(b'{');
-                    closing.push(Some(b'}'));
-                }
-                Item::Sequence(of, _) => {
-                    name(out, &of.local);
-                    out.push(b'[');
-                    closing.push(Some(b']'));
-                }
-                Item::Element => {
-                    let mut ahead = items.clone();
-                    match (ahead.next(), ahead.next()) {
-                        (Some(Item::Value(field, _)), Some(Item::End)) if field.name.local.is_empty() => {
-                            closing.push(None);
-                        }
-                        _ => {
-                            out.push(b'{');
-                            closing.push(Some(b'}'));
-                        }
-                    }
-                }
-                Item::End => out.extend(closing.pop().flatten()),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn name(out: &mut Vec<u8>, name: &str) {
-    string(out, name);
-    out.push(b':');
-}
-
-fn one(out: &mut Vec<u8>, of: Value<'_>) {
-    match of {
-        Value::Int(value) => signed(out, value),
-        Value::UInt(value) => number(out, value),
-        Value::Decimal { mantissa, exponent } => {
-            out.extend_from_slice(b"{\"mantissa\":");
-            signed(out, mantissa);
-            out.extend_from_slice(b",\"exponent\":");
-            signed(out, exponent.into());
-            out.push(b'}');
-        }
-        Value::Text(text) => value(out, text),
-        Value::Bytes(bytes) => hex(out, bytes),
-    }
-}
-
-fn signed(out: &mut Vec<u8>, value: i64) {
-    if value < 0 {
-        out.push(b'-');
-    }
-    number(out, value.unsigned_abs());
 }

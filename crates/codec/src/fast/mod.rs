@@ -39,6 +39,7 @@ mod json;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
+mod objects;
 mod ops;
 mod program;
 mod projection;

@@ -57,6 +57,8 @@ pub(super) struct Compiled {
     /// It empties the dictionaries.
     pub reset: bool,
     pub inside: Inside,
+    /// It holds a name more than once, see [`Info::is_repeated`].
+    pub has_repeats: bool,
     /// Any constant is told in it, or may be in a message inside it.
     pub has_constants: bool,
     /// The entries of dictionaries that it has: a range of [`Entries::of`].
@@ -90,6 +92,10 @@ pub(super) struct Info {
     pub is_bytes: bool,
     /// Its block is the element of a sequence.
     pub in_element: bool,
+    /// Its block holds its name more than once, with static references written out.
+    pub is_repeated: bool,
+    /// The block that it is the name of holds some name more than once.
+    pub has_repeats: bool,
     /// Where the constants before it in its block end, and where those of all of its block do.
     pub constants: u32,
     pub around: u32,
@@ -120,6 +126,14 @@ impl Of {
 }
 
 impl Info {
+    /// Its name in an object of JSON.
+    pub fn key(&self) -> &str {
+        match &self.of {
+            Of::Dynamic => "@ref",
+            of => &of.name().local,
+        }
+    }
+
     pub fn name(&self) -> &Name {
         self.of.name()
     }
@@ -226,6 +240,8 @@ struct Draft {
     text: u32,
     /// Its fields.
     infos: Vec<u32>,
+    /// Those of them that a message shows: lengths are not.
+    shown: Vec<u32>,
     /// Any of it has a bit.
     has_map: bool,
     /// Any of it is delivered.
@@ -237,6 +253,7 @@ struct Made {
     block: u32,
     inside: Inside,
     deliver: bool,
+    has_repeats: bool,
 }
 
 impl Program {
@@ -256,13 +273,14 @@ impl Program {
             compiler.has_dynamic = false;
             let constants = compiler.program.constants.len();
             let context = Context { template: index, kind: template.type_ref.clone() };
-            let Made { block, inside, .. } = compiler.block(&template.body, &context, false);
+            let Made { block, inside, has_repeats, .. } = compiler.block(&template.body, &context, false);
             // Of the template's id, at least.
             compiler.program.blocks[block as usize].has_map = true;
             compiler.program.templates.push(Compiled {
                 block,
                 reset: template.reset,
                 inside,
+                has_repeats,
                 has_constants: compiler.has_dynamic || compiler.program.constants.len() > constants,
                 shares: Share { from: 0, to: 0 },
             });
@@ -282,6 +300,7 @@ impl Compiler<'_> {
     fn block(&mut self, body: &[Instruction], context: &Context, in_element: bool) -> Made {
         let mut draft = Draft::default();
         self.body(body, context, &mut draft);
+        let has_repeats = self.mark_repeats(&draft.shown);
         let program = &mut self.program;
         let from = program.constants.len() as u32;
         program.constants.extend_from_slice(&draft.constants);
@@ -298,7 +317,24 @@ impl Compiler<'_> {
         let to = program.ops.len() as u32;
         let (has_map, template, text) = (draft.has_map, context.template as u32, draft.text);
         program.blocks.push(Block { from, to, has_map, template, text });
-        Made { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver }
+        Made { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver, has_repeats }
+    }
+
+    /// Marks what of a block has the same name as something else of it. Gives whether any has.
+    fn mark_repeats(&mut self, shown: &[u32]) -> bool {
+        let infos = &mut self.program.infos;
+        let mut times = HashMap::<String, u32>::new();
+        for index in shown {
+            *times.entry(infos[*index as usize].key().to_owned()).or_default() += 1;
+        }
+        if times.len() == shown.len() {
+            return false;
+        }
+        for index in shown {
+            let info = &mut infos[*index as usize];
+            info.is_repeated = times.get(info.key()).is_some_and(|times| *times > 1);
+        }
+        true
     }
 
     fn body(&mut self, body: &[Instruction], context: &Context, draft: &mut Draft) {
@@ -331,6 +367,7 @@ impl Compiler<'_> {
                 Instruction::Dynamic => {
                     self.has_dynamic = true;
                     let info = self.info(context, Of::Dynamic, draft);
+                    draft.shown.push(info);
                     draft.ops.push(Op { info, ..Op::of(OpCode::Dynamic) });
                     // What the message names has its own place in the projection.
                     draft.deliver |= self.projection.is_some();
@@ -356,7 +393,9 @@ impl Compiler<'_> {
         let name = of.name().clone();
         let info = self.info(context, of, draft);
         self.place(&name, info);
-        self.program.infos[info as usize].inside = made.inside;
+        draft.shown.push(info);
+        let of_block = &mut self.program.infos[info as usize];
+        (of_block.inside, of_block.has_repeats) = (made.inside, made.has_repeats);
         let (deliver, tag) = (made.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
         draft.deliver |= deliver;
         draft.ops.push(Op { block: made.block, info, deliver, tag, ..op });
@@ -376,6 +415,7 @@ impl Compiler<'_> {
         let info = self.info(context, Of::Field(field.clone()), draft);
         if role != Role::Length {
             self.place(&field.name, info);
+            draft.shown.push(info);
         }
         let optional = field.optional;
         let selected = if role == Role::Length { None } else { self.selected(&field.name) };
@@ -455,6 +495,8 @@ impl Compiler<'_> {
             is_bytes: matches!(&of, Of::Field(field) if is_bytes(field)),
             of,
             in_element: false,
+            is_repeated: false,
+            has_repeats: false,
             constants: draft.constants.len() as u32,
             around: 0,
             inside: Inside::NOTHING,

@@ -157,6 +157,20 @@ pub enum Item<'m> {
     End,
 }
 
+/// An item with what is known of its name, for who writes objects.
+#[derive(Clone, Copy)]
+pub(super) enum Token<'m> {
+    Value(&'m Info, Value<'m>),
+    Group(&'m Info),
+    Sequence(&'m Info),
+    /// An element of the sequence of this name begins.
+    Element(&'m Info),
+    /// A message in the message begins, of this template.
+    Inner(&'m Info, usize),
+    /// What began last is over.
+    End,
+}
+
 /// The same with the caller's own tags in place of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cell<'m> {
@@ -188,7 +202,7 @@ impl<'m> Message<'m> {
     /// What is in it, in order. What is absent is not there, nor what is not in the decoder's projection.
     pub fn items(&self) -> impl Iterator<Item = Item<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
-        self.seen().map(move |seen| {
+        self.seen::<false>().map(move |seen| {
             let info = |entry: &Entry| &program.infos[entry.info() as usize];
             match seen {
                 Seen::Entry(entry) => match (entry.form(), &info(entry).of) {
@@ -197,7 +211,8 @@ impl<'m> Message<'m> {
                     (_, Of::Field(field)) => Item::Value(field, value(entry, program, arena)),
                     (_, of) => unreachable!("{of:?} has no value"),
                 },
-                Seen::Element => Item::Element,
+                Seen::Element(_) => Item::Element,
+                Seen::Inner(_) => unreachable!("not asked for"),
                 Seen::End => Item::End,
             }
         })
@@ -206,14 +221,33 @@ impl<'m> Message<'m> {
     /// The same with the tags of the projection, which without one are all [`super::UNTAGGED`].
     pub fn cells(&self) -> impl Iterator<Item = Cell<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
-        self.seen().map(move |seen| match seen {
+        self.seen::<false>().map(move |seen| match seen {
             Seen::Entry(entry) => match entry.form() {
                 Form::Group => Cell::Group(entry.tag()),
                 Form::Sequence => Cell::Sequence(entry.tag(), entry.bits as u32),
                 _ => Cell::Value(entry.tag(), value(entry, program, arena)),
             },
-            Seen::Element => Cell::Element,
+            Seen::Element(_) => Cell::Element,
+            Seen::Inner(_) => unreachable!("not asked for"),
             Seen::End => Cell::End,
+        })
+    }
+
+    /// The same with messages in the message, each with what is known of its name.
+    pub(super) fn tokens(&self) -> impl Iterator<Item = Token<'m>> + Clone + use<'m> {
+        let (program, arena) = (self.program, self.arena);
+        self.seen::<true>().map(move |seen| {
+            let info = |entry: &Entry| &program.infos[entry.info() as usize];
+            match seen {
+                Seen::Entry(entry) => match entry.form() {
+                    Form::Group => Token::Group(info(entry)),
+                    Form::Sequence => Token::Sequence(info(entry)),
+                    _ => Token::Value(info(entry), value(entry, program, arena)),
+                },
+                Seen::Element(entry) => Token::Element(info(entry)),
+                Seen::Inner(entry) => Token::Inner(info(entry), entry.bits as usize),
+                Seen::End => Token::End,
+            }
         })
     }
 
@@ -224,7 +258,8 @@ impl<'m> Message<'m> {
         let entry = match info.constant {
             Some(index) => {
                 // Its block is in the message if it is the template's own, or something says so.
-                let there = self.seen().any(|s| matches!(s, Seen::Entry(e) if e.info() == field.info));
+                let there =
+                    self.seen::<false>().any(|s| matches!(s, Seen::Entry(e) if e.info() == field.info));
                 there.then(|| &self.program.constants[index as usize].entry)
             }
             None => self.entries.iter().find(|e| e.info() == field.info && e.form() <= Form::Long),
@@ -255,7 +290,7 @@ impl<'m> Message<'m> {
         }
     }
 
-    fn seen(&self) -> SeenIter<'m> {
+    fn seen<const INNER: bool>(&self) -> SeenIter<'m, INNER> {
         let block = &self.program.templates[self.template].inside;
         SeenIter {
             infos: &self.program.infos,
@@ -272,12 +307,15 @@ impl<'m> Message<'m> {
 enum Seen<'m> {
     /// A value, or a group or a sequence that begins.
     Entry(&'m Entry),
-    Element,
+    Element(&'m Entry),
+    /// A message in the message, where these are asked for.
+    Inner(&'m Entry),
     End,
 }
 
+/// With `INNER` messages in the message begin and end as groups do.
 #[derive(Clone)]
-struct SeenIter<'m> {
+struct SeenIter<'m, const INNER: bool> {
     infos: &'m [Info],
     constants: &'m [Constant],
     templates: &'m [Compiled],
@@ -288,7 +326,7 @@ struct SeenIter<'m> {
     in_element: bool,
 }
 
-impl<'m> Iterator for SeenIter<'m> {
+impl<'m, const INNER: bool> Iterator for SeenIter<'m, INNER> {
     type Item = Seen<'m>;
 
     #[inline]
@@ -313,6 +351,9 @@ impl<'m> Iterator for SeenIter<'m> {
                     Form::Inner => {
                         let template = &self.templates[entry.bits as usize];
                         (self.inside, self.in_element) = (template.inside, false);
+                        if INNER {
+                            return Some(Seen::Inner(entry));
+                        }
                         continue;
                     }
                     _ => {}
@@ -329,18 +370,18 @@ impl<'m> Iterator for SeenIter<'m> {
             self.entries.next();
             if entry.form() == Form::Element {
                 (self.inside, self.in_element) = (info.inside, true);
-                return Some(Seen::Element);
+                return Some(Seen::Element(entry));
             }
             self.inside = Inside { from: info.constants, to: info.around };
             self.in_element = info.in_element;
-            if !matches!(info.of, Of::Dynamic) {
+            if INNER || !matches!(info.of, Of::Dynamic) {
                 return Some(Seen::End);
             }
         }
     }
 }
 
-impl<'m> SeenIter<'m> {
+impl<'m, const INNER: bool> SeenIter<'m, INNER> {
     #[inline]
     fn constant(&mut self, before: u32) -> Option<Seen<'m>> {
         if self.inside.from >= before {

@@ -157,6 +157,9 @@ fn build_record(
         if text.redefines.is_none() {
             next = place.end;
         }
+        if text.point.is_some() || text.thousands.is_some() || text.negative.is_some() {
+            return wrong(&span, "point, thousands and negative are for separated values".to_owned());
+        }
         columns.push(build_column(text, &span, place, (zones, zone))?);
     }
     let stated = text.bytes.as_ref().or(layout.record_bytes.as_ref());
@@ -371,6 +374,8 @@ pub fn build_column(
         required: text.required,
         none: Vec::new(),
         redefines: text.redefines.is_some(),
+        marks: None,
+        expected: false,
     };
     for value in &text.none {
         match column.padded(value.get_ref().as_bytes()) {

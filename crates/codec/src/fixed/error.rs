@@ -1,5 +1,7 @@
 //! What can fail for good. What is wrong with a record is a [`Fault`](super::Fault), not an error.
 
+use unitape_model::ErrorCause;
+
 /// An error of reading a layout or of the streaming driver.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -30,4 +32,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// On whose side the cause lies. A layout is no data.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Layout { .. } => ErrorCause::Outside,
+            Self::Read { source, .. } | Self::Write { source } => ErrorCause::of_io(source),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::build::build;
 use super::ebcdic::Page;
 use super::error::Error;
+use super::marks::Marks;
 use super::plan::Step;
 use super::text::{LayoutText, Role, Short, Sign, Storage, Terminator, Trim};
 use super::when::{Form, Zone};
@@ -55,6 +56,10 @@ pub struct Column {
     pub(crate) required: bool,
     pub(crate) none: Vec<Vec<u8>>,
     pub(super) redefines: bool,
+    /// How its numbers are written, where not plainly.
+    pub(super) marks: Option<Marks>,
+    /// A file without it is refused.
+    pub(crate) expected: bool,
 }
 
 /// What a column holds.
@@ -148,6 +153,11 @@ impl Layout {
 }
 
 impl Record {
+    /// Adds a column.
+    pub(crate) fn push(&mut self, column: Column) {
+        self.columns.push(column);
+    }
+
     /// Its name, which is its type.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -186,6 +196,24 @@ impl Record {
 }
 
 impl Column {
+    /// A column of text that the file must have, and that may be blank.
+    pub(crate) fn expected(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            start: 0,
+            length: 0,
+            sort: Sort::Text,
+            pad: b' ',
+            trim: Trim::Right,
+            squeeze: false,
+            required: false,
+            none: Vec::new(),
+            redefines: false,
+            marks: None,
+            expected: true,
+        }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -2,9 +2,11 @@
 
 use super::build::{Wrong, Zones, build_column, wrong};
 use super::layout::{COLUMNS_MAX, DateOf, Record, Sort};
-use super::text::{ColumnText, Role, Type};
+use super::marks::Marks;
+use super::text::{ColumnText, Role, Sign, Type};
 use super::when::{Form, Zone};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use toml::Spanned;
 
 /// The day that eight digits `YYYYMMDD` are.
@@ -83,6 +85,7 @@ fn build(
         };
         let none = std::mem::take(&mut text.none);
         let mut column = build_column(&text, &span, 0..length, (&mut zones, zone))?;
+        column.marks = marks(&text, &span)?;
         column.none = none.into_iter().map(|n| n.into_inner().into_bytes()).collect();
         dates.push(text.date);
         columns.push(column);
@@ -118,6 +121,33 @@ fn build(
         steps: Vec::new(),
     };
     Ok((record, zones.zones))
+}
+
+/// The marks of a column's numbers, where the layout names any.
+fn marks(text: &ColumnText, span: &Range<usize>) -> Result<Option<Marks>, Wrong> {
+    let ColumnText { point, thousands, negative, .. } = text;
+    if point.is_none() && thousands.is_none() && negative.is_none() {
+        return Ok(None);
+    }
+    let is_number = matches!(text.r#type, Type::Int | Type::Decimal);
+    if !is_number || text.sign != Sign::None || text.decimals.is_some() {
+        let what = "point, thousands and negative are for int and decimal without `sign` and `decimals`";
+        return wrong(span, what.to_owned());
+    }
+    let one = |key: &Option<Spanned<String>>, of: &str| match key {
+        None => Ok(None),
+        Some(mark) => match mark.get_ref().as_bytes() {
+            [byte] if of.as_bytes().contains(byte) => Ok(Some(*byte)),
+            _ => wrong(&mark.span(), format!("one of the characters `{of}`")),
+        },
+    };
+    let point_mark = one(point, ".,")?.unwrap_or(b'.');
+    let thousands_mark = one(thousands, "., '")?;
+    if thousands_mark == Some(point_mark) {
+        return wrong(span, "point and thousands are the same character".to_owned());
+    }
+    let negative = negative.as_ref().map(|n| n.get_ref().clone()).unwrap_or_default();
+    Ok(Some(Marks { point: point_mark, thousands: thousands_mark, negative }))
 }
 
 /// Whether a column's values need another of the same record to be read.

@@ -33,6 +33,7 @@ mod fault;
 mod json;
 mod layout;
 mod loose;
+mod marks;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
@@ -50,7 +51,7 @@ pub use fault::{Code, Fault};
 pub use json::{Summary, decode_json};
 /// What rows of separated values share with records: sorts of values, dates, zones.
 pub(crate) mod inside {
-    pub(crate) use super::layout::Record;
+    pub(crate) use super::layout::{Column, Record};
     pub(crate) use super::loose::{days_in, loose_columns, waits};
     pub(crate) use super::plan::{Around, read};
     pub(crate) use super::text::ColumnText;

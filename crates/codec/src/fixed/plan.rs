@@ -142,7 +142,7 @@ fn clock(
     let unit = POW10[usize::from(digits)];
     let (clock, fraction) = (n / unit, n % unit);
     let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
-    if hour > 23 || minute > 59 || second > 59 {
+    if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let nanos =
@@ -200,16 +200,26 @@ pub fn read(
     if text.is_empty() {
         return Ok(Value::None);
     }
+    let plain;
+    let text = match &column.marks {
+        None => text,
+        Some(marks) => {
+            plain = marks.plain(text)?;
+            plain.as_bytes()
+        }
+    };
     match &column.sort {
         Sort::Text | Sort::Filler | Sort::Literal(_) | Sort::Flag { .. } | Sort::Stored(..) => {
             Ok(Value::Text { start: (start + from) as u32, end: (start + to) as u32 })
         }
+        Sort::Int(_) if column.marks.is_some() => Ok(Value::Int(integer(text, Sign::Leading)?)),
         Sort::Int(sign) => Ok(Value::Int(integer(text, *sign)?)),
         Sort::Decimal(sign, Some(places)) => {
             Ok(Value::Decimal { mantissa: integer(text, *sign)?, exponent: -(*places as i8) })
         }
         Sort::Decimal(sign, None) => {
-            let (negative, digits) = split_sign(text, *sign)?;
+            let sign = if column.marks.is_some() { Sign::Leading } else { *sign };
+            let (negative, digits) = split_sign(text, sign)?;
             // The sign was taken off; another one is no digit.
             let signed = digits.bytes().first() == Some(&b'-');
             let d = if signed { Err(NumError::Malformed) } else { Decimal::parse(digits.bytes()) };

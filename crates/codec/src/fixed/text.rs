@@ -117,6 +117,20 @@ pub struct ColumnText {
     pub no: Option<Spanned<OneOrMany>>,
     pub is: Option<Spanned<String>>,
     pub redefines: Option<Spanned<String>>,
+    /// Of numbers in separated values: what stands before the decimals, and between thousands.
+    pub point: Option<Spanned<String>>,
+    pub thousands: Option<Spanned<String>>,
+    pub negative: Option<Spanned<Vec<Negative>>>,
+}
+
+/// How a number less than zero may be written, besides a minus before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Negative {
+    /// `12,00-`.
+    Trailing,
+    /// `(12,00)`.
+    Parentheses,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

@@ -142,7 +142,7 @@ impl Form {
                 Part::Literal(_) => {}
             }
         }
-        if !rest.is_empty() || hour > 23 || minute > 59 || second > 59 {
+        if !rest.is_empty() || hour > 23 || minute > 59 || second > 60 {
             return None;
         }
         let mut read = days(year, month, day)?;
@@ -263,6 +263,7 @@ mod tests {
     fn forms() {
         let second = 1_000_000_000;
         assert_eq!(read("HHMMSSfff", "093109362"), Some((0, 34_269 * second + 362_000_000)));
+        assert_eq!(read("HHMMSS", "235960"), Some((0, 86_400 * second)));
         assert_eq!(read("MMDDYYYY", "02062014"), Some((16_107, 0)));
         assert_eq!(read("YYMMDD", "140206"), Some((16_107, 0)));
         assert_eq!(read("YYYYDDD", "2014037"), Some((16_107, 0)));
@@ -273,7 +274,7 @@ mod tests {
         for (form, text) in [
             ("HHMMSS", "240000"),
             ("HHMMSS", "236000"),
-            ("HHMMSS", "235960"),
+            ("HHMMSS", "235961"),
             ("HHMMSS", "23595"),
             ("HHMMSS", "2359599"),
             ("HH:MM:SS", "23-59-59"),

@@ -34,6 +34,8 @@ pub enum Code {
     NoDocument,
     /// Text beside elements.
     Mixed,
+    /// An element that its schema allows once.
+    Repeated,
 }
 
 impl Code {
@@ -55,6 +57,7 @@ impl Code {
             Code::Namespace => "namespace",
             Code::NoDocument => "no_document",
             Code::Mixed => "mixed",
+            Code::Repeated => "repeated",
         }
     }
 }
@@ -102,6 +105,8 @@ pub enum What {
     Prefix,
     NoDocument,
     Mixed,
+    Twice(&'static str),
+    Uncoded(u8),
 }
 
 impl Fault {
@@ -117,12 +122,13 @@ impl Fault {
             What::Entity => Code::BadEntity,
             What::Encoding => Code::BadEncoding,
             What::Utf8 => Code::BadUtf8,
-            What::Char(_) => Code::BadChar,
+            What::Char(_) | What::Uncoded(_) => Code::BadChar,
             What::Depth | What::Attributes | What::Long => Code::TooDeep,
             What::NoEnd { .. } => Code::TooLarge,
             What::Namespace | What::NoNamespace | What::Prefix => Code::Namespace,
             What::NoDocument => Code::NoDocument,
             What::Mixed => Code::Mixed,
+            What::Twice(_) => Code::Repeated,
         }
     }
 }
@@ -170,6 +176,10 @@ impl fmt::Display for Fault {
             What::Prefix => write!(f, "the prefix of the name at byte {at} has no namespace"),
             What::NoDocument => f.write_str("neither Document nor AppHdr in it"),
             What::Mixed => write!(f, "text beside elements, before byte {at}"),
+            What::Twice(name) => write!(f, "{name} is there twice in one parent; the schema allows it once"),
+            What::Uncoded(byte) => {
+                write!(f, "byte {byte:#04x} at byte {at} is no character of the encoding declared")
+            }
         }
     }
 }

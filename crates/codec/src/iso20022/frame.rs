@@ -67,18 +67,20 @@ pub struct Message {
     /// More of the message follows.
     pub goes_on: bool,
     /// Bytes of context; with any, the text is the decoder's own copy.
-    context_bytes: usize,
+    pub(super) context_bytes: usize,
+    /// It was decoded from the encoding that it declares, and the text is the decoder's own copy.
+    pub(super) recoded: bool,
 }
 
 /// Finds messages and tells a visitor what is in them.
 #[derive(Debug)]
 pub struct Decoder<M> {
-    parser: Parser<M>,
+    pub(super) parser: Parser<M>,
     max_message: usize,
     /// What came before and is still open; empty between messages that stand for themselves.
     context: Vec<u8>,
     /// The context and the bytes behind it.
-    scratch: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
 }
 
 impl<M: Copy + Default> Default for Decoder<M> {
@@ -117,13 +119,14 @@ impl<M: Copy + Default> Decoder<M> {
     #[inline]
     #[must_use]
     pub fn text<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
-        if message.context_bytes > 0 { &self.scratch } else { buf }
+        if message.context_bytes > 0 || message.recoded { &self.scratch } else { buf }
     }
 
     /// The bytes of `message` with the context in which it stands.
     #[must_use]
     pub fn with_context<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
+            _ if message.recoded => &self.scratch,
             0 => message.span.of(buf),
             n => &self.scratch[..n + message.span.len()],
         }
@@ -204,6 +207,15 @@ impl<M: Copy + Default> Decoder<M> {
                 }
                 Ok(self.message((from, end), Part::All, 0))
             }
+            Outcome::Coded { end, open } => {
+                let mut context = Vec::new();
+                if open {
+                    self.parser.wrapper(buf, &mut context);
+                }
+                self.context = context;
+                self.scratch.clear();
+                Ok(self.recoded((&buf[from..end], from), Part::All, 0, visit))
+            }
             // A prolog of which the document is missing.
             Outcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
                 let fault = Fault { what: What::Truncated, at: (end - from) as u32 };
@@ -213,13 +225,19 @@ impl<M: Copy + Default> Decoder<M> {
             Outcome::Refused { fault, end } => Ok(told(from, end, fault.what, fault.at as usize)),
             Outcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
             Outcome::Need if view.len() < limit => Ok(Next::Incomplete { from, need: buf.len() + 1 }),
-            Outcome::Need => Ok(self.at_limit(buf, from, view.len(), eof)),
+            Outcome::Need => Ok(self.at_limit(buf, (from, view.len()), eof, visit)),
         }
     }
 
     /// What stands at the limit is not over.
     #[cold]
-    fn at_limit(&mut self, buf: &[u8], from: usize, limit: usize, eof: bool) -> Next {
+    fn at_limit<V: Visit<Mark = M>>(
+        &mut self,
+        buf: &[u8],
+        (from, limit): (usize, usize),
+        eof: bool,
+        visit: &mut V,
+    ) -> Next {
         if let Some(Outcome::Message { end, .. }) = self.parser.header_alone() {
             return match self.parser.characters(buf, from, end) {
                 _ if self.parser.has_doctype() => told(from, end, What::Doctype, end),
@@ -232,6 +250,13 @@ impl<M: Copy + Default> Decoder<M> {
             false => What::NoEnd { limit: self.max_message as u32 },
         };
         match (self.parser.part_at, self.parser.unclosed) {
+            (Some(end), _) if !self.parser.has_doctype() && self.parser.is_coded(&buf[from..end]) => {
+                if let Err(what) = self.part(&buf[from..end], from) {
+                    return told(from, limit, what, from);
+                }
+                self.scratch.clear();
+                self.recoded((&buf[from..end], from), Part::GoesOn, 0, visit)
+            }
             (Some(end), _) if !self.parser.has_doctype() => {
                 let fault = self.parser.characters(buf, from, end).err();
                 match (self.part(&buf[from..end], from), fault) {
@@ -246,10 +271,10 @@ impl<M: Copy + Default> Decoder<M> {
         }
     }
 
-    fn message(&self, span: (usize, usize), part: Part, context_bytes: usize) -> Next {
+    pub(super) fn message(&self, span: (usize, usize), part: Part, context_bytes: usize) -> Next {
         let span = Span { start: span.0, end: span.1 };
         let (part, goes_on) = (part != Part::All, part == Part::GoesOn);
-        Next::Message(Message { span, kind: self.parser.kind, part, goes_on, context_bytes })
+        Next::Message(Message { span, kind: self.parser.kind, part, goes_on, context_bytes, recoded: false })
     }
 
     /// A message inside something, or a part of one.
@@ -289,6 +314,15 @@ impl<M: Copy + Default> Decoder<M> {
                     }
                     return Ok(self.message((at, end), part, live));
                 }
+                Outcome::Coded { end, open } => {
+                    let begun = self.parser.document_at().is_some_and(|at| at < live);
+                    let part = if begun { Part::Last } else { Part::All };
+                    self.context.clear();
+                    if open {
+                        self.parser.wrapper(&self.scratch, &mut self.context);
+                    }
+                    return Ok(self.recoded((&buf[at..place(end)], at), part, live, visit));
+                }
                 Outcome::Tail { end } => {
                     self.context.clear();
                     return Err(place(end));
@@ -324,9 +358,13 @@ impl<M: Copy + Default> Decoder<M> {
                 });
             };
             let scratch = std::mem::take(&mut self.scratch);
-            let fault = self.parser.characters(&scratch, live, end).err();
+            let coded = self.parser.is_coded(&scratch[live..end]);
+            let fault = if coded { None } else { self.parser.characters(&scratch, live, end).err() };
             let parted = self.part(&scratch[..end], 0);
             self.scratch = scratch;
+            if coded && parted.is_ok() {
+                return Ok(self.recoded((&buf[at..place(end)], at), Part::GoesOn, live, visit));
+            }
             return Ok(match (parted, fault) {
                 (Ok(()), None) => self.message((at, place(end)), Part::GoesOn, live),
                 // The parts behind it are none the worse for it.
@@ -424,13 +462,13 @@ impl<M: Copy + Default> Decoder<M> {
 
 /// How much of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     All,
     GoesOn,
     Last,
 }
 
-fn told(start: usize, end: usize, what: What, at: usize) -> Next {
+pub(super) fn told(start: usize, end: usize, what: What, at: usize) -> Next {
     let fault = Fault { what, at: (at - start) as u32 };
     Next::Bad { span: Span { start, end }, fault }
 }
@@ -492,7 +530,7 @@ fn start_of_message(view: &[u8], at: usize, limit: usize, whole: bool) -> Start 
 }
 
 /// Whether these bytes are an XML declaration or the tag of a header or document; `None` where more decide.
-fn starts_message(rest: &[u8]) -> Option<bool> {
+pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
     if rest.get(1)? == &b'?' {
         let declaration = b"<?xml";
         let n = rest.len().min(declaration.len());

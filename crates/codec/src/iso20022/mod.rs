@@ -12,7 +12,7 @@
 //! | [`value`] | text, times, decimals |
 //! | [`decode_json`] | what `unitape decode iso20022 --json` prints |
 //!
-//! All messages are read alike; nothing here knows a schema. What is read is XML 1.0 in UTF-8 without document types:
+//! All messages are read alike; nothing here knows a schema. What is read is XML 1.0 in UTF-8, ISO 8859 or Windows-125x, without document types:
 //! no entities but the five, nothing external, depth, names and attributes bounded. Tags must match, prefixes must
 //! have a namespace, attributes must differ, references must be of characters, and text and elements must not be
 //! mixed, as ISO 20022 has no such content. Nothing is copied and nothing is allocated per message.
@@ -31,6 +31,7 @@
 //! It checks no schema and no signature. Three things that XML refuses are taken: letters of other scripts that may not
 //! stand in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
 
+mod charset;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
@@ -42,6 +43,7 @@ mod kind;
 #[doc(hidden)]
 pub mod naive;
 mod parse;
+mod recode;
 pub(crate) mod reference;
 pub mod sample;
 pub(crate) mod scan;

@@ -10,8 +10,33 @@ use quick_xml::events::Event;
 /// What the other parser says of it.
 pub fn leaves(text: &[u8]) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
-    read(text, &mut found)?;
+    match declared(text) {
+        Some(encoding) => read(decoded(text, encoding)?.as_bytes(), &mut found)?,
+        None => read(text, &mut found)?,
+    }
     Ok(found)
+}
+
+/// The set of characters of one byte that the first declaration names.
+fn declared(text: &[u8]) -> Option<&'static encoding_rs::Encoding> {
+    let text = String::from_utf8_lossy(text);
+    let (_, rest) = text.split_once("<?xml")?;
+    let (declaration, _) = rest.split_once("?>")?;
+    let (_, rest) = declaration.split_once("encoding")?;
+    let quoted = rest.trim_start_matches([' ', '\t', '\r', '\n', '=']);
+    let label = quoted.get(1..)?.split(['"', '\'']).next()?.to_ascii_lowercase();
+    let known = label == "latin1" || label.starts_with("iso-8859-") || label.starts_with("windows-125");
+    encoding_rs::Encoding::for_label(label.as_bytes()).filter(|_| known)
+}
+
+/// Byte by byte.
+fn decoded(text: &[u8], encoding: &'static encoding_rs::Encoding) -> Result<String, String> {
+    let mut out = String::new();
+    for byte in text {
+        let one = encoding.decode_without_bom_handling_and_without_replacement(std::slice::from_ref(byte));
+        out.push_str(&one.ok_or("no character")?);
+    }
+    Ok(out)
 }
 
 struct Element {
@@ -46,11 +71,13 @@ fn read(text: &[u8], found: &mut Vec<(String, String)>) -> Result<(), String> {
                     if key.as_ref() == "xmlns" || key.prefix().is_some_and(|p| p.as_ref() == "xmlns") {
                         continue;
                     }
-                    let value = quick_xml::escape::unescape(&attribute.value).map_err(|e| e.to_string())?;
+                    // XML 1.0, 2.11 and 3.3.3.
+                    let value = line_ends(&attribute.value).replace(['\n', '\t'], " ");
+                    let value = quick_xml::escape::unescape(&value).map_err(|e| e.to_string())?;
                     let name = key.local_name();
                     let name: &str = name.as_ref();
                     if let Some(path) = &path {
-                        found.push((format!("{path}@{name}"), line_ends(&value)));
+                        found.push((format!("{path}@{name}"), value.into_owned()));
                     }
                 }
                 let element = Element { path, text: String::new(), kept: 0, parent: false };

@@ -32,6 +32,8 @@ pub enum Form {
     References,
     /// With comments or CDATA inside, and maybe references.
     Marked,
+    /// Of an attribute, with references, tabs or line ends: normalised as XML 1.0, section 3.3.3 says.
+    Attribute,
 }
 
 impl Value {
@@ -59,7 +61,10 @@ impl Value {
             return raw;
         }
         scratch.clear();
-        cook(raw, self.form, scratch);
+        match self.form {
+            Form::Attribute => attribute(raw, scratch),
+            form => cook(raw, form, scratch),
+        }
         scratch
     }
 }
@@ -73,7 +78,7 @@ fn cook(mut raw: &[u8], form: Form, out: &mut Vec<u8>) {
         if !marked {
             let n = match form {
                 Form::Marked => memchr::memchr(b'<', raw).unwrap_or(raw.len()),
-                Form::Plain | Form::References => raw.len(),
+                Form::Plain | Form::References | Form::Attribute => raw.len(),
             };
             let (text, rest) = raw.split_at(n);
             let from = out.len();
@@ -98,6 +103,29 @@ fn cook(mut raw: &[u8], form: Form, out: &mut Vec<u8>) {
     }
     while out.len() > kept && out.last().is_some_and(|b| is_white(*b)) {
         out.pop();
+    }
+}
+
+/// XML 1.0, 3.3.3, for attributes of type CDATA: each tab and line end is a blank, a reference is its character.
+#[cold]
+fn attribute(raw: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while let Some(&byte) = raw.get(at) {
+        at += 1;
+        match byte {
+            // Section 2.11: the two bytes are one line end.
+            b'\r' if raw.get(at) == Some(&b'\n') => {}
+            b'\t' | b'\n' | b'\r' => out.push(b' '),
+            b'&' => match reference::read(raw, at - 1) {
+                reference::Read::Is(c, end) => {
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                    at = end;
+                }
+                // What is no reference was refused before.
+                _ => out.push(byte),
+            },
+            _ => out.push(byte),
+        }
     }
 }
 
@@ -131,7 +159,8 @@ fn line_ends(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A day or a moment in nanoseconds since 1970 in UTC. `None` for anything else, for years before 1900 and after
-/// 2261, and where digits behind the ninth place of a second are not 0.
+/// 2261, and where digits behind the ninth place of a second are not 0. Second 60 is the first second of the next minute; a
+/// moment without an offset is UTC.
 #[must_use]
 pub fn time(text: &[u8]) -> Option<i64> {
     let (day, rest) = text.split_at_checked(10)?;
@@ -156,7 +185,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
     }
     // The end of a day may be written as its 24th hour.
     let end_of_day = hours == 24 && minutes == 0 && seconds == 0 && fraction == 0;
-    if !end_of_day && hours > 23 || minutes > 59 || seconds > 59 {
+    if !end_of_day && hours > 23 || minutes > 59 || seconds > 60 {
         return None;
     }
     let clock = (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds);
@@ -232,6 +261,9 @@ mod tests {
             ("1970-01-01T00:00:00.1234567891", None),
             ("1970-01-01T00:00:00.", None),
             ("1970-01-01T24:00:01", None),
+            ("1970-01-01T23:59:60", Some(day)),
+            ("1970-01-01T23:59:60.5Z", Some(day + NANOS / 2)),
+            ("1970-01-01T23:59:61", None),
             ("1970-01-01T00:60:00", None),
             ("1970-13-01", None),
             ("1970-1-1", None),

@@ -113,8 +113,7 @@ pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option
                 if line.get(1) == Some(&b'}') {
                     return body(at, at + 2);
                 }
-                let said = if line.starts_with(b"-XXX") { 4 } else { 1 };
-                if is_blank(&line[said..]) {
+                if let Some(said) = terminator(line) {
                     return body(at, at + said);
                 }
             }
@@ -127,6 +126,17 @@ pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option
         }
     }
 }
+
+/// Bytes of the terminator `-` or `-XXX` that is all of `line`; the byte 3 ends a transmission, whatever follows it.
+fn terminator(line: &[u8]) -> Option<usize> {
+    let said = if line.starts_with(b"-XXX") { 4 } else { 1 };
+    let rest = line.strip_prefix(b"-").map(|_| &line[said..])?;
+    let rest = memchr(ETX, rest).map_or(rest, |n| &rest[..n]);
+    is_blank(rest).then_some(said)
+}
+
+/// The control character that ends a transmission.
+const ETX: u8 = 3;
 
 fn is_blank(rest: &[u8]) -> bool {
     rest.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r'))
@@ -157,7 +167,7 @@ pub(super) fn loose(buf: &[u8], from: usize, whole: bool) -> Loose {
         if let Some(n) = [starts_at, ends_at].into_iter().flatten().min() {
             return Loose::Garbage(at + n);
         }
-        if braces && line.first() == Some(&b'-') && line_end.is_some() && is_blank(&line[1..]) {
+        if braces && line_end.is_some() && terminator(line) == Some(1) {
             return Loose::Garbage(at + 1);
         }
         braces |= line.iter().any(|b| matches!(b, b'{' | b'}'));
@@ -191,11 +201,7 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
             reference = Some(newline + 1);
         }
         // Only a whole line tells, and only if something follows it.
-        if end < buf.len()
-            && line.first() == Some(&b'-')
-            && is_blank(&line[if line.starts_with(b"-XXX") { 4 } else { 1 }..])
-            && end + 1 < buf.len()
-        {
+        if end < buf.len() && terminator(line).is_some() && end + 1 < buf.len() {
             return Some(end + 1);
         }
         end = newline;

@@ -89,7 +89,7 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
 /// Whether the blocks so far are an acknowledgement, which the message may follow.
 fn acknowledges(buf: &[u8], message: &Message) -> bool {
     let service = &message.blocks[0].of(buf);
-    let told = message.blocks[3].of(buf).first() == Some(&b'{');
+    let told = without_line_ends(message.blocks[3].of(buf)).starts_with(b"{");
     told && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
 }
 
@@ -105,7 +105,8 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
             continue;
         }
         // Right behind an acknowledgement.
-        if before.ends_with(b"}}")
+        let closed = before.strip_suffix(b"}").map(without_last_line_ends);
+        if closed.is_some_and(|inside| inside.ends_with(b"}"))
             && let Some(ack) = memmem::rfind(before, b"{1:")
             && buf[ack + 3..].get(1..3) == Some(b"21")
             && memmem::find(&buf[ack..at], b"{2:").is_none()
@@ -214,11 +215,21 @@ pub(super) fn trailer(buf: &[u8], start: usize) -> Content {
 /// Block 4.
 #[inline]
 fn text(buf: &[u8], start: usize) -> Content {
-    match buf.get(start) {
+    match without_line_ends(&buf[start.min(buf.len())..]).first() {
         None => Content::Need,
         Some(b'{') => nested(buf, start),
         Some(_) => lines(buf, start),
     }
+}
+
+/// Line ends are legal between `{4:` and the fields of a service message.
+#[inline]
+fn without_line_ends(text: &[u8]) -> &[u8] {
+    &text[text.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count()..]
+}
+
+fn without_last_line_ends(text: &[u8]) -> &[u8] {
+    &text[..text.len() - text.iter().rev().take_while(|b| matches!(b, b'\r' | b'\n')).count()]
 }
 
 /// Fields up to `-}`.
@@ -261,7 +272,7 @@ fn nested(buf: &[u8], start: usize) -> Content {
             Head::Cut => return Content::Need,
             // Another message may be told in a system message's text, and is then first in it.
             Head::Block(b'1') if at > start => return Content::Next(at),
-            Head::Block(b'4') => match buf.get(at + 3) {
+            Head::Block(b'4') => match without_line_ends(&buf[buf.len().min(at + 3)..]).first() {
                 None => return Content::Need,
                 Some(b'{') => {}
                 Some(_) => match lines(buf, at + 3) {

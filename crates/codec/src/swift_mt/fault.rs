@@ -132,7 +132,7 @@ impl fmt::Display for Fault {
 pub struct ValueFault {
     /// Offset in the value, in bytes.
     pub offset: u32,
-    /// What should stand there.
+    /// What should stand there: the component that is wrong, if it is one.
     pub expected: &'static str,
 }
 

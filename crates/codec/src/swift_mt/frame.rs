@@ -21,12 +21,13 @@
 //!    blocks 5 and S, right behind it and each on one line, or the message is over: its text is there, and what
 //!    is left of a broken trailer is garbage.
 //! 3. The **text** ends with the first `-}`. A text that starts with `{` is blocks in blocks, as service and
-//!    system messages have it: it ends with its closing brace; a text inside it ends with `-}` again.
+//!    system messages have it, maybe after line ends: it ends with its closing brace; a text inside it ends with `-}`
+//!    again.
 //! 4. An **acknowledgement** (`{1:F21…}{4:{177:…}{451:0}}`) with a message right behind it is the head of that
 //!    message, [`Message::ack`]; alone it is a message.
 //! 5. If a message starts inside another's text or blocks, the outer one is bad (`truncated`) and ends there. If
 //!    its blocks are wrong it is bad (`bad_block`) and ends before the next `{1:`, or at the end of the input.
-//! 6. A **bare body** starts with a line `:tag:…`. It ends with a line `-` (or `-XXX`), behind `-}`, before a
+//! 6. A **bare body** starts with a line `:tag:…`. It ends with a line `-` (or `-XXX`), the byte 3 after it or not, behind `-}`, before a
 //!    line `$`, before `{1:`, before the next `:20:` if it has one already or has
 //!    fields of a statement, and at the end of the input.
 //! 7. Up to [`PREFACE_LINES`] other lines, without braces and not more than [`PREFACE_BYTES`], right before a

@@ -128,7 +128,7 @@ impl Seen<'_> {
                 let service = message.blocks[0].of(self.buf);
                 let acknowledges = service.len() > 2
                     && &service[1..3] == b"21"
-                    && message.text().of(self.buf).starts_with(b"{")
+                    && after_line_ends(message.text().of(self.buf)) == Some(b'{')
                     && message.block(2).is_none();
                 if !acknowledges || !message.ack.is_empty() {
                     return ended(&message, end);
@@ -173,7 +173,7 @@ impl Seen<'_> {
 
     /// Where the text ends.
     fn text(&self, start: usize) -> Result<usize, Stop> {
-        match self.buf.get(start) {
+        match after_line_ends(&self.buf[start..]) {
             None => Err(Stop::Short),
             Some(b'{') => self.closing(start, b'4', true),
             Some(_) => self.dash(start),
@@ -212,7 +212,7 @@ impl Seen<'_> {
                 let offset = (at - self.from) as u32;
                 match block_at(here) {
                     Some(b'1') if !telling || at > start => return Err(Stop::Next(at)),
-                    Some(b'4') if telling => match here.get(3) {
+                    Some(b'4') if telling => match after_line_ends(&here[3..]) {
                         None => return Err(Stop::Short),
                         Some(b'{') => {}
                         Some(_) => {
@@ -268,10 +268,11 @@ impl Seen<'_> {
             if let Some(n) = (0..line.len()).find(|&n| line[n..].starts_with(b"{1:")) {
                 return ended(at + n, at + n);
             }
-            if text.trim_end_matches([' ', '\t', '\r']) == "-" {
+            let before_etx = text.split('\u{3}').next().unwrap_or_default();
+            if before_etx.trim_end_matches([' ', '\t', '\r']) == "-" {
                 return ended(at, at + 1);
             }
-            if text.trim_end_matches([' ', '\t', '\r']) == "-XXX" {
+            if before_etx.trim_end_matches([' ', '\t', '\r']) == "-XXX" {
                 return ended(at, at + 4);
             }
             if text.trim_end_matches([' ', '\t', '\r']) == "$" && at > first {
@@ -308,7 +309,9 @@ impl Seen<'_> {
                 }
             }
             let Some(line_len) = line_len else { return garbage(self.len) };
-            if braces && String::from_utf8_lossy(line).trim_end_matches([' ', '\t', '\r']) == "-" {
+            let text = String::from_utf8_lossy(line);
+            let before_etx = text.split('\u{3}').next().unwrap_or_default();
+            if braces && before_etx.trim_end_matches([' ', '\t', '\r']) == "-" {
                 return garbage(at + 1);
             }
             braces = braces || line.contains(&b'{') || line.contains(&b'}');
@@ -329,6 +332,11 @@ impl Seen<'_> {
             }
         }
     }
+}
+
+/// The first byte that is of no line end.
+fn after_line_ends(text: &[u8]) -> Option<u8> {
+    text.iter().copied().find(|b| !b"\r\n".contains(b))
 }
 
 fn block_at(text: &[u8]) -> Option<u8> {

@@ -306,7 +306,7 @@ fn lengths(what: &str, rest: &[u8]) -> (Kind, Vec<usize>) {
         "T4" | "T6" => {
             let len = if what == "T4" { 4 } else { 6 };
             let good =
-                digits(len) && number(0, 2) < 24 && number(2, 4) < 60 && (len == 4 || number(4, 6) < 60);
+                digits(len) && number(0, 2) < 24 && number(2, 4) < 60 && (len == 4 || number(4, 6) <= 60);
             (Kind::Time, if good { vec![len] } else { Vec::new() })
         }
         "M" => {

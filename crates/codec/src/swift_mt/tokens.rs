@@ -20,7 +20,8 @@ impl Tag {
     #[inline]
     #[must_use]
     pub const fn new(text: &[u8]) -> Tag {
-        if text.len() > 4 {
+        // A NUL in front would pack to the tag without it: `\051` is not `51`.
+        if text.len() > 4 || !text.is_empty() && text[0] == 0 {
             return Tag::OTHER;
         }
         let (mut packed, mut i) = (0, 0);
@@ -47,7 +48,8 @@ impl Tag {
             _ => return None,
         };
         let (tens, ones) = ((tens as u8).wrapping_sub(b'0'), (ones as u8).wrapping_sub(b'0'));
-        if tens > 9 || ones > 9 || !matches!(letter as u8, 0 | b'A'..=b'Z') {
+        let has_letter = self.0 > 0xffff;
+        if tens > 9 || ones > 9 || has_letter && !(letter as u8).is_ascii_uppercase() {
             return None;
         }
         Some((tens * 10 + ones, letter as u8))

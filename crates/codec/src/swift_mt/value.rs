@@ -173,7 +173,7 @@ pub fn entry_date(text: &[u8], value: Day) -> Option<Day> {
 /// Days that are less than what is left of the shortest year.
 const HALF_A_YEAR: i64 = 182;
 
-/// Reads `HHMM` or `HHMMSS` as seconds since midnight.
+/// Reads `HHMM` or `HHMMSS` as seconds since midnight; second 60 is the first one of the next minute.
 #[inline]
 #[must_use]
 pub fn time(text: &[u8]) -> Option<i64> {
@@ -182,7 +182,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
         [a, b, c, d, e, f] => (pair(a, b)?, pair(c, d)?, pair(e, f)?),
         _ => return None,
     };
-    (hours < 24 && minutes < 60 && seconds < 60)
+    (hours < 24 && minutes < 60 && seconds <= 60)
         .then(|| (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds))
 }
 

@@ -106,7 +106,7 @@ pub(super) fn entry_date(year: Option<&[u8; 2]>, word: u64, value: i64) -> Optio
 #[inline(always)]
 pub(super) fn time(word: u64) -> Option<i64> {
     let [hours, minutes, seconds] = three(word)?;
-    (hours < 24 && minutes < 60 && seconds < 60)
+    (hours < 24 && minutes < 60 && seconds <= 60)
         .then(|| (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds))
 }
 

@@ -5,6 +5,8 @@
 //! | `2026-03-02T09:30:00.5+01:00` | [`iso`]; without an offset it is taken as UTC |
 //! | `Mon, 2 Mar 2026 09:30:00 +0100 (CET)` | [`rfc5322`], the old forms too |
 //! | `1355517523.000005`, `1772443800123` | [`since_1970`], in a unit that somebody says |
+//!
+//! Second 60 is the first second of the next minute; a time without a zone is UTC.
 
 pub use crate::iso20022::value::time as iso;
 
@@ -41,7 +43,7 @@ pub const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// A date of RFC 5322: the name of the day and seconds may be missing, years may have two digits, zones may be the names
-/// that RFC 822 has. An unknown zone (`-0000`, a letter) is UTC. `None` for anything else; the name of the day is not
+/// that RFC 822 has. An unknown zone (`-0000`, a letter) is UTC, and so is a time without one. `None` for anything else; the name of the day is not
 /// compared.
 #[must_use]
 pub fn rfc5322(text: &str) -> Option<i64> {
@@ -65,10 +67,10 @@ pub fn rfc5322(text: &str) -> Option<i64> {
     let mut parts = clock.split(':');
     let (hours, minutes) = (number(parts.next()?, 1, 2)?, number(parts.next()?, 2, 2)?);
     let seconds = parts.next().map_or(Some(0), |s| number(s, 2, 2))?;
-    if hours > 23 || minutes > 59 || seconds > 59 || parts.next().is_some() {
+    if hours > 23 || minutes > 59 || seconds > 60 || parts.next().is_some() {
         return None;
     }
-    let zone = words.next()?;
+    let zone = words.next().unwrap_or("UTC");
     if words.next().is_some() {
         return None;
     }
@@ -204,10 +206,12 @@ mod tests {
             ("(a (b)) 2 Mar 2026 04:30:00 EST", Some(want)),
             ("2 Mar 2026 09:30:00 -0330", Some(want + 3 * hour + hour / 2)),
             ("1 Jan 1970 00:00:00 +0000", Some(0)),
-            ("Mon, 2 Mar 2026 09:30:60 +0000", None),
+            ("Mon, 2 Mar 2026 09:30:61 +0000", None),
             ("Mon, 2 Mar 2026 24:00:00 +0000", None),
             ("Mon, 30 Feb 2026 09:30:00 +0000", None),
-            ("Mon, 2 Mar 2026 09:30:00", None),
+            ("Mon, 2 Mar 2026 09:30:00", Some(want)),
+            ("Mon, 2 Mar 2026 09:29:60 +0000", Some(want)),
+            ("Mon, 2 Mar 2026 09:30:00 +0000 x", None),
             ("Mon, 2 Mar 2026 09:30:00 +1500", None),
             ("Mon, 2 Mar 2026 09:30:00 +000é", None),
             ("Mon, 2 Mar 2026 09:30:00 CET", None),

@@ -170,7 +170,7 @@ pub struct Window {
     pub packets: u16,
     /// So long, by receive times.
     pub ns: i64,
-    /// A line has gone past a packet when it has brought one whose number is so much greater.
+    /// A line has gone past a packet when it has brought so many with greater numbers.
     pub past: u16,
     /// A line that was silent so long is not waited for. Within this time both channels of a pair begin to count anew.
     pub dead_ns: i64,
@@ -178,11 +178,21 @@ pub struct Window {
     pub far: u32,
     /// All bytes that wait, of all channels.
     pub bytes: usize,
+    /// A line that brings nothing for so long, while the other one does, is down.
+    pub silent_ns: i64,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Self { packets: 64, ns: 10_000_000, past: 4, dead_ns: 1_000_000_000, far: 4096, bytes: 16 << 20 }
+        Self {
+            packets: 64,
+            ns: 10_000_000,
+            past: 4,
+            dead_ns: 1_000_000_000,
+            far: 4096,
+            bytes: 16 << 20,
+            silent_ns: 1_000_000_000,
+        }
     }
 }
 
@@ -200,11 +210,21 @@ pub struct Recovery {
     pub products: usize,
     /// Instruments, at most.
     pub instruments: usize,
+    /// Bytes of snapshots that are kept for gaps that are noticed after them, of each pair of channels. None by default: where
+    /// numbers begin again in packets that were lost, a snapshot of the old numbers could pass for one of the new.
+    pub early_bytes: usize,
 }
 
 impl Default for Recovery {
     fn default() -> Self {
-        Self { levels: 1 << 16, levels_all: 1 << 20, first: None, products: 1 << 14, instruments: 1 << 20 }
+        Self {
+            levels: 1 << 16,
+            levels_all: 1 << 20,
+            first: None,
+            products: 1 << 14,
+            instruments: 1 << 20,
+            early_bytes: 0,
+        }
     }
 }
 

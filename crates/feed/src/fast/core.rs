@@ -74,7 +74,10 @@ impl Core {
                         && let Ok(product) = self.product(told, out, &around)
                     {
                         match around.sequence {
-                            Some(sequence) => self.gap(product, (sequence, sequence), &around, out),
+                            Some(sequence) => {
+                                self.products.list[product as usize].explained = Some(sequence);
+                                self.gap(product, (sequence, sequence), &around, out);
+                            }
                             None => self.unnumbered_lost(product, &around, out),
                         }
                     }
@@ -89,7 +92,7 @@ impl Core {
     fn refuse(&mut self, told: &Told, bad: Bad, around: &Around<'_>, payload: &[u8], out: &mut impl Steps) {
         let set = &self.config.sets[usize::from(self.config.channels[usize::from(around.of.channel)].set)];
         let template = &set.templates.list()[told.template as usize].name.local;
-        let detail = format!("{:?} of template {template}, message at byte {}", bad.tag, told.at);
+        let detail = format!("{} of template {template}, message at byte {}", bad.tag, told.at);
         let raw = &payload[told.at as usize..][..told.length as usize];
         let refusal = Refusal { code: bad.code, detail: &detail, raw };
         out.step(&around.at(&self.tables, NO_TIME), Step::Refused(refusal));
@@ -165,13 +168,15 @@ impl Core {
         around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Result<Outcome, Bad> {
-        let lacks = match kind {
-            Kind::ProductState if told.product_state == Id::NONE => Some(Tag::ProductState),
-            Kind::InstrumentState if told.instrument_state == Id::NONE => Some(Tag::InstrumentState),
-            _ => None,
+        let no_state = match kind {
+            Kind::ProductState => told.product_state == Id::NONE,
+            Kind::InstrumentState => told.instrument_state == Id::NONE,
+            _ => false,
         };
-        if let Some(tag) = lacks {
-            return Err(Bad { code: "missing", tag });
+        if no_state {
+            // Venues send them for other words than the state, which nobody asked for.
+            self.products.counters.unknown += 1;
+            return Ok(Outcome::Ignored);
         }
         match kind {
             Kind::ProductState => {

@@ -173,7 +173,7 @@ impl Products {
     pub fn loses(&mut self, product: u32, now: i64) -> bool {
         let settle_ns = self.settle_ns;
         let of = &mut self.list[product as usize];
-        of.lost = Some(now);
+        (of.lost, of.explained) = (Some(now), of.next);
         of.next.is_some() && of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns)
     }
 

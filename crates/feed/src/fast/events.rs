@@ -9,6 +9,7 @@
 //! | instrument | `ref` |
 //! | stale | `status` with the state `stale`; where a snapshot will mend it also `level` with the action `R`: no book is better than a wrong one |
 //! | recovered, whole, missing, lost, no_room, restart | `status` with this word as its state |
+//! | line down, line up | `status` with the state `line_down`, `line_up`, with `channel`, `line` and `since` |
 //!
 //! Levels of snapshots, and those that waited for one, have the flag `snapshot`.
 //!
@@ -20,7 +21,7 @@
 
 use super::step::{Action, At, Code, Outcome, Packet, Side, Step, Steps};
 use super::{Config, Handler, mapping};
-use crate::block::Block;
+use crate::block::{Block, What};
 use crate::error::Error;
 use crate::mapping::{Mapping, json_string};
 use crate::reference::{AsTheyAre, ByReference, Instruments};
@@ -308,6 +309,8 @@ impl<I: Instruments> Out<'_, I> {
                 let channel = &tables.channels[usize::from(at.channel)].name;
                 self.status(at, b"restart", |e| e.keep("channel", channel))
             }
+            Step::LineDown { line, since } => self.line(at, b"line_down", line, since),
+            Step::LineUp { line, since } => self.line(at, b"line_up", line, since),
             Step::Product(_) | Step::Refused(_) | Step::End(_) => Ok(()),
         }
     }
@@ -316,6 +319,16 @@ impl<I: Instruments> Out<'_, I> {
         self.event(at, Kind::Level, |e| {
             e.of(instrument)?;
             e.text(Field::Action, b"R")
+        })
+    }
+
+    /// A line of a channel is down, or back.
+    fn line(&mut self, at: &At<'_>, state: &[u8], line: u8, since: i64) -> Result<(), Refusal> {
+        let channel = &at.tables.channels[usize::from(at.channel)].name;
+        self.status(at, state, |e| {
+            e.keep("channel", channel)?;
+            e.keep("line", if line == 0 { "A" } else { "B" })?;
+            e.event.unmapped("since", &since.to_string())
         })
     }
 
@@ -388,11 +401,15 @@ impl<I: Instruments> Out<'_, I> {
         if std::mem::take(&mut self.bad) {
             return self.settle();
         }
+        if outcome == Outcome::Early {
+            return self.settle();
+        }
         if self.count > 0 {
             return self.unit(at.place, at.length as usize);
         }
         match outcome {
             Outcome::Duplicate => self.block.end_duplicate(),
+            Outcome::Early => {}
             Outcome::Used | Outcome::Ignored | Outcome::Waits | Outcome::Refused => self.block.end_ignored(),
         }
     }
@@ -410,7 +427,7 @@ impl<I: Instruments> Out<'_, I> {
         let offset = self.offset(place);
         self.stand(offset);
         let room = self.place.end.saturating_sub(offset) as usize;
-        self.block.end_message((offset, length.min(room)), self.ts, self.count, false, self.known);
+        self.block.end_message((offset, length.min(room)), self.ts, self.count, What::Events, self.known);
         self.count = 0;
     }
 

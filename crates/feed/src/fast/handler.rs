@@ -3,10 +3,11 @@
 use super::around::Of;
 use super::config::Reset;
 use super::core::Core;
+use super::early::EarlySnapshots;
 use super::framing::{Packets, Unusable};
 use super::lines::{Arrival, Kept, Stream, Verdict};
 use super::plan::Config;
-use super::stats::{ChannelStats, Stats};
+use super::pulse::{LinePulse, PulseChange};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
 use super::view::Head;
 use std::net::SocketAddr;
@@ -15,11 +16,17 @@ use std::sync::Arc;
 /// Turns packets into steps. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Handler {
-    config: Arc<Config>,
-    core: Core,
-    packets: Packets,
+    pub(super) config: Arc<Config>,
+    pub(super) core: Core,
+    pub(super) packets: Packets,
     /// Streams of all channels.
-    streams: Vec<Sent>,
+    pub(super) streams: Vec<Sent>,
+    /// By channel: which of its lines are heard.
+    pub(super) pulses: Vec<LinePulse>,
+    /// By pair: snapshots that no gap needed when they came.
+    pub(super) early: Vec<EarlySnapshots>,
+    /// Nothing more will come.
+    pub(super) is_over: bool,
     /// By channel: the streams of the last packets, by partition.
     latest: Vec<[u32; LATEST]>,
     /// Some packet waits.
@@ -28,25 +35,25 @@ pub struct Handler {
     /// The address of the last packet, and its channel and line.
     route: Option<(SocketAddr, u16, u8)>,
     spare: Vec<Vec<u8>>,
-    counters: ChannelCounters,
+    pub(super) counters: ChannelCounters,
 }
 
 /// Packets from one sender.
 #[derive(Debug)]
-struct Sent {
-    channel: u16,
+pub(super) struct Sent {
+    pub channel: u16,
     sender: u64,
     partition: u64,
     /// The first stream of the same sender and partition, on whichever channel.
     origin: u32,
-    stream: Stream,
+    pub stream: Stream,
 }
 
 /// What was counted over all channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ChannelCounters {
-    unknown: u64,
-    refused: u64,
+pub(super) struct ChannelCounters {
+    pub unknown: u64,
+    pub refused: u64,
 }
 
 /// Partitions of a channel whose packets come in turns, so that the last stream of each is known.
@@ -59,7 +66,14 @@ impl Handler {
     /// A handler that has seen nothing.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
+        let has = |channel: usize, line: u8| {
+            config.addresses.iter().any(|(_, c, l)| usize::from(*c) == channel && *l == line)
+        };
+        let pulse = |n: usize| LinePulse::new(&config.window, [has(n, 0), has(n, 1)]);
         Self {
+            pulses: (0..config.channels.len()).map(pulse).collect(),
+            early: config.pairs.iter().map(|_| EarlySnapshots::default()).collect(),
+            is_over: false,
             core: Core::new(config.clone()),
             packets: Packets::new(config.clone()),
             streams: Vec::new(),
@@ -97,38 +111,6 @@ impl Handler {
         self.core.want_snapshot(instrument)
     }
 
-    /// What it has seen.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let mut channels: Vec<_> = self
-            .config
-            .channels
-            .iter()
-            .map(|c| ChannelStats { name: c.name.clone(), ..ChannelStats::default() })
-            .collect();
-        for sent in &self.streams {
-            let (stats, stream) = (&mut channels[usize::from(sent.channel)], &sent.stream);
-            stats.gaps += stream.gaps;
-            stats.lost = stats.lost.saturating_add(stream.lost_packets);
-            stats.late += stream.late;
-            stats.restarts += stream.restarts;
-            let lines = [0, 1].map(|line| *stream.line_stats(line));
-            let missed: u64 = lines.iter().filter(|l| l.packets > 0).map(|l| l.missed).sum();
-            let heard = lines.iter().filter(|l| l.packets > 0).count() as u64;
-            stats.recovered += missed.saturating_sub(heard.saturating_mul(stream.lost_packets));
-            for (sum, line) in stats.lines.iter_mut().zip(lines) {
-                sum.add(&line);
-            }
-        }
-        Stats {
-            channels,
-            products: self.core.products.counters,
-            waiting: self.core.products.waiting(),
-            unknown: self.counters.unknown,
-            refused: self.counters.refused,
-        }
-    }
-
     /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
     pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl Steps) {
         if self.waits {
@@ -139,6 +121,10 @@ impl Handler {
             let of = self.of(0, 0, u32::MAX, &packet, Head::default());
             return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
+        if let Some(change) = self.pulses[usize::from(channel)].heard(line, packet.ts_recv) {
+            let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+            self.line_changes(&of, change, packet.payload.len(), out);
+        }
         let opened = match self.packets.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(why) => {
@@ -149,6 +135,7 @@ impl Handler {
         let (head, body) = opened;
         let Some(sequence) = head.sequence else {
             let of = self.of(channel, line, u32::MAX, &packet, head);
+            self.keep_early(&of, packet.payload);
             if self.rests(channel) {
                 return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
             }
@@ -216,6 +203,7 @@ impl Handler {
 
     /// Nothing more will come: what waits is used as it is.
     pub fn finish(&mut self, out: &mut impl Steps) {
+        self.is_over = true;
         for stream in 0..self.streams.len() as u32 {
             self.flush(stream, out);
             for line in 0..2 {
@@ -225,6 +213,33 @@ impl Handler {
             }
         }
         self.waits = false;
+        self.lines_end(out);
+    }
+
+    /// A line is down, or back.
+    #[cold]
+    fn line_changes(&mut self, of: &Of, change: PulseChange, length: usize, out: &mut impl Steps) {
+        let PulseChange { line, down, since } = change;
+        let step = if down { Step::LineDown { line, since } } else { Step::LineUp { line, since } };
+        self.core.tell(&Of { line, ..*of }, length, step, out);
+    }
+
+    /// Nothing more will come: a line that ended well before the other is down, however little time there was to see it.
+    fn lines_end(&mut self, out: &mut impl Steps) {
+        let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
+        for (channel, line) in (0..self.pulses.len() as u16).flat_map(|channel| [(channel, 0), (channel, 1)])
+        {
+            let pulse = self.pulses[usize::from(channel)];
+            let of_channel = self.streams.iter().filter(|s| s.channel == channel);
+            let behind = of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.behind(line)));
+            if pulse.has(line) && !pulse.is_down(line) && behind > u64::from(self.config.window.packets) {
+                let change = self.pulses[usize::from(channel)].goes_down(line);
+                let to = self.config.addresses[0].0;
+                let packet = Packet { to, ts_recv: now, place: 0, payload: &[] };
+                let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+                self.line_changes(&of, change, 0, out);
+            }
+        }
     }
 
     fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, head: Head) -> Of {
@@ -254,6 +269,9 @@ impl Handler {
             return self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
         }
         self.core.batch(&self.packets.batch, of, payload, out);
+        if let Some(pair) = self.core.products.gap_of.take() {
+            self.use_early(pair, out);
+        }
     }
 
     /// A packet with what is to be done with it.
@@ -266,6 +284,14 @@ impl Handler {
         body: usize,
         out: &mut impl Steps,
     ) {
+        if let Verdict::Now | Verdict::Wait = verdict
+            && let Some(change) = self.pulses[usize::from(of.channel)].brings(of.line, of.ts_recv)
+        {
+            self.line_changes(of, change, payload.len(), out);
+        }
+        if verdict == Verdict::Now {
+            self.keep_early(of, payload);
+        }
         match verdict {
             Verdict::Now if self.rests(of.channel) => {
                 self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
@@ -379,6 +405,7 @@ impl Handler {
         };
         let read = self.packets.open(channel, &bytes).and_then(|(head, body)| {
             (of.sent, of.reset) = (head.time, head.reset);
+            self.keep_early(&of, &bytes);
             match self.rests(channel) {
                 true => {
                     self.packets.batch.clear();

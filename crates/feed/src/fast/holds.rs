@@ -108,7 +108,7 @@ impl Role {
 }
 
 /// The word of a kind, as mappings have it.
-const fn word(kind: Kind) -> &'static str {
+pub(super) const fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Depth => "depth",
         Kind::Snapshot => "snapshot",

@@ -5,7 +5,8 @@
 //! the levels of each side are counted; their prices are not kept.
 
 use super::plan::{Type, Update};
-use super::products::{Counters, Instrument};
+use super::products::Instrument;
+use super::stats::Counters;
 use super::step::{Action, Level, Side, Step};
 use super::view::Entry;
 use unitape_model::Price;

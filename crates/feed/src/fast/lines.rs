@@ -10,7 +10,7 @@
 //! not decode does not count: the other line's may still come.
 //!
 //! **A gap** is declared when what is missing will not come: both lines have gone past it (each that is alive has brought
-//! a number greater by [`Window::past`]), or the window is full (packets, bytes), or it has waited too long by receive
+//! [`Window::past`] packets with greater numbers), or the window is full (packets, bytes), or it has waited too long by receive
 //! times. A line that was silent for [`Window::dead_ns`] is not waited for; either may come back.
 //!
 //! **Numbers that begin again.** A number that steps back on its own line while the sender's clock goes on (where there
@@ -19,6 +19,7 @@
 //! the other line's packets of the old numbers are late until it does, too.
 
 use super::config::Window;
+use super::missed::{RANGES_MAX, Reached, cut_out};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -63,10 +64,10 @@ pub(super) enum Verdict {
 
 /// A line, as a stream sees it.
 #[derive(Clone, Debug, Default)]
-struct Line {
-    heard: bool,
+pub(super) struct Line {
+    pub heard: bool,
     /// Its greatest number, and which of the 64 up to it have come: the lowest bit is the greatest.
-    last: u64,
+    pub last: u64,
     seen: u64,
     ts_recv: i64,
     /// When it was sent. Only what packets say that are good, or copies of such: one damaged clock, and no later packet would
@@ -76,10 +77,12 @@ struct Line {
     /// it may still come.
     bad: Option<u64>,
     /// Which numbering of the stream it counts by; none while it never counted as a stream did.
-    epoch: Option<u32>,
+    pub epoch: Option<u32>,
     /// A number that was set aside.
     odd: Option<(u64, Option<i64>)>,
-    stats: LineStats,
+    /// Ranges that it has not brought though it went past them, the latest last.
+    pub missing: Vec<(u64, u64)>,
+    pub stats: LineStats,
 }
 
 /// What one line brought. Counted from the numbers alone.
@@ -99,6 +102,8 @@ pub struct LineStats {
     pub reordered: u64,
     /// Packets that did not decode.
     pub corrupt: u64,
+    /// It brings nothing, while the other line does.
+    pub down: bool,
 }
 
 /// A stream: the packets of a channel from one sender and partition.
@@ -106,14 +111,18 @@ pub struct LineStats {
 pub(super) struct Stream {
     window: Window,
     pub expected: Option<u64>,
-    epoch: u32,
+    pub epoch: u32,
     /// When the first packet of these numbers was sent.
     since_sent: Option<i64>,
     /// That packet's number, when it came, and whether it said that numbers begin again.
-    first: (u64, i64, bool),
+    pub first: (u64, i64, bool),
+    /// The least of these numbers that came as the first of its line.
+    pub lowest: u64,
+    /// The greatest number of those before these, and how many packets all earlier numbers were of.
+    pub before: (u64, u64),
     /// The latest time at which a packet was sent that was good.
     sent: Option<i64>,
-    lines: [Line; 2],
+    pub lines: [Line; 2],
     held: BTreeMap<u64, Kept>,
     pub held_bytes: usize,
     /// Since when the expected packet is missed.
@@ -130,8 +139,8 @@ pub(super) struct Stream {
     pub restarts: u64,
 }
 
-/// Ranges of lost packets that are remembered.
-const LOST_MAX: usize = 64;
+/// A lost packet is remembered until so many more have come: until then it is late, and no duplicate.
+const LATE_PACKETS: u64 = 1 << 16;
 
 impl Stream {
     pub fn new(window: Window) -> Self {
@@ -141,6 +150,8 @@ impl Stream {
             epoch: 0,
             since_sent: None,
             first: (0, 0, false),
+            lowest: 0,
+            before: (0, 0),
             sent: None,
             lines: Default::default(),
             held: BTreeMap::new(),
@@ -236,16 +247,9 @@ impl Stream {
 
     #[cold]
     fn past(&mut self, sequence: u64) -> Verdict {
-        let Some(at) = self.lost.iter().position(|(from, to)| (*from..=*to).contains(&sequence)) else {
-            return Verdict::Duplicate;
-        };
         // What comes of it again is a duplicate.
-        let (from, to) = self.lost.remove(at);
-        if from < sequence {
-            self.lost.push((from, sequence - 1));
-        }
-        if sequence < to {
-            self.lost.push((sequence + 1, to));
+        if !cut_out(&mut self.lost, sequence) {
+            return Verdict::Duplicate;
         }
         self.late += 1;
         Verdict::Late
@@ -258,6 +262,7 @@ impl Stream {
         self.settled = None;
         let others_alive = self.alive(1 - a.line, now) && self.is_of_stream(1 - a.line);
         let again = a.reset && self.begins_again(a);
+        let reached = self.reached(a.line);
         let line = &mut self.lines[usize::from(a.line)];
         if !line.heard {
             let near = self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far);
@@ -271,19 +276,21 @@ impl Stream {
                 sent: None,
                 bad: None,
                 epoch,
-                stats,
                 odd: None,
+                missing: Vec::new(),
+                stats,
             };
             if self.expected.is_none() {
                 (self.since_sent, self.first) = (a.sent, (a.sequence, now, a.reset));
+                self.lowest = a.sequence;
             } else if again && self.expected.is_some_and(|expected| a.sequence < expected) {
-                return self.restart(a, (a.sequence, a.sent));
+                return self.restart(a, (a.sequence, a.sent), reached);
             }
-            return if near {
-                self.place(a.sequence)
-            } else {
-                self.foreign(a, (a.sequence, a.sent), others_alive)
-            };
+            if !near {
+                return self.foreign(a, (a.sequence, a.sent), others_alive, reached);
+            }
+            self.joins(a.line, a.sequence, reached);
+            return self.place(a.sequence);
         }
         let later = match (a.sent, line.sent) {
             (Some(sent), Some(before)) => Some(sent > before),
@@ -312,11 +319,13 @@ impl Stream {
             line.last = a.sequence;
             (line.ts_recv, line.bad) = (now, None);
             if (back || flagged) && line.epoch == Some(self.epoch) {
-                return self.restart(a, first);
+                return self.restart(a, first, reached);
             }
             if line.epoch != Some(self.epoch) {
-                return self.foreign(a, first, others_alive);
+                return self.foreign(a, first, others_alive, reached);
             }
+            line.misses(reached.last + 1, first.0);
+            line.misses(first.0 + 1, a.sequence);
             return self.place(a.sequence);
         }
         if back || ahead {
@@ -327,19 +336,21 @@ impl Stream {
         self.settled = line.odd.take().map(|_| false);
         if a.sequence > line.last {
             let step = a.sequence - line.last;
-            line.stats.missed = line.stats.missed.saturating_add(step - 1);
+            line.misses(line.last + 1, a.sequence);
             line.seen = if step < 64 { line.seen << step | 1 } else { 1 };
             line.last = a.sequence;
         } else if behind < 64 && line.seen >> behind & 1 == 0 {
             line.seen |= 1 << behind;
             line.stats.reordered += 1;
-            line.stats.missed = line.stats.missed.saturating_sub(1);
+            line.brings_late(a.sequence);
+        } else if behind >= 64 && line.brings_late(a.sequence) {
+            line.stats.reordered += 1;
         } else {
             line.stats.twice += 1;
         }
         line.ts_recv = now;
         if line.epoch != Some(self.epoch) {
-            return self.foreign(a, (a.sequence, a.sent), others_alive);
+            return self.foreign(a, (a.sequence, a.sent), others_alive, reached);
         }
         self.place(a.sequence)
     }
@@ -350,28 +361,38 @@ impl Stream {
     }
 
     /// A packet of a line that counts otherwise than the stream; `first` is the first of those that it counts by now.
-    fn foreign(&mut self, a: Arrival, first: (u64, Option<i64>), others_alive: bool) -> Verdict {
+    fn foreign(
+        &mut self,
+        a: Arrival,
+        first: (u64, Option<i64>),
+        others_alive: bool,
+        reached: Reached,
+    ) -> Verdict {
         let far = u64::from(self.window.far);
         if a.reset && self.expected.is_some_and(|expected| a.sequence < expected) && self.begins_again(a) {
-            return self.restart(a, first);
+            return self.restart(a, first, reached);
         }
         let line = &mut self.lines[usize::from(a.line)];
         // It has begun, or begun anew since the stream did, and now counts as it does.
         let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
         if anew && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
             line.epoch = Some(self.epoch);
+            self.joins(a.line, first.0, reached);
+            self.lines[usize::from(a.line)].misses(first.0 + 1, a.sequence);
             return self.place(a.sequence);
         }
         if !others_alive {
-            return self.restart(a, first);
+            return self.restart(a, first, reached);
         }
         self.late += 1;
         Verdict::Late
     }
 
-    fn restart(&mut self, a: Arrival, (first, sent): (u64, Option<i64>)) -> Verdict {
+    fn restart(&mut self, a: Arrival, (first, sent): (u64, Option<i64>), reached: Reached) -> Verdict {
+        self.ends(a.line, reached);
+        self.lines[usize::from(a.line)].misses(first + 1, a.sequence);
         self.since_sent = sent;
-        self.first = (first, a.ts_recv, a.reset);
+        (self.first, self.lowest) = ((first, a.ts_recv, a.reset), first);
         self.sent = a.sent;
         self.epoch = self.epoch.wrapping_add(1);
         let line = &mut self.lines[usize::from(a.line)];
@@ -449,7 +470,7 @@ impl Stream {
         }
         let window = &self.window;
         let since = *self.since.get_or_insert(now);
-        let past = |line: &Line| line.last >= expected.saturating_add(window.past.into());
+        let past = |line: &Line| line.is_past(expected, window.past);
         let all_past = self
             .lines
             .iter()
@@ -473,7 +494,8 @@ impl Stream {
     }
 
     fn gap(&mut self, from: u64, to: u64) -> (u64, u64) {
-        if self.lost.len() >= LOST_MAX {
+        self.lost.retain(|(_, last)| to.saturating_sub(*last) < LATE_PACKETS);
+        if self.lost.len() >= RANGES_MAX {
             self.lost.remove(0);
         }
         self.lost.push((from, to));
@@ -485,7 +507,7 @@ impl Stream {
         (from, to)
     }
 
-    /// When it last heard of a line.
+    /// When it last heard of any line.
     pub fn heard(&self) -> i64 {
         self.lines.iter().map(|l| l.ts_recv).max().unwrap_or(0)
     }
@@ -493,5 +515,17 @@ impl Stream {
     /// Packets of numbers that are over: all that waits.
     pub fn drain(&mut self) -> Option<(u64, Kept)> {
         self.take()
+    }
+}
+
+impl Line {
+    /// Whether it has brought so many packets after this one. Their numbers alone say little: after a jump one packet would do.
+    fn is_past(&self, expected: u64, packets: u16) -> bool {
+        let beyond = self.last.saturating_sub(expected);
+        if packets >= 64 {
+            return beyond >= u64::from(packets);
+        }
+        let seen = if beyond < 64 { self.seen & ((1 << beyond) - 1) } else { self.seen };
+        seen.count_ones() >= u32::from(packets)
     }
 }

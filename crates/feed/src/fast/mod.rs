@@ -11,10 +11,11 @@
 //! |---|---|
 //! | `config`, `plan`, `checks`, `holds` | the table `[fast]` of a mapping, what it is compiled to, and what it holds |
 //! | `handler`, `framing`, `head` | packets in, steps out; where messages of a packet are; its header |
-//! | `lines` | arbitration of two lines, the window, numbers that begin again |
+//! | `lines`, `missed`, `pulse` | arbitration of two lines, the window, numbers that begin again; what each line did not bring; lines that are down |
 //! | `tags`, `view`, `taking`, `values`, `ids` | what is asked of the decoder, and a message's fields as numbers |
 //! | `core`, `products`, `levels`, `states`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
 //! | `doubt` | what is believed no longer, though nothing is missing |
+//! | `early` | snapshots that came before their gap was noticed |
 //! | `step`, `stats` | what comes out, and what was counted |
 //! | `mapping`, `events` | the table of a mapping with its files; FAST as the format of a feed |
 //!
@@ -26,6 +27,7 @@ mod config;
 mod core;
 mod define;
 mod doubt;
+mod early;
 mod events;
 mod framing;
 mod handler;
@@ -36,9 +38,11 @@ mod known;
 mod levels;
 mod lines;
 mod mapping;
+mod missed;
 mod open;
 mod plan;
 mod products;
+mod pulse;
 mod states;
 mod stats;
 mod step;
@@ -57,8 +61,7 @@ pub use lines::LineStats;
 pub use mapping::FastFiles;
 pub(crate) use mapping::{check, read};
 pub use plan::{Config, Own, Wrong};
-pub use products::Counters;
-pub use stats::{ChannelStats, Stats};
+pub use stats::{ChannelStats, Counters, Stats};
 pub use step::{
     Action, At, Channel, Code, Instrument, Level, Outcome, Packet, Phase, Product, Refusal, Role, Side,
     State, Step, Steps, Tables, Trade,

@@ -6,6 +6,7 @@
 use super::config::{ChannelText, FastText, FramingText, Key, Kind, MessageText, Order, Recovery, Reset};
 use super::config::{Unit, Window};
 use super::head::Plain;
+use super::holds::word;
 use super::products::DepthTold;
 use super::step::{Phase, Role};
 use super::tags::{FIELDS, Tag};
@@ -230,12 +231,18 @@ impl Config {
     }
 
     fn bounds(&self) -> Made<()> {
-        let Window { packets, ns, dead_ns, far, .. } = self.window;
+        let Window { packets, ns, dead_ns, far, silent_ns, .. } = self.window;
         if packets == 0 || packets > 4096 {
             return wrong(&["window", "packets"], "window.packets: 1 to 4096");
         }
         if ns < 0 || dead_ns < 0 {
             return wrong(&["window"], "window: times are not negative");
+        }
+        if silent_ns <= 0 {
+            return wrong(&["window", "silent_ns"], "window.silent_ns: more than 0");
+        }
+        if self.recovery.early_bytes > EARLY_BYTES_MAX {
+            return wrong(&["recovery", "early_bytes"], "recovery.early_bytes: at most 64 MiB");
         }
         if far < u32::from(packets) {
             return wrong(&["window", "far"], "window.far: not less than window.packets");
@@ -426,7 +433,7 @@ fn fields<'t>(message: &'t MessageText, at: &[&str; 2]) -> Made<Vec<(&'t String,
         }
     }
     if let Some(lacks) = must(message.kind).iter().find(|name| !message.fields.contains_key(**name)) {
-        return wrong(at, format!("kind {:?} needs the field `{lacks}`", message.kind).to_lowercase());
+        return wrong(at, format!("kind {} needs the field `{lacks}`", word(message.kind)));
     }
     if let Some(entries) = &message.entries {
         fields.push((entries, Tag::Entries));
@@ -493,6 +500,9 @@ fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) ->
     }
     Ok(table)
 }
+
+/// Bytes of early snapshots of a pair, at most.
+const EARLY_BYTES_MAX: usize = 64 << 20;
 
 /// In a table: the code means nothing.
 pub(super) const NOTHING: u8 = 255;

@@ -16,8 +16,8 @@
 use super::around::Of;
 use super::config::{Recovery, Window};
 use super::ids::Id;
+use super::stats::Counters;
 use super::view::{Entry, NO_NUMBER};
-use serde::Serialize;
 use std::collections::VecDeque;
 
 /// An instrument, while levels are applied.
@@ -95,6 +95,8 @@ pub(super) struct Product {
     pub(super) early: Option<i64>,
     /// When packets of its stream were last lost.
     pub(super) lost: Option<i64>,
+    /// The first message of a gap that is told of otherwise: packets were lost when it was the next, or it was refused.
+    pub(super) explained: Option<u64>,
     /// Since when a packet of its stream lies aside, which may be the first of other numbers.
     pub(super) aside: Option<i64>,
     waits: VecDeque<Waiting>,
@@ -153,39 +155,11 @@ pub(super) struct Products {
     /// By pair: whether it has snapshots.
     snapshots: Vec<bool>,
     waiting: usize,
+    /// The pair of the gap that was noticed last, until somebody has looked for snapshots that cover it.
+    pub gap_of: Option<u16>,
+    /// How often numbers of any product have begun again.
+    pub restarts: u64,
     pub counters: Counters,
-}
-
-/// What was counted over all products.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counters {
-    /// Gaps in the numbers of messages.
-    pub gaps: u64,
-    /// Messages that are missing in them.
-    pub missing: u64,
-    /// Messages whose number was there already.
-    pub old: u64,
-    /// Instruments that came back by a snapshot.
-    pub recovered: u64,
-    /// Snapshots that were taken.
-    pub snapshots: u64,
-    /// Snapshots older than the gap, or of a product of which reference data have not told yet.
-    pub snapshots_old: u64,
-    /// Snapshots of instruments that needed none.
-    pub snapshots_spare: u64,
-    /// Levels that had to wait.
-    pub waited: u64,
-    /// Of them, those for which there was no room.
-    pub no_room: u64,
-    /// Levels beyond the depth of their product.
-    pub beyond: u64,
-    /// Levels at places that their side does not have.
-    pub misplaced: u64,
-    /// Messages of products or instruments beyond the bounds.
-    pub refused: u64,
-    /// What was left out: entries of a type that the configuration does not have, levels of snapshots without a price; and of
-    /// trades and definitions, ids that are no number, ticks and multipliers that do not fit.
-    pub unknown: u64,
 }
 
 impl Product {
@@ -214,6 +188,8 @@ impl Products {
             wanting: vec![0; snapshots.len()],
             snapshots,
             waiting: 0,
+            gap_of: None,
+            restarts: 0,
             counters: Counters::default(),
         }
     }
@@ -245,6 +221,7 @@ impl Products {
             restarted: None,
             early: None,
             lost: None,
+            explained: None,
             aside: None,
             waits: VecDeque::new(),
             base: 0,
@@ -382,6 +359,8 @@ impl Products {
     /// Messages up to `to` are missing: gives each instrument whose book is stale from now on to `each`.
     pub fn gap(&mut self, product: u32, from: u64, to: u64, mut each: impl FnMut(u32)) {
         self.counters.gaps += 1;
+        let explained = self.list[product as usize].explained.take();
+        self.counters.gaps_alone += u64::from(explained != Some(from));
         self.counters.missing = self.counters.missing.saturating_add((to - from).saturating_add(1));
         let mended = self.has_snapshots(product);
         self.let_go(product);
@@ -401,12 +380,14 @@ impl Products {
             each(*index);
         }
         if mended {
+            self.gap_of = Some(self.list[product as usize].pair);
             self.not_whole(product);
         }
     }
 
     /// The numbers of a product begin again: as before its first message.
     pub fn restart(&mut self, product: u32, now: i64, mut each: impl FnMut(u32)) {
+        self.restarts += 1;
         self.let_go(product);
         let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
         let of = &mut self.list[product as usize];

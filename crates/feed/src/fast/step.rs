@@ -106,6 +106,12 @@ pub enum Step<'s> {
     Lost { from: u64, to: u64 },
     /// The numbers of a channel begin again.
     Restart,
+    /// Nothing comes on a line of a channel while the other line brings packets; since when, by receive times.
+    #[allow(missing_docs)]
+    LineDown { line: u8, since: i64 },
+    /// The line is back; since when it had been silent.
+    #[allow(missing_docs)]
+    LineUp { line: u8, since: i64 },
     /// A packet or a message cannot be used.
     Refused(Refusal<'s>),
     /// The message, or a packet that was not looked into, is over.
@@ -238,6 +244,8 @@ pub enum Outcome {
     Duplicate,
     /// It is the one of [`Step::Refused`] before this.
     Refused,
+    /// It is a snapshot that came before its gap was noticed, and had its end then: it is used now.
+    Early,
 }
 
 /// What channels, products and instruments there are.

@@ -92,6 +92,22 @@ pub(super) const FIELDS: [(&str, Tag); 24] = [
     ("deleted", Tag::Deleted),
 ];
 
+impl std::fmt::Display for Tag {
+    /// As mappings name it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let field = FIELDS.iter().find(|(_, tag)| tag == self).map(|(name, _)| *name);
+        f.write_str(field.unwrap_or(match self {
+            Self::Entries => "entries",
+            Self::HeadSequence => "sequence of the header",
+            Self::HeadSender => "sender of the header",
+            Self::HeadPartition => "partition of the header",
+            Self::HeadTime => "time of the header",
+            Self::HeadReset => "reset of the header",
+            _ => "a field",
+        }))
+    }
+}
+
 impl Set {
     /// Asks for the field or the sequence at a path of a template, as the file tells paths; how often it is there.
     pub fn ask(&mut self, template: usize, path: &str, tag: Tag) -> usize {

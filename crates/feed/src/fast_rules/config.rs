@@ -5,7 +5,7 @@
 //! templates = ["venue.xml"]   # beside the mapping, or the names of shipped ones
 //! framing = "cme"             # frames (the default), cme, moex, emdi, length-prefix, raw
 //! reset = "message"           # dictionaries are emptied before each message, each packet (the default), or never
-//! strict = true               # the reportable errors R6, R7 and R9 are raised as well
+//! strict = true               # the reportable errors R6 to R9 are raised as well
 //! ```
 
 use crate::error::Error;

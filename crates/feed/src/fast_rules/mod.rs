@@ -410,7 +410,7 @@ impl Message for Taken<'_> {
         };
         match spec.slot {
             Slot::Price { .. } => event.set(spec, Value::Price(price(mantissa, exponent)?)),
-            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
                 event.set(spec, Value::Decimal(Decimal::new(mantissa, exponent)?))
             }
             Slot::UInt { .. } if exponent == 0 => {

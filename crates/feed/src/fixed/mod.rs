@@ -351,7 +351,7 @@ impl Message for Fields<'_> {
         };
         match spec.slot {
             Slot::Price { .. } => event.set(spec, Field::Price(price(mantissa, exponent)?)),
-            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
                 event.set(spec, Field::Decimal(Decimal::new(mantissa, exponent)?))
             }
             Slot::Amount { .. } => event.set(spec, Field::Amount(Amount::new(mantissa.into(), exponent)?)),

@@ -231,7 +231,7 @@ proptest! {
 fn shipped_mappings_take_the_fast_way() {
     for (mapping, kinds) in [
         (Mapping::built_in("nyse-taq-bbo-98").unwrap(), vec![false, true]),
-        (Mapping::built_in("sim-day").unwrap(), vec![false, true, true, true, true, false]),
+        (Mapping::built_in("sim-day").unwrap(), [vec![false], vec![true; 8], vec![false]].concat()),
         (mixed(), vec![false, true, true, false]),
     ] {
         let decoder = super::FixedDecoder::new(&mapping).unwrap();

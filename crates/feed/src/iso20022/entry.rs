@@ -69,7 +69,7 @@ pub(super) fn line(values: &[Option<Found>], buf: &[u8], out: &mut Vec<u8>) -> R
             put(name, &text);
         }
     }
-    let (debtor, creditor) = ((take(15), take(17)), (take(16), take(18)));
+    let (debtor, creditor) = ((take(15).or(take(22)), take(17)), (take(16).or(take(23)), take(18)));
     let (name, account) = if debit { creditor } else { debtor };
     for (word, text) in [("cpty_name", name), ("cpty_acct", account)] {
         if let Some(text) = text {

@@ -15,6 +15,7 @@
 //! **Unlisted** fields are kept under their path, with `#2`, `#3`, … when they repeat.
 
 mod entry;
+mod once;
 mod path;
 mod tree;
 mod visit;
@@ -27,11 +28,11 @@ use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Plan, 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use unitape_codec::iso20022::{self, Decoder, Fault, Leaves, Next, Span, Value, value};
+use unitape_codec::iso20022::{self, Decoder, Fault, Leaves, Next, Span, Value, What, value};
 use unitape_model::event::Value as EventValue;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
-use visit::{Mark, Noted};
+use visit::{MESSAGE, Mark, Noted, Repeat};
 
 /// Decodes blocks of ISO 20022 messages; one per worker and feed.
 #[derive(Debug)]
@@ -152,6 +153,7 @@ impl IsoDecoder {
     }
 
     /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
+    /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
     #[cold]
     fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, known: &Dictionary) {
         block.decoded = bytes.len();
@@ -182,6 +184,12 @@ impl IsoDecoder {
         source: u32,
         known: &Dictionary,
     ) {
+        if let Some(repeat) = self.noted.repeated {
+            let kind = message.kind.name.of(self.decoder.text(message, bytes));
+            if let Some(fault) = Self::repeat(repeat, kind) {
+                return self.bad(block, bytes, (message.span, fault), source);
+            }
+        }
         self.noted.tell(message);
         let taken = Taken {
             raw: message.span.of(bytes),
@@ -196,6 +204,14 @@ impl IsoDecoder {
         }
         let origin = Origin { source, offset: block.base + message.span.start as u64 };
         self.mapper.message(block, &taken, origin, known);
+    }
+
+    /// The element that is there twice and may be there once: nobody knows which of them counts. The table is that of
+    /// payments and statements.
+    #[cold]
+    fn repeat(repeat: Repeat, kind: &[u8]) -> Option<Fault> {
+        let listed = [&b"pacs."[..], b"pain.", b"camt."].iter().any(|area| kind.starts_with(area));
+        (listed || repeat.name == MESSAGE).then_some(Fault { what: What::Twice(repeat.name), at: 0 })
     }
 
     #[cold]
@@ -324,7 +340,11 @@ impl Message for Taken<'_> {
             (Is::Line(_), _) => Err(Refusal::WrongSort),
             (
                 _,
-                Slot::Amount { .. } | Slot::Price { .. } | Slot::Decimal { .. } | Slot::DecimalNarrow { .. },
+                Slot::Amount { .. }
+                | Slot::Price { .. }
+                | Slot::Decimal { .. }
+                | Slot::DecimalNarrow { .. }
+                | Slot::DecimalExt,
             ) => event.set_text(spec, value::decimal(self.text(found, scratch)), names),
             _ => event.set_text(spec, self.text(found, scratch), names),
         }

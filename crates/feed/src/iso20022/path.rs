@@ -9,6 +9,7 @@
 //! | `…/IntrBkSttlmAmt@Ccy` | an attribute |
 //! | `…/FinInstnId/BICFI\|BIC` | the first there of several names |
 //! | `…/Bal[Tp/CdOrPrtry/Cd=OPBD]/Amt` | of the first `Bal` in which that holds |
+//! | `…/RtrChain@present` | something where the element is there, for conditions (`{ present = true }`) |
 //! | `…/Amt@signed` | the amount, less than zero where `CdtDbtInd` beside it is `DBIT` |
 //! | `./PmtId/EndToEndId`, `../Dbtr/Nm` | in an entry of a group: in it, and in what it is in |
 //! | `.` | in `members` of a group: all of the entry |

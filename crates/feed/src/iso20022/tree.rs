@@ -86,7 +86,7 @@ pub(super) const HEADER: u32 = 1;
 pub(super) const DOCUMENT: u32 = 2;
 
 /// What of an element the line of a statement is made of, from `Ntry` on; see [`super::entry`].
-pub(super) const LINE: [&str; 22] = [
+pub(super) const LINE: [&str; 24] = [
     "ValDt/Dt|DtTm",
     "BookgDt/Dt|DtTm",
     "Amt",
@@ -109,6 +109,9 @@ pub(super) const LINE: [&str; 22] = [
     "NtryDtls/TxDtls/RmtInf/Ustrd",
     "AddtlNtryInf",
     "NtryDtls/Btch/NbOfTxs",
+    // From version 08 on a party is a choice.
+    "NtryDtls/TxDtls/RltdPties/Dbtr/Pty/Nm",
+    "NtryDtls/TxDtls/RltdPties/Cdtr/Pty/Nm",
 ];
 
 impl Tree {

@@ -1,5 +1,6 @@
 //! What is noted of a message while it is read: registers, and the entries of groups.
 
+use super::once::ONCE;
 use super::tree::{Action, DOCUMENT, HEADER, Register, Tree};
 use super::{Found, Is};
 use unitape_codec::iso20022::{Root, Span, Value, Visit};
@@ -21,7 +22,23 @@ pub(super) struct Noted {
     open: Vec<u16>,
     live: usize,
     scratch: Vec<u8>,
+    /// Elements in the document.
+    messages: u32,
+    /// What is there twice and may be there once.
+    pub(super) repeated: Option<Repeat>,
 }
+
+/// An element that is there twice and may be there once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Repeat {
+    pub(super) name: &'static str,
+}
+
+/// No message of ISO 20022 has an attribute of this name.
+const PRESENT: &[u8] = b"present";
+
+/// What is in `Document`, by any name.
+pub(super) const MESSAGE: &str = "Document/*";
 
 /// A node, and the element in the message that it is now.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +60,24 @@ impl Noted {
             open: Vec::new(),
             live: 0,
             scratch: Vec::new(),
+            messages: 0,
+            repeated: None,
+        }
+    }
+
+    /// That an element is there is a value, where the mapping asks for it: its name.
+    fn note_presence(&mut self, node: u32, bytes: usize, at: usize) {
+        let attributes = &self.tree.nodes[node as usize].attributes;
+        if let Some((_, first, current)) = attributes.iter().find(|(n, ..)| **n == *PRESENT) {
+            let value = Value { start: at as u32 + 1, end: (at + 1 + bytes) as u32, ..Value::default() };
+            Self::set(&mut self.registers, (*first, *current), value);
+        }
+    }
+
+    #[cold]
+    fn repeats(&mut self, name: &'static str, at: usize) {
+        if at >= self.live && (self.repeated.is_none() || name == MESSAGE) {
+            self.repeated = Some(Repeat { name });
         }
     }
 
@@ -105,6 +140,7 @@ impl Visit for Noted {
         self.open.clear();
         self.entries_parted = 0;
         self.live = live;
+        (self.messages, self.repeated) = (0, None);
         if self.serial > u32::MAX / 2 {
             self.serial = 0;
             self.seen.fill(0);
@@ -120,6 +156,12 @@ impl Visit for Noted {
     fn open(&mut self, parent: Mark, name: &[u8], at: usize) -> Mark {
         if parent.node == 0 {
             return Mark::default();
+        }
+        if parent.node == DOCUMENT {
+            self.messages += 1;
+            if self.messages > 1 {
+                self.repeats(MESSAGE, at);
+            }
         }
         let node = self.tree.child(parent.node, name);
         if node == 0 {
@@ -140,12 +182,24 @@ impl Visit for Noted {
             }
         } else if *seen == parent.serial {
             // A second one of what is there once as far as the mapping knows: its parts are not those of the first.
+            if let Ok(n) = ONCE.binary_search_by(|once| once.as_bytes().cmp(name)) {
+                self.repeats(ONCE[n], at);
+            }
             return Mark::default();
         } else {
             *seen = parent.serial;
         }
         self.serial = self.serial.wrapping_add(1);
+        if !self.tree.nodes[node as usize].attributes.is_empty() {
+            self.note_presence(node, name.len(), at);
+        }
         Mark { node, serial: self.serial }
+    }
+
+    /// What is of another namespace is none of the message's elements, whatever its name.
+    #[inline(never)]
+    fn open_foreign(&mut self, _: Mark, _: &[u8], _: usize) -> Mark {
+        Mark::default()
     }
 
     #[inline]

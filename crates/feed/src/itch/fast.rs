@@ -7,7 +7,7 @@ use super::fields::side;
 use super::image::{Frame, LIQ_ADDED, MATCH_ID, OID, extended, narrow, put_number, time, without_last};
 use super::orders::Order;
 use super::{ItchDecoder, Place};
-use crate::block::Block;
+use crate::block::{Block, What};
 use unitape_codec::itch::Message;
 use unitape_model::flags;
 use unitape_model::schema::at;
@@ -94,7 +94,7 @@ impl ItchDecoder {
                 f.id(OID, m.new_order());
                 f.header(|h| extended(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
-                block.end_resolved((place.offset, place.length), ts, 2, false);
+                block.end_resolved((place.offset, place.length), ts, 2, What::Events);
                 return true;
             }
             Message::Trade(m) => {
@@ -107,7 +107,7 @@ impl ItchDecoder {
             }
             _ => return false,
         };
-        block.end_resolved((place.offset, place.length), ts, 1, false);
+        block.end_resolved((place.offset, place.length), ts, 1, What::Events);
         true
     }
 
@@ -230,7 +230,7 @@ impl ItchDecoder {
             Message::Trade(_) => return self.alone(block, message, place),
             _ => return false,
         };
-        block.end_resolved((place.offset, place.length), ts, count, false);
+        block.end_resolved((place.offset, place.length), ts, count, What::Events);
         true
     }
 

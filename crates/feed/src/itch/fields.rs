@@ -43,7 +43,12 @@ pub(super) fn write(
     // All of a session is of one venue, also what has no place for it.
     by.at(Some(decoder.config.venue.as_bytes()), UnixNanos(ts));
     let mut out = Out { block, known, by, place, ts, count: 0, last: 0 };
+    if decoder.restarted {
+        let session = decoder.mold.session();
+        out.status(decoder, None, "restarted", &session, |_| Ok(()))?;
+    }
     out.message(decoder, message)?;
+    decoder.restarted = false;
     let Out { block, count, last, .. } = out;
     let header = Header::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);

@@ -33,7 +33,8 @@ mod track;
 
 pub use config::{FramingText, ItchText, date_of_source};
 
-use crate::block::Block;
+use crate::block::{Block, What};
+use crate::concern::Concern;
 use crate::error::Error;
 use crate::mapping::{Mapping, Refused};
 use crate::reference::{AsTheyAre, ByReference, Instruments};
@@ -60,6 +61,8 @@ pub struct ItchDecoder {
     batch: Batch,
     /// Where a session of MoldUDP64 has come to.
     mold: Mold,
+    /// Another session has begun, and no event has said so yet.
+    restarted: bool,
     /// Always field by field.
     slow: bool,
     /// Looks symbols up, where there is reference data. What a symbol means then depends on the day of each message, and
@@ -101,6 +104,7 @@ impl ItchDecoder {
             images: Images::default(),
             batch: Batch::default(),
             mold: Mold::default(),
+            restarted: false,
             config,
             slow: mapping.reference.is_some(),
             by: mapping.reference.clone().map(ByReference::new),
@@ -135,6 +139,7 @@ impl ItchDecoder {
             self.stocks.clear();
         }
         self.mold = Mold::default();
+        self.restarted = false;
     }
 
     /// Decodes all whole messages of `block`.
@@ -235,6 +240,14 @@ impl ItchDecoder {
             );
             return bytes.len();
         };
+        if self.mold.restarts(&head) {
+            // Another session begins with no orders, and with a directory of its own.
+            if let Some(orders) = &mut self.orders {
+                orders.clear();
+                self.stocks.clear();
+            }
+            self.restarted = true;
+        }
         let fresh = match self.mold.take(&head) {
             Ok(fresh) => fresh,
             Err(gap) => {
@@ -298,6 +311,34 @@ impl ItchDecoder {
         bytes.len()
     }
 
+    /// Which books a refused message may concern: its security's, where its code has a symbol.
+    ///
+    /// Only with orders is that known from the source alone. Without, blocks are decoded by any worker in any order, and its
+    /// table has what that worker has seen.
+    #[cold]
+    fn concern(&self, message: Message<'_>) -> Concern {
+        if !matches!(
+            message,
+            Message::AddOrder(_)
+                | Message::AddOrderMpid(_)
+                | Message::OrderExecuted(_)
+                | Message::OrderExecutedPrice(_)
+                | Message::OrderCancel(_)
+                | Message::OrderDelete(_)
+                | Message::OrderReplace(_)
+                | Message::SystemEvent(_)
+                | Message::TradingAction(_)
+        ) {
+            return Concern::Nothing;
+        }
+        if self.orders.is_none() || self.by.is_some() {
+            return Concern::Feed;
+        }
+        let Some(symbol) = self.stocks.symbol(message.stock_locate()) else { return Concern::Feed };
+        let name = [symbol.trim_ascii_end(), self.config.suffix.as_bytes()].concat();
+        Concern::of(Some(&name), Some(self.config.venue.as_bytes()))
+    }
+
     /// One message: events, or an entry of the quarantine.
     #[inline]
     fn message<I: Instruments>(
@@ -336,18 +377,20 @@ impl ItchDecoder {
                 if missed {
                     block.note_unresolved();
                 }
-                block.end_message((place.offset, place.length), ts, count, false, known);
+                block.end_message((place.offset, place.length), ts, count, What::Events, known);
             }
             Err(Refused { code, detail }) => {
                 block.back_to(mark);
                 let raw = found.span.of(bytes);
+                let concern = self.concern(message);
+                let at = (place.source, place.offset);
                 if let (Some(sequence), FramingText::Mold) = (place.sequence, self.config.framing) {
                     let mut alone = Vec::new();
                     MoldPacket { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);
                     alone.extend_from_slice(raw);
-                    return block.quarantine(place.source, place.offset, &alone, code, &detail);
+                    return block.quarantine_about(at, &alone, code, &detail, &concern);
                 }
-                block.quarantine(place.source, place.offset, raw, code, &detail);
+                block.quarantine_about(at, raw, code, &detail, &concern);
             }
         }
     }

@@ -36,10 +36,17 @@ impl fmt::Display for Gap {
 }
 
 impl Mold {
+    /// Whether a packet is of another session than the one before it.
+    pub fn restarts(&self, packet: &MoldPacket) -> bool {
+        self.next != 0 && self.session != packet.session
+    }
+
     /// Takes a packet: which of its messages are new, or which are missing before it; then all of it is new.
     pub fn take(&mut self, packet: &MoldPacket) -> Result<Range<u16>, Gap> {
         if self.next == 0 || self.session != packet.session {
-            *self = Self { session: packet.session, next: packet.sequence, gaps: VecDeque::new() };
+            // Where one session has followed another, the new one begins with its first message.
+            let next = if self.next == 0 { packet.sequence } else { 1 };
+            *self = Self { session: packet.session, next, gaps: VecDeque::new() };
         }
         let (count, end) = (packet.messages(), packet.sequence.saturating_add(packet.messages().into()));
         let from = self.next;

@@ -5,6 +5,7 @@
 //!  FEED/00000001.times   16 bytes a read: end of its stretch in .raw u64, receive time in ns i64; little-endian
 //!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_codec::capture::write` tells
 //!  FEED/.at              16 bytes: number of the last .pcap u64, where some record of it begins u64
+//!  FEED/.resume          where the files of a resumed stream begin in it, 16 bytes each
 //!  FEED/closed           nothing more will come
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! that was cut short is cut off and counted.
 
 mod packets;
+mod places;
 
 use crate::error::Error;
 use crate::folder::CLOSED;
@@ -25,6 +27,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 pub use packets::PacketJournal;
+use places::StreamPlaces;
 
 /// The time of the entry that ends a stream.
 pub const END: i64 = i64::MAX;
@@ -115,6 +118,7 @@ pub struct StreamJournal {
     dir: PathBuf,
     open: Option<Stream>,
     next: u64,
+    places: StreamPlaces,
 }
 
 #[derive(Debug)]
@@ -125,6 +129,8 @@ struct Stream {
     /// Bytes in the journal.
     len: u64,
     times_len: u64,
+    /// Bytes behind `len` that were moved there and have no entry yet, and when they were received.
+    moved: Option<(u64, i64)>,
 }
 
 impl StreamJournal {
@@ -136,7 +142,15 @@ impl StreamJournal {
     pub fn open(dir: &Path, goes_on: bool) -> Result<Self, Error> {
         make(dir)?;
         let last = last_number(dir, "raw")?;
-        let mut this = Self { dir: dir.to_owned(), open: None, next: last + 1 };
+        let places = StreamPlaces::open(dir)?;
+        if last + 1 < places.last() {
+            let path = dir.join(format!("{:08}.raw", places.last() - 1));
+            let what = "is missing, and how much of the stream was received is known from it alone; put it back, or remove \
+                        .resume beside it and have the sender begin anew";
+            let source = std::io::Error::new(ErrorKind::InvalidData, what);
+            return Err(Error::Read { path, offset: 0, source });
+        }
+        let mut this = Self { dir: dir.to_owned(), open: None, next: last + 1, places };
         if last > 0 {
             this.open = Stream::mend(&this.path(last))?;
             if !goes_on {
@@ -146,7 +160,7 @@ impl StreamJournal {
         Ok(this)
     }
 
-    /// Begins a stream, unless one goes on. Gives how many bytes it has.
+    /// Begins a stream, unless one goes on. Gives how many bytes it has, in all of its files.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -154,23 +168,48 @@ impl StreamJournal {
         let stream = match &mut self.open {
             Some(stream) => stream,
             None => {
-                let path = self.path(self.next);
+                let stream = Stream::new(self.path(self.next))?;
+                // One that could not be made is tried again under the same number.
                 self.next += 1;
-                self.open.insert(Stream::new(path)?)
+                self.open.insert(stream)
             }
         };
-        Ok(stream.len)
+        Ok(self.places.base(self.next - 1) + stream.len)
+    }
+
+    /// Number of the file in hand.
+    pub fn number(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// Bytes of the file in hand.
+    pub fn file_len(&self) -> u64 {
+        self.open.as_ref().map_or(0, |stream| stream.len)
+    }
+
+    /// Ends the file in hand and has the stream go on in the next one.
+    ///
+    /// # Errors
+    /// When the disk refuses; the same may be tried again.
+    pub fn rotate(&mut self) -> Result<(), Error> {
+        if self.open.is_some() {
+            let begins = self.places.base(self.number()) + self.file_len();
+            self.places.note(self.next, begins)?;
+            self.end()?;
+        }
+        self.begin().map(drop)
     }
 
     /// Appends bytes that were received at `ts_ns`.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the disk refuses; nothing was appended then, and the same may be tried again.
     ///
     /// # Panics
     /// When no stream was begun.
     pub fn append(&mut self, bytes: &[u8], ts_ns: i64) -> Result<(), Error> {
         let stream = self.open.as_mut().expect("a stream was begun");
+        stream.commit_moved()?;
         stream.raw.write_all_at(bytes, stream.len).map_err(|e| stream.fail(e))?;
         stream.commit(bytes.len() as u64, ts_ns)
     }
@@ -179,18 +218,23 @@ impl StreamJournal {
     /// how many bytes; 0 at the pipe's end.
     ///
     /// # Errors
-    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty.
+    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The same may be tried again: what was moved
+    /// and has no entry yet gets it first, and is then counted.
     ///
     /// # Panics
     /// When no stream was begun.
     pub fn splice(&mut self, pipe: &impl std::os::fd::AsFd, clock: impl Fn() -> i64) -> Result<usize, Error> {
         let stream = self.open.as_mut().expect("a stream was begun");
+        if let Some(n) = stream.commit_moved()? {
+            return Ok(n);
+        }
         let mut at = stream.len;
         let flags = rustix::pipe::SpliceFlags::NONBLOCK;
         let n = rustix::pipe::splice(pipe, None, &stream.raw, Some(&mut at), SPLICE_BYTES, flags)
             .map_err(|e| stream.fail(e.into()))?;
         if n > 0 {
-            stream.commit(n as u64, clock())?;
+            stream.moved = Some((n as u64, clock()));
+            stream.commit_moved()?;
         }
         Ok(n)
     }
@@ -200,17 +244,19 @@ impl StreamJournal {
     /// # Errors
     /// When the disk refuses.
     pub fn end(&mut self) -> Result<(), Error> {
-        match self.open.take() {
-            Some(mut stream) => stream.commit(0, END),
-            None => Ok(()),
+        if let Some(stream) = &mut self.open {
+            stream.commit_moved()?;
+            stream.commit(0, END)?;
         }
+        self.open = None;
+        Ok(())
     }
 
     /// Says that nothing more will come.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn close(mut self) -> Result<(), Error> {
+    pub fn close(&mut self) -> Result<(), Error> {
         self.end()?;
         close(&self.dir)
     }
@@ -225,7 +271,7 @@ impl Stream {
         // The times first: whoever sees the stream finds them.
         let times = create(&path.with_extension("times"))?;
         let raw = create(&path)?;
-        Ok(Self { raw, times, path, len: 0, times_len: 0 })
+        Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
     }
 
     /// The stream as it stands; `None` when it has ended.
@@ -241,7 +287,7 @@ impl Stream {
         let len = raw.metadata().map_err(fail)?.len();
         let times_len = times.metadata().map_err(fail)?.len() / ENTRY as u64 * ENTRY as u64;
         times.set_len(times_len).map_err(fail)?;
-        let mut this = Self { raw, times, path: path.to_owned(), len, times_len };
+        let mut this = Self { raw, times, path: path.to_owned(), len, times_len, moved: None };
         let mut last = [0; ENTRY];
         let (mut end, mut ts) = (0, NO_TIME);
         if times_len > 0 {
@@ -271,6 +317,14 @@ impl Stream {
         self.times_len += ENTRY as u64;
         self.len = end;
         Ok(())
+    }
+
+    /// Gives what was moved its entry; how many bytes these are.
+    fn commit_moved(&mut self) -> Result<Option<usize>, Error> {
+        let Some((bytes, ts_ns)) = self.moved else { return Ok(None) };
+        self.commit(bytes, ts_ns)?;
+        self.moved = None;
+        Ok(Some(bytes as usize))
     }
 
     fn fail(&self, source: std::io::Error) -> Error {

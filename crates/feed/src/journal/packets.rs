@@ -103,7 +103,6 @@ impl PacketJournal {
         }
         if self.file.as_ref().is_none_or(|(_, _, len)| *len >= self.file_bytes) {
             let path = self.path(self.next);
-            self.next += 1;
             let file = create(&path)?;
             let mut head = Vec::new();
             write::file_header(&mut head);
@@ -113,6 +112,8 @@ impl PacketJournal {
                 source,
             })?;
             let made = head.len() as u64;
+            // One that could not be made is tried again under the same number.
+            self.next += 1;
             self.written += made;
             self.noted = made;
             self.file = Some((file, path, made));

@@ -3,13 +3,15 @@
 //! A message is all or nothing: if one field of one event is refused, the whole message goes into quarantine
 //! with the field named.
 
+use super::entries::next_entry;
 use super::explain::Explainer;
 use super::instruments::{by_venue, is_looked_up, set_looked_up};
 use super::json::write_json;
 use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
-use crate::block::{Block, Names, SessionKey};
+use crate::block::{Block, Names, SessionKey, What};
+use crate::numbers::Numbering;
 use crate::reference::{AsTheyAre, ByReference, Instruments};
 use unitape_model::event::Value;
 use unitape_model::{Dictionary, EventBuilder, Header, Refusal, UnixNanos, flags, words};
@@ -17,11 +19,11 @@ use unitape_model::{Dictionary, EventBuilder, Header, Refusal, UnixNanos, flags,
 /// Makes events of messages; one per worker and feed. `R` finds a value of a message.
 #[derive(Debug)]
 pub struct Mapper<R> {
-    plan: Plan,
+    pub(super) plan: Plan,
     /// The group entry in hand.
     entry: Vec<Option<R>>,
     picks: Vec<Option<R>>,
-    scratch: Scratch,
+    pub(super) scratch: Scratch,
     session: Vec<u8>,
     /// What few feeds need.
     aside: Option<Box<Aside>>,
@@ -38,11 +40,11 @@ struct Aside {
 
 /// Where texts are put together.
 #[derive(Debug, Default)]
-struct Scratch {
+pub(super) struct Scratch {
     /// A value as its format's plain text.
-    plain: Vec<u8>,
+    pub plain: Vec<u8>,
     /// A value with its suffix.
-    whole: Vec<u8>,
+    pub whole: Vec<u8>,
 }
 
 /// Where a message came from.
@@ -99,25 +101,30 @@ impl<R: Copy> Mapper<R> {
         known: &Dictionary,
     ) {
         let mark = block.mark();
+        let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
+        let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.plain) == b"Y");
         let outcome = match self.aside {
             None => self.apply(block, message, origin, known, AsTheyAre),
             Some(_) => self.apply_aside(block, message, origin, known),
         };
         match outcome {
             Ok(Outcome::Ignored) => {
-                self.note_sequence(block, message, false);
+                self.note_sequence(block, message, maybe, true);
                 block.end_ignored();
             }
             Ok(Outcome::Events { ts, count }) => {
-                let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
-                let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.plain) == b"Y");
-                let noted = self.note_sequence(block, message, maybe);
-                block.end_message((origin.offset, message.raw().len()), ts, count, maybe && noted, known);
+                let what = match self.note_sequence(block, message, maybe, true) {
+                    Some(run) => What::Numbered { run, maybe },
+                    None => What::Events,
+                };
+                block.end_message((origin.offset, message.raw().len()), ts, count, what, known);
             }
             Err(refused) => {
                 block.back_to(mark);
-                self.note_sequence(block, message, false);
-                block.quarantine(origin.source, origin.offset, message.raw(), refused.code, &refused.detail);
+                self.note_sequence(block, message, maybe, !refused.is_garbled());
+                let concern = self.concern(message);
+                let place = (origin.source, origin.offset);
+                block.quarantine_about(place, message.raw(), refused.code, &refused.detail, &concern);
             }
         }
     }
@@ -149,9 +156,24 @@ impl<R: Copy> Mapper<R> {
         outcome
     }
 
-    fn note_sequence<M: Message<Ref = R>>(&mut self, block: &mut Block, message: &M, maybe: bool) -> bool {
-        let Some(slot) = self.plan.possdup.and(self.plan.sequence) else { return false };
-        let Some(sequence) = message.slot(slot).and_then(|v| message.number(v)) else { return false };
+    /// Notes the message's number; one that is not `whole` may restart its session and has no number. Gives the run that
+    /// it is in.
+    fn note_sequence<M: Message<Ref = R>>(
+        &mut self,
+        block: &mut Block,
+        message: &M,
+        maybe: bool,
+        whole: bool,
+    ) -> Option<u32> {
+        let slot = self.plan.possdup.and(self.plan.sequence)?;
+        let sequence = message.slot(slot).and_then(|v| message.number(v))?;
+        let mut numbering = message.numbering(message.slot(self.plan.message_type), sequence, maybe);
+        if !whole {
+            match &mut numbering {
+                Numbering::Counts | Numbering::Fills => return None,
+                Numbering::Restarts { counts, .. } => *counts = false,
+            }
+        }
         // Two short names, as they mostly are, are looked up as they stand.
         let mut key = SessionKey::default();
         let short = match &self.plan.session[..] {
@@ -162,8 +184,7 @@ impl<R: Copy> Mapper<R> {
             _ => false,
         };
         if let Some(id) = short.then(|| block.session(&key)).flatten() {
-            block.note_sequence(id, sequence, maybe);
-            return true;
+            return Some(block.note_sequence(id, sequence, numbering));
         }
         let mut session = std::mem::take(&mut self.session);
         session.clear();
@@ -177,9 +198,8 @@ impl<R: Copy> Mapper<R> {
             }
         }
         let id = block.session_named(&session, short.then_some(&key));
-        block.note_sequence(id, sequence, maybe);
         self.session = session;
-        true
+        Some(block.note_sequence(id, sequence, numbering))
     }
 
     #[inline]
@@ -218,7 +238,7 @@ impl<R: Copy> Mapper<R> {
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
-                if view.holds(&events[0].when, &mut writer.scratch.plain) {
+                if view.is_wanted(&events[0], &mut writer.scratch.plain) {
                     writer.event(&events[0], &view)?;
                 }
                 continue;
@@ -227,7 +247,7 @@ impl<R: Copy> Mapper<R> {
             while next_entry(plan, message, group, &mut cursor, entry)? {
                 let view = View { entry, ..view };
                 for event in events {
-                    if view.holds(&event.when, &mut writer.scratch.plain) {
+                    if view.is_wanted(event, &mut writer.scratch.plain) {
                         writer.event(event, &view)?;
                     }
                 }
@@ -300,9 +320,19 @@ impl<'m, M: Message> View<'m, M> {
         }
     }
 
+    /// Whether the event is one of this message or entry.
+    #[inline]
+    pub(super) fn is_wanted(&self, event: &EventPlan, scratch: &mut Vec<u8>) -> bool {
+        self.holds(&event.when, scratch)
+            && (event.some_of.is_empty() || event.some_of.iter().any(|from| self.get(from).is_some()))
+    }
+
     #[inline]
     pub(super) fn holds(&self, when: &[Cond], scratch: &mut Vec<u8>) -> bool {
-        when.iter().all(|c| self.get(&c.from).is_some_and(|v| c.value.is(self.text(v, scratch))))
+        when.iter().all(|c| match self.get(&c.from) {
+            Some(v) => c.value.is(self.text(v, scratch)),
+            None => c.value.is_absent(),
+        })
     }
 }
 
@@ -373,7 +403,8 @@ impl<I: Instruments> Writer<'_, I> {
             };
             if let Err(refusal) = set {
                 let field = &plan.fields[i];
-                return Err(refused::<M>(refusal, field, view.message.text(value, plain)));
+                let refused = refused::<M>(refusal, field, view.message.text(value, plain));
+                return Err(with_flaw(refused, view.message, value));
             }
         }
         let mut keep = |name: &str, value: &[u8]| {
@@ -386,10 +417,8 @@ impl<I: Instruments> Writer<'_, I> {
                     && !view.message.is_of_form(value)
                 {
                     let (refusal, shown) = (Refusal::BadValue, shown(view.message.text(value, plain)));
-                    return Err(Refused {
-                        code: refusal.code(),
-                        detail: format!("{name}: {refusal}: {shown}"),
-                    });
+                    let detail = format!("{name}: {refusal}: {shown}");
+                    return Err(with_flaw(Refused { code: refusal.code(), detail }, view.message, value));
                 }
                 keep(name, view.text(found, plain))?;
             }
@@ -420,6 +449,12 @@ fn set_long<M: Message>(
 ) -> Result<(), Refused> {
     let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
     let Some(found) = found else { return Ok(()) };
+    if let Found::Value(value) = found
+        && !view.message.is_of_form(value)
+    {
+        let refused = refused::<M>(Refusal::BadValue, field, view.message.text(value, plain));
+        return Err(with_flaw(refused, view.message, value));
+    }
     let value = view.text(found, plain);
     match translate::<M>(plan, field, value, whole)? {
         Some(value) => event.set_text(field.spec, value, names).map_err(|r| refused::<M>(r, field, value)),
@@ -435,24 +470,20 @@ pub(super) fn event_time<M: Message>(
     let Some(value) = plan.ts.iter().find_map(|s| message.slot(*s)) else {
         return Err(Refused { code: Refusal::BadTime.code(), detail: "no event time".to_owned() });
     };
-    message.time(value).ok_or_else(|| Refused {
-        code: Refusal::BadTime.code(),
-        detail: format!("event time: {} is no {}", shown(message.text(value, scratch)), M::TIME),
+    message.time(value).ok_or_else(|| {
+        let detail = format!("event time: {} is no {}", shown(message.text(value, scratch)), M::TIME);
+        with_flaw(Refused { code: Refusal::BadTime.code(), detail }, message, value)
     })
 }
 
-// Called for every entry of every group, and from two forms of `apply`: more callers must not make it a call.
-#[inline(always)]
-pub(super) fn next_entry<M: Message>(
-    plan: &Plan,
-    message: &M,
-    group: usize,
-    cursor: &mut Cursor,
-    entry: &mut [Option<M::Ref>],
-) -> Result<bool, Refused> {
-    let entry = &mut entry[..plan.entry_slots[group]];
-    entry.fill(None);
-    message.next_entry(group, cursor, entry)
+/// The same with what is wrong in the value, where the format knows.
+#[cold]
+fn with_flaw<M: Message>(mut refused: Refused, message: &M, value: M::Ref) -> Refused {
+    if let Some(flaw) = message.flaw(value) {
+        refused.detail.push_str("; ");
+        refused.detail.push_str(&flaw);
+    }
+    refused
 }
 
 pub(super) fn fill_picks<M: Message>(
@@ -498,6 +529,7 @@ pub(super) fn translate<'v, M: Message>(
             (None, None) => return Err(refused_as::<M>("unknown_value", Refusal::BadValue, field, value)),
         },
     };
+    let value = if field.absolute { value.strip_prefix(b"-").unwrap_or(value) } else { value };
     let Some(suffix) = &field.suffix else { return Ok(Some(value)) };
     text.clear();
     text.extend_from_slice(value);

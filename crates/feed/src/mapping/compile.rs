@@ -1,11 +1,15 @@
 //! From the mapping's text to its plan, with the paths read by the format's [`Dialect`].
 
+use super::entries::INHERIT_MAX;
 use super::plan::{
-    Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, SLOTS_MAX, TypeRules,
+    Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, SLOTS_MAX, Test, TypeRules,
     ValueTable, Wanted, Way,
 };
 use super::seam::{Dialect, GroupPlaces, Places};
-use super::{EventText, FieldTable, FieldText, Mapping, OneOf, Otherwise, RuleText, Unlisted, line};
+use super::suggest::meant;
+use super::{
+    ElseTest, EventText, FieldTable, FieldText, Mapping, OneOf, Otherwise, RuleText, Unlisted, line,
+};
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +23,12 @@ use unitape_model::{Kind, Ready, Schema};
 /// left out.
 pub fn compile<D: Dialect>(mapping: &Mapping, dialect: &D) -> Result<(Plan, Places<D::Path>), Error> {
     let compiled = Compiler::new(mapping, dialect).compile();
-    compiled.map_err(|Wrong { what, place }| Error::Mapping {
-        origin: line::origin(&mapping.origin, &mapping.text, &place),
-        what,
+    compiled.map_err(|Wrong { what, place, table }| {
+        let place = match table {
+            Some((name, key)) => vec!["table".to_owned(), name, key],
+            None => place,
+        };
+        Error::Mapping { origin: line::origin(&mapping.origin, &mapping.text, &place), what }
     })
 }
 
@@ -30,13 +37,15 @@ pub fn compile<D: Dialect>(mapping: &Mapping, dialect: &D) -> Result<(Plan, Plac
 struct Wrong {
     what: String,
     place: Vec<String>,
+    /// It is in this table, at this key.
+    table: Option<(String, String)>,
 }
 
 type Step<T> = Result<T, Wrong>;
 
 impl std::convert::From<String> for Wrong {
     fn from(what: String) -> Self {
-        Wrong { what, place: Vec::new() }
+        Wrong { what, place: Vec::new(), table: None }
     }
 }
 
@@ -60,6 +69,7 @@ struct Compiler<'m, D: Dialect> {
     slots: BTreeMap<D::Path, u8>,
     next: usize,
     groups: Vec<GroupPlaces<D::Path>>,
+    inherit: Vec<Vec<u8>>,
     group_names: Vec<&'m str>,
     picks: Vec<Pick>,
     tables: Vec<ValueTable>,
@@ -74,6 +84,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             slots: BTreeMap::new(),
             next: 1,
             groups: Vec::new(),
+            inherit: Vec::new(),
             group_names: Vec::new(),
             picks: Vec::new(),
             tables: Vec::new(),
@@ -122,6 +133,9 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let session: Step<Vec<u8>> = m.message.session.iter().map(|p| self.slot_of(p)).collect();
         let session = session.map_err(of_message("session"))?;
         let possdup = optional(&mut self, &m.message.possdup, "possdup")?;
+        for (name, path) in &m.message.keep {
+            self.path(path).map_err(|e| of_message("keep")(e.after("message.keep: ").under(name)))?;
+        }
         let mut rules = Vec::new();
         let mut types: Vec<TypeRules> = Vec::new();
         let mut by_type: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
@@ -172,6 +186,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             keeps,
             reference: m.reference.clone(),
             entry_slots,
+            inherit: self.inherit,
             group_picks,
             picks: self.picks,
             tables: self.tables,
@@ -219,6 +234,17 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         if let Some(count) = &count {
             self.slots.insert(count.clone(), 0);
         }
+        let mut inherit = Vec::new();
+        for (i, text) in group.inherit.iter().enumerate() {
+            let path = self.path(text).map_err(|e| e.under(i).under("inherit"))?;
+            let slot = members.get(&path);
+            let no_member = || format!("`{text}` is none of the members");
+            inherit.push(*slot.ok_or_else(|| Wrong::from(no_member()).under(i).under("inherit"))?);
+        }
+        if inherit.len() > INHERIT_MAX {
+            return Err(Wrong::from(format!("more than {INHERIT_MAX} members")).under("inherit"));
+        }
+        self.inherit.push(inherit);
         self.groups.push(GroupPlaces { count: count.map(|c| (c, 0)), delimiter, members });
         self.group_names.push(name);
         Ok(())
@@ -230,34 +256,20 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 if rule.ignore { ": `ignore` and events at once" } else { ": neither `ignore` nor an event" };
             return Err(what.to_owned().into());
         }
-        let mut single = BTreeMap::new();
-        for (path, of) in &rule.when {
-            match of {
-                OneOf::One(value) => _ = single.insert(path.clone(), value.clone()),
-                // Whether it is one of them has been looked at when the rule is.
-                OneOf::Any(types) if path == D::TYPE_PATH && types.iter().all(|t| !t.is_empty()) => {
-                    if types.is_empty() {
-                        let what = ": `when`: a list of no values".to_owned();
-                        return Err(Wrong::from(what).under(path).under("when"));
-                    }
-                }
-                OneOf::Any(_) => {
-                    let what = format!(": `when`: only `{}` may be one of several", D::TYPE_PATH);
-                    return Err(Wrong::from(what).under(path).under("when"));
-                }
-            }
-        }
-        let mut when = self.conditions(&single, None).map_err(|e| e.after(": ").under("when"))?;
+        let mut open = rule.when.clone();
         // The type has been looked at when the rule is; but no type is not the type of no letters.
-        let typed = single.get(D::TYPE_PATH).filter(|t| !t.is_empty());
-        if let Some(typed) = typed
-            && let Ok(slot) = self.slot_of(D::TYPE_PATH)
-        {
-            let looked_at = |c: &Cond| {
-                matches!(c.from, From::Message(s) if s == slot) && c.value.text() == typed.as_bytes()
-            };
-            when.retain(|(c, _)| !looked_at(c));
+        match rule.when.get(D::TYPE_PATH) {
+            Some(OneOf::Else(_)) => {
+                let what = format!(": `when`: `{}` is one value or several", D::TYPE_PATH);
+                return Err(Wrong::from(what).under(D::TYPE_PATH).under("when"));
+            }
+            Some(of) if !of.all().is_empty() && of.all().iter().all(|t| !t.is_empty()) => {
+                self.slot_of(D::TYPE_PATH)?;
+                open.remove(D::TYPE_PATH);
+            }
+            _ => {}
         }
+        let when = self.conditions(&open, None).map_err(|e| e.after(": ").under("when"))?;
         let mut events = Vec::new();
         for (j, event) in rule.event.iter().enumerate() {
             let at = |e: Wrong| e.after(format!(", event {}", j + 1)).under(j).under("event");
@@ -271,11 +283,12 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     }
 
     fn event(&mut self, text: &EventText) -> Step<EventPlan> {
-        let kind = Kind::from_name(&text.kind)
-            .ok_or_else(|| Wrong::from(format!(": no kind `{}`", text.kind)).under("kind"))?;
+        let kind = Kind::from_name(&text.kind).filter(|k| k.is_input());
+        let kind = kind.ok_or_else(|| no_kind(&text.kind).under("kind"))?;
         let schema = Schema::of(kind);
         if let Some(name) = text.fields.keys().find(|n| schema.find(n).is_none()) {
-            let what = format!(": `{}` has no field `{name}`", text.kind);
+            let meant = meant(name, schema.fields.iter().map(|spec| spec.field.name()));
+            let what = format!(": `{}` has no field `{name}`{meant}", text.kind);
             return Err(Wrong::from(what).under(name).under("fields"));
         }
         let each = match &text.each {
@@ -283,7 +296,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             None => None,
         };
         let when = self.conditions(&text.when, each).map_err(|e| e.after(": ").under("when"))?;
-        let (mut fields, mut ops, mut codes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut fields, mut ops, mut codes) = (Vec::<FieldPlan>::new(), Vec::new(), Vec::new());
         // In the order of the schema, so that the same mapping always writes the same bytes.
         for spec in schema.fields {
             let name = spec.field.name();
@@ -296,17 +309,28 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 return Err(format!(": `{}` needs the field `{name}`", text.kind).into());
             }
         }
+        let mut some_of = Vec::new();
+        for (i, name) in text.some_of.iter().enumerate() {
+            let found = fields.iter().find(|f| f.spec.field.name() == name);
+            let none = || format!(": some_of: the event has no field `{name}`");
+            some_of.push(found.ok_or_else(|| Wrong::from(none()).under(i).under("some_of"))?.from.clone());
+        }
         let mut keep = Vec::new();
         for (name, path) in &text.keep {
             let from = self.from(path, each).map_err(|e| e.after(", keep: ").under(name).under("keep"))?;
             keep.push((name.clone(), from));
+        }
+        let mapping = self.mapping;
+        for (name, path) in mapping.message.keep.iter().filter(|(name, _)| !text.keep.contains_key(*name)) {
+            // A mistake in it was found before the rules were looked at.
+            keep.push((name.clone(), self.from(path, each)?));
         }
         let keep_entry = match &text.each {
             Some(g) if self.mapping.message.unlisted == Unlisted::Keep => self.unnamed_members(text, g)?,
             _ => Vec::new(),
         };
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(EventPlan { kind, each, when, when_paths, ops, fields, codes, keep, keep_entry })
+        Ok(EventPlan { kind, each, when, when_paths, some_of, ops, fields, codes, keep, keep_entry })
     }
 
     /// The members of group `g` that the event does not name, with their slots.
@@ -346,7 +370,8 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let table = match &long.table {
             Some(t) => {
                 let i = self.table_names.iter().position(|n| n == t);
-                Some((i.ok_or_else(|| format!("no table `{t}`"))?, long.r#else))
+                let meant = || meant(t, self.table_names.iter().copied());
+                Some((i.ok_or_else(|| format!("no table `{t}`{}", meant()))?, long.r#else))
             }
             None => None,
         };
@@ -386,13 +411,40 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         };
         let or = long.or.as_ref().map(|t| self.from(t, each)).transpose()?;
         let suffix = long.suffix.clone().map(String::into_bytes);
+        self.check_targets(spec, &long)?;
         let required = spec.required || long.required;
-        Ok(FieldPlan { spec, required, from, or, table, suffix, path })
+        Ok(FieldPlan { spec, required, from, or, table, suffix, absolute: long.absolute, path })
+    }
+
+    /// What a table or the mapping itself gives to a field of few values must be one of them: the first message with
+    /// another one would be refused for a mistake of the mapping.
+    fn check_targets(&self, spec: &Spec, field: &FieldTable) -> Step<()> {
+        let Slot::Code { values, .. } = spec.slot else { return Ok(()) };
+        if field.suffix.is_some() {
+            return Ok(());
+        }
+        let wrong = |value: &str| {
+            let meant = meant(value, values.iter().copied());
+            format!("`{value}` is none of {}{meant}", values.join(", "))
+        };
+        let table = field.table.as_ref().and_then(|t| Some((t, self.mapping.table.get(t)?)));
+        match (table, &field.r#const) {
+            (Some((name, table)), _) => match table.iter().find(|(_, to)| !values.contains(&to.as_str())) {
+                Some((from, to)) => Err(Wrong {
+                    what: format!("table {name}, `{from}`: {}", wrong(to)),
+                    place: Vec::new(),
+                    table: Some((name.clone(), from.clone())),
+                }),
+                None => Ok(()),
+            },
+            (None, Some(value)) if !values.contains(&value.as_str()) => Err(wrong(value).into()),
+            _ => Ok(()),
+        }
     }
 
     /// What is done for a field.
     fn op(&self, kind: Kind, field: &FieldPlan, codes: &mut Vec<Codes>) -> Op {
-        let FieldPlan { spec, required, from, or, table, suffix, .. } = field;
+        let FieldPlan { spec, required, from, or, table, suffix, absolute, .. } = field;
         let through = |value: &[u8]| {
             let Some((table, otherwise)) = table else { return Ready::new(kind, spec, value) };
             match (self.tables[*table].get(value), otherwise) {
@@ -402,6 +454,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             }
         };
         let way = match (from, table, suffix, spec.slot) {
+            _ if *absolute => Way::Text,
             (From::Const(value), _, None, _) => through(value).map_or(Way::Text, Way::Ready),
             (_, Some(_), None, _) => match Codes::new(|byte| through(&[byte])) {
                 Some(found) if codes.len() < 256 => {
@@ -419,19 +472,36 @@ impl<'m, D: Dialect> Compiler<'m, D> {
 
     fn conditions(
         &mut self,
-        when: &BTreeMap<String, String>,
+        when: &BTreeMap<String, OneOf>,
         each: Option<usize>,
     ) -> Step<Vec<(Cond, String)>> {
-        let cond = |(path, value): (&String, &String)| {
+        let cond = |(path, of): (&String, &OneOf)| {
             let from = self.from(path, each).map_err(|e| e.under(path))?;
-            Ok((Cond { from, value: Wanted::new(value.as_bytes()) }, path.clone()))
+            let wanted = |value: &String| Wanted::new(value.as_bytes());
+            let value = match of {
+                OneOf::One(value) => Test::Is(wanted(value)),
+                OneOf::Any(values) if values.is_empty() => {
+                    return Err(Wrong::from("`when`: a list of no values".to_owned()).under(path));
+                }
+                OneOf::Any(values) => Test::OneOf(values.iter().map(wanted).collect()),
+                OneOf::Else(ElseTest { sign: Some(sign), present: None }) => Test::Sign(*sign),
+                OneOf::Else(ElseTest { sign: None, present: Some(is) }) => Test::Present(*is),
+                OneOf::Else(_) => {
+                    let what = "`when`: one of `sign` and `present`".to_owned();
+                    return Err(Wrong::from(what).under(path));
+                }
+            };
+            Ok((Cond { from, value }, path.clone()))
         };
         when.iter().map(cond).collect()
     }
 
     fn group_named(&self, name: &str) -> Step<usize> {
         let found = self.group_names.iter().position(|n| *n == name);
-        found.ok_or_else(|| format!("no group `{name}`").into())
+        found.ok_or_else(|| {
+            let meant = meant(name, self.group_names.iter().copied());
+            format!("no group `{name}`{meant}").into()
+        })
     }
 
     fn from(&mut self, text: &str, each: Option<usize>) -> Step<From> {
@@ -485,6 +555,18 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         self.next += 1;
         Ok((self.next - 1) as u8)
     }
+}
+
+fn no_kind(name: &str) -> Wrong {
+    Wrong::from(match Kind::reserved_from_name(name) {
+        Some(_) => format!(
+            ": `{name}` belongs to the account of the tape, which unitape writes itself; name another kind"
+        ),
+        None => {
+            let kinds = Kind::EVENTS.iter().filter(|kind| kind.is_input());
+            format!(": no kind `{name}`{}", meant(name, kinds.map(|kind| kind.name())))
+        }
+    })
 }
 
 /// How many slots an entry has, slot 0 included.

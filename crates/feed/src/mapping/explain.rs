@@ -11,7 +11,8 @@
 //! behind a value that is refused, so that all that is wrong with a message is told at once. What becomes of the
 //! message is the mapper's word, never this one's.
 
-use super::apply::{Found, Outcome as Applied, View, event_time, fill_picks, next_entry, translate};
+use super::apply::{Found, Outcome as Applied, View, event_time, fill_picks, translate};
+use super::entries::next_entry;
 use super::line::Lines;
 use super::plan::{Cond, EventPlan, FieldPlan, From, Plan};
 use super::seam::{Cursor, Message, Refused};
@@ -360,6 +361,12 @@ impl Explainer {
             told.skipped.push(Skipped { event: place, entry, failed });
             return;
         }
+        if !view.is_wanted(event, &mut Vec::new()) {
+            let path = format!("some_of {}", text.some_of.join(", "));
+            let failed = Failed { path, wanted: "a value".into(), value: None, line: place.line };
+            told.skipped.push(Skipped { event: place, entry, failed });
+            return;
+        }
         self.scratch.reset();
         let known = Dictionary::default();
         let (arena, mut names) = self.scratch.builder(&known);
@@ -477,7 +484,7 @@ fn failed<M: Message>(
         when.iter().zip(paths).find(|(c, _)| !view.holds(std::slice::from_ref(*c), &mut plain))?;
     Some(Failed {
         path: path.clone(),
-        wanted: seen(cond.value.text()),
+        wanted: seen(&cond.value.shown()),
         value: view.get(&cond.from).map(|v| seen(view.text(v, &mut plain))),
         line: lines.get(path).copied().unwrap_or(0),
     })
@@ -507,7 +514,7 @@ fn sort(slot: Slot) -> String {
         Slot::Sym { .. } | Slot::Publisher { .. } => "name".to_owned(),
         Slot::Syms { .. } => "names".to_owned(),
         Slot::Price { .. } => "price, exact to 1e-9".to_owned(),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => "exact decimal".to_owned(),
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => "exact decimal".to_owned(),
         Slot::Amount { .. } => "exact amount".to_owned(),
         Slot::Id { n, .. } => format!("id of at most {n} bytes"),
         Slot::Text { .. } => "text".to_owned(),

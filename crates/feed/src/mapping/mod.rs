@@ -10,6 +10,7 @@
 //! sequence = "1181"
 //! unlisted = "keep"         # fields that nothing below names: "keep" in the event, or "drop"
 //! drop = ["1180"]           # fields that are known and not wanted
+//! keep = { resent = "97" }  # kept in every event, as `keep` of an event
 //!
 //! [group.268]               # a repeating group: its entries begin with the delimiter
 //! delimiter = "279"
@@ -32,13 +33,18 @@
 //! keep = { entry_time = "273" }   # kept beside the fields, under this name
 //! ```
 //!
-//! One rule may be for several types of message: `when = { "35" = ["D", "G"] }`.
+//! A condition names a value, several, or the sign of a number: `when = { "35" = ["D", "G"], "6" = { sign = "positive" } }`
+//! (`negative`, `zero`), or whether a field is there: `{ present = false }`. Where the value is not there, or no number, no
+//! other condition holds.
 //!
 //! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
-//! `{ const = "XJSE" }`, or the value of a group entry that is picked by a key:
+//! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign), or the value of a group entry that is picked by a key:
 //! `{ group = "453", key = "452", is = "3", value = "448" }`. A group that looks different in different
 //! messages is told several times, under names of its own with `count = "268"`. With `required = true` a message
 //! without the value is refused, also where the event could do without it.
+//!
+//! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
+//! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
 //!
 //! The example is FIX, whose paths are tags; of a log, `framing = { sep = "|", log = true, lenient = false }` says
 //! how its bytes are framed. A mapping for fixed-width records names its layout
@@ -54,17 +60,21 @@
 //! | `instruments` | names of instruments by way of reference data |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
 //! | `built_in` | the shipped ones |
+//! | `suggest` | what a misspelled word may have meant |
 //! | `line` | in which line of the file a mistake stands |
 
 mod apply;
 mod built_in;
 mod compile;
+mod concern;
+mod entries;
 mod explain;
 mod instruments;
 mod json;
 mod line;
 mod plan;
 mod seam;
+mod suggest;
 
 pub(crate) use apply::translate_const;
 pub use apply::{Mapper, Origin, parse_u64, shown};
@@ -74,14 +84,16 @@ pub use explain::{
     EventSeen, Explained, Failed, FieldSeen, Kept, Outcome, PassedOver, Place, Skipped, TimeSeen, Why,
 };
 pub use json::json_string;
-pub use plan::Plan;
 pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, LookedAt, Rule, Way};
+pub use plan::{NumberSign, Plan};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
+pub(crate) use suggest::meant;
 
 use crate::error::Error;
 use crate::reference::Reference;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -191,6 +203,9 @@ pub struct MessageText {
     /// Fields that are known and not wanted.
     #[serde(default)]
     pub drop: Vec<String>,
+    /// Fields kept in every event: name and path.
+    #[serde(default)]
+    pub keep: BTreeMap<String, String>,
 }
 
 /// What becomes of fields that nothing names.
@@ -214,13 +229,16 @@ pub struct Group {
     pub delimiter: Option<String>,
     /// All fields an entry may have.
     pub members: Vec<String>,
+    /// Members that are of the entry before where an entry has none of them.
+    #[serde(default)]
+    pub inherit: Vec<String>,
 }
 
 /// A rule as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleText {
-    /// Fields and the values they must have; the type of the message may be one of several.
+    /// Fields and what they must be.
     #[serde(default)]
     pub when: BTreeMap<String, OneOf>,
     /// The message is known and becomes nothing.
@@ -239,6 +257,18 @@ pub enum OneOf {
     One(String),
     /// One of these.
     Any(Vec<String>),
+    /// Something else than a value.
+    Else(ElseTest),
+}
+
+/// What a field must be where that is no value: one of the two.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ElseTest {
+    /// A number with this sign.
+    pub sign: Option<NumberSign>,
+    /// There, or not there.
+    pub present: Option<bool>,
 }
 
 impl OneOf {
@@ -247,6 +277,7 @@ impl OneOf {
         match self {
             OneOf::One(value) => std::slice::from_ref(value),
             OneOf::Any(values) => values,
+            OneOf::Else(_) => &[],
         }
     }
 }
@@ -261,7 +292,10 @@ pub struct EventText {
     pub each: Option<String>,
     /// Fields and the values they must have, of the entry where it has them, else of the message.
     #[serde(default)]
-    pub when: BTreeMap<String, String>,
+    pub when: BTreeMap<String, OneOf>,
+    /// The event is written only if one of these of its fields has a value.
+    #[serde(default)]
+    pub some_of: Vec<String>,
     /// The event's fields.
     #[serde(default)]
     pub fields: BTreeMap<String, FieldText>,
@@ -292,6 +326,8 @@ pub struct FieldTable {
     pub r#else: Option<Otherwise>,
     pub suffix: Option<String>,
     #[serde(default)]
+    pub absolute: bool,
+    #[serde(default)]
     pub required: bool,
     pub group: Option<String>,
     pub key: Option<String>,
@@ -313,12 +349,12 @@ impl Mapping {
     /// Reads a mapping; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong, with line and column where TOML knows them.
+    /// What is wrong, with the line where TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mut mapping: Mapping = toml::from_str(text).map_err(|e| Error::Mapping {
             // What is missing as a whole is missing in line 1.
             origin: format!("{origin}:{}", line::at(text, e.span().map_or(0, |span| span.start))),
-            what: e.to_string().trim_end().to_owned(),
+            what: format!("{}{}", e.message(), suggest::meant_key(e.message())),
         })?;
         mapping.text = text.to_owned();
         mapping.origin = origin.to_owned();
@@ -352,7 +388,7 @@ impl Mapping {
         if let Some(m) = Self::built_in(name_or_path) {
             return Ok(m);
         }
-        match std::fs::read_to_string(name_or_path) {
+        match text_of(Path::new(name_or_path)) {
             Ok(text) => Self::parse(&text, name_or_path),
             Err(e) => Err(Error::Mapping {
                 origin: name_or_path.to_owned(),
@@ -447,7 +483,7 @@ impl Mapping {
             return Ok(());
         }
         let path = Path::new(&self.origin).parent().unwrap_or(Path::new("")).join(name);
-        match std::fs::read_to_string(&path) {
+        match text_of(&path) {
             Ok(text) => self.layout_text = Some((text, path.display().to_string())),
             Err(e) => {
                 let (path, shipped) = (path.display(), all.join(", "));
@@ -458,6 +494,20 @@ impl Mapping {
         }
         Ok(())
     }
+}
+
+/// Bytes of a file of TOML, at most: a device without end is no mapping.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a small file.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let mut file = std::fs::File::open(path)?.take(TEXT_BYTES_MAX + 1);
+    file.read_to_string(&mut text)?;
+    if text.len() as u64 > TEXT_BYTES_MAX {
+        return Err(std::io::Error::other("larger than 1 MiB"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub struct Plan {
     pub reference: Option<Arc<Reference>>,
     /// How many slots an entry of each group has, slot 0 (none) included.
     pub entry_slots: Vec<usize>,
+    /// Of each group the slots that an entry without any of them has from the entry before.
+    pub inherit: Vec<Vec<u8>>,
     /// Values picked out of groups by a key.
     pub picks: Vec<Pick>,
     /// What is looked for in each group's entries, by the slot of the key.
@@ -90,13 +92,97 @@ impl Wanted {
     }
 }
 
+/// What a value must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// This.
+    Is(Wanted),
+    /// One of these.
+    OneOf(Vec<Wanted>),
+    /// A number with this sign.
+    Sign(NumberSign),
+    /// There, or not there.
+    Present(bool),
+}
+
+/// The sign of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NumberSign {
+    /// Less than zero.
+    Negative,
+    /// Zero.
+    Zero,
+    /// More than zero.
+    Positive,
+}
+
+impl NumberSign {
+    /// The sign of a number as its plain text; `None` of what is none.
+    pub fn of(text: &[u8]) -> Option<Self> {
+        let (is_negative, digits) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            _ => (false, text),
+        };
+        let points = digits.iter().filter(|b| **b == b'.').count();
+        let is_number = digits.len() > points && points < 2;
+        if !is_number || !digits.iter().all(|b| b.is_ascii_digit() || *b == b'.') {
+            return None;
+        }
+        Some(match digits.iter().any(|b| (b'1'..=b'9').contains(b)) {
+            false => NumberSign::Zero,
+            true if is_negative => NumberSign::Negative,
+            true => NumberSign::Positive,
+        })
+    }
+}
+
+impl Test {
+    /// Whether `value` is what it must be.
+    #[inline]
+    pub fn is(&self, value: &[u8]) -> bool {
+        match self {
+            Test::Is(wanted) => wanted.is(value),
+            Test::OneOf(all) => all.iter().any(|wanted| wanted.is(value)),
+            Test::Sign(sign) => NumberSign::of(value) == Some(*sign),
+            Test::Present(is) => *is,
+        }
+    }
+
+    /// Whether it holds where no value is.
+    #[cold]
+    pub fn is_absent(&self) -> bool {
+        *self == Test::Present(false)
+    }
+
+    /// The one value that it must be, if it is one.
+    pub fn text(&self) -> Option<&[u8]> {
+        match self {
+            Test::Is(wanted) => Some(wanted.text()),
+            _ => None,
+        }
+    }
+
+    /// What is wanted, for people.
+    pub fn shown(&self) -> Vec<u8> {
+        match self {
+            Test::Is(wanted) => wanted.text().to_vec(),
+            Test::OneOf(all) => all.iter().map(Wanted::text).collect::<Vec<_>>().join(&b" or "[..]),
+            Test::Present(true) => b"there".to_vec(),
+            Test::Present(false) => b"not there".to_vec(),
+            Test::Sign(sign) => format!("a {sign:?} number").to_lowercase().into_bytes(),
+        }
+    }
+}
+
 /// A condition: the slot's value is this.
 #[derive(Clone, Debug)]
 pub struct Cond {
     /// Where to look.
     pub from: From,
     /// What must stand there.
-    pub value: Wanted,
+    pub value: Test,
 }
 
 /// A compiled rule.
@@ -125,6 +211,8 @@ pub struct EventPlan {
     pub when: Vec<Cond>,
     /// Their paths as the mapping spells them, for people.
     pub when_paths: Vec<String>,
+    /// One of these must have a value, if there are any.
+    pub some_of: Vec<From>,
     /// What is done for each of its fields.
     pub ops: Vec<Op>,
     /// Its fields, in the order of `ops`.
@@ -233,6 +321,8 @@ pub struct FieldPlan {
     pub table: Option<(usize, Option<Otherwise>)>,
     /// Put behind the value.
     pub suffix: Option<Vec<u8>>,
+    /// Without its sign.
+    pub absolute: bool,
     /// The path, for error messages.
     pub path: String,
 }

@@ -28,6 +28,7 @@
 //! `Format`); its mappings in `mappings/` and in `built_in`.
 
 use crate::block::Names;
+use crate::numbers::Numbering;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use unitape_model::schema::Spec;
@@ -118,12 +119,26 @@ pub trait Message {
         super::parse_u64(self.text(value, &mut Vec::new()))
     }
 
+    /// What the message means for the numbers of its session; `kind` is its type, and `maybe` it was sent before.
+    #[inline]
+    fn numbering(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> Numbering {
+        _ = (kind, sequence, maybe);
+        Numbering::Counts
+    }
+
     /// Whether the value is of the form that its format gives it. One that is not is refused where a field is set to it,
     /// by [`Message::set`], and where it would be kept under a name that says what it is.
     #[inline]
     fn is_of_form(&self, value: Self::Ref) -> bool {
         _ = value;
         true
+    }
+
+    /// Of a value that is not of its form: which component of it is wrong, for people.
+    #[cold]
+    fn flaw(&self, value: Self::Ref) -> Option<String> {
+        _ = value;
+        None
     }
 
     /// The value as a time.
@@ -186,4 +201,12 @@ pub struct Refused {
     pub code: &'static str,
     /// A sentence for people.
     pub detail: String,
+}
+
+impl Refused {
+    /// Whether the message is not what it should be. Otherwise it is whole, and the mapping has no rule or table entry
+    /// for it.
+    pub fn is_garbled(&self) -> bool {
+        !matches!(self.code, "no_rule" | "no_event" | "unknown_value" | "unknown_symbol")
+    }
 }

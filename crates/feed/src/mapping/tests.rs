@@ -43,7 +43,11 @@ fn mistakes_are_named_where_they_are() {
     for (rule, says) in [
         ("[[rule]]\nwhen={35='X'}\n", "rule 1: neither `ignore` nor an event"),
         ("[[rule]]\nwhen={35=[]}\nignore=true", "rule 1: `when`: a list of no values"),
-        ("[[rule]]\nwhen={55=['A','B']}\nignore=true", "rule 1: `when`: only `35` may be one of several"),
+        ("[[rule]]\nwhen={55=[]}\nignore=true", "rule 1: `when`: a list of no values"),
+        (
+            "[[rule]]\nwhen={35={sign='negative'}}\nignore=true",
+            "rule 1: `when`: `35` is one value or several",
+        ),
         ("[[rule]]\n[[rule.event]]\nkind='bob'\n", "rule 1, event 1: no kind `bob`"),
         (
             "[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={pxx='1'}\n",
@@ -79,7 +83,7 @@ fn mistakes_name_their_line() {
         ("[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={instr='55'}\nkeep={\n a='1',\n b='y',\n}\n", 10),
         ("[group.268]\nmembers=['1',\n'2','x']\ndelimiter='1'\n[[rule]]\nignore=true", 6),
         ("[[rule]]\nwhen={35='X',yy='1'}\nignore=true", 5),
-        ("[[rule]]\nignore=true\n[rule.when]\n35='X'\n55=['A']\n", 8),
+        ("[[rule]]\nignore=true\n[rule.when]\n35='X'\n55=[]\n", 8),
         ("[[rule]]\n[[rule.event]]\nkind='bbo'\nfields={bid='1'}\n", 5),
         ("rule=[]", 4),
     ] {

@@ -6,13 +6,17 @@
 //! counted and stands in the journal, so it comes onto the tape.
 
 pub(crate) mod datagram;
+mod retry;
 pub(crate) mod sockets;
 mod stream;
+mod tcp;
 mod udp;
+mod wait;
 
 use crate::error::Error;
 use crate::folder::{CLOSED, Sort};
 use crate::journal::{PacketJournal, StreamJournal, journaled_bytes};
+use crate::link::RestartPolicy;
 use crate::stats::{FeedStats, Stats};
 use sockets::{Sockets, UdpLine};
 use std::path::PathBuf;
@@ -21,29 +25,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use tcp::TcpFeed;
 pub use udp::WhenFull;
+pub use wait::Halt;
 
 /// What is received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receive {
     /// TCP, where senders connect; one connection at a time.
-    Listen {
-        /// Host and port.
-        address: String,
-        /// Connections are pieces of one stream, and each is told how much of it is there.
-        resume: bool,
-        /// Ends after so many connections; 0: never.
-        connections: u64,
-    },
+    Listen(TcpFeed),
     /// TCP, to a sender that listens.
-    Connect {
-        /// Host and port.
-        address: String,
-        /// As above.
-        resume: bool,
-        /// As above: connections that were made.
-        connections: u64,
-    },
+    Connect(TcpFeed),
     /// A named pipe.
     Fifo(PathBuf),
     /// Standard input.
@@ -86,6 +78,12 @@ pub struct Place {
     pub lag_bytes_max: u64,
     /// Bytes of a file of a datagram journal, about.
     pub file_bytes: u64,
+    /// What becomes of it when it fails.
+    pub restart: RestartPolicy,
+    /// Ends its waits when the run stops.
+    pub halt: Arc<Halt>,
+    /// It asks again and again instead of waiting in the kernel.
+    pub spin: bool,
 }
 
 impl Place {
@@ -103,15 +101,33 @@ impl Place {
     }
 
     fn came(&self, bytes: u64) {
-        self.stats().received(bytes);
+        if bytes > 0 {
+            self.stats().received(bytes);
+            self.wake();
+        }
+    }
+
+    /// Has the journal read: it has more, or its stream has ended, or the receiver is in another state.
+    fn wake(&self) {
+        // Release: pairs with the Acquire of the intake; what was written before is there.
+        self.stats().came.store(true, Ordering::Release);
         self.stats.wake.up();
+        self.stats.placed.up();
+    }
+
+    /// The same where a file of the journal has begun, or nothing more will come.
+    fn wake_for_file(&self) {
+        // Release: as in `wake`.
+        self.stats().began.store(true, Ordering::Release);
+        self.wake();
     }
 }
 
-/// Starts the receiver of the feed `name`; `None` when its journal is closed and nothing more will come.
+/// Starts the receiver of the feed `name`; `None` when its journal is closed and nothing more will come. Its socket or pipe is
+/// opened in its thread: what cannot be opened yet is tried again, and holds up no other feed.
 ///
 /// # Errors
-/// When the socket or the pipe cannot be opened, or the disk refuses.
+/// When the system has no thread for it.
 pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinHandle<()>>, Error> {
     let closed = place.dir.join(CLOSED);
     match receive {
@@ -120,32 +136,16 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
         _ if closed.exists() => return Ok(None),
         _ => {}
     }
-    let work: Box<dyn FnOnce() -> Result<(), Error> + Send> = match receive.clone() {
-        Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
-            let journal = PacketJournal::open(&place.dir, place.file_bytes, day_begins)?;
-            let sockets = Sockets::open(&lines, buffer_bytes)?;
-            let place = place.clone();
-            Box::new(move || udp::receive(sockets, when_full, journal, &place))
-        }
-        streams => {
-            let goes_on = match &streams {
-                Receive::Listen { resume, .. } | Receive::Connect { resume, .. } => *resume,
-                Receive::Fifo(_) => true,
-                _ => false,
-            };
-            let journal = StreamJournal::open(&place.dir, goes_on)?;
-            let opened = stream::Opened::new(streams)?;
-            let place = place.clone();
-            Box::new(move || opened.receive(journal, &place))
-        }
-    };
     place.stats().received_bytes.store(journaled_bytes(&place.dir), Ordering::Relaxed);
-    let told = place;
+    if matches!(receive, Receive::Listen(_) | Receive::Connect(_)) {
+        place.stats().link.wait();
+    }
+    let receive = receive.clone();
     let body = move || {
-        if let Err(error) = work() {
-            told.stats().fail(error.to_string());
+        if let Err(error) = work(receive, &place) {
+            place.stats().fail(error.to_string(), error.cause());
         }
-        told.stats.wake.up();
+        place.wake_for_file();
     };
     std::thread::Builder::new()
         .name(format!("receive[{name}]"))
@@ -154,22 +154,41 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
         .map_err(|source| Error::Spawn { worker: 0, source })
 }
 
+/// Opens what is to be received and its journal, and receives.
+fn work(receive: Receive, place: &Place) -> Result<(), Error> {
+    match receive {
+        Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
+            let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins);
+            let Some(journal) = place.outlast(open)? else { return Ok(()) };
+            let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.clone()));
+            let Some(sockets) = place.outlast(open)? else { return Ok(()) };
+            udp::receive(sockets, when_full, journal, place)
+        }
+        streams => {
+            let goes_on = match &streams {
+                Receive::Listen(feed) | Receive::Connect(feed) => feed.resume,
+                Receive::Fifo(_) => true,
+                _ => false,
+            };
+            let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, goes_on))? else {
+                return Ok(());
+            };
+            let Some(opened) = place.outlast(|| stream::Opened::new(streams.clone(), place))? else {
+                return Ok(());
+            };
+            opened.receive(journal, place)
+        }
+    }
+}
+
 /// Our clock, ns since 1970.
-fn now_ns() -> i64 {
+pub(crate) fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Waits until there is something to read, for a short while; whether there is.
-fn readable(fd: &impl std::os::fd::AsFd) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
-    poll(&mut fds, Some(&wait)).is_ok_and(|n| n > 0)
-}
-
-/// How soon a receiver that waits sees that it is to stop.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a receiver of datagrams asks how many the kernel has dropped.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// How long a receiver sleeps that may not go on reading.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -4,6 +4,7 @@
 //! Two lines of a venue often come by two network cards, so the interface is told for each address.
 
 use super::datagram::{self, Batch, ask_for_times};
+use super::wait::Halt;
 use crate::error::Error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,9 @@ use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where datagrams are sent to, and by which interface they come.
@@ -37,9 +39,10 @@ pub enum Interface {
 /// The sockets of several addresses.
 #[derive(Debug)]
 pub struct Sockets {
-    /// In the order of `all`; their descriptors are open as long as those are.
+    /// In the order of `all`, and `halt` last; their descriptors are open as long as those are.
     asked: Vec<PollFd<'static>>,
     all: Vec<(UdpSocket, SocketAddr)>,
+    halt: Option<Arc<Halt>>,
 }
 
 impl Sockets {
@@ -50,13 +53,17 @@ impl Sockets {
     pub fn open(lines: &[UdpLine], buffer_bytes: usize) -> Result<Self, Error> {
         let open = |line: &UdpLine| Ok((line.open(buffer_bytes)?, line.address));
         let all = lines.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
-        let asked = |(socket, _): &(UdpSocket, SocketAddr)| {
-            // SAFETY: the socket is a field of the same structure, which closes it only when it goes itself; what asks
-            // goes with it and is never given away.
-            let fd: BorrowedFd<'static> = unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) };
-            PollFd::from_borrowed_fd(fd, PollFlags::IN)
-        };
-        Ok(Self { asked: all.iter().map(asked).collect(), all })
+        let asked = all.iter().map(|(socket, _)| asked(socket.as_fd())).collect();
+        Ok(Self { asked, all, halt: None })
+    }
+
+    /// The same, whose waits end when the run stops.
+    pub(crate) fn ended_by(mut self, halt: Arc<Halt>) -> Self {
+        if self.halt.is_none() {
+            self.asked.push(asked(halt.as_fd()));
+            self.halt = Some(halt);
+        }
+        self
     }
 
     /// How many there are.
@@ -71,7 +78,7 @@ impl Sockets {
         self.all[n].1
     }
 
-    /// Waits until one of them has something, at most so long; whether one has.
+    /// Waits until one of them has something, the run stops, or at most so long; whether one has.
     ///
     /// # Errors
     /// When the system refuses.
@@ -81,7 +88,7 @@ impl Sockets {
             tv_nsec: timeout.subsec_nanos().into(),
         };
         match poll(&mut self.asked, Some(&most)) {
-            Ok(ready) => Ok(ready > 0),
+            Ok(_) => Ok((0..self.count()).any(|n| self.is_ready(n))),
             Err(rustix::io::Errno::INTR) => {
                 self.asked.iter_mut().for_each(PollFd::clear_revents);
                 Ok(false)
@@ -221,6 +228,14 @@ impl From<Interface> for String {
     fn from(interface: Interface) -> String {
         interface.to_string()
     }
+}
+
+/// Asks of a descriptor whether it can be read.
+fn asked(fd: BorrowedFd<'_>) -> PollFd<'static> {
+    // SAFETY: `Sockets` alone calls this, for its sockets and its `halt`, which are fields beside what asks; it closes them
+    // only when it goes itself, and what asks goes with it and is never given away.
+    let fd: BorrowedFd<'static> = unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) };
+    PollFd::from_borrowed_fd(fd, PollFlags::IN)
 }
 
 /// The number of the interface of this name.

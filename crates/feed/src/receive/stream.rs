@@ -1,32 +1,25 @@
 //! Streams: TCP in both directions, named pipes, standard input.
-//!
-//! **One connection, one source.** Where a connection ends, its last message ends: half a message goes into
-//! quarantine as truncated, and the next connection starts clean. With `resume`, all connections are pieces of one
-//! stream instead: on each one we first send a line `unitape-resume N`, N being the bytes of the stream that we
-//! have written down, and the sender goes on from there. So neither our death nor the sender's loses or repeats
-//! a byte.
 
-use super::{LOOK, PAUSE, Place, Receive, now_ns, readable};
+use super::tcp::{self, TcpFeed, is_passing};
+use super::{PAUSE, Place, Receive, now_ns};
 use crate::error::Error;
 use crate::journal::StreamJournal;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// What a receiver of streams has open before its thread begins.
+/// What a receiver of streams has open before data comes.
 #[derive(Debug)]
 pub enum Opened {
     /// A socket that listens.
-    #[allow(missing_docs)]
-    Listener { socket: TcpListener, address: String, resume: bool, connections: u64 },
+    Listener(TcpListener, TcpFeed),
     /// Where to connect to.
-    #[allow(missing_docs)]
-    Address { address: String, resume: bool, connections: u64 },
+    Address(TcpFeed),
     /// A named pipe.
     Fifo(PathBuf, File),
     /// Standard input.
@@ -35,11 +28,22 @@ pub enum Opened {
 
 /// Why a stream came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
+pub enum Ended {
     /// The other side, or the network.
     There,
     /// The run.
     Here,
+}
+
+/// What is beside a stream while it is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Side<'a> {
+    /// Where further senders come, which are refused.
+    pub listener: Option<&'a TcpListener>,
+    /// Who sends.
+    pub peer: Option<SocketAddr>,
+    /// How it comes, where it comes by TCP.
+    pub feed: Option<&'a TcpFeed>,
 }
 
 impl Opened {
@@ -47,25 +51,18 @@ impl Opened {
     ///
     /// # Errors
     /// When it cannot be.
-    pub fn new(receive: Receive) -> Result<Self, Error> {
+    pub fn new(receive: Receive, place: &Place) -> Result<Self, Error> {
         Ok(match receive {
-            Receive::Listen { address, resume, connections } => {
-                let fail = |what| {
-                    let address = address.clone();
-                    move |source| Error::Socket { address, what, source }
-                };
-                let socket = TcpListener::bind(&address).map_err(fail("listen"))?;
-                socket.set_nonblocking(true).map_err(fail("listen"))?;
-                Opened::Listener { socket, address, resume, connections }
-            }
-            Receive::Connect { address, resume, connections } => {
-                // A name that cannot be is said at once; a host that is not there yet may come.
-                address.to_socket_addrs().map_err(|source| Error::Socket {
-                    address: address.clone(),
+            Receive::Listen(feed) => Opened::Listener(tcp::listen(&feed, place)?, feed),
+            Receive::Connect(feed) => {
+                // A name that is not known has failed; a host that is not there yet may come.
+                let found = feed.address.to_socket_addrs();
+                found.map_err(|source| Error::Socket {
+                    address: feed.address.clone(),
                     what: "find",
                     source,
                 })?;
-                Opened::Address { address, resume, connections }
+                Opened::Address(feed)
             }
             Receive::Fifo(path) => {
                 let file = open_fifo(&path)?;
@@ -81,127 +78,143 @@ impl Opened {
     /// When the journal cannot be written.
     pub fn receive(self, mut journal: StreamJournal, place: &Place) -> Result<(), Error> {
         match self {
-            Opened::Listener { socket, address, resume, connections } => {
-                let accept = || match socket.accept() {
-                    Ok((stream, _)) => Ok(Some(stream)),
-                    Err(e) if passing(&e) => {
-                        _ = readable(&socket);
-                        Ok(None)
-                    }
-                    Err(source) => Err(Error::Socket { address: address.clone(), what: "accept", source }),
-                };
-                connected(accept, (resume, connections), journal, place)
-            }
-            Opened::Address { address, resume, connections } => {
-                let mut wait = Duration::ZERO;
-                let connect = || {
-                    sleep(wait, place);
-                    let stream = address
-                        .to_socket_addrs()
-                        .ok()
-                        .and_then(|mut all| all.find_map(|a| TcpStream::connect_timeout(&a, CONNECT).ok()));
-                    // The longer it is not there, the less often it is asked for; up to a bound.
-                    wait = if stream.is_some() { RETRY } else { (wait * 2).clamp(RETRY, RETRY_MAX) };
-                    Ok(stream)
-                };
-                connected(connect, (resume, connections), journal, place)
-            }
+            Opened::Listener(socket, feed) => tcp::serve(&socket, &feed, journal, place),
+            Opened::Address(feed) => tcp::call(&feed, journal, place),
             Opened::Fifo(path, mut file) => loop {
-                journal.begin()?;
+                if place.outlast(|| journal.begin())?.is_none() {
+                    return Ok(());
+                }
+                place.wake_for_file();
                 if pipe(&file, &mut journal, place)? == Ended::Here {
                     return Ok(());
                 }
                 // All writers are gone. The new reader is there before the old one goes, so that what a new
                 // writer sends in between has a reader.
-                journal.end()?;
-                place.stats.wake.up();
-                file = open_fifo(&path)?;
+                place.outlast_with(|| journal.end())?;
+                place.wake();
+                match place.outlast(|| open_fifo(&path))? {
+                    Some(again) => file = again,
+                    None => return Ok(()),
+                }
             },
             Opened::Stdin => {
-                journal.begin()?;
+                if place.outlast(|| journal.begin())?.is_none() {
+                    return Ok(());
+                }
+                place.wake_for_file();
                 let stdin = std::io::stdin();
                 let ended = match is_pipe(&stdin) {
                     true => pipe(&stdin, &mut journal, place)?,
-                    false => copy(&mut stdin.lock(), &stdin, &mut journal, place)?,
+                    false => copy(&mut stdin.lock(), &stdin, &Side::default(), &mut journal, place)?,
                 };
-                match ended {
-                    Ended::There => journal.close()?,
-                    Ended::Here => journal.end()?,
-                }
-                Ok(())
+                place.outlast_with(|| match ended {
+                    Ended::There => journal.close(),
+                    Ended::Here => journal.end(),
+                })
             }
         }
-    }
-}
-
-/// Receives one connection after the other.
-fn connected(
-    mut next: impl FnMut() -> Result<Option<TcpStream>, Error>,
-    (resume, connections): (bool, u64),
-    mut journal: StreamJournal,
-    place: &Place,
-) -> Result<(), Error> {
-    let mut made = 0;
-    while !place.stopped() {
-        let Some(stream) = next()? else { continue };
-        made += 1;
-        place.stats().connections.fetch_add(1, Ordering::Relaxed);
-        let ended = connection(stream, resume, &mut journal, place)?;
-        if !resume {
-            journal.end()?;
-            place.stats.wake.up();
-        }
-        if ended == Ended::There && made == connections {
-            return journal.close();
-        }
-    }
-    Ok(())
-}
-
-fn connection(
-    mut stream: TcpStream,
-    resume: bool,
-    journal: &mut StreamJournal,
-    place: &Place,
-) -> Result<Ended, Error> {
-    let have = journal.begin()?;
-    // A socket that fails is a connection that ended.
-    let ready = stream.set_nonblocking(true).and_then(|()| {
-        if resume { stream.write_all(format!("unitape-resume {have}\n").as_bytes()) } else { Ok(()) }
-    });
-    if ready.is_err() {
-        return Ok(Ended::There);
-    }
-    let fd = stream.try_clone();
-    match fd {
-        Ok(fd) => copy(&mut stream, &fd, journal, place),
-        Err(_) => Ok(Ended::There),
     }
 }
 
 /// Reads and writes down until the end.
-fn copy(
+///
+/// # Errors
+/// When the journal cannot be written.
+pub fn copy(
     from: &mut impl Read,
     fd: &impl AsFd,
+    side: &Side<'_>,
     journal: &mut StreamJournal,
     place: &Place,
 ) -> Result<Ended, Error> {
     let mut buf = vec![0; READ_BYTES];
+    let limit = side.feed.and_then(|feed| feed.idle_limit);
+    let resume = side.feed.is_some_and(|feed| feed.resume);
+    let listener = side.listener.map(AsFd::as_fd);
+    let mut last = Instant::now();
+    let mut rotation = JournalRotation::default();
     loop {
         if place.stopped() {
             return Ok(Ended::Here);
         }
-        if paused(place) || !readable(fd) {
+        if paused(place) {
+            side.refuse(fd, place);
+            last = Instant::now();
             continue;
         }
-        match from.read(&mut buf) {
+        let left = limit.map(|limit| limit.saturating_sub(last.elapsed()));
+        let ready = place.wait(fd, listener, left);
+        if ready.second {
+            side.refuse(fd, place);
+        }
+        if !ready.first {
+            if let Some(limit) = limit.filter(|limit| last.elapsed() >= *limit) {
+                let peer = side.peer.map_or_else(|| "its sender".to_owned(), |peer| peer.to_string());
+                place
+                    .stats()
+                    .link
+                    .note(format!("{peer} has sent nothing for {limit:?}: its connection is closed"));
+                return Ok(Ended::There);
+            }
+            continue;
+        }
+        let most = if resume { rotation.read_bytes(journal, place)? } else { READ_BYTES };
+        match from.read(&mut buf[..most]) {
             Ok(0) => return Ok(Ended::There),
             Ok(n) => {
-                journal.append(&buf[..n], now_ns())?;
+                let ts_ns = now_ns();
+                place.outlast_with(|| journal.append(&buf[..n], ts_ns))?;
                 place.came(n as u64);
+                last = Instant::now();
             }
-            Err(e) if passing(&e) => {}
-            Err(_) => return Ok(Ended::There),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(e) => {
+                if let Some(peer) = side.peer {
+                    place.stats().link.note(format!("the connection of {peer} has ended: {e}"));
+                }
+                return Ok(Ended::There);
+            }
+        }
+    }
+}
+
+/// When the journal of a resumed stream goes on in a further file.
+#[derive(Debug, Default)]
+struct JournalRotation {
+    /// The decoder stood still: it is not waited for before this time.
+    not_before: Option<Instant>,
+}
+
+impl JournalRotation {
+    /// Has the stream go on in a further file where the present one is long enough and ends between two messages, as the
+    /// decoder says. Gives how many bytes to read next.
+    fn read_bytes(&mut self, journal: &mut StreamJournal, place: &Place) -> Result<usize, Error> {
+        let len = journal.file_len();
+        if len < place.file_bytes || self.not_before.is_some_and(|at| Instant::now() < at) {
+            return Ok(READ_BYTES);
+        }
+        let (began, before) = (Instant::now(), place.stats().settled());
+        if before.number != journal.number() {
+            // Nothing of this file has been decoded in this run.
+            return Ok(READ_BYTES);
+        }
+        loop {
+            let settled = place.stats().settled();
+            if settled.number == journal.number() && settled.through == len {
+                if settled.between_messages {
+                    place.outlast_with(|| journal.rotate())?;
+                    place.wake_for_file();
+                    return Ok(READ_BYTES);
+                }
+                // Short ones of another length each time: soon one ends where a message does, however the sender writes.
+                return Ok(1 + (len.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize);
+            }
+            if began.elapsed() >= SETTLE || place.stopped() {
+                // Its blocks wait for another feed, perhaps for long: the sender is not to wait with them.
+                self.not_before = (settled == before).then(|| began + SETTLE_AGAIN);
+                return Ok(READ_BYTES);
+            }
+            std::thread::sleep(SETTLE_LOOK);
         }
     }
 }
@@ -212,14 +225,19 @@ fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &Place) -> Result<
         if place.stopped() {
             return Ok(Ended::Here);
         }
-        if paused(place) || !readable(pipe) {
+        if paused(place) || !place.wait(pipe, None, None).first {
             continue;
         }
-        match journal.splice(pipe, now_ns) {
-            Ok(0) => return Ok(Ended::There),
-            Ok(n) => place.came(n as u64),
-            Err(Error::Read { source, .. }) if passing(&source) => {}
-            Err(e) => return Err(e),
+        // What is in the pipe stays there, and what was moved is in the journal: nothing is in hand.
+        let moved = place.outlast(|| match journal.splice(pipe, now_ns) {
+            Err(Error::Read { source, .. }) if is_passing(&source) => Ok(None),
+            moved => moved.map(Some),
+        })?;
+        match moved {
+            Some(Some(0)) => return Ok(Ended::There),
+            Some(Some(n)) => place.came(n as u64),
+            Some(None) => {}
+            None => return Ok(Ended::Here),
         }
     }
 }
@@ -232,22 +250,6 @@ fn paused(place: &Place) -> bool {
         std::thread::sleep(PAUSE);
     }
     full
-}
-
-fn sleep(whole: Duration, place: &Place) {
-    let mut left = whole;
-    while !left.is_zero() && !place.stopped() {
-        let part = left.min(LOOK);
-        std::thread::sleep(part);
-        left -= part;
-    }
-}
-
-fn passing(e: &std::io::Error) -> bool {
-    matches!(
-        e.kind(),
-        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ConnectionAborted
-    )
 }
 
 fn open_fifo(path: &Path) -> Result<File, Error> {
@@ -264,12 +266,12 @@ fn is_pipe(fd: &impl AsFd) -> bool {
     rustix::fs::fstat(fd).is_ok_and(|s| rustix::fs::FileType::from_raw_mode(s.st_mode).is_fifo())
 }
 
-/// How long one attempt to connect may take.
-const CONNECT: Duration = Duration::from_secs(2);
-
-/// How long to wait before the next attempt to connect, at first and at most.
-const RETRY: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(5);
-
 /// Bytes that one read of a socket asks for.
 const READ_BYTES: usize = 256 << 10;
+
+/// How long the decoder is waited for there, once for each read, and how soon it is seen.
+const SETTLE: Duration = Duration::from_millis(200);
+const SETTLE_LOOK: Duration = Duration::from_micros(100);
+
+/// How long it is not waited for where it stood still.
+const SETTLE_AGAIN: Duration = Duration::from_secs(1);

@@ -17,7 +17,7 @@ use super::{LOOK, PAUSE, Place, now_ns};
 use crate::error::Error;
 use crate::journal::PacketJournal;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use unitape_codec::capture::write;
 
 /// What becomes of datagrams when the decoders are too far behind.
@@ -53,26 +53,41 @@ pub fn receive(
             continue;
         }
         let empty = hands.all.iter().all(Hand::is_empty);
-        if empty && !sockets.wait(LOOK).map_err(|e| fail(&sockets, e))? {
+        let waited = || {
+            let (since, most) = (Instant::now(), if place.spin { Duration::ZERO } else { LOOK });
+            loop {
+                let ready = !empty || sockets.wait(most).map_err(|e| fail(&sockets, e))?;
+                if ready || !place.spin || place.stopped() || since.elapsed() >= LOOK {
+                    return Ok(ready);
+                }
+                std::hint::spin_loop();
+            }
+        };
+        let Some(ready) = place.outlast(waited)? else { continue };
+        if !ready {
             last |= place.stopped();
             // What is dropped is told by the next datagram that is not; there may be none.
             for (n, hand) in hands.all.iter_mut().enumerate() {
                 drops.kernel(&mut hand.counter, sockets.dropped(n));
             }
-            drops.note(&mut journal, now_ns(), place)?;
-            place.came(journal.flush()?);
+            place.outlast_with(|| drops.note(&mut journal, now_ns(), place))?;
+            place.came(place.outlast_with(|| journal.flush())?);
             continue;
         }
-        hands.look(&mut sockets)?;
+        // What is in hand stays there.
+        if place.outlast(|| hands.look(&mut sockets))?.is_none() {
+            continue;
+        }
         let drop = full && when_full == WhenFull::Drop && !place.stopped();
         while let Some(n) = if last { hands.earliest() } else { hands.next() } {
-            put(&mut hands.all[n], sockets.address(n), drop, (&mut journal, &mut drops, place))?;
+            let hand = &mut hands.all[n];
+            place.outlast_with(|| put(hand, sockets.address(n), drop, (&mut journal, &mut drops, place)))?;
         }
-        place.came(journal.flush()?);
+        place.came(place.outlast_with(|| journal.flush())?);
     }
     let ts_ns = drops.ts_ns;
-    drops.note(&mut journal, ts_ns, place)?;
-    place.came(journal.flush()?);
+    place.outlast_with(|| drops.note(&mut journal, ts_ns, place))?;
+    place.came(place.outlast_with(|| journal.flush())?);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::block::Block;
 use crate::decode::Format;
 use crate::error::Error;
 use crate::hash;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, meant};
 use crate::source::is_stdin;
 use crate::walk::walk;
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_model::{Dictionary, Event, Field, Kind, Value, frames};
+use unitape_model::{Dictionary, Event, Field, Kind, Schema, Value, frames};
 
 /// Reads master files, one after the other.
 #[derive(Debug, Default)]
@@ -29,7 +29,18 @@ pub struct Loader {
     instruments: Interned,
     venues: Interned,
     identity: String,
+    notes: Vec<String>,
+    /// Notes that were made, also those that are not kept.
+    noted: u64,
+    /// Of the file in hand each key must be known: it is events, and no mapping kept what it does not know.
+    is_events: bool,
 }
+
+/// Notes kept, at most.
+const NOTES_MAX: usize = 20;
+
+/// Keys of a `ref` besides its fields that are looked at, or kept for others.
+const KEYS: [&str; 4] = ["isin", "valid_from", "valid_to", "tick_table"];
 
 /// A notation as an entry has it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +87,26 @@ impl Loader {
         self.add(Path::new(file), &Self::format(mapping)?)
     }
 
+    /// What in the files is doubtful and was read all the same: symbols without a MIC, keys that nothing looks at.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let more = self.noted - self.notes.len() as u64;
+        self.notes
+            .iter()
+            .cloned()
+            .chain((more > 0).then(|| format!("reference data: and {more} more of the like")))
+    }
+
+    fn note(&mut self, (file, offset): (usize, u64), what: impl FnOnce() -> String) {
+        self.noted += 1;
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(format!(
+                "reference data {}, byte {offset}: {}",
+                self.files[file].display(),
+                what()
+            ));
+        }
+    }
+
     /// Whether no file was read.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
@@ -107,6 +138,7 @@ impl Loader {
         let file = self.files.len();
         self.files.push(path.to_owned());
         let before = self.notations.len();
+        self.is_events = matches!(format, Format::Events(_));
         walk(format, path, &mut format.decoder()?, |_, block| self.entries(file, block))?;
         if self.notations.len() == before {
             let what = "no entry: the mapping makes no `ref` event of it".to_owned();
@@ -203,6 +235,17 @@ impl Loader {
             return Err(self.wrong(place, format!("valid_to {to} is before valid_from {from}")));
         }
         let isin = kept("isin")?;
+        let symbol = text(event, Field::Symbol);
+        if self.is_events {
+            for (key, _) in event.unmapped().filter(|(key, _)| !KEYS.contains(key)) {
+                let fields = Schema::of(Kind::Ref).fields.iter().map(|spec| spec.field.name());
+                let meant = meant(key, fields.chain(KEYS));
+                self.note(place, || format!("nothing looks at `{key}`{meant}"));
+            }
+        }
+        if !symbol.is_empty() && name(Field::Mic).is_none() {
+            self.note(place, || format!("the symbol `{symbol}` has no `mic`, so that no event finds it"));
+        }
         let instrument_id = self.instruments.id(instrument);
         let mut add = |name: &str, venue| {
             let (name, instrument) = (name.into(), instrument_id);
@@ -214,7 +257,6 @@ impl Loader {
                 add(&alone, 0);
             }
         }
-        let symbol = text(event, Field::Symbol);
         if let Some(mic) = name(Field::Mic).filter(|_| !symbol.is_empty()) {
             let venue = self.venues.id(mic) + 1;
             add(&symbol, venue);

@@ -10,16 +10,21 @@
 //! there are, or on when anything ran.
 
 mod emit;
+mod large;
+mod waiting;
+
+pub use large::LargeMessage;
 
 use crate::account::Account;
-use crate::block::{Block, Turn};
+use crate::block::{Block, NO_TS, Turn};
+use crate::durability::FlushPatience;
 use crate::error::Error;
-use crate::feed_state::{FeedState, SourceState};
+use crate::feed_state::{FeedHead, FeedState, SourceState};
+use crate::lead::{ClockLead, LeadBounds};
 use crate::quarantine::RawLog;
 use crate::stats::{FeedStats, Stats};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use unitape_model::{Dict, Dictionary, Header, frames};
 use unitape_tape::{Claim, Writer};
 
@@ -48,29 +53,31 @@ pub struct Sequencer {
     patience: Patience,
     /// The latest time that was placed; what comes before it is late.
     placed_max: i64,
+    /// The same when the run began.
+    placed_before: i64,
+    /// How far an event's time may lead.
+    lead: ClockLead,
     stats: Option<Arc<Stats>>,
+    /// Of a run that goes on while flushes fail: up when it is to end.
+    stopping: Option<Arc<AtomicBool>>,
+    flushes: FlushPatience,
 }
 
-/// How long a merge waits for a feed that has nothing at hand.
+/// What a merge waits for.
 #[derive(Debug, Default)]
 pub struct Patience {
-    /// So long; without bound when `None`, and then what is written depends on the sources alone.
-    pub wait: Option<Duration>,
-    /// Since when it waits.
-    since: Option<Instant>,
-    /// No more: all that is at hand is placed.
+    /// When it is to look again, on the intake's clock; the intake reads it. `i64::MAX`: not before something comes.
+    due_ns: Arc<AtomicI64>,
+    /// What time it was when the block in hand was claimed.
+    now_ns: i64,
+    /// It waits no more: all that is at hand is placed.
     over: bool,
 }
 
 impl Patience {
-    /// A merge that waits so long.
-    pub fn new(wait: Option<Duration>) -> Self {
-        Self { wait, ..Self::default() }
-    }
-
-    fn is_over(&mut self) -> bool {
-        self.over
-            || self.wait.is_some_and(|wait| self.since.get_or_insert_with(Instant::now).elapsed() >= wait)
+    /// One whose intake reads `due_ns`.
+    pub fn new(due_ns: Arc<AtomicI64>) -> Self {
+        Self { due_ns, ..Self::default() }
     }
 }
 
@@ -155,8 +162,22 @@ impl Sequencer {
             counters,
             patience,
             placed_max,
+            placed_before: placed_max,
+            lead: ClockLead::UNBOUNDED,
             stats,
+            stopping: None,
+            flushes: FlushPatience::default(),
         }
+    }
+
+    /// Bounds how far an event's time may lead.
+    pub fn bound_lead(&mut self, lead: ClockLead) {
+        self.lead = lead;
+    }
+
+    /// Has it go on while flushes of the tape fail, until `stopping` is up and there is no room any more.
+    pub fn outlive_flushes(&mut self, stopping: Arc<AtomicBool>) {
+        self.stopping = Some(stopping);
     }
 
     /// The names known so far; a worker's first snapshot.
@@ -197,10 +218,14 @@ impl Sequencer {
     /// # Errors
     /// When the tape or the raw log cannot take more.
     pub fn take(&mut self, mut block: Box<Block>) -> Result<Option<Plan>, Error> {
+        for (feed, look) in self.feeds.iter_mut().zip(&block.looks) {
+            feed.look = *look;
+        }
+        self.patience.now_ns = block.claimed_ns;
         let feed = &mut self.feeds[block.feed];
         match block.turn {
             Turn::Bytes => {}
-            Turn::Tick | Turn::FeedEnd => {
+            Turn::Tick | Turn::FeedEnd | Turn::FeedStop => {
                 feed.closed |= block.turn == Turn::FeedEnd;
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
@@ -210,6 +235,11 @@ impl Sequencer {
         }
         feed.sources[block.source].seen += block.tally.messages;
         feed.keep_leftover(&mut block);
+        if feed.rotates
+            && let Some(stats) = &self.stats
+        {
+            stats.feeds[block.feed].settle(feed.settled());
+        }
         self.counters.messages.fetch_add(block.tally.messages, Ordering::Relaxed);
         self.counters.events.fetch_add(block.tally.events, Ordering::Relaxed);
         self.counters.quarantined.fetch_add(block.tally.quarantined, Ordering::Relaxed);
@@ -217,7 +247,12 @@ impl Sequencer {
         if block.sorted.as_ref().is_some_and(|s| s.sort != state.sort) {
             block.begin_with_switch();
         }
+        let content = &mut feed.sources[block.source].content;
+        if content.as_mut().is_some_and(|content| !content.add(&mut block)) {
+            *content = None;
+        }
         block.done = false;
+        block.received_min = if feed.received { block.received_first() } else { None };
         feed.queue.push_back(block);
         feed.advance();
         self.place()
@@ -235,11 +270,13 @@ impl Sequencer {
             size: facts.size,
             hash: facts.hash,
             sort,
+            content: feed.hashes.then(Box::default),
             ..SourceState::default()
         });
     }
 
-    /// Places all that is at hand, without waiting for anything. At the end of a run.
+    /// Places all that is at hand, but for what waits without bound for a feed that may bring more in a later run. At the end
+    /// of a run.
     ///
     /// # Errors
     /// As [`Sequencer::take`].
@@ -248,44 +285,51 @@ impl Sequencer {
         self.place()
     }
 
+    /// Says of each feed whose messages wait that they do; whether some do. They are in files and journals, and a later run
+    /// reads them again.
+    pub fn note_left(&self) -> bool {
+        let waits = |f: &&FeedState| f.look_waits_unbounded();
+        let names: Vec<_> = self.feeds.iter().filter(waits).map(|f| f.name.as_str()).collect();
+        for (feed, stats) in self.feeds.iter().zip(self.stats.iter().flat_map(|stats| &stats.feeds)) {
+            let messages: usize = feed.left().count();
+            if messages > 0 {
+                stats.link.note(format!(
+                    "{messages} messages wait for {}; they are in its files or journal, and the next run places them",
+                    names.join(", ")
+                ));
+            }
+        }
+        self.feeds.iter().any(|feed| feed.in_hand().is_some())
+    }
+
     /// Merges as far as every open feed has something at hand, and claims the place for it.
     fn place(&mut self) -> Result<Option<Plan>, Error> {
         self.pieces.clear();
-        loop {
+        let waits = loop {
             let mut next: Option<(i64, usize)> = None;
-            let mut must_wait = false;
-            for (i, feed) in self.feeds.iter_mut().enumerate() {
-                match feed.head() {
-                    Some(ts) => {
-                        feed.quiet = false;
-                        if next.is_none_or(|(t, _)| ts < t) {
-                            next = Some((ts, i));
-                        }
-                    }
-                    None => must_wait |= feed.open_sources > 0 && !feed.closed && !feed.quiet,
+            for i in 0..self.feeds.len() {
+                if let Some(ts) = self.look_at_head(i)
+                    && next.is_none_or(|(t, _)| ts < t)
+                {
+                    next = Some((ts, i));
                 }
             }
-            let Some((_, i)) = next else {
-                self.patience.since = None;
-                break;
-            };
-            if !must_wait {
-                self.patience.since = None;
-            } else if self.patience.is_over() {
-                self.patience.since = None;
-                for feed in self.feeds.iter_mut().filter(|f| f.head().is_none()) {
-                    feed.quiet = true;
-                }
-            } else {
-                break;
+            let Some((_, i)) = next else { break None };
+            let came_ns = self.feeds[i].head_came_ns();
+            let until = || self.feeds.iter().filter_map(|feed| feed.waits_until(came_ns)).max();
+            // What waits without bound waits on at the end of the run.
+            if let Some(until) = until().filter(|until| !self.patience.over || *until == i64::MAX) {
+                break Some((came_ns, until));
             }
             let limit = self.feeds.iter().enumerate().filter(|(j, _)| *j != i).filter_map(|(j, f)| {
                 // A feed before this one wins a tie.
-                f.head().map(|ts| if j < i { ts.saturating_sub(1) } else { ts })
+                f.head.map(|FeedHead { ts, .. }| if j < i { ts.saturating_sub(1) } else { ts })
             });
             let limit = limit.min().unwrap_or(i64::MAX);
+            self.note_placed(i);
             self.emit_run(i, limit)?;
-        }
+        };
+        self.note_waiting(waits);
         self.tell();
         let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.end - p.start)).sum();
         let events = std::mem::take(&mut self.events);
@@ -295,7 +339,13 @@ impl Sequencer {
         }
         let (feeds, pieces) = (&self.feeds, &self.pieces);
         let boundary = |limit: u64| boundary_before(feeds, pieces, limit);
-        let mut claim = self.writer.claim(bytes, boundary, events)?;
+        let mut claim = loop {
+            match (self.writer.claim(bytes, boundary, events), &self.stopping) {
+                (Err(e), Some(stopping))
+                    if self.flushes.outlives(&e, &self.writer, stopping.load(Ordering::Relaxed)) => {}
+                (claim, _) => break claim?,
+            }
+        };
         if let [feed] = &mut self.feeds[..]
             && feed.queue.len() == 1
         {
@@ -312,11 +362,31 @@ impl Sequencer {
         Ok(None)
     }
 
+    /// Looks at the next unit of feed `i`; gives the time by which it is merged.
+    #[inline]
+    fn look_at_head(&mut self, i: usize) -> Option<i64> {
+        let bounds = self.bounds();
+        let (before, rest) = self.feeds.split_at_mut(i);
+        let (feed, after) = rest.split_first_mut().expect("a feed");
+        let others = || before.iter().chain(after.iter()).filter_map(FeedState::head_ts).max();
+        feed.look_at_head(&bounds, || others().unwrap_or(NO_TS))
+    }
+
+    fn bounds(&self) -> LeadBounds {
+        LeadBounds {
+            lead: self.lead,
+            placed_max: self.placed_max,
+            placed_before: self.placed_before,
+            merges: self.feeds.len() > 1,
+        }
+    }
+
     /// Tells the figures of each feed.
     fn tell(&self) {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {
-            stats.tell(&feed.total, feed.late, feed.running_max, feed.sessions_refused);
+            stats.clock_ahead.store(feed.ahead, Ordering::Relaxed);
+            stats.tell(&feed.total, feed.late, feed.running_max, &feed.sessions);
             if stats.is_asked() {
                 tell_handler(feed, stats);
             }
@@ -355,6 +425,7 @@ impl Sequencer {
             account.by_kind[kind] += n;
         }
         for feed in &self.feeds {
+            account.ahead += feed.ahead;
             for source in &feed.sources {
                 account.settle(source);
             }

@@ -23,6 +23,7 @@
 mod path;
 mod sequences;
 mod time;
+mod unlisted;
 mod values;
 mod wants;
 
@@ -43,6 +44,7 @@ use unitape_codec::swift_mt::{
 use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
+use unlisted::{name_key, number_repeats, push_lossy, qualifier};
 use values::{Found, Is};
 use wants::{PartOf, Place, Wants, option_bit, qualifier_word};
 
@@ -163,8 +165,7 @@ impl SwiftDecoder {
                     let text = message.text().of(&bytes);
                     let tokens = self.fields.as_slice();
                     self.noted.read(&self.wants, &message, &bytes, tokens);
-                    let taken =
-                        Taken { raw: message.span.of(&bytes), buf: &bytes, text, tokens, noted: &self.noted };
+                    let taken = Taken { message: &message, buf: &bytes, text, tokens, noted: &self.noted };
                     self.mapper.message(block, &taken, origin, known);
                     message.span
                 }
@@ -369,6 +370,11 @@ impl Noted {
             let found = Found::at((span.start, span.end), Is::Part(Kind::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
         }
+        let repeated = message.block(5).is_some_and(|span| has_repeat(span.of(buf)));
+        if wants.repeat != 0 && repeated {
+            self.slots[usize::from(wants.repeat)] =
+                Some(push(&mut self.found, Found::at((0, 0), Is::Repeat)));
+        }
         // The parts of a block stand together, and it is taken apart once.
         let mut apart = (0, Ok(false));
         for want in &wants.blocks {
@@ -381,6 +387,7 @@ impl Noted {
                     let known = apart.1;
                     values::of_header(&want.part, known, &self.parts, content, span)
                 }),
+                5 if !repeated && want.part.starts_with("PD") => None,
                 block => in_block(usize::from(block), want.part.as_bytes())
                     .map(|span| Found::at((span.start, span.end), Is::Part(Kind::Text))),
             };
@@ -395,59 +402,15 @@ fn push(found: &mut Vec<Found>, one: Found) -> Index {
     Index::new(found.len() as u32).expect("one at least, and fewer than bytes in a message")
 }
 
-/// A number that tells names of unlisted fields apart; two names of one number count as one when they repeat.
-fn name_key(token: &Token, text: &[u8]) -> u64 {
-    let mut key = 0xcbf2_9ce4_8422_2325u64;
-    for byte in token.name(text).iter().chain(qualifier(token.of(text)).unwrap_or_default()) {
-        key = (key ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    key
-}
-
-/// `SETR` of `:SETR//TRAD`.
-fn qualifier(value: &[u8]) -> Option<&[u8]> {
-    match value {
-        [b':', a, b, c, d, b'/', ..] if [a, b, c, d].iter().all(|x| x.is_ascii_alphanumeric()) => {
-            Some(&value[1..5])
-        }
-        _ => None,
-    }
-}
-
-/// Counts how often each name was there before, and leaves them in order.
-fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
-    if unlisted.len() <= FEW {
-        // They stand in order, and are compared one with another sooner than sorted.
-        for i in 1..unlisted.len() {
-            let key = unlisted[i].0;
-            unlisted[i].2 = unlisted[..i].iter().filter(|other| other.0 == key).count() as u32;
-        }
-        return;
-    }
-    unlisted.sort_unstable();
-    for i in 1..unlisted.len() {
-        if unlisted[i].0 == unlisted[i - 1].0 {
-            unlisted[i].2 = unlisted[i - 1].2 + 1;
-        }
-    }
-    unlisted.sort_unstable_by_key(|u| u.1);
-}
-
-/// Appends text, or of what is none as much as is.
+/// Whether block 5 has a trailer `PDE` or `PDM`: a possible duplicate by the sender, or by the network.
 #[inline]
-fn push_lossy(out: &mut String, text: &[u8]) {
-    match std::str::from_utf8(text) {
-        Ok(text) => out.push_str(text),
-        Err(_) => out.push_str(&String::from_utf8_lossy(text)),
-    }
+fn has_repeat(trailers: &[u8]) -> bool {
+    trailers.windows(5).any(|w| matches!(w, [b'{', b'P', b'D', b'E' | b'M', b':' | b'}']))
 }
-
-/// Names that are compared one with another.
-const FEW: usize = 32;
 
 /// The message in hand.
 struct Taken<'m> {
-    raw: &'m [u8],
+    message: &'m unitape_codec::swift_mt::Message,
     /// What offsets are into.
     buf: &'m [u8],
     text: &'m [u8],
@@ -469,7 +432,7 @@ impl Message for Taken<'_> {
     const TIME: &'static str = "day or time of its tag's form";
 
     fn raw(&self) -> &[u8] {
-        self.raw
+        self.message.span.of(self.buf)
     }
 
     #[inline]
@@ -483,6 +446,7 @@ impl Message for Taken<'_> {
             Is::Kind => self.noted.kind.strip_prefix("MT").unwrap_or(&self.noted.kind).as_bytes(),
             Is::Mt => self.noted.kind.as_bytes(),
             Is::Letter(_) => found.letter(),
+            Is::Repeat => b"Y",
             Is::Ack(true) => b"NAK",
             Is::Ack(false) => b"ACK",
             // For people: the line that is not of its form.
@@ -496,6 +460,44 @@ impl Message for Taken<'_> {
 
     fn is_of_form(&self, index: Index) -> bool {
         self.found(index).is != Is::Invalid
+    }
+
+    fn flaw(&self, index: Index) -> Option<String> {
+        let found = self.found(index);
+        let mut parts = Parts::default();
+        match found.is {
+            Is::Entries => {
+                let (i, fault) = entries(self.text, self.tokens, &mut Vec::new()).err()?;
+                Some(format!("field {} {fault}", self.tokens[i].tag))
+            }
+            Is::Invalid => {
+                for block in [1, 2] {
+                    if let Some(span) =
+                        self.message.block(block).filter(|span| found.is_at(span.start, span.end))
+                    {
+                        let fault = header(block, span.of(self.buf), &mut parts).err()?;
+                        return Some(format!("block {block} {fault}"));
+                    }
+                }
+                let base = self.message.text().start;
+                let is_field = |t: &&Token| found.is_at(base + t.start as usize, base + t.end as usize);
+                let token = self.tokens.iter().find(is_field)?;
+                let fault = parts::split_field(token, self.text, &mut parts).err()?;
+                // Of a value that is too long, the component that ends where more follows.
+                let (start, end) = (token.start, token.start + fault.offset);
+                let shorter = Token { end, line: token.line.min(end), ..*token };
+                let cut = parts::split_field(&shorter, self.text, &mut parts);
+                let last = parts.as_slice().last().filter(|part| cut.is_ok() && start + part.end == end);
+                Some(match last {
+                    Some(part) => {
+                        let (tag, name, at) = (token.tag, part.name, fault.offset);
+                        format!("field {tag} at byte {at} of the value: {name} is too long")
+                    }
+                    None => format!("field {} {fault}", token.tag),
+                })
+            }
+            _ => None,
+        }
     }
 
     fn time(&self, index: Index) -> Option<UnixNanos> {

@@ -5,6 +5,7 @@
 //! | `type`, `category` | `103` and `1`, `ACK`, `NAK`; not there where nothing tells |
 //! | `mt` | `MT103`; not there where nothing tells |
 //! | `ack` | `ACK` or `NAK` where an acknowledgement stands in front of the message |
+//! | `repeat` | `Y` where a trailer `PDE` or `PDM` says that the message may have been sent before |
 //! | `variant` | field 119 of block 3: `COV`, `STP`, `REMIT` |
 //! | `time` | the event time, see [`super`] |
 //! | `entries` | the lines of a statement (`61`, `86`), for fields that are lists |
@@ -36,6 +37,8 @@ pub enum Path {
     Category,
     /// `ack`.
     Ack,
+    /// `repeat`.
+    Repeat,
     /// `variant`.
     Variant,
     /// `time`.
@@ -72,6 +75,7 @@ impl Dialect for SwiftDialect {
             "mt" => return Ok(Path::Mt),
             "category" => return Ok(Path::Category),
             "ack" => return Ok(Path::Ack),
+            "repeat" => return Ok(Path::Repeat),
             "variant" => return Ok(Path::Variant),
             "time" => return Ok(Path::Time),
             "entries" => return Ok(Path::Entries),

@@ -28,6 +28,8 @@ pub(super) enum Is {
     Mt,
     /// Of an acknowledgement: whether it is a refusal.
     Ack(bool),
+    /// The message may have been sent before.
+    Repeat,
     /// One letter.
     Letter(u8),
     /// The lines of the statement.
@@ -40,6 +42,11 @@ impl Found {
     #[inline]
     pub(super) fn at((start, end): (usize, usize), is: Is) -> Self {
         Self { start: start as u32, end: end as u32, is }
+    }
+
+    /// Whether it is all of this place.
+    pub(super) fn is_at(&self, start: usize, end: usize) -> bool {
+        (self.start as usize, self.end as usize) == (start, end)
     }
 
     pub(super) fn is_moment(&self) -> bool {

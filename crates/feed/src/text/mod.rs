@@ -284,15 +284,32 @@ impl Taken<'_> {
         }
     }
 
-    /// Subject, a blank line, and text, or the markup where there is no text.
+    /// Subject, text, markup without a plain alternative, and each forwarded message under its head; blank lines between.
     fn words(&self, out: &mut Vec<u8>) {
         let get = |name: &str| self.leaves.iter().find(|(path, _)| *path == name).map(|(_, text)| text);
-        let parts = [get("subject"), get("text").or(get("html"))];
-        for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
-            if !out.is_empty() {
-                out.extend_from_slice(b"\n\n");
+        let parts = [get("subject"), get("text"), get("html")];
+        parts.into_iter().flatten().for_each(|part| paragraph(out, part));
+        let forwarded = self.leaves.entries().iter().filter(|e| self.leaves.path(e.path) == "forwarded[]");
+        for entry in forwarded {
+            let mut head = String::new();
+            let values = self.leaves.as_slice().get(entry.from as usize..entry.to as usize);
+            for leaf in values.unwrap_or_default() {
+                let text = self.leaves.text(leaf);
+                let name = match self.leaves.path(leaf.path) {
+                    "forwarded[].from" => "From",
+                    "forwarded[].date" => "Date",
+                    "forwarded[].subject" => "Subject",
+                    _ => {
+                        paragraph(out, &std::mem::take(&mut head));
+                        paragraph(out, text);
+                        continue;
+                    }
+                };
+                head.push_str(if head.is_empty() { "" } else { "\n" });
+                // Writing to a String cannot fail.
+                _ = write!(head, "{name}: {text}");
             }
-            out.extend_from_slice(part.as_bytes());
+            paragraph(out, &head);
         }
     }
 
@@ -303,6 +320,17 @@ impl Taken<'_> {
         let texts = leaves.iter().filter(move |leaf| leaf.path == path).map(|leaf| self.leaves.text(leaf));
         texts.filter(|text| !text.is_empty())
     }
+}
+
+/// Puts a text after a blank line, if there is any.
+fn paragraph(out: &mut Vec<u8>, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    if !out.is_empty() {
+        out.extend_from_slice(b"\n\n");
+    }
+    out.extend_from_slice(text.as_bytes());
 }
 
 impl Message for Taken<'_> {

@@ -8,7 +8,7 @@
 //! | `ts@s`, `ts@ms`, `ts@us`, `ts@ns` | a count of seconds, … since 1970, for a time |
 //! | `contentMeta/subject@qcode` | of XML: the attribute `qcode` of the element `subject` of `contentMeta`, from the item on |
 //! | `@kind` | what the message is: `object`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
-//! | `@words` | of a mail: its subject, a blank line, and its text (or markup, where there is no text) |
+//! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; blank lines between |
 //!
 //! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and those
 //! behind it.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_codec::events::{Form, Sources, write_event};
+use unitape_codec::events::{Form, NoSources, write_event};
 use unitape_feed::{Account, Ending, Feed, Options, Outcome, consolidate, feed_of_file};
 use unitape_model::Event;
 use unitape_tape::{Options as TapeOptions, Reader, Start};
@@ -83,7 +83,10 @@ pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in std::fs::read_dir(&d).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                todo.push(path);
+                // What is under `run/` is not of the tape: who wrote it how often, and how far names are.
+                if !(path.ends_with("run") && d.join("tape.toml").exists()) {
+                    todo.push(path);
+                }
             } else {
                 let name = path.strip_prefix(dir).unwrap().display().to_string();
                 all.insert(name, std::fs::read(&path).unwrap());
@@ -115,13 +118,13 @@ pub fn fix(begin: &str, body: &str) -> Vec<u8> {
 
 /// The events of the tape, as their lines.
 pub fn events(dir: &Path) -> Vec<Value> {
-    let names = Account::of(dir).unwrap().dictionary;
+    let names = Account::of(dir).unwrap().names.dictionary().clone();
     let mut reader = Reader::open(dir, Start::Oldest).unwrap();
     let mut lines = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
         let mut out = Vec::new();
-        write_event(&mut out, &event, 0, &names, &Sources::default(), Form::Plain);
+        write_event(&mut out, &event, 0, &names, &NoSources, Form::Plain);
         lines.push(serde_json::from_slice(&out).unwrap());
     }
     lines

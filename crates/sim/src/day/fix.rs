@@ -2,13 +2,14 @@
 //!
 //! One session per venue. Beside what a [`crate::Flow`] has there are: `35=d` for reference data, `35=h` for the phase
 //! of a book, `35=f` for its status, `150=L` for a stop that was elected, `526` for the parent order, `99` for a stop's
-//! price, `277` on prints of auctions. There are no requests, only the venue's reports. Groups of owners, client orders,
-//! parents and news are not in it, nor are payments: they are no venue's business.
+//! price, `277` on prints of auctions, `35=UP` for the group of an owner. There are no requests, only the venue's reports.
+//! Client orders, parents and news are not in it, nor are payments: they are no venue's business.
 //!
 //! | `35` | fields beside `48`, `22=4`, `55`, `207` |
 //! |---|---|
 //! | `d` | `15`, `969` tick, `140` previous close, `561` lot, and by agreement `5001` average daily volume, `5002` tier |
 //! | `h` | `625` the phase in a word, `31` its price |
+//! | `UP` | none of these: by agreement `5003` owner, `5004` group |
 //! | `f` | `326`: `2` halted, `17` ready to trade; `58` the reason in a word |
 
 use rustc_hash::FxHashMap;
@@ -124,11 +125,15 @@ impl FixOut {
                     self.done.remove(&order.oid);
                 }
             }
-            What::Party { .. }
-            | What::OrderRecv { .. }
-            | What::Parent { .. }
-            | What::News { .. }
-            | What::Payment(_) => return false,
+            What::Party { owner } => {
+                // As reference data do, groups come from the first venue.
+                self.wire.begin_type(0, b"UP", event.ts);
+                self.wire.text(b"5003=", world.owner_of(owner));
+                self.wire.text(b"5004=", world.group_of(owner));
+            }
+            What::OrderRecv { .. } | What::Parent { .. } | What::News { .. } | What::Payment(_) => {
+                return false;
+            }
         }
         self.wire.end(out);
         true

@@ -6,6 +6,9 @@
 //! X…                                                                     an execution
 //! P…                                                                     a print
 //! Q…                                                                     best bid and offer
+//! S… U…                                                                  a phase of a book, its status
+//! R000000000001 20260302075000000000000 GB00S0000019…                    reference data of an instrument
+//! G000000000060 20260302075000000000000 OWN01     …                      an owner and its group
 //! T000000020000 000000004100 …                                           records in all, and of each sort
 //! ```
 //!
@@ -28,8 +31,8 @@ pub struct FixedOut {
     books: Vec<[u8; 16]>,
     /// Trader, account, owner, firm, capacity and algorithm of each member.
     members: Vec<[u8; 43]>,
-    /// Records so far: orders, executions, prints, best prices.
-    written: [u64; 4],
+    /// Records so far: orders, executions, prints, best prices, others.
+    written: [u64; 5],
     begun: bool,
     day: u64,
     day_text: [u8; 8],
@@ -61,7 +64,7 @@ impl FixedOut {
         FixedOut {
             books: (0..world.books() as u32).map(book).collect(),
             members: (0..world.members.len() as u32).map(member).collect(),
-            written: [0; 4],
+            written: [0; 5],
             begun: false,
             day,
             day_text: day_text(day),
@@ -96,14 +99,36 @@ impl FixedOut {
                     quantity(best.map(|b| b.qty), out);
                 }
             }
-            What::Ref { .. }
-            | What::Session { .. }
-            | What::Status { .. }
-            | What::Party { .. }
-            | What::OrderRecv { .. }
-            | What::Parent { .. }
-            | What::News { .. }
-            | What::Payment(_) => return false,
+            What::Session { book, phase, px } => {
+                self.begin(b'S', OTHER, event, book, out);
+                out.extend_from_slice(&word::<8>(phase.word()));
+                price(world, book, px, out);
+            }
+            What::Status { book, halted } => {
+                self.begin(b'U', OTHER, event, book, out);
+                out.extend_from_slice(&word::<8>(if halted { "halted" } else { "trading" }));
+                out.extend_from_slice(&word::<12>(if halted { "regulatory" } else { "resumed" }));
+            }
+            What::Ref { instr } => {
+                self.begin_record(b'R', OTHER, event, out);
+                let listed = &world.instruments[instr as usize];
+                out.extend_from_slice(&word::<12>(&listed.isin));
+                out.extend_from_slice(&word::<12>(&listed.symbol));
+                out.extend_from_slice(&word::<3>(listed.ccy));
+                nano(Some(listed.tick_nano), out);
+                nano(Some(listed.nano(listed.reference)), out);
+                quantity(Some(listed.adv), out);
+                quantity(Some(1), out);
+                out.extend_from_slice(&[b'0' + listed.tier]);
+            }
+            What::Party { owner } => {
+                self.begin_record(b'G', OTHER, event, out);
+                out.extend_from_slice(&word::<10>(world.owner_of(owner)));
+                out.extend_from_slice(&word::<10>(world.group_of(owner)));
+            }
+            What::OrderRecv { .. } | What::Parent { .. } | What::News { .. } | What::Payment(_) => {
+                return false;
+            }
         }
         out.push(b'\n');
         true
@@ -134,8 +159,14 @@ impl FixedOut {
         }
     }
 
-    /// What every record begins with.
+    /// What every record of a book begins with.
     fn begin(&mut self, sort: u8, count: usize, event: &Event, book: u32, out: &mut Vec<u8>) {
+        self.begin_record(sort, count, event, out);
+        out.extend_from_slice(&self.books[book as usize]);
+    }
+
+    /// What every record begins with.
+    fn begin_record(&mut self, sort: u8, count: usize, event: &Event, out: &mut Vec<u8>) {
         self.header(out);
         self.written[count] += 1;
         out.push(sort);
@@ -151,7 +182,6 @@ impl FixedOut {
         put_digits(&mut clock[4..6], second % 60);
         put_digits(&mut clock[6..], event.ts % 1_000_000_000);
         out.extend_from_slice(&clock);
-        out.extend_from_slice(&self.books[book as usize]);
     }
 
     fn header(&mut self, out: &mut Vec<u8>) {
@@ -175,13 +205,19 @@ const ORDER: usize = 0;
 const EXEC: usize = 1;
 const PRINT: usize = 2;
 const BEST: usize = 3;
+const OTHER: usize = 4;
 
 const DAY_NS: u64 = 86_400_000_000_000;
 
 fn price(world: &World, book: u32, ticks: Option<i64>, out: &mut Vec<u8>) {
-    let Some(ticks) = ticks else { return out.extend_from_slice(&[b' '; 19]) };
+    nano(ticks.map(|ticks| world.listed(book).nano(ticks)), out);
+}
+
+/// A price in units of 1e-9.
+fn nano(px: Option<i64>, out: &mut Vec<u8>) {
+    let Some(px) = px else { return out.extend_from_slice(&[b' '; 19]) };
     let mut room = [0; 19];
-    put_digits(&mut room, world.listed(book).nano(ticks) as u64);
+    put_digits(&mut room, px as u64);
     out.extend_from_slice(&room);
 }
 
@@ -251,18 +287,22 @@ mod tests {
     #[test]
     fn records_of_a_sort_have_one_length_and_the_trailer_counts_them() {
         let text = String::from_utf8(day(1_772_438_400_000_000_000)).expect("ascii");
-        let (mut counts, mut last) = ([0u64; 4], 0);
+        let (mut counts, mut last) = ([0u64; 5], 0);
         let mut sorts = std::collections::BTreeSet::new();
         for line in text.lines() {
             let sort = line.as_bytes()[0];
             sorts.insert(sort as char);
             let (place, length) = match sort {
                 b'H' => (None, 25),
-                b'T' => (None, 61),
+                b'T' => (None, 73),
                 b'N' | b'A' | b'C' => (Some(ORDER), 177),
                 b'X' => (Some(EXEC), 147),
                 b'P' => (Some(PRINT), 95),
                 b'Q' => (Some(BEST), 114),
+                b'S' => (Some(OTHER), 79),
+                b'U' => (Some(OTHER), 72),
+                b'R' => (Some(OTHER), 126),
+                b'G' => (Some(OTHER), 56),
                 _ => panic!("{line}"),
             };
             assert_eq!(line.len(), length, "{line}");
@@ -272,7 +312,7 @@ mod tests {
                 assert_eq!(line[1..13].parse(), Ok(last), "{line}");
             }
         }
-        assert_eq!(sorts.into_iter().collect::<String>(), "ACHNPQTX");
+        assert_eq!(sorts.into_iter().collect::<String>(), "ACGHNPQRSTUX");
         assert!(text.starts_with("HUNITAPE SIM DAY 20260302\n"));
         let trailer: String = counts.iter().map(|n| format!("{n:012}")).collect();
         assert!(text.ends_with(&format!("\nT{last:012}{trailer}\n")), "{counts:?}");
@@ -295,7 +335,7 @@ mod tests {
         let sim = Sim::new(SimConfig { instruments: 40, ..SimConfig::default() }).expect("a good config");
         let mut out = Vec::new();
         FixedOut::new(sim.world(), 0).end(&mut out);
-        let zeros = "0".repeat(60);
+        let zeros = "0".repeat(72);
         assert_eq!(String::from_utf8(out).expect("ascii"), format!("HUNITAPE SIM DAY 19700101\nT{zeros}\n"));
     }
 }

@@ -233,6 +233,16 @@ impl World {
         self.text(Dict::Owner, self.groups[self.members[member as usize].owner as usize])
     }
 
+    /// Name of an owner by its index.
+    pub fn owner_of(&self, owner: u32) -> &str {
+        self.text(Dict::Owner, owner + 1)
+    }
+
+    /// Name of the group of an owner by its index.
+    pub fn group_of(&self, owner: u32) -> &str {
+        self.text(Dict::Owner, self.groups[owner as usize])
+    }
+
     /// Name of a member's trader.
     pub fn trader_name(&self, member: u32) -> &str {
         self.text(Dict::Trader, member + 1)

@@ -188,7 +188,7 @@ fn put(e: &mut EventBuilder<'_>, spec: &Spec, ids: &[u32], r: &mut Rng) {
         },
         Slot::Syms { dict } => Value::Syms(dict, &list),
         Slot::Price { .. } => Value::Price(Price(2_500_000_000_000 + (n as i64 % 1000 - 500) * 10_000_000)),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } => {
+        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
             Value::Decimal(Decimal::new(n as i64 - 3, 3 - r.below(9) as i8).unwrap())
         }
         Slot::Amount { .. } => Value::Amount(Amount::new(i128::from(n) << 40, -2).unwrap()),

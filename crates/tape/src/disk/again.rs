@@ -25,7 +25,7 @@ use crate::disk::layout::{Meta, SPARE, SegmentHeader, remove, segment_path};
 use crate::disk::map::Segment;
 use crate::disk::memory::FileId;
 use crate::disk::sys;
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 
 /// Files that may wait; what is beyond them is removed.
 const SPARES_MAX: usize = 4;
@@ -107,7 +107,7 @@ fn take(
     let known = mapped.take(FileId::of(spare)?);
     let segment = match known {
         Some(known) => known.under(spare, header),
-        None => Segment::map_spare(spare, header)?,
+        None => Segment::map_spare(spare, header).filter(|segment| FileId::of(spare) == segment.id())?,
     };
     if !segment.seize() {
         return None;
@@ -124,6 +124,17 @@ fn spares(hot: &Path) -> Vec<std::path::PathBuf> {
     let Ok(entries) = std::fs::read_dir(hot) else { return Vec::new() };
     let waits = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.starts_with(SPARE));
     entries.flatten().filter(|e| waits(&e.file_name())).map(|e| e.path()).collect()
+}
+
+/// Segment `index` of a hot directory for its writer; none if it is not there.
+pub(crate) fn open_own(hot: &Path, meta: &Meta, index: u64) -> Result<Option<(Segment, u64)>> {
+    let path = segment_path(hot, index);
+    let found = Segment::open(&path, meta, index, true)?;
+    if found.as_ref().is_some_and(|(segment, _)| FileId::of(&path) != segment.id()) {
+        let what = "is a link; a hot segment lies in its directory itself".into();
+        return Err(Error::UnsafeHot { path, what });
+    }
+    Ok(found)
 }
 
 /// Segment `index` of a hot directory for a reader, held so that it stays what it is; none if it is not there.

@@ -16,8 +16,8 @@ use crate::disk::sys;
 use crate::error::{At, Error, Result};
 
 const MAGIC: &[u8; 8] = b"UNITDEFS";
-const HEAD: usize = 64;
-const RECORD: usize = 16;
+pub(crate) const HEAD: usize = 64;
+pub(crate) const RECORD: usize = 16;
 const FRAME_BYTES_MAX: usize = u16::MAX as usize * LINE;
 
 /// Reads the definitions of a tape in order, also those whose segments retention has removed.
@@ -27,6 +27,8 @@ pub struct Definitions {
     path: PathBuf,
     offset: u64,
     frame: Vec<u8>,
+    /// The position that the head of the last record says.
+    met: Option<u64>,
 }
 
 impl Definitions {
@@ -39,7 +41,7 @@ impl Definitions {
         Self::open_at(&Paths { dir: dir.into() }.definitions(), &meta)
     }
 
-    fn open_at(path: &Path, meta: &Meta) -> Result<Self> {
+    pub(crate) fn open_at(path: &Path, meta: &Meta) -> Result<Self> {
         let mut file = BufReader::new(File::open(path).at("open", path)?);
         let mut head = [0; HEAD];
         file.read_exact(&mut head).at("read", path)?;
@@ -53,7 +55,7 @@ impl Definitions {
         if head[16..32] != meta.id.0.to_le_bytes() {
             return Err(Error::damage(path, 16, "the dictionary log belongs to another tape"));
         }
-        Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new() })
+        Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new(), met: None })
     }
 
     /// The next definition: where it stands on the tape, and its frame.
@@ -67,6 +69,7 @@ impl Definitions {
         if got == 0 {
             return Ok(None);
         }
+        self.met = (got == RECORD).then(|| u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
         let (path, offset) = (&self.path, self.offset);
         let bad = |what| Err(Error::damage(path, offset, what));
         let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes")) as usize;
@@ -87,6 +90,11 @@ impl Definitions {
         }
         Ok(Some((position, &self.frame)))
     }
+
+    /// The position that the record says which was read last, whether it is right or not.
+    pub(crate) fn position_met(&self) -> Option<u64> {
+        self.met
+    }
 }
 
 /// The appending side, owned by the follower.
@@ -94,6 +102,7 @@ impl Definitions {
 pub(crate) struct DefinitionLog {
     file: File,
     path: PathBuf,
+    meta: Meta,
     /// Bytes of whole records in the file, head included.
     pub length: u64,
     /// Everything below this position is in the log.
@@ -107,45 +116,87 @@ pub(crate) struct DefinitionLog {
 
 impl DefinitionLog {
     /// Opens the log and cuts off what is broken at its end or lies at or beyond `end` of the tape; frames will be
-    /// given from position `from` on.
-    pub fn open(paths: &Paths, meta: &Meta, from: u64, end: u64) -> Result<Self> {
+    /// given from position `from` on. Nothing of its first `durable_bytes` is ever cut.
+    ///
+    /// # Errors
+    /// Damage of what is durable of it, which stays as it is.
+    pub fn open(paths: &Paths, meta: &Meta, from: u64, bounds: LogBounds) -> Result<Self> {
         let path = paths.definitions();
+        if bounds.durable_bytes > HEAD as u64 && !path.exists() {
+            return Err(lost(&path, 0, "the dictionary log is missing", None));
+        }
         let file = sys::open_or_make(&path).at("open", &path)?;
-        let mut head = [0; HEAD];
-        head[..8].copy_from_slice(MAGIC);
-        head[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        head[16..32].copy_from_slice(&meta.id.0.to_le_bytes());
-        let crc = crc32c::crc32c(&head[..60]);
-        head[60..].copy_from_slice(&crc.to_le_bytes());
         let (mut length, mut covered) = (HEAD as u64, 0);
         let mut passed = (from, HEAD as u64);
-        if file.metadata().at("look at", &path)?.len() < HEAD as u64 {
-            sys::write_at(&file, &head, 0).at("write", &path)?;
+        let have = file.metadata().at("look at", &path)?.len();
+        if have < HEAD as u64 && bounds.durable_bytes > HEAD as u64 {
+            return Err(lost(&path, have, "the head of the dictionary log is cut short", None));
+        }
+        if have < HEAD as u64 {
+            sys::write_at(&file, &encode_head(meta), 0).at("write", &path)?;
         } else {
-            let mut records = Definitions::open_at(&path, meta)?;
-            // A broken record is the tail of an append that was cut off: the tape has it and appends it anew.
-            while let Ok(Some((position, frame))) = records.next() {
-                let behind = position.0 + frame.len() as u64;
-                if behind > end || position.0 < covered {
-                    break;
+            let mut records = match Definitions::open_at(&path, meta) {
+                Err(Error::Damage { offset, what, .. }) => return Err(lost(&path, offset, &what, None)),
+                other => other?,
+            };
+            loop {
+                let broken = match records.next() {
+                    Ok(Some((position, frame))) => {
+                        let behind = position.0 + frame.len() as u64;
+                        if behind > bounds.end || position.0 < covered {
+                            let what =
+                                "a record of the dictionary log is not in the order of the tape".to_owned();
+                            Some((what, Some(position.0)))
+                        } else {
+                            covered = behind;
+                            length = records.offset;
+                            if position.0 < from {
+                                passed.1 = length;
+                            }
+                            continue;
+                        }
+                    }
+                    Ok(None) => None,
+                    Err(Error::Damage { what, .. }) => Some((what, records.position_met())),
+                    Err(other) => return Err(other),
+                };
+                // What is broken at the end is the tail of an append that was cut off: the tape has it, and gives it
+                // once more.
+                if length < bounds.durable_bytes {
+                    let ends = || ("the dictionary log is cut short".to_owned(), None);
+                    let (what, position) = broken.unwrap_or_else(ends);
+                    return Err(lost(&path, length, &what, position));
                 }
-                covered = behind;
-                length = records.offset;
-                if position.0 < from {
-                    passed.1 = length;
-                }
+                break;
             }
         }
-        sys::set_len(&file, length).at("cut", &path)?;
-        Ok(Self { file, path, length, covered, passed, marked: passed, pending: Vec::new() })
+        if bounds.cut {
+            sys::set_len(&file, length).at("cut", &path)?;
+        }
+        Ok(Self { file, path, meta: *meta, length, covered, passed, marked: passed, pending: Vec::new() })
     }
 
     /// Goes back to where everything below `covered` takes `length` bytes. What is behind that is written again,
-    /// the same bytes in the same place.
-    pub fn rewind(&mut self, length: u64, covered: u64) {
-        (self.length, self.covered) = (length.max(HEAD as u64), covered);
-        self.passed = (covered, self.length);
+    /// the same bytes in the same place. Frames will be given from position `from` on, which is not behind `covered`.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn rewind(&mut self, length: u64, covered: u64, from: u64) -> Result<()> {
+        let length = length.max(HEAD as u64);
+        let mut passed = HEAD as u64;
+        let mut records = Definitions::open_at(&self.path, &self.meta)?;
+        while passed < length
+            && let Some((position, _)) = records.next()?
+            && position.0 < from
+        {
+            passed = records.offset;
+        }
+        // All at once: after an error nothing has changed.
+        (self.length, self.covered) = (length, covered);
         self.pending.clear();
+        self.passed = (from, passed);
+        self.marked = self.passed;
+        Ok(())
     }
 
     /// Keeps in mind that a segment begins here.
@@ -172,12 +223,7 @@ impl DefinitionLog {
         if position.0 < self.covered {
             return;
         }
-        let mut head = [0; 12];
-        head[..8].copy_from_slice(&position.0.to_le_bytes());
-        head[8..].copy_from_slice(&(frame.len() as u32).to_le_bytes());
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&head), frame);
-        self.pending.extend_from_slice(&head);
-        self.pending.extend_from_slice(&crc.to_le_bytes());
+        self.pending.extend_from_slice(&encode_record(position.0, frame));
         self.pending.extend_from_slice(frame);
         self.covered = position.0 + frame.len() as u64;
     }
@@ -195,6 +241,45 @@ impl DefinitionLog {
     pub fn sync(&self) -> Result<()> {
         sys::sync_data(&self.file).at("flush", &self.path)
     }
+}
+
+/// What of the log is certain, and what of it the tape has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogBounds {
+    /// Bytes of it that are durable.
+    pub durable_bytes: u64,
+    /// End of the tape.
+    pub end: u64,
+    /// What is broken or beyond that is cut off.
+    pub cut: bool,
+}
+
+/// The first bytes of the dictionary log of a tape.
+pub(crate) fn encode_head(meta: &Meta) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    head[16..32].copy_from_slice(&meta.id.0.to_le_bytes());
+    let crc = crc32c::crc32c(&head[..60]);
+    head[60..].copy_from_slice(&crc.to_le_bytes());
+    head
+}
+
+/// The head of a record of a definition frame.
+pub(crate) fn encode_record(position: u64, frame: &[u8]) -> [u8; RECORD] {
+    let mut head = [0; RECORD];
+    head[..8].copy_from_slice(&position.to_le_bytes());
+    head[8..12].copy_from_slice(&(frame.len() as u32).to_le_bytes());
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&head[..12]), frame);
+    head[12..].copy_from_slice(&crc.to_le_bytes());
+    head
+}
+
+fn lost(path: &Path, offset: u64, what: &str, position: Option<u64>) -> Error {
+    let of = position.map_or_else(String::new, |p| format!(" (it says that it is of position {p})"));
+    let what =
+        format!("{what}{of}; this part of it is durable, `unitape tape repair` makes it again from the tape");
+    Error::damage(path, offset, what)
 }
 
 /// Reads until `buffer` is full or the file ends.

@@ -99,11 +99,16 @@ impl Meta {
         Ok(Self { id: TapeId(id), segment_bytes: meta.segment_bytes })
     }
 
-    pub(crate) fn store(&self, paths: &Paths) -> Result<()> {
-        let text = format!(
+    /// The text of `tape.toml`.
+    pub(crate) fn text(&self) -> String {
+        format!(
             "format = {FORMAT_VERSION}\ntape = \"{}\"\nsegment_bytes = {}\nchecksum_span = {CHECKSUM_SPAN}\n",
             self.id, self.segment_bytes
-        );
+        )
+    }
+
+    pub(crate) fn store(&self, paths: &Paths) -> Result<()> {
+        let text = self.text();
         let (temp, path) = (paths.run().join("tape.toml"), paths.dir.join("tape.toml"));
         let file = sys::open(&temp, fs::OpenOptions::new().write(true).create(true).truncate(true));
         let file = file.at("create", &temp)?;
@@ -156,6 +161,9 @@ impl Paths {
     pub fn hot(&self) -> PathBuf {
         self.dir.join("run/hot")
     }
+    pub fn hot_mark(&self) -> PathBuf {
+        self.dir.join("run/hot.mark")
+    }
     pub fn writer_lock(&self) -> PathBuf {
         self.dir.join("run/writer.lock")
     }
@@ -164,13 +172,6 @@ impl Paths {
     }
     pub fn recorder_lock(&self) -> PathBuf {
         self.dir.join("run/recorder.lock")
-    }
-
-    /// Where the hot segments are, if the tape has such at the moment.
-    pub fn hot_place(&self) -> Option<PathBuf> {
-        let text = String::from_utf8(read_small(&self.hot()).ok()?).ok()?;
-        let dir = PathBuf::from(text.strip_suffix('\n')?);
-        dir.is_dir().then_some(dir)
     }
 }
 
@@ -181,6 +182,15 @@ pub(crate) fn segment_path(dir: &Path, index: u64) -> PathBuf {
 
 /// Indices of the segments in `dir`, ascending; none where there is no such directory.
 pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u64>> {
+    list_of(dir, ".seg")
+}
+
+/// Indices of the segments that have a file of checksums in a directory, in order.
+pub(crate) fn list_sums(dir: &Path) -> Result<Vec<u64>> {
+    list_of(dir, ".crc")
+}
+
+fn list_of(dir: &Path, ending: &str) -> Result<Vec<u64>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -189,7 +199,7 @@ pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u64>> {
     let mut out = Vec::new();
     for entry in entries {
         let name = entry.at("list", dir)?.file_name();
-        let index = name.to_str().and_then(|n| n.strip_suffix(".seg")).filter(|n| n.len() == 16);
+        let index = name.to_str().and_then(|n| n.strip_suffix(ending)).filter(|n| n.len() == 16);
         let index = index.and_then(|n| u64::from_str_radix(n, 16).ok());
         // Beyond the last one the positions of the greatest segments would not fit 63 bits.
         out.extend(index.filter(|&i| i <= SEGMENT_INDEX_MAX));
@@ -214,30 +224,23 @@ pub(crate) fn read_start(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>
 /// How the names of files begin that wait to be used again.
 pub(crate) const SPARE: &str = "spare-";
 
-/// Removes our files from a directory of hot segments, and it when nothing else is in it.
-///
-/// Only what has our names: the directory is one that the user or a file named, and may be any.
-pub(crate) fn remove_hot(dir: &Path) -> Result<()> {
-    remove_unfinished(dir)?;
-    for index in list_segments(dir)? {
-        remove(&segment_path(dir, index))?;
-    }
-    // One that holds other things is not ours and stays.
-    let _ = fs::remove_dir(dir);
-    Ok(())
-}
-
 /// Removes segments that were made and not yet put in their place, and those that wait to be used again.
 pub(crate) fn remove_unfinished(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).at("list", dir)? {
         let entry = entry.at("list", dir)?;
         let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if ["prepared-", "making-", SPARE].iter().any(|start| name.starts_with(start)) {
+        if name.to_str().is_some_and(is_unfinished) {
             remove(&entry.path())?;
         }
     }
     Ok(())
+}
+
+/// Whether a file of that name is a segment without its place.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    let is_index = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let of = |start| name.strip_prefix(start).is_some_and(is_index);
+    of("prepared-") || of("making-") || of(SPARE) || name == "making-first"
 }
 
 /// Removes a file that may be gone already.
@@ -294,6 +297,22 @@ impl SegmentHeader {
         out
     }
 
+    /// Reads a page whose checksum matches, of whatever tape it is.
+    pub fn read(page: &[u8]) -> Option<Self> {
+        let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
+        let sound = page.len() >= offset::END
+            && page[..8] == *MAGIC
+            && page[offset::CRC..offset::END] == crc32c::crc32c(&page[..offset::CRC]).to_le_bytes()
+            && u64_at(offset::VERSION) == FORMAT_VERSION
+            && check_segment_bytes(u64_at(offset::SEGMENT_BYTES)).is_ok();
+        let id = || u128::from_le_bytes(page[offset::TAPE..offset::INDEX].try_into().expect("sixteen bytes"));
+        sound.then(|| Self {
+            meta: Meta { id: TapeId(id()), segment_bytes: u64_at(offset::SEGMENT_BYTES) },
+            index: u64_at(offset::INDEX),
+            first_ordinal: u64_at(offset::FIRST_ORDINAL),
+        })
+    }
+
     /// Reads the page and checks that it belongs to segment `index` of the tape; gives its first ordinal.
     pub fn check(page: &[u8], meta: &Meta, index: u64, path: &Path) -> Result<u64> {
         let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
@@ -301,12 +320,13 @@ impl SegmentHeader {
         if page.len() < offset::END || page[..8] != *MAGIC {
             return bad(offset::MAGIC, "the header page does not start with the tape's magic");
         }
+        // First: `tape.toml` has said that the tape is of our format, so another number is a flipped bit mostly.
+        if page[offset::CRC..offset::END] != crc32c::crc32c(&page[..offset::CRC]).to_le_bytes() {
+            return bad(offset::CRC, "the checksum of the header page does not match");
+        }
         if u64_at(offset::VERSION) != FORMAT_VERSION {
             let found = u64_at(offset::VERSION);
             return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
-        }
-        if page[offset::CRC..offset::END] != crc32c::crc32c(&page[..offset::CRC]).to_le_bytes() {
-            return bad(offset::CRC, "the checksum of the header page does not match");
         }
         if page[offset::TAPE..offset::INDEX] != meta.id.0.to_le_bytes() {
             return bad(offset::TAPE, "the segment belongs to another tape");

@@ -1,8 +1,10 @@
 //! Where a segment is to be found right now: among the hot ones, or on the disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::disk::again::{self, Mappings};
+use crate::disk::hot::KnownHot;
 use crate::disk::layout::{Meta, Paths, list_segments, segment_path};
 use crate::disk::map::Segment;
 use crate::error::{Error, Result};
@@ -14,6 +16,8 @@ pub(crate) struct Live {
     pub meta: Meta,
     /// Mappings of hot segments that were left, for when their files come round again.
     left: Mappings,
+    /// The hot directory that was found last.
+    hot: Mutex<Option<KnownHot>>,
 }
 
 impl Live {
@@ -23,12 +27,18 @@ impl Live {
 
     /// That of a tape whose description is known.
     pub fn of(paths: Paths, meta: Meta) -> Self {
-        Self { paths, meta, left: Mappings::default() }
+        Self { paths, meta, left: Mappings::default(), hot: Mutex::default() }
+    }
+
+    /// Where the hot segments of the tape are, if it has such at the moment.
+    pub fn hot_place(&self) -> Result<Option<PathBuf>> {
+        let mut known = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
+        KnownHot::place(&mut known, &self.paths, self.meta.id)
     }
 
     /// Segment `index` and its first ordinal, hot if there is such, otherwise from the disk.
     pub fn segment(&self, index: u64) -> Result<Option<(Segment, u64)>> {
-        if let Some(hot) = self.paths.hot_place()
+        if let Some(hot) = self.hot_place()?
             && let Some(found) = again::open(&hot, &self.meta, index, &self.left)?
         {
             return Ok(Some(found));
@@ -48,7 +58,7 @@ impl Live {
     /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
     /// a hot one stands before it.
     pub fn moved(&self, held: &Segment) -> Result<Option<Segment>> {
-        let hot = self.paths.hot_place().map(|dir| segment_path(&dir, held.index));
+        let hot = self.hot_place()?.map(|dir| segment_path(&dir, held.index));
         let stale = match hot.filter(|path| path.exists()) {
             Some(hot) => hot != held.path || !held.is_linked(),
             None => !held.is_linked(),
@@ -63,7 +73,7 @@ impl Live {
     pub fn indices(&self) -> Result<Vec<u64>> {
         // The hot ones first: a segment goes from there to the disk, and one that went between two looks in the other
         // order would be in neither list.
-        let mut all = match self.paths.hot_place() {
+        let mut all = match self.hot_place()? {
             Some(hot) => list_segments(&hot)?,
             None => Vec::new(),
         };

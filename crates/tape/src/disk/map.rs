@@ -37,8 +37,8 @@ pub(crate) struct Segment {
     writable: bool,
     /// On a file system that lives in memory: its pages are there from the start and cost nothing to keep.
     in_memory: bool,
-    /// A reader's lock is on the file.
-    held: bool,
+    /// The process whose reader's lock is on the file. A child that was forked has the same lock.
+    held: Option<u32>,
     /// Its pages are in this process's page table, or will be soon.
     entered: bool,
     /// Data offset up to which the file has its blocks, as far as this process has reserved them.
@@ -71,8 +71,7 @@ impl Segment {
     ) -> Result<Self> {
         let meta = header.meta;
         let made = (|| {
-            let file = sys::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(true))
-                .at("create", path)?;
+            let file = sys::make_file(path).at("create", path)?;
             let (map, in_memory);
             let mut reserved = meta.segment_bytes;
             if is_in_memory(&file) && how == Making::ByAndBy {
@@ -111,7 +110,7 @@ impl Segment {
                 size: meta.segment_bytes,
                 writable: true,
                 in_memory,
-                held: false,
+                held: None,
                 entered: in_memory && how == Making::Ready,
                 reserved: Arc::new(AtomicU64::new(reserved)),
             })
@@ -132,6 +131,11 @@ impl Segment {
 
     /// Maps an existing segment and checks its length alone. `None`: no such file.
     pub fn map(path: &Path, meta: &Meta, index: u64, writable: bool) -> Result<Option<Self>> {
+        Self::map_cut(path, meta, index, writable, meta.segment_bytes)
+    }
+
+    /// The same for the first `size` bytes of its data.
+    pub fn map_cut(path: &Path, meta: &Meta, index: u64, writable: bool, size: u64) -> Result<Option<Self>> {
         let mut how = OpenOptions::new();
         how.read(true).write(writable);
         let opened = if writable { sys::open(path, &how) } else { how.open(path) };
@@ -140,7 +144,7 @@ impl Segment {
             other => other.at("open", path)?,
         };
         let length = file.metadata().at("look at", path)?.len();
-        let wanted = HEADER_PAGE + meta.segment_bytes;
+        let wanted = HEADER_PAGE + size;
         // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
         if length < wanted {
             return Err(Error::damage(
@@ -160,12 +164,12 @@ impl Segment {
             path: path.into(),
             index,
             base,
-            size: meta.segment_bytes,
+            size,
             writable,
             in_memory,
-            held: false,
+            held: None,
             entered: false,
-            reserved: Arc::new(AtomicU64::new(meta.segment_bytes)),
+            reserved: Arc::new(AtomicU64::new(size)),
         }))
     }
 
@@ -190,7 +194,7 @@ impl Segment {
             size: self.size,
             writable: self.writable,
             in_memory: self.in_memory,
-            held: false,
+            held: None,
             entered: self.entered,
             reserved: self.reserved.clone(),
         }
@@ -204,7 +208,7 @@ impl Segment {
             path: self.path.clone(),
             reserved: self.reserved.clone(),
             writable: false,
-            held: false,
+            held: None,
             ..*self
         }
     }
@@ -233,13 +237,13 @@ impl Segment {
 
     /// Takes a reader's lock; false if the file is being made another segment.
     pub fn hold(&mut self) -> bool {
-        self.held = self.file.try_lock_shared().is_ok();
-        self.held
+        self.held = self.file.try_lock_shared().is_ok().then(std::process::id);
+        self.held.is_some()
     }
 
     /// Without its lock, to be kept for when its file comes round again; none for one that was not locked.
     pub fn released(mut self) -> Option<Self> {
-        if !std::mem::take(&mut self.held) {
+        if self.held.take() != Some(std::process::id()) {
             return None;
         }
         self.let_go();
@@ -362,6 +366,12 @@ impl Segment {
     #[inline]
     pub fn look(&self, at: u64) -> Seen {
         lines::look::<{ flaw::NONE }>(self, self.base, self.size, at)
+    }
+
+    /// The same where only what ends at data offset `limit` or before it is a frame.
+    #[inline]
+    pub fn look_within(&self, at: u64, limit: u64) -> Seen {
+        lines::look::<{ flaw::NONE }>(self, self.base, limit, at)
     }
 
     /// Copies one frame to data offset `at` and publishes it.
@@ -547,7 +557,7 @@ impl Drop for Segment {
     fn drop(&mut self) {
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of
         // the descriptor for a moment, and would keep the lock.
-        if self.held {
+        if self.held.is_some_and(|pid| pid == std::process::id()) {
             self.let_go();
         }
     }

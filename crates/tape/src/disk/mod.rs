@@ -6,7 +6,11 @@ pub(crate) mod definitions;
 #[cfg(feature = "faults")]
 pub mod faults;
 pub(crate) mod frames;
+pub(crate) mod hot;
+pub(crate) mod hot_notice;
+pub(crate) mod identity;
 pub(crate) mod layout;
+pub(crate) mod lineage;
 pub(crate) mod live;
 pub(crate) mod map;
 pub(crate) mod memory;
@@ -15,5 +19,7 @@ pub(crate) mod run;
 pub(crate) mod sys;
 
 pub use definitions::Definitions;
+pub use hot::{HotNotice, hot_notice, hot_place};
 pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, Meta, SEGMENT_BYTES_MIN, TapeId};
+pub use lineage::{LineagePoint, Rewound};
 pub use run::Cursor;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  word   0 recorded │ 1 bytes kept │ 4 end │ 5 its ordinal │ 6 oldest │ 7 announced
-//!         9 age kept │ 10 days kept │ 11 notice │ 12 held for cursors
+//!         9 age kept │ 10 days kept │ 11 notice │ 12 held for cursors │ 16 epoch │ 17, 18, 19 whose page it is
 //! ```
 //!
 //! Each is a number of its own. The limits are those of the writer, for whoever records the tape.
@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use memmap2::MmapOptions;
 
+use crate::disk::identity::TapeIdentity;
 use crate::disk::layout::Paths;
-use crate::disk::run::State;
+use crate::disk::run::{FAILED, FAILED_FILE, FAILURES, State};
+use crate::error::{At, Result};
 use crate::keep::retention::Retention;
 
 const BYTES: usize = 1;
@@ -26,6 +28,8 @@ const AGE_NS: usize = 9;
 const DAYS: usize = 10;
 const NOTICE_NS: usize = 11;
 const HOLD: usize = 12;
+/// Identity of the tape's directory, three words; zero in a page of an earlier version.
+const HOME: usize = 17;
 
 impl State {
     /// The page as a reader maps it; none where there is none that is used.
@@ -36,7 +40,46 @@ impl State {
             return None;
         }
         let map = MmapOptions::new().len(Self::BYTES as usize).map_raw_read_only(&file).ok()?;
-        Some(Self { map }).filter(|page| !page.is_retired())
+        Some(Self { map, writable: false }).filter(|page| !page.is_retired() && page.is_of(paths))
+    }
+
+    /// Whether the page is of the tape in `paths.dir`, and not copied with its directory from another one.
+    pub fn is_of(&self, paths: &Paths) -> bool {
+        let home = self.home();
+        home == [0; 3] || TapeIdentity(home).is_at(&paths.dir)
+    }
+
+    fn home(&self) -> [u64; 3] {
+        // Relaxed: set once, before anybody looks; who sees a part takes the page for another tape's and looks again.
+        std::array::from_fn(|i| self.word(HOME + i).load(Ordering::Relaxed))
+    }
+
+    /// Makes the page this tape's. One that was copied from another tape is cleared before; `file` is the page's.
+    pub fn bind(&self, file: &File, paths: &Paths) -> Result<()> {
+        let TapeIdentity(home) = TapeIdentity::of(&paths.dir).at("look at", &paths.dir)?;
+        if self.home() == home {
+            return Ok(());
+        }
+        // The writer and a recorder may come at the same time. It fails where there are no locks.
+        let _ = file.lock();
+        let now = self.home();
+        if now != home {
+            if now != [0; 3] {
+                self.renounce();
+            }
+            for (i, word) in home.into_iter().enumerate() {
+                self.word(HOME + i).store(word, Ordering::Relaxed);
+            }
+        }
+        let _ = file.unlock();
+        Ok(())
+    }
+
+    /// Forgets what the page says of another tape: all but that a flush has failed, for the files were copied with it.
+    pub fn renounce(&self) {
+        for index in (0..HOME).filter(|index| ![FAILED, FAILED_FILE, FAILURES].contains(index)) {
+            self.word(index).store(0, Ordering::Relaxed);
+        }
     }
 
     /// What the writer wants kept, for whoever records the tape.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::MmapRaw;
 use unitape_model::Position;
 
-use crate::disk::layout::{FORMAT_VERSION, Meta, Paths, TapeId, read_small, read_start, remove};
+use crate::disk::layout::{FORMAT_VERSION, Meta, Paths, TapeId, read_small, read_start, remove, sync_dir};
+use crate::disk::lineage::{Lineage, LineagePoint, current_epoch};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::record::durable::{DurabilityFailure, Flushed};
@@ -19,6 +20,8 @@ use crate::record::durable::{DurabilityFailure, Flushed};
 pub(crate) struct Lock {
     file: File,
     path: PathBuf,
+    /// The process that locked it: a child that was forked has the same open file, and would unlock it for both.
+    pid: u32,
     /// What the file said before: who held it last and did not clean up.
     pub before: String,
 }
@@ -47,15 +50,15 @@ impl Lock {
                 let mut before = String::new();
                 // A lock file that is not text tells nothing about the holder before, and that is all.
                 let _ = (&mut file).take(4096).read_to_string(&mut before);
-                return Ok(Self { file, path: path.into(), before });
+                return Ok(Self { file, path: path.into(), pid: std::process::id(), before });
             }
         }
     }
 
-    /// Says who holds the lock.
+    /// Says who holds the lock. At no moment does the file say nothing: that means that the tape was closed.
     pub fn sign(&mut self, text: &str) -> Result<()> {
-        sys::set_len(&self.file, 0)
-            .and_then(|()| sys::write_at(&self.file, text.as_bytes(), 0))
+        sys::write_at(&self.file, text.as_bytes(), 0)
+            .and_then(|()| sys::set_len(&self.file, text.len() as u64))
             .at("write", &self.path)
     }
 
@@ -69,7 +72,9 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of
         // the descriptor for a moment, and would keep the lock.
-        let _ = self.file.unlock();
+        if self.pid == std::process::id() {
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -106,14 +111,15 @@ pub(crate) fn boot_id() -> String {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) map: MmapRaw,
+    pub(crate) writable: bool,
 }
 
 // Words of the page; see `docs/formats-tape.md`.
 const DURABLE: usize = 2;
 const WANTED: usize = 3;
-const FAILED: usize = 8;
-const FAILED_FILE: usize = 13;
-const FAILURES: usize = 14;
+pub(crate) const FAILED: usize = 8;
+pub(crate) const FAILED_FILE: usize = 13;
+pub(crate) const FAILURES: usize = 14;
 const RETIRED: usize = 15;
 /// In the word of the failed flush: nothing more becomes durable.
 const LASTING: u64 = 1 << 32;
@@ -130,22 +136,30 @@ impl State {
             sys::write_at(&file, &[0; Self::BYTES as usize], 0).at("write", &path)?;
         }
         let map = sys::map(&file).at("map", &path)?;
-        Ok(Self { map })
+        let state = Self { map, writable: true };
+        state.bind(&file, paths)?;
+        Ok(state)
     }
 
-    /// The page of a tape in use, none where there is none.
+    /// The page of a tape in use, none where there is none. Who may not write to it gets one to read.
     pub fn attach(paths: &Paths) -> Result<Option<Self>> {
         let path = paths.run().join(Self::NAME);
-        let file = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
+        let (file, writable) = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.at("open", &path)?,
+            Err(e) if is_read_only(&e) => (File::open(&path).at("open", &path)?, false),
+            other => (other.at("open", &path)?, true),
         };
         // What is mapped and not in the file is a signal; whoever makes it writes it whole.
         if file.metadata().at("look at", &path)?.len() < Self::BYTES {
             return Ok(None);
         }
-        let map = sys::map_part(&file, Self::BYTES as usize, true).at("map", &path)?;
-        Ok(Some(Self { map }))
+        let map = sys::map_part(&file, Self::BYTES as usize, writable).at("map", &path)?;
+        Ok(Some(Self { map, writable }).filter(|state| state.is_of(paths)))
+    }
+
+    /// Whether this process may ask for a flush.
+    pub fn can_ask(&self) -> bool {
+        self.writable
     }
 
     /// Followed (and in a hot tape recorded) up to here, as the follower says.
@@ -172,10 +186,12 @@ impl State {
         self.word(DURABLE).fetch_max(position, Ordering::Release);
     }
 
-    /// Asks the follower to make everything before `position` durable.
+    /// Asks the follower to make everything before `position` durable. Who may only read cannot.
     pub fn ask(&self, position: u64) {
-        // Relaxed: a wish, nothing is read under it.
-        self.word(WANTED).fetch_max(position, Ordering::Relaxed);
+        if self.writable {
+            // Relaxed: a wish, nothing is read under it.
+            self.word(WANTED).fetch_max(position, Ordering::Relaxed);
+        }
     }
 
     /// The furthest position that was asked for.
@@ -239,11 +255,13 @@ impl State {
 
     /// Reads the recorded position without keeping the page.
     pub fn peek(paths: &Paths) -> u64 {
-        let mut word = [0; 8];
-        File::open(paths.run().join(Self::NAME))
-            .and_then(|f| f.read_exact_at(&mut word, 0))
-            .map_or(0, |()| u64::from_le_bytes(word))
+        Self::look(paths).map_or(0, |state| state.recorded_now())
     }
+}
+
+/// This user, or the file system, lets the file be read alone.
+fn is_read_only(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
 impl State {
@@ -255,7 +273,7 @@ impl State {
     }
 }
 
-/// Removes what is left of `run/` when neither writer nor recorder use it; named cursors stay.
+/// Removes what is left of `run/` when neither writer nor recorder use it; named cursors and the lineage stay.
 pub(crate) fn tidy(paths: &Paths, writer: Lock) -> Result<()> {
     match Lock::take(&paths.recorder_lock()) {
         Ok(recorder) => {
@@ -279,13 +297,22 @@ pub(crate) fn tidy(paths: &Paths, writer: Lock) -> Result<()> {
 pub struct Cursor {
     file: File,
     path: PathBuf,
+    paths: Paths,
     tape: TapeId,
+    /// Of the tape when this was opened.
+    epoch: u64,
+    /// The file has been flushed since it was made, and so has its name.
+    is_there: bool,
 }
 
 const CURSOR_MAGIC: &[u8; 8] = b"UNITCURS";
 
 /// Bytes of a cursor's file: one sector holds them, so they are written whole or not at all.
 const CURSOR_BYTES: usize = 64;
+
+/// Where a cursor says that it and its name have been flushed to the disk once.
+const FLUSHED_AT: usize = 56;
+const FLUSHED: [u8; 4] = [1, 0, 0, 0];
 
 impl Cursor {
     /// Opens or makes the cursor `name` (letters, digits, `-` and `_`) of the tape in `dir`.
@@ -302,20 +329,35 @@ impl Cursor {
         sys::make_dir(&folder).at("make", &folder)?;
         let path = folder.join(name);
         let file = sys::open_or_make(&path).at("open", &path)?;
-        Ok(Self { file, path, tape })
+        let paths = Paths { dir: dir.into() };
+        let epoch = current_epoch(&paths, tape, State::look(&paths).as_ref());
+        let mut mark = [0; 4];
+        let is_there = file.read_exact_at(&mut mark, FLUSHED_AT as u64).is_ok() && mark == FLUSHED;
+        Ok(Self { file, path, paths, tape, epoch, is_there })
     }
 
-    /// The place stored last, none in a new cursor.
+    /// The place where reading continues, none in a new cursor: what was stored last, or the position to which the tape
+    /// was cut back since, if that is before it. [`Cursor::load_point`] gives what was stored.
     ///
     /// # Errors
     /// A file that is not a cursor, or one of another tape or version, or the system's refusal. Delete it to begin
     /// anew.
     pub fn load(&self) -> Result<Option<Position>> {
-        Ok(self.load_place()?.map(|(position, _)| position))
+        let Some(point) = self.load_point()? else { return Ok(None) };
+        let lineage = Lineage::load(&self.paths, self.tape)?;
+        Ok(Some(lineage.map_or(point.position, |lineage| lineage.resume(point))))
+    }
+
+    /// What was stored last, with the epoch in which it was read; none in a new cursor.
+    ///
+    /// # Errors
+    /// As [`Cursor::load`].
+    pub fn load_point(&self) -> Result<Option<LineagePoint>> {
+        Ok(self.load_place()?.map(|(point, _)| point))
     }
 
     /// The same, with the number of events before it where it was told.
-    pub(crate) fn load_place(&self) -> Result<Option<(Position, Option<u64>)>> {
+    pub(crate) fn load_place(&self) -> Result<Option<(LineagePoint, Option<u64>)>> {
         let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).at("read", &self.path)?;
         if text.is_empty() {
             return Ok(None);
@@ -339,28 +381,65 @@ impl Cursor {
         if found != self.tape {
             return Err(Error::ForeignTape { path: self.path.clone(), found, wanted: self.tape });
         }
-        Ok(Some((Position(word(32)), word(40).checked_sub(1))))
+        let point = LineagePoint { epoch: word(48), position: Position(word(32)) };
+        Ok(Some((point, word(40).checked_sub(1))))
     }
 
-    /// Stores a place: what comes before it has been dealt with.
+    /// Stores a place: what comes before it has been dealt with. It counts as read in the epoch that the tape had when
+    /// this cursor was opened.
+    ///
+    /// The first store of a name is flushed to the disk, with the name. A later one is a single system call: a power
+    /// loss may bring an earlier place back, and never a later one.
     ///
     /// # Errors
     /// The system's refusal.
     pub fn store(&mut self, position: Position) -> Result<()> {
-        self.store_place(position, None)
+        self.store_place(LineagePoint { epoch: self.epoch, position }, None)
+    }
+
+    /// The same with the epoch in which it was read.
+    ///
+    /// # Errors
+    /// As [`Cursor::store`].
+    pub fn store_point(&mut self, point: LineagePoint) -> Result<()> {
+        self.store_place(point, None)
     }
 
     /// The same, with the number of events before it where that is known.
-    pub(crate) fn store_place(&mut self, position: Position, ordinal: Option<u64>) -> Result<()> {
+    pub(crate) fn store_place(&mut self, point: LineagePoint, ordinal: Option<u64>) -> Result<()> {
         let mut text = [0; CURSOR_BYTES];
         text[..8].copy_from_slice(CURSOR_MAGIC);
         text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         text[16..32].copy_from_slice(&self.tape.0.to_le_bytes());
-        text[32..40].copy_from_slice(&position.0.to_le_bytes());
+        text[32..40].copy_from_slice(&point.position.0.to_le_bytes());
         text[40..48].copy_from_slice(&ordinal.map_or(0, |n| n.saturating_add(1)).to_le_bytes());
+        text[48..56].copy_from_slice(&point.epoch.to_le_bytes());
+        if self.is_there {
+            return self.write(&mut text);
+        }
+        // A name that a power loss took away would begin at its start again, perhaps at the end of the tape.
+        let before = read_start(&self.path, CURSOR_BYTES as u64).at("read", &self.path)?;
+        self.write(&mut text)?;
+        let run = self.paths.run();
+        let flushed = sys::sync_data(&self.file).at("flush", &self.path).and_then(|()| {
+            [&run.join("cursors"), &run, &self.paths.dir].iter().try_for_each(|folder| sync_dir(folder))
+        });
+        if flushed.is_err() {
+            // What was not stored is not found either. Where this fails as well, the place comes again: no harm.
+            _ = sys::set_len(&self.file, 0).and_then(|()| sys::overwrite_at(&self.file, &before, 0));
+            return flushed;
+        }
+        self.is_there = true;
+        // The mark alone: without it the next one flushes once more.
+        let _ = self.write(&mut text);
+        Ok(())
+    }
+
+    fn write(&self, text: &mut [u8; CURSOR_BYTES]) -> Result<()> {
+        text[FLUSHED_AT..60].copy_from_slice(if self.is_there { &FLUSHED } else { &[0; 4] });
         let crc = crc32c::crc32c(&text[..60]);
         text[60..].copy_from_slice(&crc.to_le_bytes());
-        sys::overwrite_at(&self.file, &text, 0).at("write", &self.path)
+        sys::overwrite_at(&self.file, text, 0).at("write", &self.path)
     }
 
     /// Names of the cursors of the tape in `dir`, in order.

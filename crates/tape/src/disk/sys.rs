@@ -51,6 +51,19 @@ pub(crate) fn open_or_make(path: &Path) -> Result<File> {
     open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
+/// Makes a file for reading and writing that was not there; what has its name goes, be it a link.
+pub(crate) fn make_file(path: &Path) -> Result<File> {
+    let mut how = OpenOptions::new();
+    how.read(true).write(true).create_new(true);
+    match open(path, &how) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            unlink(path)?;
+            open(path, &how)
+        }
+        other => other,
+    }
+}
+
 /// Opens a file for writing around the page cache; its offsets, lengths and memory are then whole pages.
 pub(crate) fn open_direct(path: &Path) -> Result<File> {
     #[cfg(target_os = "linux")]
@@ -70,6 +83,19 @@ pub(crate) fn open_direct(path: &Path) -> Result<File> {
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
     pass(Call::MakeDir)?;
     fs::create_dir_all(path)
+}
+
+/// Makes a directory that was not there, for its owner alone; those above it are there.
+pub(crate) fn make_own_dir(path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    pass(Call::MakeDir)?;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Removes a directory in which nothing is.
+pub(crate) fn remove_dir(path: &Path) -> Result<()> {
+    pass(Call::Unlink)?;
+    fs::remove_dir(path)
 }
 
 /// Gives a file blocks for `length` bytes from `offset`, which mean nothing yet.
@@ -163,6 +189,12 @@ pub(crate) fn set_modified(file: &File, time: SystemTime) -> Result<()> {
 pub(crate) fn sync_data(file: &File) -> Result<()> {
     pass(Call::Sync)?;
     file.sync_data()
+}
+
+/// Flushes the first `length` bytes of a mapping to its file's disk.
+pub(crate) fn sync_map(map: &MmapRaw, length: usize) -> Result<()> {
+    pass(Call::Sync)?;
+    map.flush_range(0, length)
 }
 
 /// Flushes the names in a directory.

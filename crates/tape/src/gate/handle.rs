@@ -45,6 +45,8 @@ pub struct GateHandle {
     gate: GateFile,
     came: u64,
     position: u64,
+    /// The process that attached; a child that was forked has the same lock, and is not the reader.
+    pid: u32,
 }
 
 impl GateHandle {
@@ -81,7 +83,7 @@ impl GateHandle {
             if gate.file.metadata().at("look at", &path)?.nlink() > 0 {
                 gate.store(gate::place::PID, u64::from(std::process::id()), Ordering::Relaxed);
                 let came = gate::come::<{ flaw::NONE }>(&gate, position.0);
-                return Ok(Self { gate, came, position: position.0 });
+                return Ok(Self { gate, came, position: position.0, pid: std::process::id() });
             }
         }
     }
@@ -94,6 +96,14 @@ impl GateHandle {
             self.position = position.0;
             gate::advance::<{ flaw::NONE }>(&self.gate, position.0);
         }
+    }
+
+    /// Goes back to `position`, after [`crate::Error::Rewound`]: the tape was cut back there, and what this reader has
+    /// dealt with beyond is not on the tape any more. Until then the writer counts the reader as being at the cut.
+    pub fn rewind(&mut self, position: Position) {
+        self.position = position.0;
+        // As one that comes: the writer knows by the number that this position is of the tape as it is now.
+        self.came = gate::come::<{ flaw::NONE }>(&self.gate, position.0);
     }
 
     /// What was told last.
@@ -116,6 +126,9 @@ impl GateHandle {
 
 impl Drop for GateHandle {
     fn drop(&mut self) {
+        if self.pid != std::process::id() {
+            return;
+        }
         gate::go(&self.gate, self.came);
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of the
         // descriptor for a moment, and would keep the lock.

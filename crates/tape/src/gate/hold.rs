@@ -22,6 +22,8 @@ pub(crate) struct Gates {
     /// The end may go up to here without another look.
     limit: u64,
     held: Vec<Held>,
+    /// The process of the writer; a child that was forked shares the files and must leave them.
+    pid: u32,
 }
 
 #[derive(Debug)]
@@ -32,6 +34,9 @@ struct Held {
     heeded: u64,
     /// The coming whose reader was found dead.
     dead: Option<u64>,
+    /// A reader that came before the tape was cut back, and where: what it dealt with beyond is not on the tape any more.
+    /// It counts as being there until it comes again.
+    rewound: Option<(u64, u64)>,
 }
 
 impl Gates {
@@ -59,9 +64,10 @@ impl Gates {
                     GateFile::open(&path, tape)?.ok_or(Error::NoGate { path })?
                 }
             };
-            held.push(Held { gate: gate.clone(), file, heeded: 0, dead: None });
+            let rewound = rewind(&file, end);
+            held.push(Held { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
         }
-        Ok(Self { limit: if held.is_empty() { u64::MAX } else { 0 }, held })
+        Ok(Self { limit: if held.is_empty() { u64::MAX } else { 0 }, held, pid: std::process::id() })
     }
 
     /// Up to here a writer may go without asking.
@@ -111,7 +117,7 @@ impl Gates {
                 Patience::new(Wait::Balanced, timeout)
             });
             if !patience.wait() {
-                let position = Position(gate::standing(&held.file).1);
+                let position = Position(held.standing().1);
                 return Err(Error::Gated { reader: held.gate.reader.clone(), position, alive });
             }
         }
@@ -127,6 +133,9 @@ impl Gates {
 
 impl Drop for Gates {
     fn drop(&mut self) {
+        if self.pid != std::process::id() {
+            return;
+        }
         for held in &self.held {
             // Release: pairs with the Acquire in `GateHandle::is_heeded`.
             held.file.store(gate::place::HEEDED, 0, Ordering::Release);
@@ -138,9 +147,18 @@ impl Drop for Gates {
 const PROBE: u32 = 256;
 
 impl Held {
+    /// The number of the reader's coming or going, and where it is on this tape.
+    fn standing(&self) -> (u64, u64) {
+        let (came, position) = gate::standing(&self.file);
+        match self.rewound {
+            Some((before, end)) if before == came => (came, position.min(end)),
+            _ => (came, position),
+        }
+    }
+
     /// Up to where the writer may go; or that the gate is closed, and whether its reader is alive.
     fn limit(&mut self, end: u64, bytes: u64, probe: bool) -> std::result::Result<u64, bool> {
-        let (came, position) = gate::standing(&self.file);
+        let (came, position) = self.standing();
         // A look at the latest after as much as it may be ahead, to find a reader that has come.
         let unheld = end.saturating_add(self.gate.ahead_bytes.max(bytes));
         let here = came % 2 == 1 && self.dead != Some(came);
@@ -164,6 +182,22 @@ impl Held {
         }
         Err(here && self.dead != Some(came))
     }
+}
+
+/// Takes a gate back to the tape's `end` where its reader has been beyond it. Nobody there: its word is set. A reader that
+/// is there owns the word, and gives its coming and the end.
+fn rewind(file: &GateFile, end: u64) -> Option<(u64, u64)> {
+    let (came, position) = gate::standing(file);
+    if position <= end {
+        return None;
+    }
+    if file.file.try_lock().is_err() {
+        return Some((came, end));
+    }
+    // Under the lock of a reader: none is there, and none comes meanwhile.
+    gate::advance::<{ flaw::NONE }>(file, end);
+    let _ = file.file.unlock();
+    None
 }
 
 /// Removes the files of gates that are not to be kept and that no reader holds.
@@ -205,7 +239,7 @@ impl Writer {
     pub fn gates(&self) -> Vec<GateStanding> {
         let standing = |held: &Held| GateStanding {
             reader: held.gate.reader.clone(),
-            position: Position(gate::standing(&held.file).1),
+            position: Position(held.standing().1),
             alive: held.file.is_alive(),
             dropped: held.file.dropped(),
             waits: held.file.load(gate::place::WAITS, Ordering::Relaxed),

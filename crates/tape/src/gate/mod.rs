@@ -15,6 +15,8 @@
 //! - It died: the same, as soon as the writer would be held up.
 //! - It is alive and does not move: the policy, wait or drop.
 //! - It comes (again): the writer heeds it at the latest after `ahead_bytes` more ([`GateHandle::is_heeded`]).
+//! - It has dealt with more than the tape has, because the tape was cut back: it counts as being at the cut until it
+//!   says that it went back ([`GateHandle::rewind`]) or attaches again.
 //! - The gate's file is of another tape, or damaged: opening, or attaching, is refused and says so.
 
 mod file;

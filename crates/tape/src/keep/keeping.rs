@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::keep::retention::Retention;
 use crate::keep::retire::{held, kept_state};
 use crate::keep::seal::is_sealed;
+use crate::read::damage::ReadOptions;
 use crate::read::reader::{Reader, Start};
 
 /// What is kept of a tape, and for whom.
@@ -44,8 +45,10 @@ pub struct Keeping {
 pub struct CursorStanding {
     /// Its name.
     pub name: String,
-    /// What it stored last; none when it is new.
+    /// Where it continues: what it stored last, or the cut before that; none when it is new.
     pub position: Option<Position>,
+    /// What it stored last, where the tape was cut back before it since.
+    pub rewound_from: Option<Position>,
     /// Bytes of the tape behind it.
     pub lag_bytes: u64,
     /// Events behind it; none where its place is gone or no frame's.
@@ -67,7 +70,7 @@ pub fn keeping(dir: &Path) -> Result<Keeping> {
     let on_disk = list_segments(&live.paths.segments())?;
     let sealed = on_disk.iter().filter(|i| is_sealed(&segment_path(&live.paths.segments(), **i))).count();
     let (clock_jump_ns, clock_jumps, trouble) = kept_state(&live.paths);
-    let end = Reader::open(dir, Start::End)?;
+    let end = Reader::open_with(dir, Start::End, FIGURES)?;
     let mut cursors = Vec::new();
     for name in Cursor::names(dir)? {
         cursors.push(cursor(dir, name, &end)?);
@@ -95,17 +98,24 @@ fn cursor(dir: &Path, name: String, end: &Reader) -> Result<CursorStanding> {
     let path = dir.join("run/cursors").join(&name);
     let stored = std::fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let age_s = stored.elapsed().map_or(0, |d| d.as_secs());
-    let (position, mut error) = match Cursor::open(dir, &name).and_then(|c| c.load()) {
-        Ok(position) => (position, None),
+    let (stored, mut error) = match Cursor::open(dir, &name).and_then(|c| c.load_point()) {
+        Ok(point) => (point, None),
         Err(e) => (None, Some(e.to_string())),
     };
-    let mut lag_events = None;
-    if let Some(position) = position {
-        match Reader::open(dir, Start::At(position)) {
-            Ok(reader) => lag_events = Some(end.ordinal().saturating_sub(reader.ordinal())),
+    let (mut position, mut rewound_from, mut lag_events) = (stored.map(|p| p.position), None, None);
+    if let Some(point) = stored {
+        match Reader::resume_with(dir, point, FIGURES) {
+            Ok(reader) => {
+                lag_events = Some(end.ordinal().saturating_sub(reader.ordinal()));
+                rewound_from = reader.rewinds().last.map(|rewound| rewound.from);
+                position = Some(reader.position());
+            }
             Err(e) => error = Some(e.to_string()),
         }
     }
     let lag_bytes = position.map_or(0, |p| end.position().0.saturating_sub(p.0));
-    Ok(CursorStanding { name, position, lag_bytes, lag_events, age_s, error })
+    Ok(CursorStanding { name, position, rewound_from, lag_bytes, lag_events, age_s, error })
 }
+
+/// How the tape is read for figures about its readers: headers alone, and no further than they can be.
+const FIGURES: ReadOptions = ReadOptions { verify: false, skip_damage: true };

@@ -217,12 +217,15 @@ fn finished(paths: &Paths, index: u64) -> Result<VecDeque<Finished>> {
     Ok(out)
 }
 
-/// Where the named cursors of the tape in `dir` are. One that is broken or has no place yet holds nothing.
+/// Where the named cursors of the tape in `dir` continue: one that the tape was cut back before needs what is there
+/// from the cut on. One that is broken or has no place yet holds nothing.
 fn cursors(dir: &Path) -> Result<Vec<u64>> {
     let mut out = Vec::new();
     for name in Cursor::names(dir)? {
-        if let Ok(Some(position)) = Cursor::open(dir, &name).and_then(|c| c.load()) {
-            out.push(position.0);
+        let Ok(cursor) = Cursor::open(dir, &name) else { continue };
+        if let Ok(Some(_)) = cursor.load_point() {
+            // Where the lineage cannot be read, a place may be rewound to anywhere.
+            out.extend(cursor.load().unwrap_or(Some(Position(0))).map(|position| position.0));
         }
     }
     Ok(out)

@@ -18,13 +18,18 @@ const WRITE: u32 = 0o222;
 pub(crate) fn seal(paths: &Paths, from: u64, to: u64) -> Result<()> {
     for index in from..to {
         for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
-            match mode(&path) {
-                Some(mode) if mode & WRITE != 0 => set_mode(&path, mode & !WRITE)?,
-                _ => {}
-            }
+            seal_file(&path)?;
         }
     }
     Ok(())
+}
+
+/// Seals one file.
+pub(crate) fn seal_file(path: &Path) -> Result<()> {
+    match mode(path) {
+        Some(mode) if mode & WRITE != 0 => set_mode(path, mode & !WRITE),
+        _ => Ok(()),
+    }
 }
 
 /// Gives the owner the right to write again, where the file is there and sealed.

@@ -4,6 +4,7 @@
 
 use crate::disk::run::State;
 use crate::error::Result;
+use crate::read::damage::ReadOptions;
 use crate::read::reader::{Reader, Start};
 
 /// How far a reader is behind the tape's end.
@@ -41,7 +42,8 @@ impl Reader {
             (Some(page), _) => page.end(),
             (None, Some(ended)) => ended,
             (None, None) => {
-                let reader = Self::open(&self.live.paths.dir, Start::End)?;
+                let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
+                let reader = Self::open_with(&self.live.paths.dir, Start::End, options)?;
                 let ended = (reader.position().0, reader.ordinal());
                 self.ended = Some(ended);
                 ended
@@ -72,9 +74,12 @@ impl Reader {
     /// The tape may begin there with the rest of a unit whose start is gone.
     ///
     /// # Errors
-    /// Damage of the oldest segment, or the system's refusal.
+    /// Damage of the oldest segment, the system's refusal, or [`crate::Error::Rewound`] as [`Reader::next`].
     pub fn skip_to_oldest(&mut self) -> Result<Skipped> {
+        let known = self.epoch;
+        self.settle(self.position().0)?;
         let (position, ordinal) = (self.position().0, self.ordinal());
+        self.stop = None;
         loop {
             let oldest = self.live.indices()?.first().copied().unwrap_or(0);
             if oldest.saturating_mul(self.live.meta.segment_bytes) <= position {
@@ -85,6 +90,7 @@ impl Reader {
                 break;
             }
         }
+        self.adopt(known, position)?;
         let skipped = Skipped {
             bytes: self.position().0.saturating_sub(position),
             events: self.ordinal().saturating_sub(ordinal),

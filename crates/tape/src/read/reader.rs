@@ -6,13 +6,16 @@ use std::time::Duration;
 use unitape_model::{Header, LINE, Message, Position};
 use unitape_ring::Wait;
 
-use crate::disk::layout::segment_path;
+use crate::disk::layout::{HEADER_PAGE, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
 use crate::disk::run::State;
 use crate::error::{Error, Result};
+use crate::read::damage::{DamagedParts, ReadOptions, Stop};
 use crate::read::lag::Skipped;
 use crate::read::pace::Pace;
+use crate::read::rewind::Rewinds;
+use crate::read::span_checks::{Scope, SpanChecks};
 use crate::read::subscribe::Patience;
 use crate::record::durable::{Durability, load_durable};
 
@@ -55,26 +58,48 @@ pub struct Run<'a> {
     pub ordinal: u64,
     /// The frames.
     pub bytes: &'a [u8],
+    /// All of it matches its checksums; not so what is not durable yet, or read without checks.
+    pub checked: bool,
 }
 
 /// A reader of a tape, in the writer's process or in another; never slows the writer.
+///
+/// What is durable is compared with its checksums before it is given out ([`ReadOptions::verify`]).
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) live: Live,
-    segment: Option<Segment>,
-    aside: Option<Segment>,
+    pub(crate) segment: Option<Segment>,
+    pub(crate) aside: Option<Segment>,
     /// Data offset in `segment`.
-    at: u64,
-    position: u64,
+    pub(crate) at: u64,
+    /// Data offset in `segment` up to which frames may be given out without a question.
+    pub(crate) limit: u64,
+    pub(crate) position: u64,
     /// Non-META frames before `position`.
-    ordinal: u64,
-    idle: u32,
+    pub(crate) ordinal: u64,
+    /// The ordinal is right; not so after damage at the start.
+    pub(crate) ordinal_known: bool,
+    /// The durable position, as known last: before it there is a frame.
+    durable: u64,
+    pub(crate) checks: SpanChecks,
+    pub(crate) aside_checks: SpanChecks,
+    /// Damage is passed over.
+    pub(crate) skip: bool,
+    pub(crate) damaged: DamagedParts,
+    /// Damage after which there is nothing to be read yet.
+    pub(crate) stop: Option<Stop>,
+    pub(crate) idle: u32,
     durability: Option<Durability>,
     /// The page on which the tape's end and what is about to go are told.
     pub(crate) page: Option<State>,
     /// End and ordinal of a tape that is closed.
     pub(crate) ended: Option<(u64, u64)>,
     pub(crate) skipped: Skipped,
+    /// The epoch that the tape had before the segment was looked for; none before the first.
+    pub(crate) epoch: Option<u64>,
+    pub(crate) rewinds: Rewinds,
+    /// The last of `rewinds` has not been given.
+    pub(crate) is_rewound: bool,
     pace: Pace,
 }
 
@@ -84,15 +109,32 @@ impl Reader {
     /// # Errors
     /// Not a tape, a foreign version, damage on the way to `start`, or a position that is gone or no frame's.
     pub fn open(dir: &Path, start: Start) -> Result<Self> {
-        let mut reader = Self::nowhere(Live::open(dir)?);
+        Self::open_with(dir, start, ReadOptions::default())
+    }
+
+    /// The same, with or without checks, and stopping at damage or not.
+    ///
+    /// # Errors
+    /// As [`Reader::open`]; damage is none where it is to be passed over.
+    pub fn open_with(dir: &Path, start: Start, options: ReadOptions) -> Result<Self> {
+        let mut reader = Self::nowhere(Live::open(dir)?).treating(options);
         match start {
             Start::Oldest => {
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
-                reader.begin_at(first)?;
+                reader.ordinal_known = first == 0;
+                match reader.begin_at(first) {
+                    Ok(_) => reader.ordinal_known = true,
+                    Err(e) => reader.pass_over(e)?,
+                }
             }
             Start::End => {
-                let known = load_durable(&reader.live.paths)?.position.max(State::peek(&reader.live.paths));
-                reader.walk_to_segment_of(known)?;
+                let durable = load_durable(&reader.live.paths).map_or(0, |durable| durable.position);
+                let first = reader.live.indices()?.first().copied().unwrap_or(0);
+                let known = durable.max(State::peek(&reader.live.paths));
+                let known = known.max(first.saturating_mul(reader.live.meta.segment_bytes));
+                if let Err(e) = reader.walk_to_segment_of(known) {
+                    reader.pass_over(e)?;
+                }
                 while reader.next_run(1 << 20)?.is_some() {}
             }
             Start::At(position) => reader.seek(position)?,
@@ -112,45 +154,47 @@ impl Reader {
         Ok(reader)
     }
 
-    fn nowhere(live: Live) -> Self {
+    pub(crate) fn nowhere(live: Live) -> Self {
+        let span = live.meta.span();
         Self {
             live,
             segment: None,
             aside: None,
             at: 0,
+            limit: 0,
             position: 0,
             ordinal: 0,
+            ordinal_known: true,
+            durable: 0,
+            checks: SpanChecks::new(span, true),
+            aside_checks: SpanChecks::new(span, true),
+            skip: false,
+            damaged: DamagedParts::default(),
+            stop: None,
             idle: 0,
             pace: Pace::default(),
             durability: None,
             page: None,
             ended: None,
             skipped: Skipped::default(),
+            epoch: None,
+            rewinds: Rewinds::default(),
+            is_rewound: false,
         }
     }
 
-    /// Goes to the frame at `position` (or the end of the one before it).
-    ///
-    /// # Errors
-    /// A position that retention has removed, or at which no frame starts.
-    pub fn seek(&mut self, position: Position) -> Result<()> {
-        let oldest = self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes;
-        if position.0 < oldest {
-            return Err(Error::Retained { position, oldest: Position(oldest) });
-        }
-        self.walk_to_segment_of(position.0)?;
-        while self.position < position.0 {
-            if self.advance()?.is_none() {
-                return Err(Error::NoFrame(position));
-            }
-        }
-        if self.position == position.0 { Ok(()) } else { Err(Error::NoFrame(position)) }
+    /// With these options.
+    pub(crate) fn treating(mut self, options: ReadOptions) -> Self {
+        (self.checks.on, self.aside_checks.on) = (options.verify, options.verify);
+        self.skip = options.skip_damage;
+        self
     }
 
     /// The next frame, or none if nothing more is committed yet.
     ///
     /// # Errors
-    /// Damage, or a segment that retention has removed before it was read.
+    /// Damage, or a segment that retention has removed before it was read; [`Error::Rewound`] once for each time that
+    /// the tape was cut back before this reader's position, which is then that of the cut.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the mapping, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
@@ -161,18 +205,33 @@ impl Reader {
         Ok(Some(Frame { position: Position(segment.base + at), header, bytes }))
     }
 
+    /// The same with the number of non-META frames before it: the ordinal of an event.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    #[inline]
+    pub fn next_counted(&mut self) -> Result<Option<(u64, Frame<'_>)>> {
+        let Some((at, header)) = self.advance()? else { return Ok(None) };
+        // Not the one from before, which may be that of damage which was passed over.
+        let ordinal = self.ordinal - u64::from(!header.is_meta());
+        let segment = self.segment.as_ref().expect("a segment after a frame");
+        // SAFETY: as in `next`.
+        let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
+        Ok(Some((ordinal, Frame { position: Position(segment.base + at), header, bytes })))
+    }
+
     /// The committed frames that lie together, up to about `bytes_max` (at least one frame); none if there is
     /// nothing more yet.
     ///
     /// # Errors
     /// As [`Reader::next`].
     pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<Run<'_>>> {
-        let ordinal = self.ordinal;
         let Some((from, header)) = self.advance()? else { return Ok(None) };
+        let ordinal = self.ordinal - u64::from(!header.is_meta());
         let mut length = header.len_bytes();
         let segment = self.segment.as_ref().expect("a segment after a frame");
-        while length < bytes_max && self.at < segment.size {
-            let Seen::Frame(header) = segment.look(self.at) else { break };
+        while length < bytes_max && self.at < self.limit {
+            let Seen::Frame(header) = segment.look_within(self.at, self.limit) else { break };
             segment.prefetch(self.at + header.len_bytes() as u64);
             self.at += header.len_bytes() as u64;
             self.ordinal += u64::from(!header.is_meta());
@@ -181,7 +240,8 @@ impl Reader {
         self.position = segment.base + self.at;
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
-        Ok(Some(Run { position: Position(segment.base + from), ordinal, bytes }))
+        let checked = self.checks.is_checked(segment.base + from, self.position);
+        Ok(Some(Run { position: Position(segment.base + from), ordinal, bytes, checked }))
     }
 
     /// Waits until a frame is there: spins, yields, then parks for at most 50 µs at a time. False when
@@ -219,29 +279,6 @@ impl Reader {
                 self.idle |= IDLE_LOOK - 1;
             }
         }
-    }
-
-    /// The frame at `position`, without moving the reader.
-    ///
-    /// # Errors
-    /// As [`Reader::seek`]; the position must be one that the tape gave out.
-    pub fn at(&mut self, position: Position) -> Result<Frame<'_>> {
-        let size = self.live.meta.segment_bytes;
-        let (index, at) = (position.0 / size, position.0 % size);
-        if !at.is_multiple_of(LINE as u64) {
-            return Err(Error::NoFrame(position));
-        }
-        if self.aside.as_ref().is_none_or(|s| s.index != index || !s.is_linked()) {
-            self.aside = self.live.segment(index)?.map(|(segment, _)| segment);
-        }
-        let Some(segment) = &self.aside else {
-            self.live.explain_missing(index)?;
-            return Err(Error::NoFrame(position));
-        };
-        let Seen::Frame(header) = segment.look(at) else { return Err(Error::NoFrame(position)) };
-        // SAFETY: `look` saw the frame committed at `at`, with its length inside the segment.
-        let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Frame { position, header, bytes })
     }
 
     /// Position behind the last frame read.
@@ -283,28 +320,6 @@ impl Reader {
         Ok(self.durability.as_mut().expect("made above"))
     }
 
-    /// Leaves a segment in which [`Error::Damage`] was met and goes to the start of the next one that can be
-    /// opened; gives the position there, or none if there is none, and the reader stays. What is between is lost
-    /// to this reader; the first unit behind may be one whose start is gone.
-    ///
-    /// # Errors
-    /// The system's refusal.
-    pub fn skip_damage(&mut self) -> Result<Option<Position>> {
-        let here = self.position / self.live.meta.segment_bytes;
-        let before = (self.at, self.position, self.ordinal);
-        let held = self.segment.take();
-        for index in self.live.indices()?.into_iter().filter(|&index| index > here) {
-            match self.begin_at(index) {
-                Ok(true) => return Ok(Some(self.position())),
-                Ok(false) | Err(Error::Damage { .. } | Error::ForeignVersion { .. }) => {}
-                Err(e) => return Err(e),
-            }
-        }
-        (self.at, self.position, self.ordinal) = before;
-        self.segment = held;
-        Ok(None)
-    }
-
     /// Identity of the tape.
     pub fn id(&self) -> crate::TapeId {
         self.live.meta.id
@@ -312,23 +327,23 @@ impl Reader {
 
     /// Whether a frame is there to be read.
     fn ready(&mut self) -> Result<bool> {
-        let ordinal = self.ordinal;
         let found = self.advance()?;
-        if let Some((at, _)) = found {
+        if let Some((at, header)) = found {
             let base = self.segment.as_ref().expect("a segment after a frame").base;
             // Step back onto the frame; a pad before it stays behind us.
-            (self.position, self.at, self.ordinal) = (base + at, at, ordinal);
+            (self.position, self.at) = (base + at, at);
+            self.ordinal -= u64::from(!header.is_meta());
         }
         Ok(found.is_some())
     }
 
     /// Steps over the next frame; gives its data offset and header.
     #[inline(always)] // the loop of whoever waits for a frame: what it takes to notice one is in every round trip
-    fn advance(&mut self) -> Result<Option<(u64, Header)>> {
+    pub(crate) fn advance(&mut self) -> Result<Option<(u64, Header)>> {
         if let Some(segment) = &self.segment
-            && self.at < segment.size
+            && self.at < self.limit
         {
-            match segment.look(self.at) {
+            match segment.look_within(self.at, self.limit) {
                 Seen::Frame(header) => {
                     let (at, length) = (self.at, header.len_bytes() as u64);
                     segment.prefetch(at + length);
@@ -343,7 +358,7 @@ impl Reader {
                     // 180 ns instead of 230 for a round trip of two lines each.
                     segment.prefetch(self.at + LINE as u64);
                     self.idle = self.idle.wrapping_add(1);
-                    if !self.idle.is_multiple_of(IDLE_LOOK) {
+                    if !self.idle.is_multiple_of(IDLE_LOOK) && self.position >= self.durable {
                         return Ok(None);
                     }
                 }
@@ -353,12 +368,28 @@ impl Reader {
         self.advance_slowly()
     }
 
-    /// The same at the end of a segment, without one, and when it is time to ask whether it has moved.
+    /// The same at the limit, at the end of a segment, without one, and when it is time to ask whether it has moved.
     #[cold]
     fn advance_slowly(&mut self) -> Result<Option<(u64, Header)>> {
+        if self.is_rewound {
+            return Err(self.give_rewound());
+        }
+        loop {
+            match self.try_advance() {
+                // The checksums may be of a file that has replaced the one that is mapped here.
+                Err(Error::Damage { .. }) if self.segment.is_some() && self.has_moved()? => {
+                    self.segment = None
+                }
+                Err(e) => self.pass_over(e)?,
+                found => return found,
+            }
+        }
+    }
+
+    fn try_advance(&mut self) -> Result<Option<(u64, Header)>> {
         loop {
             let Some(segment) = &self.segment else {
-                if !self.enter()? {
+                if !(if self.stop.is_some() { self.look_again()? } else { self.enter()? }) {
                     return Ok(None);
                 }
                 continue;
@@ -367,22 +398,81 @@ impl Reader {
                 self.leave();
                 continue;
             }
-            match segment.look(self.at) {
+            let scope = Scope { live: &self.live, page: self.page.as_ref(), segment };
+            // Before the look: what is durable by then must be there.
+            self.durable = self.checks.durable(&self.live, self.page.as_ref());
+            let seen = segment.look(self.at);
+            let need = match seen {
+                Seen::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,
+                // A sum that does not match says more than a header that cannot be.
+                Seen::Frame(_) | Seen::Pad | Seen::Damage(_) => self.at + 1,
+                Seen::Nothing => 0,
+            };
+            if need > self.limit {
+                self.limit = self.checks.extend(&scope, self.at, self.limit, need)?;
+                continue;
+            }
+            match seen {
                 Seen::Frame(_) => return self.advance(),
-                Seen::Nothing => match self.live.moved(segment)? {
-                    Some(other) => self.segment = Some(other),
-                    None => return Ok(None),
-                },
+                // It is looked for once more, with the epoch in which it is found.
+                Seen::Nothing => {
+                    if self.has_moved()? {
+                        self.segment = None;
+                    } else if self.position >= self.durable {
+                        return Ok(None);
+                    } else if !self.comes_yet()? {
+                        let segment = self.segment.as_ref().expect("looked at");
+                        let (position, durable) = (self.position, self.durable);
+                        let what = format!(
+                            "there is nothing at position {position}, and the tape is durable up to {durable}"
+                        );
+                        return Err(Error::damage(&segment.path, HEADER_PAGE + self.at, what));
+                    }
+                }
                 Seen::Pad => self.leave(),
                 Seen::Damage(header) => {
                     return Err(Error::damage(
                         &segment.path,
-                        crate::disk::layout::HEADER_PAGE + self.at,
-                        format!("no frame can start with {header:?}"),
+                        HEADER_PAGE + self.at,
+                        format!("position {}: no frame can start with {header}", self.position),
                     ));
                 }
             }
         }
+    }
+
+    /// Whether something is there after all where a frame must be, or in another mapping.
+    fn comes_yet(&mut self) -> Result<bool> {
+        for _ in 0..HOLE_LOOKS {
+            std::thread::sleep(Duration::from_millis(1));
+            let segment = self.segment.as_ref().expect("looked at");
+            if segment.look(self.at) != Seen::Nothing || self.has_moved()? {
+                return Ok(true);
+            }
+        }
+        // One that a writer began again elsewhere, and that was removed since.
+        let segment = self.segment.as_ref().expect("looked at");
+        if !segment.is_linked() {
+            self.live.explain_missing(segment.index)?;
+        }
+        Ok(false)
+    }
+
+    /// Whether there is a segment after damage at the end; asks the file system, and not at every call.
+    fn look_again(&mut self) -> Result<bool> {
+        self.idle = self.idle.wrapping_add(1);
+        if self.idle > 64 && !self.idle.is_multiple_of(64) {
+            return Ok(false);
+        }
+        self.look_for_page();
+        self.continue_after_damage()
+    }
+
+    /// Continues in a mapping of the segment, at `at`.
+    fn exchange(&mut self, other: Segment) {
+        self.segment = Some(other);
+        self.limit = self.at;
+        self.checks.begin();
     }
 
     /// Goes to the start of the next segment.
@@ -391,8 +481,29 @@ impl Reader {
         let segment = self.segment.take().expect("a segment to leave");
         self.position = segment.end();
         self.live.leave(segment);
-        self.at = 0;
+        (self.at, self.limit) = (0, 0);
         self.idle = 0;
+    }
+
+    /// Whether the segment has another file now, or the tape another writer.
+    #[cold]
+    fn has_moved(&mut self) -> Result<bool> {
+        let is_new = self.has_new_epoch();
+        let segment = self.segment.as_ref().expect("a segment that may have moved");
+        let moved = is_new || self.live.moved(segment)?.is_some();
+        if moved {
+            self.idle = 0;
+        }
+        Ok(moved)
+    }
+
+    /// Is at `position`, and looks for its segment with the next look at the tape.
+    pub(crate) fn stand_at(&mut self, position: Position) {
+        if let Some(segment) = self.segment.take() {
+            self.live.leave(segment);
+        }
+        (self.position, self.at, self.limit, self.idle) = (position.0, 0, 0, 0);
+        self.stop = None;
     }
 
     /// Opens the segment of `position`; false if it is not there yet.
@@ -403,12 +514,25 @@ impl Reader {
         if self.idle > 64 && !self.idle.is_multiple_of(64) {
             return Ok(false);
         }
+        let (known, position) = (self.epoch, self.position);
+        self.settle(position)?;
         let index = self.position / self.live.meta.segment_bytes;
-        match self.live.segment(index)? {
-            Some((mut segment, _)) => {
+        let found = self.find(index)?;
+        self.adopt(known, position)?;
+        match found {
+            Some((mut segment, first_ordinal)) => {
                 self.at = self.position - segment.base;
+                let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.at > 0;
+                if !follows && segment.look(0) != Seen::Nothing {
+                    let what = format!(
+                        "{} events come before this segment, and it says {first_ordinal}: it is of another tape, or one before \
+                         it is",
+                        self.ordinal
+                    );
+                    return Err(Error::damage(&segment.path, 56, what));
+                }
                 segment.enter_pages(self.at);
-                self.segment = Some(segment);
+                self.exchange(segment);
                 self.idle = 0;
                 self.look_for_page();
                 Ok(true)
@@ -435,38 +559,13 @@ impl Reader {
         let path = segment_path(&self.live.paths.segments(), index);
         Err(Error::damage(&path, 0, "the segment is missing, the tape goes on in it"))
     }
-
-    /// Stands at the start of segment `index`, or at the position where it will be.
-    pub(crate) fn begin_at(&mut self, index: u64) -> Result<bool> {
-        self.position = index.saturating_mul(self.live.meta.segment_bytes);
-        self.at = 0;
-        self.idle = 0;
-        let found = self.live.segment(index)?;
-        let there = found.is_some();
-        self.look_for_page();
-        self.segment = found.map(|(mut segment, first_ordinal)| {
-            self.ordinal = first_ordinal;
-            segment.enter_pages(0);
-            segment
-        });
-        Ok(there)
-    }
-
-    /// Stands at the start of the segment that holds `position`, or of the one before it if that is not there.
-    fn walk_to_segment_of(&mut self, position: u64) -> Result<()> {
-        let index = position / self.live.meta.segment_bytes;
-        if !self.begin_at(index)? {
-            self.live.explain_missing(index)?;
-            if index > 0 && !self.begin_at(index - 1)? {
-                return Err(Error::NoFrame(Position(position)));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Empty looks between two questions to the file system whether the segment has moved, a power of two.
 const IDLE_LOOK: u32 = 4096;
+
+/// Looks, a millisecond apart, until nothing where a frame must be is damage.
+const HOLE_LOOKS: u32 = 5;
 
 /// Sleeps between two such questions: some milliseconds.
 const PARKS_LOOK: u64 = 64;

@@ -17,8 +17,10 @@ use unitape_model::Position;
 use unitape_ring::{Wait, Waiter};
 
 use crate::disk::layout::Meta;
+use crate::disk::lineage::LineagePoint;
 use crate::disk::run::Cursor;
 use crate::error::{Error, Result};
+use crate::read::damage::ReadOptions;
 use crate::read::reader::{Frame, Reader, Start};
 
 /// The reading end of a tape.
@@ -46,7 +48,7 @@ impl Subscription {
     /// # Errors
     /// As [`Subscription::open`], but for a place that is gone.
     pub fn open_or_oldest(dir: &Path, start: Start) -> Result<Self> {
-        Ok(Self { reader: Self::reader_at(dir, start, None)?, cursor: None, wait: Wait::default() })
+        Ok(Self { reader: Self::reader_at(dir, start)?, cursor: None, wait: Wait::default() })
     }
 
     /// Subscribes under a name: goes on where it was acknowledged last, or at `start` when it is new. A name is
@@ -55,10 +57,24 @@ impl Subscription {
     /// # Errors
     /// As [`Reader::open`] and [`Cursor::open`]; a place that retention has removed is [`Error::Retained`], which
     /// says where the tape begins now. To begin there: [`Subscription::named_or_oldest`].
+    ///
+    /// A tape that was cut back before the place, by a power loss, is no error here: the first look at the tape gives
+    /// [`Error::Rewound`], and reading continues at the cut.
     pub fn named(dir: &Path, name: &str, start: Start) -> Result<Self> {
         let cursor = Cursor::open(dir, name)?;
-        let start = cursor.load()?.map_or(start, Start::At);
-        Ok(Self { reader: Reader::open(dir, start)?, cursor: Some(cursor), wait: Wait::default() })
+        let reader = match cursor.load_point()? {
+            Some(point) => Reader::resume(dir, point)?,
+            None => Reader::open(dir, start)?,
+        };
+        Ok(Self { reader, cursor: Some(cursor), wait: Wait::default() })
+    }
+
+    /// Subscribes where `point` was dealt with, for a subscriber that keeps its place itself; as [`Reader::resume`].
+    ///
+    /// # Errors
+    /// As [`Reader::resume`].
+    pub fn resume(dir: &Path, point: LineagePoint) -> Result<Self> {
+        Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: Wait::default() })
     }
 
     /// The same, but where retention has removed the place it goes on at the oldest one there is;
@@ -69,16 +85,19 @@ impl Subscription {
     /// As [`Subscription::named`], but for a place that is gone.
     pub fn named_or_oldest(dir: &Path, name: &str, start: Start) -> Result<Self> {
         let cursor = Cursor::open(dir, name)?;
-        let place = cursor.load_place()?;
-        let start = place.map_or(start, |(position, _)| Start::At(position));
-        let reader = Self::reader_at(dir, start, place.and_then(|(_, ordinal)| ordinal))?;
+        let reader = match cursor.load_place()? {
+            Some((point, ordinal)) => {
+                Reader::resume_place(dir, point, Some(ordinal), ReadOptions::default())?
+            }
+            None => Self::reader_at(dir, start)?,
+        };
         Ok(Self { reader, cursor: Some(cursor), wait: Wait::default() })
     }
 
-    /// A reader at `start`, with `ordinal` events before it if that is known, or at the oldest place.
-    fn reader_at(dir: &Path, start: Start, ordinal: Option<u64>) -> Result<Reader> {
+    /// A reader at `start`, or at the oldest place.
+    fn reader_at(dir: &Path, start: Start) -> Result<Reader> {
         match Reader::open(dir, start) {
-            Err(Error::Retained { position, .. }) => Reader::behind_removal(dir, position, ordinal),
+            Err(Error::Retained { position, .. }) => Reader::behind_removal(dir, position, None),
             other => other,
         }
     }
@@ -145,14 +164,16 @@ impl Subscription {
     }
 
     /// Stores that everything read so far has been dealt with: the next subscription of the name goes on here.
-    /// One system call; survives the death of the process, and power loss once the system has written it.
+    /// One system call; survives the death of the process. The first of a name is flushed to the disk. Of the others
+    /// the system writes one from time to time, and a power loss brings back the one it wrote last: what came after
+    /// that is read again.
     ///
     /// # Errors
     /// A subscription without a name, or the system's refusal.
     pub fn acknowledge(&mut self) -> Result<()> {
-        let (position, ordinal) = (self.reader.position(), self.reader.ordinal());
+        let (point, ordinal) = (self.reader.point(), self.reader.ordinal());
         match &mut self.cursor {
-            Some(cursor) => cursor.store_place(position, Some(ordinal)),
+            Some(cursor) => cursor.store_place(point, Some(ordinal)),
             None => Err(Error::Option("only a subscription with a name can acknowledge")),
         }
     }
@@ -160,6 +181,11 @@ impl Subscription {
     /// Position behind the last frame read.
     pub fn position(&self) -> Position {
         self.reader.position()
+    }
+
+    /// Position behind the last frame read, with its epoch: what [`Subscription::resume`] wants.
+    pub fn point(&self) -> LineagePoint {
+        self.reader.point()
     }
 
     /// The reader below, for runs, seeking and looking aside.

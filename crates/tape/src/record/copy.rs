@@ -133,8 +133,15 @@ impl Spare {
         self.index = index;
     }
 
-    /// The file for a copy with this header, at `path` now.
-    pub fn take(&mut self, live: &Live, header: &SegmentHeader, path: PathBuf) -> Result<Segment> {
+    /// The file for a copy with this header, at `path` now. What is `durable` of it is on the disk before it takes the
+    /// place of another one, from which that goes.
+    pub fn take(
+        &mut self,
+        live: &Live,
+        header: &SegmentHeader,
+        path: PathBuf,
+        durable: &[u8],
+    ) -> Result<Segment> {
         let temp = Self::path(live);
         let mut segment = match self.made.take().filter(|made| made.index == header.index) {
             Some(made) => {
@@ -143,6 +150,11 @@ impl Spare {
             }
             None => Segment::create(&temp, header, Making::Ready)?,
         };
+        if !durable.is_empty() {
+            // SAFETY: the new file is ours, has no segment's name yet, and is larger than what is durable of a segment.
+            unsafe { segment.copy_in(0, durable) };
+            sys::sync_data(&segment.file).at("flush", &temp)?;
+        }
         sys::rename(&temp, &path).at("rename", &path)?;
         segment.path = path;
         Ok(segment)

@@ -131,11 +131,19 @@ impl Writer {
         self.state.failure(&self.paths)
     }
 
+    /// Flushes that have failed since the tape was opened for writing after a clean close.
+    pub fn durability_failures(&self) -> u64 {
+        self.state.failures()
+    }
+
     /// Asks for everything before `position` to be made durable, and waits for it. All who wait share one flush.
     ///
     /// # Errors
     /// As [`crate::Durability::wait`]; a claim that is still out keeps what is behind it from becoming durable.
     pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<()> {
+        if !self.is_ours() {
+            return self.refuse_child().map(drop);
+        }
         if position > self.end() {
             return Err(Error::BeyondEnd { position, end: self.end() });
         }
@@ -180,7 +188,7 @@ pub(crate) fn wait_on(
             let durable = Position(state.durable());
             return Err(match state.failure(paths) {
                 Some(failure) => failure.error(durable.0),
-                None => Error::NotDurable { wanted: position, durable },
+                None => Error::NotDurable { wanted: position, durable, asked: state.can_ask() },
             });
         }
         if waited >= look_next {
@@ -204,6 +212,14 @@ pub(crate) fn wait_on(
 /// Time between two looks whether there is still somebody who can flush.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Why the durable position of the tape in `dir` stands still, for people; none if it does not, or nobody has the tape
+/// open. Cheap.
+pub fn durability_warning(dir: &Path) -> Option<String> {
+    let paths = Paths { dir: dir.into() };
+    let state = State::look(&paths)?;
+    Some(state.failure(&paths)?.error(state.durable()).to_string())
+}
+
 impl DurabilityFailure {
     pub(crate) fn error(&self, durable: u64) -> Error {
         Error::DurabilityFailed {
@@ -211,10 +227,10 @@ impl DurabilityFailure {
             durable: Position(durable),
             source: std::io::Error::from_raw_os_error(self.errno),
             what: if self.lasting {
-                "appending and reading go on; open the tape anew when the disk is mended, to have the rest checked \
-                 and written again"
+                "what comes after it can be read and appended to; open the tape anew when the disk is mended, to have it \
+                 checked and written again"
             } else {
-                "the recorder writes the rest again"
+                "the recorder writes the rest again until a flush succeeds"
             },
         }
     }
@@ -259,6 +275,24 @@ impl Flushed {
 pub(crate) struct Durable {
     pub position: u64,
     pub definitions_bytes: u64,
+    /// The checksum of the bytes before the position in the span that holds it; none in tapes of earlier builds.
+    pub open_sum: Option<u32>,
+}
+
+impl Durable {
+    /// The file that says so.
+    pub fn encode(&self) -> [u8; 64] {
+        let mut text = [0u8; 64];
+        text[..8].copy_from_slice(DURABLE_MAGIC);
+        text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        text[16..24].copy_from_slice(&self.position.to_le_bytes());
+        text[24..32].copy_from_slice(&self.definitions_bytes.to_le_bytes());
+        let open_sum = self.open_sum.map_or(0, |sum| 1 << 32 | u64::from(sum));
+        text[32..40].copy_from_slice(&open_sum.to_le_bytes());
+        let crc = crc32c::crc32c(&text[..60]);
+        text[60..].copy_from_slice(&crc.to_le_bytes());
+        text
+    }
 }
 
 const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
@@ -294,19 +328,14 @@ fn load_once(paths: &Paths) -> Result<Durable> {
     if word(16) > PLACE_MAX || !word(16).is_multiple_of(unitape_model::LINE as u64) {
         return Err(Error::damage(&path, 16, "the durable position is none"));
     }
-    Ok(Durable { position: word(16), definitions_bytes: word(24) })
+    let open_sum = (word(32) >> 32 == 1).then_some(word(32) as u32);
+    Ok(Durable { position: word(16), definitions_bytes: word(24), open_sum })
 }
 
 /// Writes the durable position and flushes it. Written whole each time, so a flush after one that failed is no
 /// lie.
 pub(crate) fn store_durable(paths: &Paths, durable: &Durable) -> Result<()> {
-    let mut text = [0u8; 64];
-    text[..8].copy_from_slice(DURABLE_MAGIC);
-    text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-    text[16..24].copy_from_slice(&durable.position.to_le_bytes());
-    text[24..32].copy_from_slice(&durable.definitions_bytes.to_le_bytes());
-    let crc = crc32c::crc32c(&text[..60]);
-    text[60..].copy_from_slice(&crc.to_le_bytes());
+    let text = durable.encode();
     let path = paths.durable();
     match sys::open(&path, OpenOptions::new().write(true)) {
         // In place: 64 bytes lie in one sector, and the name must not move for it.

@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use crate::Sync;
 use crate::disk::layout::{Paths, list_segments, sync_dir};
+use crate::disk::lineage::{check_newest, newest_epoch};
 use crate::disk::live::Live;
 use crate::disk::run::State;
 use crate::disk::sys;
@@ -28,6 +29,8 @@ use crate::error::{At, Error, Result};
 use crate::keep::seal::seal;
 use crate::record::durable::{DurabilityFailure, Durable, Flushed, load_durable, store_durable};
 use crate::record::follow::{Follower, IDLE};
+use crate::record::segment_sums::vouch;
+use crate::write::trust::check_known;
 use crate::write::writer::Writer;
 
 /// Files that may be open and not flushed; more, and they are flushed sooner than they would be.
@@ -156,7 +159,7 @@ impl Follower {
         if let Some(lost) = &self.flush.lost {
             return Err(lost.error(self.flush.durable.position));
         }
-        if self.position < self.flush.flushed.position {
+        if self.position < self.flush.flushed.position || !self.is_newest()? {
             return Ok(());
         }
         self.sums.store(true)?;
@@ -167,7 +170,9 @@ impl Follower {
         if let Err((what, error)) = flushed {
             return Err(self.failed(what, error)?);
         }
-        let flushed = Durable { position: self.position, definitions_bytes: self.definitions.bytes_passed() };
+        // Not what the log has by now: what comes next was looked at already.
+        let definitions_bytes = self.definitions_bytes;
+        let flushed = Durable { position: self.position, definitions_bytes, open_sum: None };
         let durable = self.whole;
         let stored = store_durable(&paths, &durable).and_then(|()| match self.flush.names {
             true => Ok(()),
@@ -202,6 +207,36 @@ impl Follower {
         Ok(())
     }
 
+    /// Whether nothing has opened the tape since that this recorder does not follow: then nothing more becomes durable
+    /// by it.
+    ///
+    /// # Errors
+    /// A writer later than the one whose thread this is.
+    fn is_newest(&self) -> Result<bool> {
+        let (paths, tape) = (&self.live.paths, self.live.meta.id);
+        match self.writer_epoch {
+            Some(epoch) => check_newest(paths, tape, epoch).map(|()| true),
+            // While a writer opens, its epoch is in the file and not yet on the page.
+            None => {
+                let (newest, epoch) = (newest_epoch(paths, tape)?, self.state.epoch());
+                Ok(newest == epoch || newest == 0 || epoch == 0)
+            }
+        }
+    }
+
+    /// Begins again at what is flushed: a writer has opened the tape, and may have cut and replaced what is beyond it.
+    ///
+    /// # Errors
+    /// The dictionary log cannot be read.
+    pub fn begin_again(&mut self) -> Result<()> {
+        let Durable { position, definitions_bytes, .. } = self.flush.flushed;
+        let from = position - position % self.live.meta.segment_bytes;
+        self.flush.open.clear();
+        self.definitions.rewind(definitions_bytes, position, from)?;
+        self.go_back(from);
+        Ok(())
+    }
+
     /// Flushes at the end of all; tries again where the failed range can be written again.
     pub fn sync_last(&mut self) -> Result<()> {
         let end = self.position;
@@ -214,7 +249,15 @@ impl Follower {
                 other => return other,
             }
         }
-        self.sync()
+        match self.sync() {
+            // Nobody writes it again who is about to end.
+            Err(Error::DurabilityFailed { path, durable, source, .. }) if !self.flush.is_lost() => {
+                let what = "the rest is in shared memory; open the tape anew when the disk is mended, and before the \
+                            machine is restarted, to have it written again";
+                Err(Error::DurabilityFailed { path, durable, source, what })
+            }
+            other => other,
+        }
     }
 
     /// Whether an error is one that the recorder makes good by itself, for now.
@@ -238,15 +281,18 @@ impl Follower {
     }
 
     /// Goes back to what is flushed where the hot segments have all since, or gives durability up.
-    fn failed(&mut self, what: Flushed, error: Error) -> Result<Error> {
+    pub(crate) fn failed(&mut self, what: Flushed, error: Error) -> Result<Error> {
         let errno = errno_of(&error);
         let size = self.live.meta.segment_bytes;
         let first = self.flush.flushed.position / size;
-        let hot = match self.live.paths.hot_place() {
+        let hot = match self.live.hot_place()? {
             Some(place) => list_segments(&place)?,
             None => Vec::new(),
         };
-        let again = (first..self.position.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
+        let there = (first..self.position.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
+        let Durable { position, definitions_bytes, .. } = self.flush.flushed;
+        // Without the dictionary log nothing is written again.
+        let again = there && self.definitions.rewind(definitions_bytes, position, first * size).is_ok();
         let path = Flushed::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno, path, lasting: !again };
         self.flush.open.clear();
@@ -255,8 +301,6 @@ impl Follower {
         if again {
             self.flush.in_a_row += 1;
             self.flush.suspect = self.flush.suspect.max(self.position);
-            let Durable { position, definitions_bytes } = self.flush.flushed;
-            self.definitions.rewind(definitions_bytes, position);
             self.go_back(first * size);
         } else {
             self.flush.lost = Some(failure);
@@ -293,8 +337,12 @@ impl Writer {
 }
 
 /// The durable position as its file has it, to begin with.
-pub(crate) fn begin(paths: &Paths) -> Result<Flush> {
-    Ok(Flush::new(load_durable(paths)?))
+pub(crate) fn begin(live: &Live) -> Result<Flush> {
+    // A recorder may come before any writer.
+    check_known(live, !live.paths.writer_lock().exists())?;
+    let mut durable = load_durable(&live.paths)?;
+    vouch(&live.paths, &live.meta, &mut durable)?;
+    Ok(Flush::new(durable))
 }
 
 fn errno_of(error: &Error) -> i32 {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::Sync;
 use crate::disk::again;
-use crate::disk::definitions::DefinitionLog;
+use crate::disk::definitions::{DefinitionLog, LogBounds};
 use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Making, Seen, Segment};
@@ -28,6 +28,7 @@ use crate::record::durable::{Durable, Flushed};
 use crate::record::flush::{self, Flush};
 use crate::record::piece::{PIECE_BYTES, Piece};
 use crate::record::porter::{Load, ON_THE_WAY_MAX, Porter};
+use crate::record::segment_sums::check_copy;
 use crate::record::sums::Sums;
 
 /// Runs the recorder of a hot tape as a process of its own, until `stop` is set and all is recorded.
@@ -98,6 +99,10 @@ pub(crate) struct Follower {
     pub(crate) flush: Flush,
     /// The last step ended where nothing more was committed.
     pub(crate) caught_up: bool,
+    /// The epoch of the writer whose thread this is; none in a process of its own, where writers come and go.
+    pub(crate) writer_epoch: Option<u64>,
+    /// The epoch whose frames it follows.
+    epoch: u64,
     caretaker: Caretaker,
     idle: u32,
     _lock: Lock,
@@ -111,7 +116,7 @@ impl Follower {
         // Of a recorder that died.
         remove(&Spare::path(&live))?;
         let size = live.meta.segment_bytes;
-        let mut flush = flush::begin(&live.paths)?;
+        let mut flush = flush::begin(&live)?;
         let durable = flush.durable;
         // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
         let end = end_of(&live, durable.position)?;
@@ -120,24 +125,14 @@ impl Follower {
             from = live.indices()?.first().copied().unwrap_or(0);
         }
         let given = durable.position.max(from * size);
-        let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, end)?;
-        if definitions.length < durable.definitions_bytes {
-            from = live.indices()?.first().copied().unwrap_or(0);
-            if from > 0 {
-                let path = live.paths.definitions();
-                return Err(Error::damage(
-                    &path,
-                    definitions.length,
-                    "definitions of removed segments are lost",
-                ));
-            }
-            definitions.rewind(0, 0);
-        }
+        let bounds = LogBounds { durable_bytes: durable.definitions_bytes, end, cut: true };
+        let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, bounds)?;
         let state = State::open(&live.paths)?;
+        let epoch = state.epoch();
         // Before the first step, which may have nothing to do until a writer that waits for this goes on.
         state.set_recorded(durable.position);
         if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
-            definitions.rewind(durable.definitions_bytes, durable.position);
+            definitions.rewind(durable.definitions_bytes, durable.position, given)?;
         }
         let oldest = live.indices()?.first().copied().unwrap_or(0).saturating_mul(size);
         state.announce(oldest, oldest);
@@ -162,6 +157,8 @@ impl Follower {
             state,
             flush,
             caught_up: false,
+            writer_epoch: None,
+            epoch,
             caretaker: Caretaker::default(),
             idle: 0,
             _lock: lock,
@@ -181,6 +178,11 @@ impl Follower {
 
     fn try_step(&mut self) -> Result<bool> {
         self.caught_up = true;
+        let epoch = self.state.epoch();
+        if epoch != self.epoch {
+            self.begin_again()?;
+            self.epoch = epoch;
+        }
         if self.source.is_none() && !self.enter()? {
             return Ok(false);
         }
@@ -200,7 +202,7 @@ impl Follower {
                 && let Some(other) = self.live.moved(source)?
                 // A hot segment that somebody has removed is written on; what is found instead is its copy.
                 && !(self.copy.as_ref().is_some_and(|copy| copy.segment.path == other.path)
-                    && self.live.paths.hot_place().is_some_and(|hot| source.path.starts_with(hot)))
+                    && self.live.hot_place()?.is_some_and(|hot| source.path.starts_with(hot)))
             {
                 self.take_source(other)?;
             }
@@ -253,7 +255,12 @@ impl Follower {
         let source = self.source.as_ref().expect("entered");
         let (base, from) = (source.base, self.position - source.base);
         // SAFETY: every frame of the range was seen committed.
-        self.sums.add(unsafe { source.bytes(from, (piece.to - from) as usize) });
+        let bytes = unsafe { source.bytes(from, (piece.to - from) as usize) };
+        let (before, behind) =
+            bytes.split_at(piece.whole.map_or(0, |whole| whole.position - base - from) as usize);
+        self.sums.add(before)?;
+        let open_sum = Some(self.sums.open_sum());
+        self.sums.add(behind)?;
         let full = piece.pad.is_some() || piece.to == source.size;
         self.idle = 0;
         self.caught_up = !full && !piece.more && self.on_the_way.is_empty();
@@ -261,7 +268,7 @@ impl Follower {
             if let Some(copy) = &self.copy {
                 copy.segment.commit(piece.to, pad);
             }
-            self.sums.add(&pad.0.to_le_bytes());
+            self.sums.add(&pad.0.to_le_bytes())?;
         }
         self.definitions.flush()?;
         // Before the end of the segment, which may flush.
@@ -269,16 +276,18 @@ impl Follower {
         if let Some(whole) = piece.whole
             && whole.position > self.whole.position
         {
-            self.whole = whole;
+            self.whole = Durable { open_sum, ..whole };
         }
         if full {
             if self.whole.position == base + piece.to {
                 // A pad belongs to nobody: what is whole before it is so behind it.
                 self.whole.position = base + self.live.meta.segment_bytes;
+                self.whole.open_sum = Some(0);
             }
             self.finish_segment()?;
         } else {
-            self.sums.store(false)?;
+            // Whoever reads what is durable waits for its sums, also for that of its last span.
+            self.sums.store(self.position < self.flush.flushed.position)?;
             self.position = self.position.max(base + piece.to);
         }
         self.state.set_recorded(self.position);
@@ -298,6 +307,11 @@ impl Follower {
     /// Says by which clock segments are finished and removed, and who is told before.
     pub fn removal(&mut self, removal: Removal) {
         self.caretaker = Caretaker::new(removal);
+    }
+
+    /// Says whose recorder this is.
+    pub fn of_writer(&mut self, epoch: u64) {
+        self.writer_epoch = Some(epoch);
     }
 
     /// What is to be done from time to time: flushes when that is due, removes what retention says.
@@ -339,8 +353,10 @@ impl Follower {
         }
         self.position = position;
         self.definitions_bytes = self.definitions.bytes_passed();
-        // Whole units that are flushed stay what they are.
-        self.whole = self.flush.durable;
+        // Units before the position stay whole. Those after it are found again, as far as they are not flushed.
+        if self.whole.position > position {
+            self.whole = self.flush.durable;
+        }
     }
 
     /// Begins the segment of the position; false if it is not there yet.
@@ -357,7 +373,7 @@ impl Follower {
         if self.flush.is_full() && !self.flush.is_lost() {
             self.sync()?;
         }
-        self.sums.begin(&self.live.paths, index)?;
+        self.sums.begin(&self.live.paths, &segment, &self.flush.durable)?;
         if let Some((file, path)) = &self.sums.file {
             self.flush.hold(Flushed::Checksums(index), file, path)?;
         }
@@ -391,6 +407,7 @@ impl Follower {
                 Some((segment, _)) => {
                     segment.write_header(header);
                     let have = committed_bytes(&segment);
+                    check_copy(&self.live, &segment, have, &self.flush.durable)?;
                     if have < segment.size && segment.look(have) != Seen::Pad {
                         // A copy that was cut off: its first word is missing, the rest may be there.
                         segment.reserve(have, Making::Ready)?;
@@ -398,7 +415,16 @@ impl Follower {
                     }
                     (segment, have)
                 }
-                None => (self.spare.take(&self.live, header, path)?, 0),
+                None => {
+                    let covered = self.flush.durable.position.saturating_sub(base).min(source.size);
+                    // SAFETY: below the durable position, so committed, and within the segment.
+                    let durable = unsafe { source.bytes(0, covered as usize) };
+                    match self.spare.take(&self.live, header, path, durable) {
+                        Ok(segment) => (segment, covered),
+                        Err(e) if covered > 0 => return Err(self.failed(Flushed::Segment(header.index), e)?),
+                        Err(e) => return Err(e),
+                    }
+                }
             };
             Some(Arc::new(Copy::new(segment, have)))
         };
@@ -410,7 +436,7 @@ impl Follower {
 
     fn finish_segment(&mut self) -> Result<()> {
         let index = self.sums.index;
-        self.sums.fill();
+        self.sums.fill()?;
         self.sums.store(true)?;
         let time = self.caretaker.time();
         self.sums.date(time)?;
@@ -422,7 +448,9 @@ impl Follower {
             sys::begin_write_back(&copy.segment.file);
         }
         self.position = (index + 1) * self.live.meta.segment_bytes;
-        if let Some(hot) = self.live.paths.hot_place() {
+        // With the position: after an error below, the recorder begins again with the next segment, not with this one.
+        self.definitions.mark();
+        if let Some(hot) = self.live.hot_place()? {
             let old: Vec<u64> = list_segments(&hot)?
                 .into_iter()
                 .filter(|old| old + self.keep_segments <= index + 1)

@@ -6,7 +6,8 @@ pub(crate) mod flush;
 pub(crate) mod follow;
 mod piece;
 mod porter;
+pub(crate) mod segment_sums;
 pub(crate) mod sums;
 
-pub use durable::{Durability, DurabilityFailure};
+pub use durable::{Durability, DurabilityFailure, durability_warning};
 pub use follow::record;

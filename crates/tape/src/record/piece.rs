@@ -53,7 +53,8 @@ impl Piece {
                     piece.to += header.len_bytes() as u64;
                     if header.is_last() {
                         let definitions_bytes = definitions.bytes_passed();
-                        piece.whole = Some(Durable { position: source.base + piece.to, definitions_bytes });
+                        let position = source.base + piece.to;
+                        piece.whole = Some(Durable { position, definitions_bytes, open_sum: None });
                     }
                 }
                 Seen::Pad => {
@@ -62,7 +63,7 @@ impl Piece {
                 }
                 Seen::Nothing => break,
                 Seen::Damage(header) => {
-                    let what = format!("no frame can start with {header:?}");
+                    let what = format!("no frame can start with {header}");
                     return Err(Error::damage(&source.path, HEADER_PAGE + to, what));
                 }
             }

@@ -1,17 +1,27 @@
 //! The checksums beside a segment.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
+use unitape_model::LINE;
+
 use crate::disk::layout::{Meta, Paths};
+use crate::disk::map::Segment;
 use crate::disk::sys;
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use crate::keep::seal::unseal;
+use crate::record::durable::Durable;
+use crate::record::segment_sums::SpanFault;
 
 /// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.
+///
+/// What is durable has its checksums for good. A recorder that follows it again compares its bytes with them and never
+/// writes them again: bytes that were changed meanwhile would get a checksum of their own.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    pub file: Option<(File, std::path::PathBuf)>,
+    pub file: Option<(File, PathBuf)>,
     span: u64,
     size: u64,
     pub index: u64,
@@ -21,22 +31,65 @@ pub(crate) struct Sums {
     /// Sums not yet written, the first of them of span `written`.
     pending: Vec<u8>,
     written: u64,
+    /// The durable bytes of the segment, with the checksums of their whole spans and of the part of the last one.
+    covered: u64,
+    known: Vec<u8>,
+    open_sum: Option<u32>,
+    /// Where the bytes are from, and the position of the first of them.
+    source: PathBuf,
+    base: u64,
 }
 
 impl Sums {
     pub fn new(meta: &Meta) -> Self {
-        let (span, size) = (meta.span(), meta.segment_bytes);
-        Self { file: None, span, size, index: 0, added: 0, running: 0, pending: Vec::new(), written: 0 }
+        Self {
+            file: None,
+            span: meta.span(),
+            size: meta.segment_bytes,
+            index: 0,
+            added: 0,
+            running: 0,
+            pending: Vec::new(),
+            written: 0,
+            covered: 0,
+            known: Vec::new(),
+            open_sum: None,
+            source: PathBuf::new(),
+            base: 0,
+        }
     }
 
-    pub fn begin(&mut self, paths: &Paths, index: u64) -> Result<()> {
-        let path = paths.crc(index);
+    /// Begins the checksums of `segment`, of which those of durable bytes stay.
+    ///
+    /// # Errors
+    /// Damage: checksums of durable bytes are not there.
+    pub fn begin(&mut self, paths: &Paths, segment: &Segment, durable: &Durable) -> Result<()> {
+        let path = paths.crc(segment.index);
+        self.covered = durable.position.saturating_sub(segment.base).min(self.size);
+        (self.source, self.base, self.index) = (segment.path.clone(), segment.base, segment.index);
+        self.open_sum = durable.open_sum.filter(|_| self.covered < self.size);
+        let (kept, begun) = (self.covered / self.span, self.covered.div_ceil(self.span));
         unseal(&path)?;
-        let file = sys::open(&path, OpenOptions::new().write(true).create(true).truncate(true));
-        let file = file.at("create", &path)?;
+        let file = match self.covered {
+            0 => sys::open_or_make(&path),
+            _ => sys::open(&path, OpenOptions::new().read(true).write(true)),
+        };
+        let file = match file {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(self.missing(0)),
+            other => other.at("open", &path)?,
+        };
+        self.known.resize(begun as usize * 4, 0);
+        if let Err(e) = file.read_exact_at(&mut self.known, 0) {
+            let length = file.metadata().at("look at", &path)?.len();
+            return if length < begun * 4 { Err(self.missing(length / 4)) } else { Err(e).at("read", &path) };
+        }
+        self.known.truncate(kept as usize * 4);
+        if file.metadata().at("look at", &path)?.len() > begun * 4 {
+            // Of bytes that may have been cut since.
+            sys::set_len(&file, begun * 4).at("cut", &path)?;
+        }
         self.file = Some((file, path));
-        self.index = index;
-        (self.added, self.running, self.written) = (0, 0, 0);
+        (self.added, self.running, self.written) = (0, 0, kept);
         self.pending.clear();
         Ok(())
     }
@@ -47,25 +100,46 @@ impl Sums {
         sys::set_modified(file, time).at("date", path)
     }
 
-    pub fn add(&mut self, mut bytes: &[u8]) {
+    /// Adds the next bytes of the segment.
+    ///
+    /// # Errors
+    /// Damage: durable bytes are not what their checksum says.
+    pub fn add(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            let part = bytes.len().min((self.span - self.added % self.span) as usize);
+            let mut part = self.span - self.added % self.span;
+            if self.added < self.covered {
+                part = part.min(self.covered - self.added);
+            }
+            let part = part.min(bytes.len() as u64) as usize;
             self.running = crc32c::crc32c_append(self.running, &bytes[..part]);
             self.added += part as u64;
             bytes = &bytes[part..];
             if self.added.is_multiple_of(self.span) {
-                self.pending.extend_from_slice(&self.running.to_le_bytes());
-                self.running = 0;
+                let sum = std::mem::take(&mut self.running).to_le_bytes();
+                if self.added > self.covered {
+                    self.pending.extend_from_slice(&sum);
+                } else if self.known[(self.added / self.span - 1) as usize * 4..][..4] != sum {
+                    return Err(self.differs(self.added - self.span));
+                }
+            } else if self.added == self.covered && self.open_sum.is_some_and(|sum| sum != self.running) {
+                return Err(self.differs(self.added - self.added % self.span));
             }
         }
+        Ok(())
+    }
+
+    /// The sum of what was added in the span that is open; zero where none is.
+    pub fn open_sum(&self) -> u32 {
+        self.running
     }
 
     /// Adds the zeros behind a pad.
-    pub fn fill(&mut self) {
+    pub fn fill(&mut self) -> Result<()> {
         while self.added < self.size {
             let part = (self.size - self.added).min(ZEROS.len() as u64);
-            self.add(&ZEROS[..part as usize]);
+            self.add(&ZEROS[..part as usize])?;
         }
+        Ok(())
     }
 
     /// Writes the sums of the spans that are full, and with `partial` that of the open one, padded with zeros.
@@ -74,7 +148,8 @@ impl Sums {
         let open = self.added % self.span;
         let mut out = std::mem::take(&mut self.pending);
         let whole = out.len() as u64 / 4;
-        if partial && open > 0 {
+        // The one of durable bytes that are followed again says more than these do.
+        if partial && open > 0 && self.added >= self.covered {
             let sum = padded(self.running, self.span - open);
             out.extend_from_slice(&sum.to_le_bytes());
         }
@@ -86,11 +161,46 @@ impl Sums {
         }
         result
     }
+
+    #[cold]
+    fn differs(&self, from: u64) -> Error {
+        let to = (from + self.span).min(self.covered);
+        let fault = SpanFault { from, to, missing: false, vouched: false };
+        fault.error(&self.source, self.base)
+    }
+
+    #[cold]
+    fn missing(&self, spans: u64) -> Error {
+        let from = spans * self.span;
+        let to = (from + self.span).min(self.covered);
+        let fault = SpanFault { from, to, missing: true, vouched: false };
+        fault.error(&self.source, self.base)
+    }
 }
 
 /// The checksum that a span with these first bytes and zeros behind them has.
 pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
     padded(crc32c::crc32c(bytes), span - bytes.len() as u64)
+}
+
+/// Whether `stored` is the sum of a start of a span with these first bytes. Also of one that a recorder was writing over
+/// another when the disk refused: the first bytes are of one such sum, and the others of another.
+pub(crate) fn is_of_a_start(bytes: &[u8], span: u64, stored: [u8; 4]) -> bool {
+    let (mut heads, mut tails) = ([false; 4], [false; 4]);
+    let (mut running, mut length) = (0, 0);
+    for line in bytes.chunks(LINE) {
+        running = crc32c::crc32c_append(running, line);
+        length += line.len() as u64;
+        let sum = padded(running, span - length).to_le_bytes();
+        if sum == stored {
+            return true;
+        }
+        for at in 1..4 {
+            heads[at] |= sum[..at] == stored[..at];
+            tails[at] |= sum[at..] == stored[at..];
+        }
+    }
+    (1..4).any(|at| heads[at] && tails[at])
 }
 
 /// The sum `crc` continued over `zeros` zero bytes.
@@ -104,3 +214,27 @@ pub(crate) fn padded(mut crc: u32, mut zeros: u64) -> u32 {
 }
 
 static ZEROS: [u8; 4096] = [0; 4096];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_that_was_being_written_is_known() {
+        let bytes: Vec<u8> = (0..256u32).map(|i| (i * 7) as u8).collect();
+        let sums: Vec<[u8; 4]> =
+            [64, 128, 256].map(|n| span_sum(&bytes[..n], 4096).to_le_bytes()).into_iter().collect();
+        for at in 1..4 {
+            for (new, old) in [(sums[1], sums[0]), (sums[2], sums[1])] {
+                let mut torn = old;
+                torn[..at].copy_from_slice(&new[..at]);
+                assert!(is_of_a_start(&bytes, 4096, torn));
+            }
+        }
+        assert!(is_of_a_start(&bytes, 4096, sums[1]));
+        let mut other = sums[2];
+        other[0] ^= 1;
+        other[3] ^= 1;
+        assert!(!is_of_a_start(&bytes, 4096, other));
+    }
+}

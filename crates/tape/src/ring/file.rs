@@ -37,6 +37,10 @@ pub(super) mod offset {
     pub const BOOT: u64 = 400;
     /// Whether the writer closed: 1, otherwise 0.
     pub const CLOSED: u64 = 416;
+    /// Epoch of the writer that emptied the ring last, after a restart of the machine; 0: none has.
+    pub const EMPTIED_EPOCH: u64 = 424;
+    /// Where it began.
+    pub const EMPTIED_AT: u64 = 432;
 }
 
 const _: () = {
@@ -44,6 +48,7 @@ const _: () = {
     assert!(offset::CRC == 60 && offset::END == 64 && offset::END as u64 <= place::INTENT);
     assert!(place::INTENT == 128 && place::END == 256 && offset::EPOCH == 384 && offset::PID == 392);
     assert!(offset::BOOT == 400 && offset::CLOSED == 416 && place::MARKS == 512);
+    assert!(offset::EMPTIED_EPOCH == 424 && offset::EMPTIED_AT == 432);
     assert!(place::MARKS + 2 * place::STEPS * 16 == 1024 && 1024 <= HEADER_PAGE);
 };
 
@@ -56,6 +61,8 @@ pub(super) struct RingFile {
     pub id: TapeId,
     pub shape: Shape,
     writable: bool,
+    /// The process that opened it; a child that was forked has the same lock.
+    pid: u32,
 }
 
 impl RingFile {
@@ -80,7 +87,7 @@ impl RingFile {
             return Err(Error::damage(path, length.min(wanted), what));
         }
         let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
-        Ok(Some(Self { map, file, path: path.into(), id, shape, writable }))
+        Ok(Some(Self { map, file, path: path.into(), id, shape, writable, pid: std::process::id() }))
     }
 
     /// Makes an empty ring at `path`, locked; `None` if somebody else has made one meanwhile.
@@ -121,7 +128,7 @@ impl RingFile {
         sys::allocate(&file, 0, length).at("reserve", temp)?;
         sys::write_at(&file, &page(id, options.capacity_bytes), 0).at("write", temp)?;
         let shape = Shape::new(HEADER_PAGE, options.capacity_bytes);
-        Ok(Self { map, file, path: temp.into(), id, shape, writable: true })
+        Ok(Self { map, file, path: temp.into(), id, shape, writable: true, pid: std::process::id() })
     }
 
     /// Locks the ring for writing; tries for a moment, because `writer` locks for a moment as well.
@@ -145,6 +152,11 @@ impl RingFile {
         }
     }
 
+    /// Makes sure that this process opened it.
+    pub fn check_process(&self) -> Result<()> {
+        if self.pid == std::process::id() { Ok(()) } else { Err(Error::Forked { opened_by: self.pid }) }
+    }
+
     /// Whether the file still has its name.
     pub fn is_linked(&self) -> bool {
         self.file.metadata().is_ok_and(|m| m.nlink() > 0)
@@ -160,6 +172,11 @@ impl RingFile {
         sys::sync_data(&self.file).at("sync", &self.path)
     }
 
+    /// Flushes the page of control to the disk, and none of the frames.
+    pub fn flush_page(&self) -> Result<()> {
+        sys::sync_map(&self.map, HEADER_PAGE as usize).at("sync", &self.path)
+    }
+
     /// The word at byte offset `at`.
     #[inline]
     pub fn word(&self, at: u64) -> &AtomicU64 {
@@ -172,7 +189,7 @@ impl RingFile {
 
 impl Drop for RingFile {
     fn drop(&mut self) {
-        if self.writable {
+        if self.writable && self.check_process().is_ok() {
             // Not left to closing the file: a process that is being started by another thread of ours has a copy
             // of the descriptor for a moment, and would keep the lock.
             let _ = self.file.unlock();

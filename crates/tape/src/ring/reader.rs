@@ -9,6 +9,7 @@ use unitape_ring::Wait;
 
 use super::file::{RingFile, offset};
 use crate::disk::layout::TapeId;
+use crate::disk::lineage::{LineagePoint, Rewound};
 use crate::error::{Error, Result};
 use crate::lockfree::ring::{Got, Mark, RingReader};
 use crate::read::reader::{Frame, Run, Start};
@@ -34,6 +35,8 @@ pub struct RingTapeReader {
     buffer: Vec<u64>,
     losses: Losses,
     idle: u32,
+    /// Epoch of the ring when it was opened.
+    epoch_opened: u64,
 }
 
 impl RingTapeReader {
@@ -47,8 +50,11 @@ impl RingTapeReader {
             return Err(Error::NotATape { path: path.into(), what });
         };
         let shape = file.shape;
+        // Before anything is read: what comes may be of a later one. Acquire: pairs with the Release in
+        // `writer::set_word`.
+        let epoch_opened = file.word(offset::EPOCH).load(Ordering::Acquire);
         let core = RingReader::open(file, shape).ok_or_else(|| no_mark(path))?;
-        let mut reader = Self { core, buffer: Vec::new(), losses: Losses::default(), idle: 0 };
+        let mut reader = Self { core, buffer: Vec::new(), losses: Losses::default(), idle: 0, epoch_opened };
         match start {
             Start::Oldest => {}
             Start::End => {
@@ -139,7 +145,12 @@ impl RingTapeReader {
             self.core.go(whole.1);
             self.idle = 0;
             let position = Position(position);
-            return Ok(Some(Run { position, ordinal: begun.ordinal, bytes: bytes(&self.buffer) }));
+            return Ok(Some(Run {
+                position,
+                ordinal: begun.ordinal,
+                bytes: bytes(&self.buffer),
+                checked: false,
+            }));
         }
         if got == Got::Overrun {
             // Counted from where the unit that was not given began.
@@ -211,8 +222,37 @@ impl RingTapeReader {
 
     /// Openings of the ring by a writer so far: it has grown when a writer was replaced by another.
     pub fn epoch(&self) -> u64 {
-        // Acquire: pairs with the Release in `RingTapeWriter::take_over`.
-        self.core.memory().word(offset::EPOCH).load(Ordering::Acquire)
+        self.word(offset::EPOCH)
+    }
+
+    /// Position behind the last frame read, with the epoch that the ring had when this reader was opened: what
+    /// [`RingTapeReader::resume`] wants.
+    pub fn point(&self) -> LineagePoint {
+        LineagePoint { epoch: self.epoch_opened, position: self.position() }
+    }
+
+    /// Opens the ring at `path` where `point` was dealt with. A ring that was emptied since, by a restart of the machine,
+    /// is read from where it began then; the second value says so.
+    ///
+    /// # Errors
+    /// As [`RingTapeReader::open`]; a place that was overwritten is [`Error::Retained`].
+    pub fn resume(path: &Path, point: LineagePoint) -> Result<(Self, Option<Rewound>)> {
+        let mut reader = Self::open(path, Start::Oldest)?;
+        let LineagePoint { epoch, position: from } = point;
+        let (emptied, begun) = (reader.word(offset::EMPTIED_EPOCH), reader.word(offset::EMPTIED_AT));
+        let to = match epoch {
+            // Of a ring that was lost and made again, or of nobody knows when.
+            _ if epoch > reader.epoch() => Position(reader.oldest()?.position.min(from.0)),
+            _ if epoch < emptied => Position(begun.min(from.0)),
+            _ => from,
+        };
+        reader.seek(to)?;
+        Ok((reader, (to < from).then_some(Rewound { from, to })))
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        // Acquire: pairs with the Release in `writer::set_word`.
+        self.core.memory().word(at).load(Ordering::Acquire)
     }
 
     /// Process id of the writer, none if no process has the ring open for writing.
@@ -239,7 +279,7 @@ impl RingTapeReader {
             Got::Damage(header) => {
                 let position = self.core.at().position;
                 let at = crate::disk::layout::HEADER_PAGE + position % self.core.shape().capacity;
-                Err(Error::damage(&file.path, at, format!("no frame can start with {header:?}")))
+                Err(Error::damage(&file.path, at, format!("no frame can start with {header}")))
             }
             Got::Overrun => {
                 let (from, to) = (self.core.at(), self.oldest()?);

@@ -141,14 +141,19 @@ impl RingTapeWriter {
             // Positions do not come back, as far as the page on the disk tells: beyond all that it speaks of.
             let intent = get(crate::lockfree::ring::place::INTENT).min(1 << 61);
             let position = (intent + 2 * shape.capacity).next_multiple_of(shape.capacity);
+            // The page on the disk may be an old one, and positions come back after all: by the epoch a reader that
+            // kept its place knows.
+            set_word(&ring, offset::EMPTIED_AT, position);
+            set_word(&ring, offset::EMPTIED_EPOCH, epoch);
             RingWriter::begin(ring, shape, Mark { position, ordinal: 0 })
         } else {
             RingWriter::recover(ring, shape).map_err(|(at, what)| {
                 Error::damage(&path, at, format!("{what}; remove the ring and let its writer make it anew"))
             })?
         };
-        // Release: pairs with the Acquire in `RingTapeReader::epoch`.
-        core.memory().word(offset::EPOCH).store(epoch, Ordering::Release);
+        set_word(core.memory(), offset::EPOCH, epoch);
+        // Before anything is appended: an epoch does not come a second time, whenever the power fails.
+        core.memory().flush_page()?;
         let recovery = RingRecovery {
             created,
             clean,
@@ -239,14 +244,22 @@ impl RingTapeWriter {
     /// machine. The file stays, and readers may go on.
     ///
     /// # Errors
-    /// The system's refusal; the ring is then as after a kill.
+    /// The system's refusal; the ring is then as after a kill. [`Error::Forked`] in a child of the process that
+    /// opened it, and nothing happens.
     pub fn close(self) -> Result<()> {
         let ring = self.core.memory();
+        ring.check_process()?;
         ring.flush()?;
         // Relaxed: read by the next holder of the lock.
         ring.word(offset::CLOSED).store(1, Ordering::Relaxed);
         ring.flush()
     }
+}
+
+/// Stores a word that readers look at without the lock.
+fn set_word(ring: &RingFile, at: u64, value: u64) {
+    // Release: pairs with the Acquire in `RingTapeReader::word`.
+    ring.word(at).store(value, Ordering::Release);
 }
 
 const TOO_LONG: &str = "the unit is longer than a quarter of the ring";

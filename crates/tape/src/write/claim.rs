@@ -80,6 +80,9 @@ impl Claim {
     /// As [`Claim::put`].
     #[inline]
     pub fn put_each(&mut self, frames: &[u8], each: impl FnMut(Header)) -> Result<Position> {
+        if !self.core.fork.is_ours() {
+            return self.refuse_child();
+        }
         let segment_bytes = self.first.segment.size;
         let (_, last) = check_frames_each(frames, segment_bytes, each)?;
         let position = self.position();
@@ -128,7 +131,7 @@ impl Claim {
         }
     }
 
-    /// Makes the claim visible, as far as everything before it is.
+    /// Makes the claim visible, as far as everything before it is. In a child that was forked it does nothing.
     ///
     /// # Panics
     /// If it is not exactly full.
@@ -137,6 +140,9 @@ impl Claim {
         assert!(self.piece().is_none(), "a claim is published full");
         debug_assert!(self.last, "a claim ends with a whole unit");
         let word = self.word.expect("a full claim has a first word");
+        if !self.core.fork.is_ours() {
+            return;
+        }
         self.first.segment.commit(self.first.from, word);
         self.published = true;
         if let Some(staged) = self.staged.take() {
@@ -144,6 +150,12 @@ impl Claim {
         }
         // Release: pairs with the Acquire in `Writer::close`.
         self.core.outstanding.fetch_sub(1, Ordering::Release);
+    }
+
+    /// The error of a child that was forked.
+    #[cold]
+    fn refuse_child(&self) -> Result<Position> {
+        self.core.fork.check().map(|()| self.position())
     }
 
     fn piece(&self) -> Option<&Piece> {
@@ -204,7 +216,8 @@ impl Staged {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.published {
+        // In a child that was forked the claim is its parent's.
+        if !self.published && self.core.fork.check().is_ok() {
             self.core.raise(Error::ClaimAbandoned(Position(self.first.segment.base + self.first.from)), true);
         }
     }

@@ -58,6 +58,13 @@ impl Keeper {
         }
     }
 
+    /// Lets go of the thread without a word to it: it is not in this process.
+    pub fn leave(&mut self) {
+        std::mem::forget(self.thread.take());
+        // Its end of the channel may have stopped in the middle of a step, which dropping this one would wait for.
+        std::mem::forget(std::mem::replace(&mut self.prepared, sync_channel(0).1));
+    }
+
     /// Stops the thread and removes what it had prepared.
     pub fn stop(&mut self) {
         if let Some(thread) = self.thread.take() {
@@ -83,8 +90,12 @@ impl Task {
         // A tape that is closed does not wait for a segment that it will not have.
         let stopped = || self.core.stop_keeper.load(Ordering::Relaxed);
         let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
+        let (mut end, mut pause) = (0, PAUSE);
         while !stopped() {
-            let end = self.publish_end();
+            let before = end;
+            end = self.publish_end();
+            // The writer wakes it at the end of a segment.
+            pause = if end == before { (pause * 2).min(PAUSE_IDLE) } else { PAUSE };
             next = next.max(end / self.meta.segment_bytes + 1);
             if waiting.is_none() && self.is_due(next, end) {
                 let path = self.place.join(format!("prepared-{next:016x}"));
@@ -117,7 +128,7 @@ impl Task {
                 let at = end.saturating_sub(segment.base).min(segment.size);
                 if self.by_call {
                     segment.reserve_ahead(at);
-                    std::thread::park_timeout(PAUSE_BULK);
+                    std::thread::park_timeout(pause.max(PAUSE_BULK));
                     continue;
                 }
                 if segment.index != faulted_index {
@@ -133,7 +144,7 @@ impl Task {
                     faulted = want;
                 }
             }
-            std::thread::park_timeout(PAUSE);
+            std::thread::park_timeout(pause);
         }
         self.publish_end();
         if let Some(segment) = waiting {
@@ -159,6 +170,9 @@ impl Task {
 
 /// Between two looks at where the writer is.
 const PAUSE: Duration = Duration::from_micros(500);
+
+/// The longest pause where the writer writes nothing: each is twice the one before.
+const PAUSE_IDLE: Duration = Duration::from_millis(64);
 
 /// The same where nothing is faulted in: a writer of a gigabyte a second is soon enough told of.
 const PAUSE_BULK: Duration = Duration::from_millis(2);
@@ -202,6 +216,7 @@ impl RecorderThread {
 }
 
 fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
+    let mut pause = IDLE;
     loop {
         let abandon = core.abandon.load(Ordering::Relaxed);
         // Acquire: pairs with the Release in `Writer::close`; all claims are published then.
@@ -214,6 +229,12 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
         match moved {
             Err(e) if follower.is_mending(&e) => std::thread::park_timeout(MENDING),
             Err(e) if drain => return Err(e),
+            // Nothing of what this writer has is the tape's any more.
+            Err(e @ Error::Fenced { .. }) => {
+                core.raise(e, true);
+                core.stop_keeper.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
             Err(e) => {
                 core.raise(e, false);
                 std::thread::park_timeout(Duration::from_millis(50));
@@ -222,7 +243,10 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
                 return follower.finish();
             }
             Ok(true) if drain || follower.position.saturating_sub(before) >= FAR_BEHIND => {}
-            Ok(_) => std::thread::park_timeout(IDLE),
+            Ok(moved) => {
+                pause = if moved { IDLE } else { (pause * 2).min(PAUSE_IDLE) };
+                std::thread::park_timeout(pause);
+            }
         }
     }
 }

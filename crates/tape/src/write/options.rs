@@ -15,7 +15,8 @@ pub enum Backing {
     File,
     /// In shared memory, copied to the tape's directory by a recorder: for live feeds.
     Hot {
-        /// Directory of the hot segments; by default one of its own under `/dev/shm`.
+        /// Directory of the hot segments; by default one of its own under `/dev/shm`. One that is there belongs to the
+        /// user of this process, lets nobody else write, and holds no segments of another tape.
         dir: Option<PathBuf>,
         /// Segments that may be in shared memory at once (at least 2); bounds how far the recorder may be behind.
         window_segments: u32,
@@ -75,6 +76,11 @@ pub struct Options {
     pub in_bulk: bool,
     /// Cut the tape at damage beyond the durable position, instead of refusing to open it.
     pub truncate_damage: bool,
+    /// The least epoch that the writer may have, for a caller that knows of an epoch from elsewhere; 0: any.
+    ///
+    /// A tape whose lineage says that the writer would have a lesser one is an older copy, and is refused with
+    /// [`crate::Error::OldEpoch`]. A tape that is made, or that has lost its lineage, begins with this epoch or a later.
+    pub epoch_min: u64,
 }
 
 impl Default for Options {
@@ -92,6 +98,7 @@ impl Default for Options {
             helpers: Helpers::default(),
             in_bulk: false,
             truncate_damage: false,
+            epoch_min: 0,
         }
     }
 }

@@ -85,7 +85,9 @@ impl Publication {
         Ok((Self { writer }, recovery))
     }
 
-    /// The tape's writer, for frames that are no messages.
+    /// The tape's writer, for frames that are no messages: events without a source, and the names that they use. It
+    /// accepts every kind, because unitape writes the account of a tape (kinds 3, 8 and 40) with it; leave that alone.
+    /// `docs/formats-events.md` says who writes which kind.
     pub fn writer(&mut self) -> &mut Writer {
         &mut self.writer
     }
@@ -104,6 +106,13 @@ impl Publication {
             unsafe { fill(segment, at, header, word, bytes) };
             return Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1));
         }
+        self.offer_slowly(topic, bytes)
+    }
+
+    /// The same where something else has to be looked at, or a new segment begins with the message.
+    #[inline(never)] // would take the registers of the short way
+    fn offer_slowly(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
+        let (header, word) = head(topic, bytes.len())?;
         self.writer.settle();
         let Some(at) = self.writer.room(header.len_bytes() as u64)? else {
             let mut draft = self.claim(topic, bytes.len())?;
@@ -184,6 +193,9 @@ impl Draft<'_> {
         let (header, at) = (this.header, this.at);
         if at == ASIDE {
             return this.writer.append_aside(header);
+        }
+        if !this.writer.is_ours() {
+            return this.writer.refuse_child();
         }
         let ordinals = u64::from(!header.is_meta());
         Ok(this.writer.publish(at, header, header.len_bytes() as u64, ordinals))
@@ -280,6 +292,9 @@ impl Batch<'_> {
     pub fn commit(mut self) -> Result<Position> {
         if std::mem::take(&mut self.is_aside) {
             return self.writer.append_all_aside();
+        }
+        if !self.writer.is_ours() {
+            return self.writer.refuse_child();
         }
         let Some(first) = self.first.take() else { return Ok(self.writer.end()) };
         let at = self.writer.end().0 - self.writer.writing().base;
@@ -395,6 +410,11 @@ const TOO_LONG: Error = Error::BadUnit { offset: 0, what: "the frame is longer t
 #[inline]
 fn head(topic: u32, length: usize) -> Result<(Header, u64)> {
     const _: () = assert!(MESSAGE_BYTES_MAX + MESSAGE_HEAD == u16::MAX as usize * LINE);
-    Message::head(topic, length)
-        .ok_or(Error::BadUnit { offset: 0, what: "a message has 4 MiB at most (65,535 lines of 64 bytes)" })
+    // Made where it is needed: an error that is not is dropped each time.
+    Message::head(topic, length).ok_or_else(too_long)
+}
+
+#[cold]
+fn too_long() -> Error {
+    Error::BadUnit { offset: 0, what: "a message has 4 MiB at most (65,535 lines of 64 bytes)" }
 }

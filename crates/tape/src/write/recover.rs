@@ -7,23 +7,29 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use unitape_model::{LINE, Position};
+use unitape_model::Position;
 
-use crate::disk::definitions::DefinitionLog;
+use crate::disk::again;
+use crate::disk::definitions::{DefinitionLog, LogBounds};
+use crate::disk::hot::HotNotice;
 use crate::disk::layout::{
-    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, read_start, remove,
-    remove_hot, remove_unfinished, segment_path,
+    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove,
+    remove_unfinished, segment_path,
 };
+use crate::disk::lineage::Lineage;
 use crate::disk::live::Live;
 use crate::disk::map::{Making, Seen, Segment};
-use crate::disk::run::{Lock, State, boot_id, field, write_whole};
+use crate::disk::run::{Lock, State, boot_id, holder};
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
 use crate::keep::seal::unseal;
 use crate::record::durable::load_durable;
-use crate::record::follow::Follower;
-use crate::record::sums::padded;
-use crate::write::options::{Backing, Options, Sync};
+use crate::write::backing::settle_backing;
+use crate::write::cut::{Cutting, Found, Opening, cut_sums};
+use crate::write::hot::{HotDirectory, HotStart};
+use crate::write::options::Options;
+use crate::write::past::TapePast;
+use crate::write::trust::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
 
 /// What opening found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,23 +46,28 @@ pub struct Recovery {
     pub ordinal: u64,
     /// Committed bytes behind the last complete unit that were cut.
     pub cut_bytes: u64,
-    /// Openings since the last clean close, this one included.
+    /// The writer's epoch: one more than that of the writer before, also after a clean close. It never goes back.
     pub epoch: u64,
+    /// Hot segments that the tape named and that are not its own, or are of an earlier version.
+    pub hot: Option<HotNotice>,
 }
 
 pub(crate) struct Opened {
     pub paths: Paths,
     pub meta: Meta,
-    pub lock: Lock,
     pub recovery: Recovery,
+    /// The hot directory, of a hot tape.
+    pub hot: Option<HotDirectory>,
     /// Directory of the live segments.
     pub place: PathBuf,
     /// Where new ones are made before they get their name.
     pub making: PathBuf,
     pub current: Option<Segment>,
+    pub lineage: Lineage,
+    pub past: TapePast,
 }
 
-pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> {
+pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<(Opened, Lock)> {
     check_segment_bytes(options.segment_bytes)?;
     options.retention.check()?;
     sys::make_dir(dir).at("make", dir)?;
@@ -77,6 +88,24 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     }
     sys::make_dir(&paths.run().join("cursors")).at("make", &paths.run())?;
     let mut lock = Lock::take(&paths.writer_lock())?;
+    let mut past = TapePast::of(&paths, created);
+    match open_locked(paths.clone(), id, options, &mut lock, &mut past) {
+        Ok(opened) => Ok((opened, lock)),
+        Err(e) => {
+            past.put_back(&paths, id, lock);
+            Err(e)
+        }
+    }
+}
+
+fn open_locked(
+    paths: Paths,
+    id: TapeId,
+    options: &Options,
+    lock: &mut Lock,
+    past: &mut TapePast,
+) -> Result<Opened> {
+    let (dir, created) = (&paths.dir, past.created);
     if !dir.join("tape.toml").exists() {
         Meta { id, segment_bytes: options.segment_bytes }.store(&paths)?;
     }
@@ -84,56 +113,77 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<Opened> 
     sys::make_dir(&paths.segments()).at("make", &paths.segments())?;
 
     let (before, boot) = (lock.before.clone(), boot_id());
-    let clean = before.is_empty();
-    let rebooted = !clean && field(&before, "boot").unwrap_or_default() != boot;
-    let epoch = field(&before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0u64) + 1;
-    lock.sign(&format!("pid {}\nepoch {epoch}\nboot {boot}\n", std::process::id()))?;
+    let mut opening =
+        Opening::begin(&paths, meta.id, &Found { before: &before, boot: &boot, created }, options)?;
+    let (rebooted, epoch) = (opening.rebooted, opening.lineage.epoch);
+    past.open = Some(opening.open_before);
+    let signature = |boot: &str| format!("pid {}\nepoch {epoch}\nboot {boot}\n", std::process::id());
+    // A recovery after a restart that is itself killed was none: the next one must not believe the tape either.
+    lock.sign(&signature(if rebooted { "before" } else { &boot }))?;
     let state = State::open(&paths)?;
     if rebooted {
         state.reset();
     }
+    state.keep_epoch(opening.epoch_before, rebooted);
     state.set_retention(&options.retention);
     remove_unfinished(&paths.run())?;
-    if let Some(hot) = paths.hot_place() {
-        remove_unfinished(&hot)?;
-        if rebooted {
-            // Whatever survives a restart is not what shared memory was.
-            remove_hot(&hot)?;
-        }
-    }
-    if paths.hot_place().is_none() {
-        remove(&paths.hot())?;
-    }
+    let hot = HotStart::find(&paths, meta.id, rebooted)?;
+    let notice = hot.notice.clone();
 
     let live = Live::of(paths.clone(), meta);
-    match load_durable(&paths) {
-        Err(Error::Damage { .. }) if options.truncate_damage => remove(&paths.durable())?,
-        // A recorder that came before the writer has told it, and may have nothing to tell again.
-        Ok(durable) if rebooted => state.set_durable(durable.position),
-        other => drop(other?),
-    }
     let failed = state.failure(&paths).is_some();
-    let doubt = Doubt { rebooted, failed, truncate_damage: options.truncate_damage, reached: state.end().0 };
-    let end = find_end(&live, &doubt)?;
+    let mut doubt = Doubt {
+        clean: opening.clean,
+        rebooted,
+        failed,
+        truncate_damage: options.truncate_damage,
+        reached: state.end().0,
+        remade: false,
+    };
+    let seen = match look_before(&live, &state, &mut doubt) {
+        Err(e @ Error::Damage { .. }) if hot.is_copy => {
+            doubt.reached = 0;
+            end_of_copy(&live, e, || look_before(&live, &state, &mut doubt))
+        }
+        other => other,
+    };
+    let end = seen?;
     // Before anything behind it goes: a reader that misses a segment asks whether the tape reaches into it.
     state.set_end(end.position, end.ordinal);
-    truncate(&live, &end)?;
+    // Before anything goes, and long before a frame of this epoch comes.
+    let is_cut = rebooted || end.may_be_missed;
+    opening.store(&live, is_cut.then_some(end.position), &boot)?;
+    let cutting = Cutting { replaces: is_cut, may_zero: rebooted, how: options.making() };
+    // A recorder that lives sees the new epoch and cuts them itself.
+    if !opening.clean && holder(&paths.recorder_lock()).is_none() {
+        cut_sums(&live, end.position)?;
+    }
+    truncate(&live, &end, hot.own.as_ref(), &cutting)?;
     if failed {
         write_again(&live, &end)?;
         state.mending();
     }
-    let (place, making) = settle_backing(&live, &end, options)?;
+    let hot = settle_backing(&live, &end, options, hot)?;
+    let (place, making) = match &hot {
+        Some(hot) => (hot.path.clone(), hot.path.clone()),
+        None => (paths.segments(), paths.run()),
+    };
     let current = take_current(&place, &making, &meta, &end, options.making())?;
+    // What was cut has lost its names: who sees the new epoch finds what is left.
+    state.set_epoch(epoch);
+    lock.sign(&signature(&boot))?;
     let recovery = Recovery {
         created,
-        clean,
+        clean: opening.clean,
         rebooted,
         end: Position(end.position),
         ordinal: end.ordinal,
         cut_bytes: end.cut_bytes,
         epoch,
+        hot: notice,
     };
-    Ok(Opened { paths, meta, lock, recovery, place, making, current })
+    let (lineage, past) = (opening.lineage, *past);
+    Ok(Opened { paths, meta, recovery, hot, place, making, current, lineage, past })
 }
 
 fn check_id(dir: &Path, wanted: TapeId) -> Result<Meta> {
@@ -144,31 +194,56 @@ fn check_id(dir: &Path, wanted: TapeId) -> Result<Meta> {
     Ok(meta)
 }
 
-struct End {
-    position: u64,
-    ordinal: u64,
-    cut_bytes: u64,
+pub(crate) struct End {
+    pub position: u64,
+    pub ordinal: u64,
+    pub cut_bytes: u64,
+    /// A reader may have seen committed frames beyond it.
+    pub may_be_missed: bool,
 }
 
 /// What the walk to the end must not believe, or must.
 struct Doubt {
+    /// The last writer closed.
+    clean: bool,
     rebooted: bool,
     /// A flush has failed.
     failed: bool,
     truncate_damage: bool,
     /// The tape came this far, as its last writer told; a claim of it may not have been published.
     reached: u64,
+    /// The durable position was made again from what checksums vouch for, and nothing else is believed.
+    remade: bool,
+}
+
+/// Finds the end of the tape, and compares what is durable with its checksums. Changes no frame and no checksum.
+fn look_before(live: &Live, state: &State, doubt: &mut Doubt) -> Result<End> {
+    let known = check_known(live, doubt.clean).and_then(|()| load_durable(&live.paths));
+    let mut durable = match known {
+        Err(Error::Damage { .. }) if doubt.truncate_damage => {
+            doubt.remade = true;
+            crate::repair::remake_durable(live)?
+        }
+        other => other?,
+    };
+    if doubt.rebooted {
+        // A recorder that came before the writer has told it, and may have nothing to tell again.
+        state.set_durable(durable.position);
+    }
+    let end = find_end(live, doubt)?;
+    check_before_writing(live, &mut durable, end.position, doubt.clean)?;
+    Ok(end)
 }
 
 /// Walks from the durable segment to the last complete unit.
 fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
-    let &Doubt { rebooted, failed, truncate_damage, reached } = doubt;
+    let &Doubt { clean, rebooted, failed, truncate_damage, reached, remade } = doubt;
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
     let mut lost = None;
-    let limit = if rebooted {
+    let limit = if rebooted || remade {
         trusted_end(live, durable)?
-    } else if failed {
+    } else if failed || !clean {
         lost = first_lost(live, durable)?;
         lost.as_ref().map_or(u64::MAX, |(position, _)| *position)
     } else {
@@ -182,7 +257,7 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
     if durable == 0 {
         index = all.first().copied().unwrap_or(0);
     }
-    let mut end = End { position: index * size, ordinal: 0, cut_bytes: 0 };
+    let mut end = End { position: index * size, ordinal: 0, cut_bytes: 0, may_be_missed: false };
     let (mut at, mut ordinal) = (end.position, 0);
     let mut first = true;
     let mut broken = None;
@@ -230,7 +305,7 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
                     break;
                 }
                 Seen::Damage(header) => {
-                    let what = format!("no frame can start with {header:?}");
+                    let what = format!("no frame can start with {header}");
                     broken = Some(Error::damage(&segment.path, HEADER_PAGE + offset, what));
                     break 'segments;
                 }
@@ -250,6 +325,7 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
             format!("the tape ends at position {}, before its durable position {durable}", end.position);
         return Err(broken.unwrap_or_else(|| Error::damage(&path, offset, what)));
     }
+    end.may_be_missed = broken.is_some() || at > end.position;
     if let Some(error) = broken
         && !rebooted
         && !truncate_damage
@@ -258,71 +334,6 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
     }
     end.cut_bytes = at.saturating_sub(end.position);
     Ok(end)
-}
-
-/// After a restart: how far beyond the durable position the checksums vouch for what is on the disk.
-fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
-    let (size, span) = (live.meta.segment_bytes, live.meta.span());
-    let mut trusted = durable;
-    for index in durable / size.. {
-        let path = segment_path(&live.paths.segments(), index);
-        let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { break };
-        let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { break };
-        for (i, sum) in sums.chunks_exact(4).enumerate() {
-            let from = i as u64 * span;
-            if from >= size {
-                break;
-            }
-            // SAFETY: within the segment; the lock is ours and no writer lives.
-            let bytes = unsafe { segment.bytes(from, span as usize) };
-            if crc32c::crc32c(bytes).to_le_bytes() != *sum {
-                return Ok(trusted.max(durable));
-            }
-            trusted = trusted.max(segment.base + from + span);
-        }
-        if trusted < segment.end() {
-            break;
-        }
-    }
-    Ok(trusted)
-}
-
-/// After a flush that failed: the first span beyond the durable position that is not what its checksum, made when
-/// it was written, says. The kernel may have dropped pages that it could not write.
-fn first_lost(live: &Live, durable: u64) -> Result<Option<(u64, Error)>> {
-    let (size, span) = (live.meta.segment_bytes, live.meta.span());
-    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable / size) {
-        let path = segment_path(&live.paths.segments(), index);
-        if live.paths.hot_place().is_some_and(|hot| segment_path(&hot, index).exists()) {
-            continue;
-        }
-        let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { continue };
-        let Some((segment, _)) = Segment::open(&path, &live.meta, index, false)? else { continue };
-        for (i, sum) in sums.chunks_exact(4).take((size / span) as usize).enumerate() {
-            let from = i as u64 * span;
-            // SAFETY: within the segment; the lock is ours and no writer lives.
-            let bytes = unsafe { segment.bytes(from, span as usize) };
-            let last = (i + 1) * 4 + 4 > sums.len();
-            let same = crc32c::crc32c(bytes).to_le_bytes() == *sum;
-            if !(same || last && is_of_a_start(bytes, sum)) {
-                let what = format!("a flush has failed and the {span} bytes from here were lost");
-                let error = Error::damage(&path, HEADER_PAGE + from, what);
-                return Ok(Some((segment.base + from, error)));
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a checksum is that of the first lines of a span that was filled further since.
-fn is_of_a_start(span: &[u8], sum: &[u8]) -> bool {
-    let mut running = 0;
-    let mut rest = span.len() as u64;
-    span.chunks(LINE).any(|line| {
-        running = crc32c::crc32c_append(running, line);
-        rest -= line.len() as u64;
-        padded(running, rest).to_le_bytes() == sum
-    })
 }
 
 /// Writes what is not durable again, so that the next flush is one.
@@ -340,11 +351,11 @@ fn write_again(live: &Live, end: &End) -> Result<()> {
 }
 
 /// Zeroes what lies behind the end and removes later segments, wherever they are.
-fn truncate(live: &Live, end: &End) -> Result<()> {
+pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutting: &Cutting) -> Result<()> {
     let size = live.meta.segment_bytes;
     let last = end.position / size;
-    let hot = live.paths.hot_place();
-    for dir in hot.iter().chain([&live.paths.segments()]) {
+    let segments = live.paths.segments();
+    for (dir, is_hot) in hot.map(|hot| (&hot.path, true)).into_iter().chain([(&segments, false)]) {
         // From the end, so that nobody who looks meanwhile takes one for missing among others.
         for index in list_segments(dir)?.into_iter().rev().filter(|&i| i >= last) {
             let path = segment_path(dir, index);
@@ -354,82 +365,29 @@ fn truncate(live: &Live, end: &End) -> Result<()> {
                 continue;
             }
             unseal(&path)?;
-            if let Some((segment, _)) = match Segment::open(&path, &live.meta, index, true) {
+            let found = match is_hot {
+                true => again::open_own(dir, &live.meta, index),
+                false => Segment::open(&path, &live.meta, index, true),
+            };
+            if let Some((segment, _)) = match found {
                 // Nothing of it is on the tape: one that is broken is made anew.
                 Err(Error::Damage { .. }) if end.position.is_multiple_of(size) => {
                     remove(&path)?;
                     Ok(None)
                 }
                 other => other,
-            }? {
+            }? && !cutting.replace(&segment, live, end.position)?
+            {
                 segment.zero_from(end.position - segment.base);
             }
         }
     }
     if live.paths.definitions().exists() {
-        DefinitionLog::open(&live.paths, &live.meta, end.position, end.position)?;
+        let durable_bytes = load_durable(&live.paths)?.definitions_bytes;
+        let bounds = LogBounds { durable_bytes, end: end.position, cut: true };
+        DefinitionLog::open(&live.paths, &live.meta, end.position, bounds)?;
     }
     Ok(())
-}
-
-/// Brings the live segments where the options want them.
-fn settle_backing(live: &Live, end: &End, options: &Options) -> Result<(PathBuf, PathBuf)> {
-    let paths = &live.paths;
-    let Backing::Hot { dir, window_segments } = &options.backing else {
-        if let Some(hot) = paths.hot_place() {
-            // Hot before, a file now: the disk must have all of it first.
-            let live = Live::of(paths.clone(), live.meta);
-            let mut follower = Follower::open(live, Sync::OnClose, u64::MAX / 2)?;
-            while follower.step()? || follower.position < end.position {}
-            follower.sync_last()?;
-            drop(follower);
-            remove(&paths.hot())?;
-            remove_hot(&hot)?;
-        }
-        return Ok((paths.segments(), paths.run()));
-    };
-    if *window_segments < 2 {
-        return Err(Error::Option("window_segments must be at least 2"));
-    }
-    let known = paths.hot_place();
-    let hot = match (&known, dir) {
-        (Some(hot), _) => hot.clone(),
-        (None, Some(dir)) => dir.clone(),
-        (None, None) => {
-            let full = fs::canonicalize(&paths.dir).at("resolve", &paths.dir)?;
-            let name = full.as_os_str().as_encoded_bytes();
-            Path::new("/dev/shm").join(format!("unitape-{}-{:08x}", live.meta.id, crc32c::crc32c(name)))
-        }
-    };
-    if known.is_none() {
-        if hot.exists() {
-            // Left by a tape that stood here and was removed.
-            remove_hot(&hot)?;
-        }
-        sys::make_dir(&hot).at("make", &hot)?;
-    }
-    let (size, index) = (live.meta.segment_bytes, end.position / live.meta.segment_bytes);
-    let disk = segment_path(&paths.segments(), index);
-    // Also where the directory is there and the segment is not: somebody has removed it.
-    if !end.position.is_multiple_of(size)
-        && !segment_path(&hot, index).exists()
-        && let Some((from, first_ordinal)) = Segment::open(&disk, &live.meta, index, false)?
-    {
-        let header = SegmentHeader { meta: live.meta, index, first_ordinal };
-        let temp = hot.join(format!("making-{index:016x}"));
-        let to = Segment::create(&temp, &header, Making::Ready)?;
-        // SAFETY: the range was found committed, or zero, by `find_end` and `truncate`; the new file is ours.
-        unsafe { to.copy_in(0, from.bytes(0, (end.position - from.base) as usize)) };
-        let path = segment_path(&hot, index);
-        sys::rename(&temp, &path).at("rename", &path)?;
-    }
-    if known.is_some() {
-        return Ok((hot.clone(), hot));
-    }
-    let full = fs::canonicalize(&hot).at("resolve", &hot)?;
-    let text = full.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;
-    write_whole(&paths.hot(), format!("{text}\n").as_bytes())?;
-    Ok((full.clone(), full))
 }
 
 /// The segment that holds the end, if it is there; the first one of a new tape is made.
@@ -457,9 +415,11 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sync;
     use crate::record::durable::{Durable, load_durable, store_durable};
+    use crate::record::follow::Follower;
     use crate::{Reader, Start, Writer};
-    use unitape_model::flags;
+    use unitape_model::{LINE, flags};
 
     /// Power fails when the recorder has just flushed the first segment of a unit that lies in two: the position that
     /// was told durable is the start of the unit, so that the tape reaches it without the rest.
@@ -540,7 +500,7 @@ mod tests {
         let live = Live::of(paths.clone(), Meta::load(dir.path()).unwrap());
         let recorder = Follower::open(live, Sync::OnClose, 1).unwrap();
         let position = writer.end().0;
-        store_durable(&paths, &Durable { position, definitions_bytes: 0 }).unwrap();
+        store_durable(&paths, &Durable { position, ..Durable::default() }).unwrap();
         let error = writer.close().unwrap_err();
         assert!(matches!(error, Error::RecorderBehind { .. }), "{error}");
         drop(recorder);

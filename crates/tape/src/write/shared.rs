@@ -7,6 +7,7 @@ use crate::disk::again::Mappings;
 use crate::disk::map::Segment;
 use crate::error::{Error, Result, committed};
 use crate::write::claim::Staged;
+use crate::write::fork::{ForkWord, TROUBLED, WELL};
 
 /// What the writer shares with its claims and helper threads.
 #[derive(Debug, Default)]
@@ -26,7 +27,8 @@ pub(crate) struct Core {
     pub stop_keeper: AtomicBool,
     pub drain: AtomicBool,
     pub abandon: AtomicBool,
-    attention: AtomicBool,
+    /// Whether an error waits, and whether the writer is this process's.
+    pub fork: ForkWord,
     trouble: Mutex<Option<(Error, bool)>>,
 }
 
@@ -53,7 +55,7 @@ impl Core {
             *trouble = Some((error, lasting));
         }
         // Release: pairs with the Acquire in `check`.
-        self.attention.store(true, Ordering::Release);
+        self.fork.word().store(TROUBLED, Ordering::Release);
     }
 
     #[inline]
@@ -65,19 +67,26 @@ impl Core {
     #[inline]
     pub fn is_well(&self) -> bool {
         // Acquire: pairs with the Release in `raise`.
-        !self.attention.load(Ordering::Acquire)
+        self.fork.word().load(Ordering::Acquire) == WELL
     }
 
     #[cold]
     fn trouble(&self) -> Result<()> {
+        // Before anything is locked, which a child may find locked for ever.
+        self.fork.check()?;
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         match trouble.take() {
             Some((Error::ClaimAbandoned(at), true)) => {
                 *trouble = Some((Error::ClaimAbandoned(at), true));
                 Err(Error::ClaimAbandoned(at))
             }
+            Some((error @ Error::Fenced { .. }, true)) => {
+                let again = error.fenced().expect("matched");
+                *trouble = Some((again, true));
+                Err(error)
+            }
             Some((error, _)) => {
-                self.attention.store(false, Ordering::Relaxed);
+                self.fork.word().store(WELL, Ordering::Relaxed);
                 Err(error)
             }
             None => Ok(()),

@@ -1,28 +1,31 @@
 //! Appending: the live path of one unit at a time, and claims for many threads.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use unitape_model::{Header, Position};
 
 use crate::disk::frames::{check_frames, whole_unit};
-use crate::disk::layout::{
-    Meta, Paths, SegmentHeader, TapeId, list_segments, remove, remove_hot, segment_path, sync_dir,
-};
+use crate::disk::layout::{Meta, Paths, SegmentHeader, TapeId, remove, segment_path};
+use crate::disk::lineage::{Lineage, check_newest};
 use crate::disk::live::Live;
 use crate::disk::map::Segment;
-use crate::disk::run::{Lock, State, tidy};
+use crate::disk::run::{Lock, State};
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
 use crate::gate::Gates;
 use crate::record::follow::Follower;
 use crate::write::claim::{Claim, Piece};
+use crate::write::fork::WELL;
+use crate::write::hot::HotDirectory;
 use crate::write::keeper::{Keeper, RecorderThread, Task, half_window};
 use crate::write::options::{Backing, Options, RecorderPlace};
 use crate::write::recover::{self, Recovery};
 use crate::write::shared::Core;
+
+mod close;
 
 /// The one writer of a tape.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct Writer {
     current: Option<Arc<Segment>>,
     end: u64,
     ordinal: u64,
+    /// The word of `core.fork`, so that an append does not go through it.
+    well: &'static AtomicU64,
     /// Up to here frames may be put without a look at gates, room, and what else is open; zero while a draft or a
     /// batch is.
     short_end: u64,
@@ -49,7 +54,11 @@ pub struct Writer {
     keeper: Keeper,
     pub(crate) recorder: Option<RecorderThread>,
     pub(crate) state: State,
+    hot: Option<HotDirectory>,
+    lineage: Lineage,
     lock: Option<Lock>,
+    /// Where the tape ended, if its last writer had closed it and this one has not begun to close it.
+    found_closed: Option<u64>,
 }
 
 impl Writer {
@@ -60,8 +69,34 @@ impl Writer {
     /// refusal.
     pub fn open(dir: &Path, id: TapeId, options: Options) -> Result<(Self, Recovery)> {
         options.helpers.check()?;
-        let opened = recover::open(dir, id, &options)?;
-        let recover::Opened { paths, meta, lock, recovery, place, making, current } = opened;
+        let (opened, lock) = recover::open(dir, id, &options)?;
+        let paths = opened.paths.clone();
+        let past = opened.past;
+        match Self::start(opened, options) {
+            Ok((mut writer, recovery)) => {
+                writer.lock = Some(lock);
+                Ok((writer, recovery))
+            }
+            Err(e) => {
+                past.put_back(&paths, id, lock);
+                Err(e)
+            }
+        }
+    }
+
+    /// Starts what a writer of an opened tape needs; the lock is the caller's.
+    fn start(opened: recover::Opened, options: Options) -> Result<(Self, Recovery)> {
+        let recover::Opened {
+            paths,
+            meta,
+            recovery,
+            hot: hot_directory,
+            place,
+            making,
+            current,
+            lineage,
+            past: _,
+        } = opened;
         let (end, ordinal) = (recovery.end.0, recovery.ordinal);
         let core = Arc::new(Core::at(end, ordinal));
         let current = current.map(Arc::new);
@@ -81,6 +116,7 @@ impl Writer {
             let live = Live::of(paths.clone(), meta);
             let mut follower = Follower::open(live, options.sync, half_window(&options))?;
             follower.removal(options.removal.clone());
+            follower.of_writer(lineage.epoch);
             Some(RecorderThread::spawn(core.clone(), follower, options.helpers.clone())?)
         };
         let keeper = Keeper::spawn(Task {
@@ -96,6 +132,7 @@ impl Writer {
         // Without a writer nobody would end the recorder, and its lock would stay.
         let keeper = keeper.inspect_err(|_| core.abandon.store(true, Ordering::Relaxed))?;
         let writer = Self {
+            well: core.fork.word(),
             core,
             current,
             end,
@@ -113,7 +150,10 @@ impl Writer {
             keeper,
             recorder,
             state,
-            lock: Some(lock),
+            hot: hot_directory,
+            lineage,
+            lock: None,
+            found_closed: (recovery.clean && !recovery.created).then_some(end),
         };
         Ok((writer, recovery))
     }
@@ -126,6 +166,11 @@ impl Writer {
     /// Non-META frames before [`Writer::end`].
     pub fn ordinal(&self) -> u64 {
         self.ordinal
+    }
+
+    /// The writer's epoch; see [`Recovery::epoch`].
+    pub fn epoch(&self) -> u64 {
+        self.lineage.epoch
     }
 
     /// Identity and segment size of the tape.
@@ -202,7 +247,8 @@ impl Writer {
     #[inline(always)] // all that most appends ask
     pub(crate) fn short_way(&self, bytes: u64) -> Option<(&Segment, u64)> {
         let segment = self.current.as_deref()?;
-        let is_short = self.end + bytes <= self.short_end && self.core.is_well();
+        // Acquire: pairs with the Release in `Core::raise`.
+        let is_short = self.end + bytes <= self.short_end && self.well.load(Ordering::Acquire) == WELL;
         is_short.then(|| (segment, self.end - segment.base))
     }
 
@@ -234,6 +280,7 @@ impl Writer {
         self.aside.clear();
         if let Some(segment) = &self.current
             && length > 0
+            && self.core.fork.check().is_ok()
         {
             // SAFETY: the range was found in the segment when it was given out; it lies behind the committed end,
             // and the draft that had it is gone or going.
@@ -284,47 +331,17 @@ impl Writer {
         Ok(claim)
     }
 
-    /// Flushes everything, completes checksums, makes the end durable and takes `run/` away.
-    ///
-    /// # Errors
-    /// Claims that are still out, or what the recorder meets on its last way; the tape is then as after a kill,
-    /// and the next open recovers it.
-    pub fn close(mut self) -> Result<()> {
-        // Acquire: pairs with the Release in `Claim::publish`.
-        let outstanding = self.core.outstanding.load(Ordering::Acquire);
-        if outstanding > 0 {
-            return Err(Error::ClaimsOutstanding(outstanding));
-        }
-        self.settle();
-        self.stop_keeper();
-        // Release: pairs with the Acquire in the recorder's loop; `end` is final.
-        self.core.drain.store(true, Ordering::Release);
-        self.current = None;
-        *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        match self.recorder.take() {
-            Some(mut recorder) => committed(recorder.join(), self.end)?,
-            None => committed(self.drain_external(), self.end)?,
-        }
-        for dir in [self.paths.segments(), self.place.clone()] {
-            for index in list_segments(&dir)? {
-                if index > 0 && index * self.meta.segment_bytes >= self.end {
-                    remove(&segment_path(&dir, index))?;
-                    remove(&self.paths.crc(index))?;
-                }
-            }
-        }
-        let last = self.end / self.meta.segment_bytes;
-        let path = segment_path(&self.paths.segments(), last);
-        if let Some((segment, _)) = Segment::open(&path, &self.meta, last, true)? {
-            segment.give_back(self.end - segment.base);
-        }
-        if matches!(self.options.backing, Backing::Hot { .. }) {
-            remove(&self.paths.hot())?;
-            remove_hot(&self.place)?;
-        }
-        self.gates.close(&self.paths, self.meta.id)?;
-        tidy(&self.paths, self.lock.take().expect("locked until closed"))?;
-        sync_dir(&self.paths.dir)
+    /// Whether this process opened the writer.
+    #[inline(always)] // two instructions
+    pub(crate) fn is_ours(&self) -> bool {
+        // Relaxed: the kernel clears the word before a child runs.
+        self.well.load(Ordering::Relaxed) != 0
+    }
+
+    /// The error of a child that was forked.
+    #[cold]
+    pub(crate) fn refuse_child(&self) -> Result<Position> {
+        self.core.fork.check().map(|()| self.end())
     }
 
     #[inline]
@@ -430,6 +447,7 @@ impl Writer {
     /// Puts segment `index` in its place: one prepared by the keeper, or made now.
     #[cold]
     fn roll(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<Segment>> {
+        self.stay_newest()?;
         self.await_window(index)?;
         // A small segment is made sooner than a thread is woken.
         let large = self.meta.segment_bytes >= 1 << 20;
@@ -469,6 +487,19 @@ impl Writer {
         Ok(Arc::new(segment))
     }
 
+    /// Makes sure that no later writer has the tape, as after a lost lock or a restored machine; if one has, this writer
+    /// appends nothing more.
+    fn stay_newest(&self) -> Result<()> {
+        let checked = check_newest(&self.paths, self.meta.id, self.lineage.epoch);
+        checked.inspect_err(|e| {
+            if let Some(e) = e.fenced() {
+                self.core.raise(e, true);
+                // It would go on to say where this writer's tape ends, and remove nothing it made.
+                self.core.stop_keeper.store(true, Ordering::Relaxed);
+            }
+        })
+    }
+
     fn take_prepared(&mut self, segment: Segment, wanted: u64) -> Result<()> {
         if segment.index < wanted {
             return remove(&segment.path);
@@ -483,6 +514,8 @@ impl Writer {
             return Ok(());
         }
         let needed = index.saturating_sub(half_window(&self.options)) * self.meta.segment_bytes;
+        // A claim larger than the window: the recorder cannot come further than what was given out before it.
+        let needed = needed.min(self.end);
         let mut since = None;
         while self.recorded().0 < needed {
             self.core.check(self.end)?;
@@ -502,27 +535,6 @@ impl Writer {
             && full.is_in_memory()
         {
             self.core.left.keep(full);
-        }
-    }
-
-    fn stop_keeper(&mut self) {
-        // Relaxed: a wish; joining the thread orders everything else.
-        self.core.stop_keeper.store(true, Ordering::Relaxed);
-        self.keeper.stop();
-        for segment in self.stash.drain(..) {
-            // One that was in place already is removed by `close` or by recovery.
-            let _ = remove(&segment.path);
-        }
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.stop_keeper();
-        self.core.abandon.store(true, Ordering::Relaxed);
-        if let Some(mut recorder) = self.recorder.take() {
-            // Not closed: the tape is as after a kill, and recovery finds what the recorder met.
-            let _ = recorder.join();
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod mount;
 pub mod process;
+pub mod served;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -127,7 +128,15 @@ pub fn writable(path: &Path) -> std::fs::File {
     std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
-/// All files below `dir` with their content.
+/// Names of what is below `run/` of the tape in `dir`, in order.
+pub fn left_in_run(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.join("run")).into_iter().flatten();
+    let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// All files of the tape in `dir` with their content; `run/` is not of the tape.
 pub fn content(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut out = BTreeMap::new();
     let mut open = vec![dir.to_path_buf()];
@@ -135,7 +144,9 @@ pub fn content(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in std::fs::read_dir(&next).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                open.push(path);
+                if path != dir.join("run") {
+                    open.push(path);
+                }
             } else {
                 let name = path.strip_prefix(dir).unwrap().to_string_lossy().into_owned();
                 out.insert(name, std::fs::read(&path).unwrap());

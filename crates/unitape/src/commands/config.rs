@@ -2,7 +2,7 @@
 
 use super::run::config::read;
 use crate::config::show;
-use crate::output::{self, Done, Failure, say};
+use crate::output::{self, Done, say};
 use std::path::PathBuf;
 
 /// Arguments.
@@ -42,7 +42,7 @@ pub fn run(args: Args) -> output::Result {
     shown.sort_by(|a, b| a.key.cmp(&b.key));
     for value in shown {
         if json {
-            output::print_json(&value).map_err(|e: Failure| e)?;
+            output::print_json(&value)?;
         } else if origin {
             say!("{} = {}  # {}", value.key, value.value, value.origin);
         } else {

@@ -1,6 +1,7 @@
 //! `unitape consolidate`: many feeds onto one tape.
 
-use crate::output::{self, Done, Failure, bytes, grouped, say};
+use super::run::config::Wait;
+use crate::output::{self, Done, Failure, bytes, grouped, note, plain, read_text, say, say_lines};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use unitape_feed::{
-    Ending, Error, Feed, Format, Loader, Options, Outcome, Reference, consolidate, feed_of_file,
-    feed_of_option,
+    ClockLead, Ending, Error, Feed, Format, Loader, Options, Outcome, Reference, SourceRules, consolidate,
+    feed_of_file, feed_of_option,
 };
 
 /// Arguments.
@@ -21,7 +22,9 @@ use unitape_feed::{
   unitape consolidate quotes.fix prints.txt --reference master.txt:nyse-taq-master --tape tape
 
 A file is recognised by its content; --feed says what it is. Feeds are merged by event time, each in its own
-order. A rerun goes on where the last one ended and does nothing when all is done. With reference data (a file of
+order. A rerun goes on where the last one ended and does nothing when all is done; a file that has grown is read on.
+Other content under a name that the tape has, and the same content under another name, are errors: --new-source and
+--again say that it is meant so. With reference data (a file of
 instruments and the mapping that reads it) an ISIN, a FIGI and a symbol on its venue become one instrument, by the day of
 the event; what is not in it keeps its name and is counted as unresolved.
 
@@ -31,6 +34,8 @@ feeds.toml:
   format = \"fix\"
   mapping = \"fix44-orders\"     # shipped, or a file
   files = [\"orders-1.fix\", \"orders-2.fix\"]
+  new_source = false         # the same as --new-source, --again: for this feed
+  again = false
   [[reference]]
   file = \"master.txt\"
   mapping = \"nyse-taq-master\"")]
@@ -53,6 +58,16 @@ pub struct Args {
     /// An instrument that the reference data does not have puts its message into quarantine
     #[arg(long)]
     reference_strict: bool,
+    /// Other content under a name that the tape has is another source of this name (new_source)
+    #[arg(long)]
+    new_source: bool,
+    /// Read a file that holds what another one holds a second time (again)
+    #[arg(long)]
+    again: bool,
+    /// How far an event's time may lead that of its receipt (10min) or, without one, of the other feeds (366d); or
+    /// `unbounded`. What leads by more is flagged clock_ahead
+    #[arg(long, value_name = "SPAN")]
+    clock_lead: Option<String>,
     /// Bytes of a block; the tape does not depend on it
     #[arg(long, value_name = "BYTES", default_value_t = unitape_feed::BLOCK_BYTES as u32, hide = true,
         value_parser = clap::value_parser!(u32).range(64..=unitape_feed::BLOCK_BYTES_MAX as i64))]
@@ -91,12 +106,17 @@ struct ConfigFeed {
     #[serde(default)]
     mapping: String,
     files: Vec<PathBuf>,
+    #[serde(default)]
+    new_source: bool,
+    #[serde(default)]
+    again: bool,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
     let mut loader = Loader::default();
-    let mut feeds = feeds(&args, &mut loader)?;
+    let mut feed_rules = BTreeMap::new();
+    let mut feeds = feeds(&args, &mut loader, &mut feed_rules)?;
     match reference(&args.reference, loader)? {
         Some(reference) => {
             let reference = Arc::new(reference.strictly(args.reference_strict));
@@ -114,15 +134,20 @@ pub fn run(args: Args) -> output::Result {
     let stop = output::stop_flag()?;
     let options = Options {
         feeds,
+        lead: lead(args.clock_lead.as_deref())?,
         workers: args.workers.map_or_else(cores, usize::from),
         block_bytes: args.block_bytes as usize,
         tape: unitape_tape::Options { segment_bytes: args.segment_bytes, ..Default::default() },
         stop: Some(&stop),
+        rules: SourceRules { new_source: args.new_source, again: args.again },
+        feed_rules,
         ..Options::default()
     };
+    output::print_hot_notice(&args.tape);
     let started = Instant::now();
     let outcome = run_with_progress(&args.tape, options).map_err(usage_or_error)?;
     let elapsed_s = started.elapsed().as_secs_f64();
+    outcome.notes.iter().for_each(|text| note!("unitape: {text}"));
     if args.json {
         let mut account = serde_json::to_value(&outcome.summary)?;
         account["elapsed_s"] = elapsed_s.into();
@@ -133,7 +158,14 @@ pub fn run(args: Args) -> output::Result {
     if outcome.ending == Ending::Stopped {
         return Err(Failure::Error("stopped; the same command goes on from here".to_owned()));
     }
-    Ok(if outcome.summary.quarantined > 0 { Done::Flawed } else { Done::Clean })
+    Ok(if outcome.summary.quarantined_open() > 0 { Done::Flawed } else { Done::Clean })
+}
+
+fn lead(told: Option<&str>) -> Result<ClockLead, Failure> {
+    let Some(text) = told else { return Ok(ClockLead::default()) };
+    let Wait(lead) =
+        Wait::try_from(text.to_owned()).map_err(|e| Failure::Usage(format!("--clock-lead: {e}")))?;
+    Ok(ClockLead { receipt: lead, feeds: lead })
 }
 
 /// Consolidates with a progress bar.
@@ -149,12 +181,10 @@ pub fn run_with_progress(dir: &Path, options: Options<'_>) -> Result<Outcome, un
     output::with_progress("consolidate", position, note, || consolidate(dir, options))
 }
 
-/// An option that cannot be is a matter of usage, whoever finds out.
-fn usage_or_error(error: Error) -> Failure {
+/// What cannot be in a feed or in reference data of the command line is a matter of usage.
+pub fn usage_or_error(error: Error) -> Failure {
     match error {
-        Error::Config { .. } | Error::Tape(unitape_tape::Error::Option(_)) => {
-            Failure::Usage(error.to_string())
-        }
+        Error::Config { .. } => Failure::Usage(error.to_string()),
         error => error.into(),
     }
 }
@@ -167,10 +197,15 @@ pub fn cores() -> usize {
 /// What the loader has already and these options name; none where that is nothing.
 pub fn reference(options: &[String], mut loader: Loader) -> Result<Option<Reference>, Failure> {
     options.iter().try_for_each(|option| loader.add_option(option)).map_err(usage_or_error)?;
+    loader.notes().for_each(|note| note!("unitape: {note}"));
     Ok(if loader.is_empty() { None } else { Some(loader.finish()?) })
 }
 
-fn feeds(args: &Args, loader: &mut Loader) -> Result<Vec<Feed>, Failure> {
+fn feeds(
+    args: &Args,
+    loader: &mut Loader,
+    rules: &mut BTreeMap<String, SourceRules>,
+) -> Result<Vec<Feed>, Failure> {
     let mut feeds: Vec<Feed> = Vec::new();
     for option in &args.feed {
         let feed = feed_of_option(option).map_err(usage_or_error)?;
@@ -185,7 +220,8 @@ fn feeds(args: &Args, loader: &mut Loader) -> Result<Vec<Feed>, Failure> {
     }
     for path in &args.inputs {
         if path.extension().is_some_and(|e| e == "toml") {
-            feeds.extend(read_config(path, loader)?);
+            let given = SourceRules { new_source: args.new_source, again: args.again };
+            feeds.extend(read_config(path, loader, (given, &mut *rules))?);
         } else if path.as_os_str() == "-" {
             let what = "stdin has no content to recognise it by; say --feed name=format:mapping:-";
             return Err(Failure::Usage(what.to_owned()));
@@ -208,24 +244,33 @@ fn feeds(args: &Args, loader: &mut Loader) -> Result<Vec<Feed>, Failure> {
     Ok(feeds)
 }
 
-fn read_config(path: &Path, loader: &mut Loader) -> Result<Vec<Feed>, Failure> {
-    let at = |what: String| Failure::Error(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| at(e.to_string()))?;
-    let config: Config = toml::from_str(&text).map_err(|e| at(e.to_string().trim_end().to_owned()))?;
+fn read_config(
+    path: &Path,
+    loader: &mut Loader,
+    (given, rules): (SourceRules, &mut BTreeMap<String, SourceRules>),
+) -> Result<Vec<Feed>, Failure> {
+    let at = |failure: Failure| failure.configured().of(path.display());
+    let text = read_text(path)?;
+    let config: Config = toml::from_str(&text).map_err(|e| {
+        let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        Failure::Error(format!("{}:{line}: {}", path.display(), e.message()))
+    })?;
     let base = path.parent().unwrap_or(Path::new(""));
     for r in &config.reference {
         let added = Loader::format(&r.mapping).and_then(|format| loader.add(&base.join(&r.file), &format));
-        added.map_err(|e| at(e.to_string()))?;
+        added.map_err(|e| at(e.into()))?;
     }
-    let feed = |f: ConfigFeed| {
+    let mut feed = |f: ConfigFeed| {
         let files = f.files.into_iter().map(|p| base.join(p)).collect();
+        let own = SourceRules { new_source: given.new_source || f.new_source, again: given.again || f.again };
+        rules.insert(f.name.clone(), own);
         Ok(Feed {
-            format: Format::named(&f.format, &f.mapping).map_err(|e| at(e.to_string()))?,
+            format: Format::named(&f.format, &f.mapping).map_err(|e| at(e.into()))?,
             name: f.name,
             files,
         })
     };
-    config.feed.into_iter().map(feed).collect()
+    config.feed.into_iter().map(&mut feed).collect()
 }
 
 /// The account for people.
@@ -236,11 +281,11 @@ pub fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<()
     table.set_header(["feed", "messages", "with events", "quarantined", "duplicates", "ignored", "events"]);
     for (name, f) in &s.by_feed {
         let counts = [f.messages, f.with_events, f.quarantined, f.duplicates, f.ignored, f.events];
-        table.add_row(std::iter::once(name.clone()).chain(counts.map(grouped)));
+        table.add_row(std::iter::once(plain(name).into_owned()).chain(counts.map(grouped)));
     }
-    say!("{table}");
+    say_lines(&mut output::unbuffered(), &table)?;
     let rate = if outcome.fresh_messages == 0 {
-        "nothing left to do".to_owned()
+        if outcome.stopped { "stopped, nothing was read" } else { "nothing left to do" }.to_owned()
     } else {
         let per_s = outcome.fresh_messages as f64 / elapsed_s;
         format!(
@@ -255,8 +300,27 @@ pub fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<()
             grouped(s.unresolved)
         );
     }
+    if s.repeats > 0 {
+        say!("{} messages came with a sequence number that had come before (repeat)", grouped(s.repeats));
+    }
+    if s.unsure > 0 {
+        say!(
+            "of {} of these nobody knows, because a session had too many gaps or there were too many sessions",
+            grouped(s.unsure)
+        );
+    }
+    if s.clock_ahead > 0 {
+        say!("{} messages have a time that leads by more than it may (clock_ahead)", grouped(s.clock_ahead));
+    }
     say!("{rate}; tape {}, {}", dir.display(), bytes(disk_bytes(dir)));
-    if s.quarantined > 0 {
+    if s.recovered > 0 {
+        say!(
+            "{} of the {} in quarantine were recovered by a retry",
+            grouped(s.recovered),
+            grouped(s.quarantined)
+        );
+    }
+    if s.quarantined_open() > 0 {
         say!("see: unitape quarantine list {}", dir.display());
     }
     Ok(())

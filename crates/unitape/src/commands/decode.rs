@@ -1,7 +1,7 @@
 //! `unitape decode`: bytes to fields, without a mapping.
 
-use crate::output::{self, Done, Failure, grouped};
-use std::fs::File;
+use crate::output::{self, Done, Failure, grouped, note, open_file, plain, read_bytes};
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,6 +117,9 @@ struct FastArgs {
     /// A file of templates, FAST 1.1 or 1.2 (repeatable; references go from any to any other)
     #[arg(long, required = true, value_name = "T.xml")]
     templates: Vec<PathBuf>,
+    /// The template of messages that come without a template's id, until one names another
+    #[arg(long, value_name = "NAME")]
+    template: Option<String>,
     /// How messages are told apart
     #[arg(long, value_enum, default_value = "frames")]
     framing: FastFraming,
@@ -126,7 +129,7 @@ struct FastArgs {
     /// Empty the dictionaries before each packet, however many messages it has
     #[arg(long)]
     reset_per_packet: bool,
-    /// Refuse what is longer than it has to be, too (R6, R7, R9)
+    /// Raise the reportable errors too: values longer than they have to be, bits without a meaning (R6, R7, R8, R9)
     #[arg(long)]
     strict: bool,
     /// Print as JSON, one object a line
@@ -248,11 +251,17 @@ fn fast(args: &FastArgs) -> output::Result {
     let files = contents(&args.templates)?;
     let sources: Vec<fast::Source<'_>> =
         files.iter().map(|(name, content)| fast::Source { name, content }).collect();
-    let templates = fast::Templates::load(&sources).map_err(|e| Failure::Error(e.to_string()))?;
+    let templates = fast::Templates::load(&sources)?;
     for note in templates.notes() {
-        eprintln!("{note}");
+        note!("{note}");
     }
-    let mut decoder = fast::Decoder::new(Arc::new(templates)).with_strict(args.strict);
+    let templates = Arc::new(templates);
+    let decoder = match &args.template {
+        None => fast::Decoder::new(templates),
+        Some(name) => fast::Decoder::with_template(templates.clone(), name)
+            .ok_or_else(|| Failure::Usage(no_template(name, &templates)))?,
+    };
+    let mut decoder = decoder.with_strict(args.strict);
     let reset = match (args.reset_per_message, args.reset_per_packet) {
         (true, _) => fast::Reset::Message,
         (_, true) => fast::Reset::Packet,
@@ -266,10 +275,19 @@ fn fast(args: &FastArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
+    ended(args.json, &args.files, "messages", [messages, errors])
+}
+
+/// Why no template is the one of this name.
+fn no_template(name: &str, templates: &fast::Templates) -> String {
+    let all = || templates.list().iter().map(|template| template.name.local.as_str());
+    match all().any(|other| other == name) {
+        true => format!("--template {name}: several templates have this name"),
+        false => format!(
+            "--template {name}: no template has this name; {}",
+            output::known(name, "templates", all())
+        ),
     }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
 }
 
 fn fixed(args: &FixedArgs) -> output::Result {
@@ -282,10 +300,7 @@ fn fixed(args: &FixedArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} records, {} bad", grouped(records), grouped(errors));
-    }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+    ended(args.json, &args.files, "records", [records, errors])
 }
 
 fn csv(args: &FixedArgs) -> output::Result {
@@ -298,10 +313,7 @@ fn csv(args: &FixedArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} rows, {} bad", grouped(rows), grouped(errors));
-    }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+    ended(args.json, &args.files, "rows", [rows, errors])
 }
 
 /// Text and origin of a layout file, or of the shipped layout of this name.
@@ -357,10 +369,7 @@ fn fix(args: &FixArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
-    }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+    ended(args.json, &args.files, "messages", [messages, errors])
 }
 
 fn swift(args: &PlainArgs) -> output::Result {
@@ -372,10 +381,7 @@ fn swift(args: &PlainArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
-    }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+    ended(args.json, &args.files, "messages", [messages, errors])
 }
 
 fn itch(args: &ItchArgs) -> output::Result {
@@ -390,10 +396,7 @@ fn itch(args: &ItchArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
-    }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+    ended(args.json, &args.files, "messages", [messages, errors])
 }
 
 fn iso(args: &PlainArgs) -> output::Result {
@@ -404,10 +407,7 @@ fn iso(args: &PlainArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
-    }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+    ended(args.json, &args.files, "messages", [messages, errors])
 }
 
 fn text<D: text::Decode>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::Result {
@@ -418,10 +418,7 @@ fn text<D: text::Decode>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::R
         errors += summary.errors;
         Ok(())
     })?;
-    if !args.json {
-        eprintln!("{} messages, {} bad", grouped(messages), grouped(errors));
-    }
-    Ok(if errors > 0 { Done::Flawed } else { Done::Clean })
+    ended(args.json, &args.files, "messages", [messages, errors])
 }
 
 fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
@@ -429,10 +426,10 @@ fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
     let dictionary = Dictionary::parse(&files)?;
     for file in dictionary.files() {
-        eprintln!("{file}");
+        note!("{file}");
     }
     for note in dictionary.notes() {
-        eprintln!("{note}");
+        note!("{note}");
     }
     Ok(dictionary)
 }
@@ -441,8 +438,7 @@ fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
 fn contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let mut files = Vec::new();
     for path in paths {
-        let bytes = std::fs::read(path).map_err(|e| Failure::Error(format!("{}: {e}", path.display())))?;
-        files.push((path.display().to_string(), bytes));
+        files.push((path.display().to_string(), read_bytes(path)?));
     }
     Ok(files)
 }
@@ -451,8 +447,22 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let file = File::open(path).map_err(|e| Failure::Error(format!("{}: {e}", path.display())))?;
-    Ok(Box::new(file))
+    Ok(Box::new(open_file(path)?))
+}
+
+/// Says how many `things` there were and how many of them were bad. None at all is explained, also beside JSON.
+fn ended(json: bool, files: &[PathBuf], things: &str, [all, bad]: [u64; 2]) -> output::Result {
+    if all + bad == 0 {
+        let name = |path: &PathBuf| match path.as_os_str() == "-" {
+            true => "stdin".to_owned(),
+            false => path.display().to_string(),
+        };
+        let names: Vec<_> = files.iter().map(name).collect();
+        note!("unitape: nothing was decoded: there are no {things} in {}", names.join(", "));
+    } else if !json {
+        note!("{} {things}, {} bad", grouped(all), grouped(bad));
+    }
+    Ok(if bad > 0 { Done::Flawed } else { Done::Clean })
 }
 
 /// Takes JSON lines and writes them for eyes: number, offset, type, then `tag=value`.
@@ -468,42 +478,43 @@ impl<'w, W: Write> Readable<'w, W> {
 
     fn flush_line(&mut self) -> std::io::Result<()> {
         let value: serde_json::Value = serde_json::from_slice(&self.line)?;
-        let (n, offset) = (&value["n"], &value["offset"]);
-        match value.get("error") {
-            Some(e) => writeln!(
-                self.out,
-                "{n} @{offset} ! {}: {}",
-                e["code"].as_str().unwrap_or(""),
-                e["message"].as_str().unwrap_or("")
-            )?,
-            None if value["text"] != serde_json::Value::Null => {
-                let text = &value["text"];
-                writeln!(self.out, "{n} @{offset} # {}", text.as_str().unwrap_or(&text.to_string()))?;
-            }
-            None => {
-                // The name of a template stands in its type.
-                let kind = value["type"].as_str().or(value["type"]["name"].as_str());
-                write!(self.out, "{n} @{offset} {}", kind.unwrap_or(""))?;
-                for (tag, v) in value["fields"].as_object().into_iter().flatten() {
-                    match v {
-                        serde_json::Value::String(s) => write!(self.out, " {tag}={s}")?,
-                        other => write!(self.out, " {tag}={other}")?,
-                    }
-                }
-                // Fields in order with their tags inside; a value of several lines stays on this one.
-                for field in value["fields"].as_array().into_iter().flatten() {
-                    let tag = field["tag"].as_str().unwrap_or("");
-                    match &field["value"] {
-                        serde_json::Value::String(s) => write!(self.out, " {tag}={}", s.replace('\n', "⏎"))?,
-                        other => write!(self.out, " {tag}={other}")?,
-                    }
-                }
-                writeln!(self.out)?;
-            }
-        }
+        self.line.clear();
+        self.line.extend_from_slice(plain(&readable(&value)).as_bytes());
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)?;
         self.line.clear();
         Ok(())
     }
+}
+
+fn readable(value: &serde_json::Value) -> String {
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(s) => s.clone(),
+        other => other.to_string(),
+    };
+    let mut out = format!("{} @{}", value["n"], value["offset"]);
+    // Writing to a String cannot fail, here and below.
+    if let Some(e) = value.get("error") {
+        let word = |key: &str| e[key].as_str().unwrap_or("");
+        _ = write!(out, " ! {}: {}", word("code"), word("message"));
+        return out;
+    }
+    if !value["text"].is_null() {
+        _ = write!(out, " # {}", text(&value["text"]));
+        return out;
+    }
+    // The name of a template stands in its type.
+    let kind = value["type"].as_str().or(value["type"]["name"].as_str());
+    _ = write!(out, " {}", kind.unwrap_or(""));
+    for (tag, v) in value["fields"].as_object().into_iter().flatten() {
+        _ = write!(out, " {tag}={}", text(v));
+    }
+    // Fields in order with their tags inside; a value of several lines stays on this one.
+    for field in value["fields"].as_array().into_iter().flatten() {
+        let tag = field["tag"].as_str().unwrap_or("");
+        _ = write!(out, " {tag}={}", text(&field["value"]).replace('\n', "⏎"));
+    }
+    out
 }
 
 impl<W: Write> Write for Readable<'_, W> {

@@ -2,7 +2,7 @@
 
 mod told;
 
-use crate::output::{self, Done, grouped, say};
+use crate::output::{self, Done, Failure, at, grouped, say};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -98,19 +98,21 @@ fn show(name: &str, layout: bool) -> output::Result {
     let Some(mapping) = Mapping::built_in(name) else {
         let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
         let what = format!("no shipped mapping `{name}`; there are {}", names.join(", "));
-        return Err(output::Failure::Error(what));
+        return Err(Failure::Usage(what));
     };
+    // To begin one of your own with: as they are.
+    let print = |text: &str| output::unbuffered().write_all(format!("{}\n", text.trim_end()).as_bytes());
     if !layout {
-        say!("{}", mapping.text.trim_end());
+        print(&mapping.text)?;
         return Ok(Done::Clean);
     }
     let texts = mapping.layout_text.iter().map(|(text, _)| text);
     let texts: Vec<_> = texts.chain(mapping.template_texts.iter().map(|(_, text)| text)).collect();
     if texts.is_empty() {
-        return Err(output::Failure::Error(format!("{name} names neither layout nor templates")));
+        return Err(Failure::Usage(format!("--layout: {name} names neither layout nor templates")));
     }
     for text in texts {
-        say!("{}", text.trim_end());
+        print(text)?;
     }
     Ok(Done::Clean)
 }
@@ -125,7 +127,8 @@ fn try_on(
     // It is read twice; what can be read only once is written down first.
     let copied = scratch.join("stdin");
     let sample = if sample.as_os_str() == "-" {
-        std::io::copy(&mut std::io::stdin().lock(), &mut std::fs::File::create(&copied)?)?;
+        let copy = || std::io::copy(&mut std::io::stdin().lock(), &mut std::fs::File::create(&copied)?);
+        copy().map_err(|e| at(&copied, e))?;
         &copied
     } else {
         sample
@@ -183,12 +186,16 @@ fn try_on(
                 }
             };
             if wanted {
-                say!("\n{}", told::told(told).trim_end());
+                say!("");
+                for line in told::told(told) {
+                    say!("{line}");
+                }
             }
             Ok(())
         })?;
         if !fired.is_empty() {
-            say!("\nmessages by the rule that decided:");
+            say!("");
+            say!("messages by the rule that decided:");
         }
         for (place, n) in &fired {
             say!("  rule {:<3} line {:<5} {}", place.number, place.line, grouped(*n));
@@ -201,8 +208,8 @@ fn try_on(
 fn explained(
     format: &Format,
     sample: &Path,
-    mut each: impl FnMut(&Explained, Option<Place>) -> Result<(), output::Failure>,
-) -> Result<BTreeMap<Place, u64>, output::Failure> {
+    mut each: impl FnMut(&Explained, Option<Place>) -> Result<(), Failure>,
+) -> Result<BTreeMap<Place, u64>, Failure> {
     let mut fired: BTreeMap<Place, u64> = BTreeMap::new();
     let mut failure = None;
     let rules = explain(format, sample, |told| {
@@ -229,7 +236,7 @@ const SORTS_MAX: usize = 20;
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> std::io::Result<Self> {
+    fn new() -> Result<Self, Failure> {
         let base = std::env::temp_dir();
         let mut n = 0u32;
         loop {
@@ -237,7 +244,7 @@ impl Scratch {
             match std::fs::create_dir(&dir) {
                 Ok(()) => return Ok(Self(dir)),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
-                Err(e) => return Err(e),
+                Err(e) => return Err(at(&dir, e)),
             }
         }
     }

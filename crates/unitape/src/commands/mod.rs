@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod generate;
 pub mod mapping;
 pub mod quarantine;
+pub mod reading;
 pub mod run;
 pub mod store;
 pub mod tape;

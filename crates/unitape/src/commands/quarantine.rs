@@ -1,9 +1,11 @@
 //! `unitape quarantine`: what could not become events.
 
-use crate::output::{self, Done, say};
+use super::consolidate::usage_or_error;
+use super::reading::{self, ReadArgs};
+use crate::output::{self, Done, grouped, note, say, say_to};
 use std::io::Write;
 use std::path::PathBuf;
-use unitape_feed::{Loader, Mapping, quarantine};
+use unitape_feed::{Account, Loader, Mapping, quarantine};
 use unitape_model::Position;
 
 /// Arguments.
@@ -16,13 +18,17 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// What is in quarantine, and why
-    #[command(after_help = "Example:\n  unitape quarantine list tape --json")]
+    #[command(
+        after_help = "Example:\n  unitape quarantine list tape --json\n\nThe bytes of each message are compared with the checksum of its event. Exit code 3 when something is in quarantine, or\ndamaged."
+    )]
     List {
         /// Directory of the tape
         dir: PathBuf,
         /// Print as JSON, one object a line
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        read: ReadArgs,
     },
     /// One entry with its raw bytes
     #[command(after_help = "Example:\n  unitape quarantine show tape 1408 --raw > message.fix")]
@@ -31,12 +37,14 @@ enum Command {
         dir: PathBuf,
         /// Position of its event, as `list` shows it
         position: u64,
-        /// Print nothing but the raw bytes
+        /// Print nothing but the raw bytes, as they are: control characters too
         #[arg(long)]
         raw: bool,
         /// Print as JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        read: ReadArgs,
     },
     /// Try again with a mended mapping; what is recovered is appended, flagged late
     #[command(after_help = "Examples:
@@ -60,26 +68,49 @@ enum Command {
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
     match args.command {
-        Command::List { dir, json } => {
-            let entries = quarantine::list(&dir)?;
+        Command::List { dir, json, read } => {
+            output::print_hot_notice(&dir);
+            let mut listing = quarantine::list_with(&dir, read.options())?;
+            let damaged = listing.compare(&dir)?;
+            let entries = &listing.entries;
             let mut out = output::stdout();
-            for e in &entries {
+            for e in entries {
                 if json {
                     writeln!(out, "{}", serde_json::to_string(e)?)?;
                 } else {
-                    let state = if e.recovered { " (recovered)" } else { "" };
-                    writeln!(
+                    let state = match (e.recovered, e.superseded) {
+                        (true, _) => " (recovered)",
+                        (_, true) => " (superseded)",
+                        _ => "",
+                    };
+                    let (at, length, reason) = (e.offset, e.length, &e.reason);
+                    say_to!(
                         out,
-                        "{:>10}  {} at byte {}, {} bytes: {}{state}\n            {}",
-                        e.position, e.source, e.offset, e.length, e.reason, e.detail
-                    )?;
+                        "{:>10}  {} at byte {at}, {length} bytes: {reason}{state}",
+                        e.position,
+                        e.source
+                    );
+                    say_to!(out, "            {}", e.detail);
+                    if let Some(what) = &e.damaged {
+                        say_to!(out, "            damaged: quarantine.raw: {what}");
+                    }
                 }
             }
             out.flush()?;
-            Ok(if entries.iter().any(|e| !e.recovered) { Done::Flawed } else { Done::Clean })
+            if entries.is_empty() {
+                let messages = Account::of_with(&dir, read.options())?.summary().messages;
+                note!("unitape: nothing is in quarantine; {} messages were read", grouped(messages));
+            }
+            if damaged > 0 {
+                note!("unitape: {} entries are damaged; see: unitape tape verify", grouped(damaged));
+            }
+            let flawed = damaged > 0 || entries.iter().any(|e| e.is_open());
+            reading::finish(&listing.reader, listing.names, if flawed { Done::Flawed } else { Done::Clean })
         }
-        Command::Show { dir, position, raw, json } => {
-            let (entry, bytes) = quarantine::show(&dir, Position(position))?;
+        Command::Show { dir, position, raw, json, read } => {
+            output::print_hot_notice(&dir);
+            let listing = quarantine::list_with(&dir, read.options())?;
+            let (entry, bytes) = quarantine::show_in(&dir, &listing, Position(position))?;
             let mut out = output::stdout();
             if raw {
                 out.write_all(&bytes)?;
@@ -91,17 +122,26 @@ pub fn run(args: Args) -> output::Result {
                 };
                 writeln!(out, "{value}")?;
             } else {
-                writeln!(out, "{} at byte {}, {} bytes", entry.source, entry.offset, entry.length)?;
-                writeln!(out, "{}: {}", entry.reason, entry.detail)?;
-                writeln!(out, "{}", bytes.escape_ascii())?;
+                say_to!(out, "{} at byte {}, {} bytes", entry.source, entry.offset, entry.length);
+                say_to!(out, "{}: {}", entry.reason, entry.detail);
+                say_to!(out, "{}", bytes.escape_ascii());
             }
             out.flush()?;
-            Ok(Done::Clean)
+            reading::finish(&listing.reader, listing.names, Done::Clean)
         }
         Command::Retry { dir, mapping, reference, json } => {
             let mapping = mapping.as_deref().map(Mapping::load).transpose()?;
             let reference = super::consolidate::reference(&reference, Loader::default())?;
-            let done = quarantine::retry(&dir, mapping.as_ref(), reference.as_ref())?;
+            output::print_hot_notice(&dir);
+            // What the sources of the tape need and these options do not give.
+            let done =
+                quarantine::retry(&dir, mapping.as_ref(), reference.as_ref()).map_err(usage_or_error)?;
+            if done.tried == 0 {
+                note!("unitape: nothing to try again: nothing is in quarantine that was not recovered");
+            }
+            for what in &done.damaged {
+                note!("unitape: damaged, not tried: {what}");
+            }
             if json {
                 output::print_json(&done)?;
             } else {

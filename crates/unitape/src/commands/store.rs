@@ -1,13 +1,16 @@
 //! `unitape store`: a tape into sealed days, and events out of them.
 
+mod empty;
+
+use super::reading;
 use super::tape::{readable, utc};
-use crate::output::{self, Done, Failure, bytes, grouped, say};
+use crate::output::{self, Done, Failure, bytes, grouped, note, say, say_lines};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use unitape_codec::events::{Form, Sources, write_event};
-use unitape_model::UnixNanos;
+use unitape_codec::events::{Form, write_event};
+use unitape_model::{NameTable, UnixNanos};
 use unitape_store::{
     Amount, Day, Error, Filter, Progress, SealOptions, Sealed, Store, TickSchema, parse_time, seal,
 };
@@ -27,7 +30,9 @@ enum Command {
   unitape store seal tape --store ticks --date 2024-03-11
 
 Only what the store does not have yet is added; a tape that is being written is taken as far as it is durable.
-Killed or stopped, it leaves the store as it was, and the same command does it again.")]
+Killed or stopped, it leaves the store as it was, and the same command does it again. Nothing is sealed that does not
+match its checksums: exit code 3 when the tape is damaged, or its checksums are missing, and the store is as it was.
+With --skip-damage what is after the damage is sealed; what is mended later is then not sealed any more.")]
     Seal(Seal),
     /// Print events, in the order of the tape
     #[command(after_help = "Examples:
@@ -62,6 +67,9 @@ struct Seal {
     /// Bytes of frames gathered before blocks are written
     #[arg(long, value_name = "BYTES", default_value_t = SealOptions::default().stripe_bytes, hide = true)]
     stripe_bytes: usize,
+    /// Seal what comes after damage, at the next segment, and count what is lost; the exit code is still 3
+    #[arg(long)]
+    skip_damage: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -113,22 +121,27 @@ fn run_seal(args: &Seal) -> output::Result {
         stripe_bytes: args.stripe_bytes,
         stop: Some(&stop),
         progress: Some(&progress),
+        skip_damage: args.skip_damage,
         ..SealOptions::default()
     };
+    output::print_hot_notice(&args.tape);
     let sealed = with_progress("seal", &progress, || seal(&args.tape, &args.store, &options));
-    let sealed = sealed.map_err(usage_or_error)?;
+    let sealed = sealed?;
     if args.json {
         let days: serde_json::Map<_, _> =
             sealed.days.iter().map(|(d, n)| (d.to_string(), (*n).into())).collect();
         output::print_json(&serde_json::json!({
             "generation": sealed.generation, "rows": sealed.rows, "blocks": sealed.blocks,
             "bytes": sealed.bytes, "days": days, "from": sealed.from.0, "to": sealed.to.0,
+            "untimed": sealed.untimed,
             "gap": sealed.gap.map(|(from, to)| [from.0, to.0]),
+            "checks": reading::fields(&sealed.damaged, &sealed.unverified),
         }))?;
     } else {
         print_sealed(args, &sealed)?;
     }
-    Ok(if sealed.gap.is_some() { Done::Flawed } else { Done::Clean })
+    let done = if sealed.gap.is_some() { Done::Flawed } else { Done::Clean };
+    reading::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, done)
 }
 
 fn print_sealed(args: &Seal, sealed: &Sealed) -> Result<(), Failure> {
@@ -145,19 +158,23 @@ fn print_sealed(args: &Seal, sealed: &Sealed) -> Result<(), Failure> {
             days.join(", ")
         );
     }
+    if sealed.untimed > 0 {
+        say!("{} events without a time are of no day: they stay on the tape", grouped(sealed.untimed));
+    }
     if let Some((from, to)) = sealed.gap {
-        eprintln!("unitape: positions {from} to {to} were removed from the tape before they were sealed");
+        note!("unitape: positions {from} to {to} were removed from the tape before they were sealed");
     }
     Ok(())
 }
 
 fn scan(args: &Scan) -> output::Result {
+    empty::check(args)?;
     let schemas = args.schema.iter().map(|name| {
         let known = || TickSchema::ALL.map(TickSchema::name).join(", ");
         let none = || Failure::Usage(format!("no schema `{name}`; schemas: {}", known()));
         TickSchema::from_name(name).ok_or_else(none)
     });
-    let filter = Filter {
+    let mut filter = Filter {
         symbols: args.symbols.clone(),
         from: args.from,
         to: args.to,
@@ -166,13 +183,18 @@ fn scan(args: &Scan) -> output::Result {
         venue: args.venue.clone(),
     };
     let store = Store::open(&args.dir)?;
-    let mut sources = Sources::default();
-    store.sources().for_each(|event| _ = sources.define(&event));
+    let some = empty::known_names(&store, &mut filter);
+    let mut sources = NameTable::default();
+    for event in store.sources() {
+        sources.admit(&event)?;
+    }
     let progress = Arc::new(Progress::default());
     let mut scan = store.scan(&filter)?.with_progress(progress.clone());
+    let mut printed = false;
     let mut print = || -> Result<(), Failure> {
         let (mut out, mut line) = (output::stdout(), Vec::new());
-        while let Some(row) = scan.next() {
+        while some && let Some(row) = scan.next() {
+            printed = true;
             line.clear();
             let form = if args.full { Form::FullAt(row.position) } else { Form::Plain };
             // As on the tape: ordinals count from 1 where people see them.
@@ -191,10 +213,13 @@ fn scan(args: &Scan) -> output::Result {
     } else {
         with_progress("scan", &progress, print)?
     }
+    if some && !printed && scan.problem_count() == 0 {
+        empty::explain(&store, args);
+    }
     let problems = store.problem().into_iter().chain(scan.problems());
-    problems.for_each(|p| eprintln!("unitape: {p}"));
+    problems.for_each(|p| note!("unitape: {p}"));
     if scan.problem_count() > scan.problems().len() as u64 {
-        eprintln!("unitape: {} problems in all", grouped(scan.problem_count()));
+        note!("unitape: {} problems in all", grouped(scan.problem_count()));
     }
     let clean = scan.problem_count() == 0 && store.problem().is_none();
     Ok(if clean { Done::Clean } else { Done::Flawed })
@@ -265,9 +290,9 @@ fn info(dir: &Path, json: bool) -> output::Result {
                 table.add_row(row(day.to_string(), schema.name(), a));
             }
         }
-        say!("{table}");
+        say_lines(&mut output::unbuffered(), &table)?;
         say!("{} events, {} in all", grouped(all.rows), bytes(all.bytes + info.dictionary_bytes));
-        problems.iter().for_each(|p| eprintln!("unitape: {p}"));
+        problems.iter().for_each(|p| note!("unitape: {p}"));
     }
     Ok(if problems.is_empty() { Done::Clean } else { Done::Flawed })
 }
@@ -282,12 +307,4 @@ fn with_progress<T>(what: &str, progress: &Progress, work: impl FnOnce() -> T) -
     let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
     let note = || format!("{} events", grouped(progress.rows.load(Ordering::Relaxed)));
     output::with_progress(what, position, note, work)
-}
-
-/// An option that cannot be is a matter of usage, whoever finds out.
-fn usage_or_error(error: Error) -> Failure {
-    match error {
-        Error::Option(_) => Failure::Usage(error.to_string()),
-        error => error.into(),
-    }
 }

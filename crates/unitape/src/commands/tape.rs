@@ -1,16 +1,21 @@
 //! `unitape tape`: look at a tape, check it, play it again.
 
+mod filter;
+mod hot;
 mod keep;
+mod repair;
+mod verify;
 
 pub use keep::removal;
 
-use crate::output::{self, Done, Failure, bytes, grouped, say};
+use super::reading::{self, ReadArgs};
+use crate::output::{self, Done, Failure, bytes, grouped, note, plain, say};
+use filter::{EventFilter, Place};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use unitape_codec::events::{Form, Sources, write_event};
-use unitape_model::{Dict, Dictionary, Event, Field, Kind, Message, Position, Value};
-use unitape_tape::{Definitions, Reader, Start};
+use unitape_codec::events::{Form, write_event};
+use unitape_model::{Dict, Kind, Message, Position};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -25,24 +30,38 @@ enum Command {
     #[command(after_help = "Examples:
   unitape tape cat tape --json | head
   unitape tape cat tape --kind bbo --kind trade --from 1000 --to 2000
+  unitape tape cat tape --instr GB00B03MLX29 --venue XLON --limit 10
   unitape tape cat tape --json --full --all     # everything a frame holds, definitions too
   unitape tape cat tape --json --follow         # go on as the tape grows
 
---from and --to are ordinals of events (`seq`), or tape positions with an @ before them.")]
+--from and --to are ordinals of events (`seq`), or tape positions with an @ before them. What is durable is compared
+with its checksums before it is printed. Exit code 3 when something is damaged or cannot be checked: nothing from the
+damage on is printed, or with --skip-damage what comes after it.
+
+If the tape is cut back while cat follows it (a power loss), cat says so on stderr and, with --json, as an object of kind
+rewound. It then prints what is on the tape from the cut on, and ends with exit code 3.")]
     Cat(Cat),
     /// Sizes, positions, what it was made from
-    #[command(after_help = "Example:\n  unitape tape info tape --json")]
+    #[command(
+        after_help = "Example:\n  unitape tape info tape --json\n\nAll of the tape is read and compared with its checksums. Exit code 3 when something is damaged or cannot be checked."
+    )]
     Info {
         /// Directory of the tape
         dir: PathBuf,
         /// Print as JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        read: ReadArgs,
     },
     /// Check every frame, checksum and account
-    #[command(
-        after_help = "Example:\n  unitape tape verify tape\n\nExit code 3 when something is damaged; what is intact stays usable."
-    )]
+    #[command(after_help = "Examples:
+  unitape tape verify tape
+  unitape tape verify tape --json
+
+Exit code 3 when something is damaged, or unverified: a tape that nobody writes lacks the checksums or the durable position
+that it must have. What no checksum covers yet is named, and is no damage. What is intact stays usable. See: unitape tape
+repair --help")]
     Verify {
         /// Directory of the tape
         dir: PathBuf,
@@ -50,6 +69,17 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Mend a damaged tape that nobody writes, or say what can be mended
+    #[command(after_help = "Examples:
+  unitape tape repair tape                                # say what is wrong and what would be done
+  unitape tape repair tape --apply                        # make again what something else vouches for
+  unitape tape repair tape --apply --accept-unverified    # and take data without a checksum as they are
+  unitape tape repair tape --apply --truncate             # and cut the tape before what is damaged
+
+Old files are kept in repair-N in the tape's directory, before anything is changed; killed at any moment, the same command
+goes on. Data that do not match their checksum are never taken for right unless you say so. Exit code 0: nothing to do, or
+done; 3: something is damaged still, or lost.")]
+    Repair(repair::Repair),
     /// Remove the oldest segments of a tape that nobody writes
     #[command(after_help = "Examples:
   unitape tape retain tape --age 30d --dry-run
@@ -61,7 +91,7 @@ written is retained by its writer: see [tape] in the configuration of `unitape r
     Retain(keep::Retain),
     /// Read the tape as its readers do, as fast as it goes or in its own time
     #[command(
-        after_help = "Examples:\n  unitape tape replay tape\n  unitape tape replay tape --speed 10 --json | consumer"
+        after_help = "Examples:\n  unitape tape replay tape\n  unitape tape replay tape --speed 10 --json | consumer\n\nExit code 3 when something is damaged or cannot be checked, as with `unitape tape cat`."
     )]
     Replay {
         /// Directory of the tape
@@ -72,7 +102,19 @@ written is retained by its writer: see [tape] in the configuration of `unitape r
         /// Print the events as JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        read: ReadArgs,
     },
+    /// Show where the hot segments of a tape are, and whose; adopt or forget those that it does not own
+    #[command(after_help = "Examples:
+  unitape tape hot tape
+  unitape tape hot moved --adopt     # the tape was moved to another file system before it was closed
+  unitape tape hot backup --forget   # open it from its own files
+
+The hot segments of a tape in use, or of one whose writer has died, are in shared memory and belong to its directory. A
+copy is opened from its own files. Exit code 3 when the newest part of the tape may be in hot segments that belong to a
+tape which is not there any more.")]
+    Hot(hot::Hot),
     /// Record a hot tape from a process of its own, until stopped
     #[command(hide = true)]
     Record {
@@ -103,21 +145,35 @@ struct Cat {
     /// Only events of this kind (repeatable)
     #[arg(long)]
     kind: Vec<String>,
+    /// Only events that name this instrument (repeatable)
+    #[arg(long, value_name = "X")]
+    instr: Vec<String>,
+    /// Only events that name this venue, or this bank that quotes (repeatable)
+    #[arg(long, value_name = "V")]
+    venue: Vec<String>,
+    /// Print so many at most
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
     /// Go on as the tape grows, until stopped
     #[arg(long, short)]
     follow: bool,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
     match args.command {
         Command::Cat(args) => cat(&args),
-        Command::Info { dir, json } => info(&dir, json),
-        Command::Verify { dir, json } => verify(&dir, json),
+        Command::Info { dir, json, read } => info(&dir, json, read),
+        Command::Verify { dir, json } => verify::verify(&dir, json),
+        Command::Repair(args) => repair::repair(&args),
         Command::Retain(args) => keep::retain(&args),
-        Command::Replay { dir, speed, json } => replay(&dir, speed, json),
+        Command::Hot(args) => hot::run(&args),
+        Command::Replay { dir, speed, json, read } => replay(&dir, speed, json, read),
         Command::Record { dir } => {
             let stop = output::stop_flag()?;
+            output::print_hot_notice(&dir);
             let sync = unitape_tape::Options::default().sync;
             unitape_tape::record(&dir, sync, removal(), &stop)?;
             Ok(Done::Clean)
@@ -125,130 +181,76 @@ pub fn run(args: Args) -> output::Result {
     }
 }
 
-/// Names and sources met on a tape so far.
-#[derive(Default)]
-pub struct TapeNames {
-    /// Names of ids.
-    pub names: Dictionary,
-    /// Sources by id.
-    pub sources: Sources,
-}
-
-impl TapeNames {
-    /// What the definitions log of the tape in `dir` knows: the names of segments that retention has removed.
-    pub fn from_log(dir: &Path) -> Result<Self, Failure> {
-        let mut this = Self::default();
-        // A tape that is being made may have no log yet; its definitions are then all on it.
-        let Ok(mut log) = Definitions::open(dir) else { return Ok(this) };
-        while let Ok(Some((_, frame))) = log.next() {
-            if let Some(event) = Event::new(frame) {
-                this.learn(&event);
-            }
-        }
-        Ok(this)
-    }
-
-    /// Takes a definition.
-    pub fn learn(&mut self, event: &Event<'_>) {
-        match event.kind() {
-            Kind::Define => {
-                let uint = |field| match event.field(field, &mut [0; 36]) {
-                    Some(Value::UInt(v)) => v,
-                    _ => 0,
-                };
-                let mut scratch = [0; 36];
-                if let (Some(dict), Some(Value::Text(name))) =
-                    (Dict::from_u8(uint(Field::Dict) as u8), event.field(Field::Name, &mut scratch))
-                {
-                    self.names.define(dict, uint(Field::Index) as u32, name.as_bytes());
+fn cat(args: &Cat) -> output::Result {
+    let mut filter = EventFilter::new(args)?;
+    let stop = output::stop_flag()?;
+    output::print_hot_notice(&args.dir);
+    let (mut reader, mut names) = args.read.open(&args.dir)?;
+    filter.learn(names.dictionary());
+    let mut out = output::stdout();
+    let (mut line, mut rewinds) = (Vec::new(), output::Rewinds::default());
+    // Frames before this were printed.
+    let mut quiet_to = 0;
+    loop {
+        let next = match reader.next_counted() {
+            Ok(None) => {
+                out.flush()?;
+                if !args.follow || stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                match reader.wait(Duration::from_millis(200)) {
+                    Ok(_) => continue,
+                    Err(e) => Err(e),
                 }
             }
-            Kind::Source => _ = self.sources.define(event),
-            _ => {}
-        }
-    }
-}
-
-/// A bound of what is printed.
-#[derive(Clone, Copy)]
-enum Bound {
-    Ordinal(u64),
-    Position(u64),
-}
-
-impl Bound {
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let bad = || Failure::Usage(format!("`{text}` is neither an ordinal nor an @position"));
-        match text.strip_prefix('@') {
-            Some(position) => position.parse().map(Bound::Position).map_err(|_| bad()),
-            None => text.parse().map(Bound::Ordinal).map_err(|_| bad()),
-        }
-    }
-
-    fn is_before(self, seq: u64, position: u64) -> bool {
-        match self {
-            Bound::Ordinal(n) => seq < n,
-            Bound::Position(p) => position < p,
-        }
-    }
-
-    fn is_after(self, seq: u64, position: u64) -> bool {
-        match self {
-            Bound::Ordinal(n) => seq > n,
-            Bound::Position(p) => position > p,
-        }
-    }
-}
-
-fn cat(args: &Cat) -> output::Result {
-    let from = args.from.as_deref().map(Bound::parse).transpose()?;
-    let to = args.to.as_deref().map(Bound::parse).transpose()?;
-    let mut kinds = Vec::new();
-    let messages = args.kind.iter().any(|name| name == "message");
-    for name in args.kind.iter().filter(|name| *name != "message") {
-        let known = || Kind::EVENTS.map(Kind::name).join(", ");
-        let kind = Kind::from_name(name)
-            .ok_or_else(|| Failure::Usage(format!("no kind `{name}`; kinds: {}, message", known())))?;
-        kinds.push(kind);
-    }
-    let stop = output::stop_flag()?;
-    let mut reader = Reader::open(&args.dir, Start::Oldest)?;
-    let mut tape = TapeNames::from_log(&args.dir)?;
-    let mut out = output::stdout();
-    let mut line = Vec::new();
-    loop {
-        // Ordinals count from 1, as people do and as the vectors of events do.
-        let seq = reader.ordinal() + 1;
-        let Some(frame) = reader.next()? else {
-            out.flush()?;
-            if !args.follow || stop.load(std::sync::atomic::Ordering::Relaxed) {
-                return Ok(Done::Clean);
+            Ok(Some(counted)) => Ok(counted),
+            Err(e) => Err(e),
+        };
+        let (ordinal, frame) = match next {
+            Ok(counted) => counted,
+            Err(e) => {
+                out.flush()?;
+                let (from, to) = rewinds.meet(e)?;
+                // Names of what was cut are not the tape's any more: it is read again, and printed from the cut on.
+                (reader, names) = args.read.open(&args.dir)?;
+                quiet_to = to;
+                if args.json {
+                    writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
+                }
+                continue;
             }
-            reader.wait(Duration::from_millis(200))?;
-            continue;
         };
         let position = frame.position;
-        if to.is_some_and(|b| b.is_after(seq, position.0)) {
-            out.flush()?;
-            return Ok(Done::Clean);
+        // Ordinals count from 1, as people do and as the vectors of events do.
+        let place = Place { seq: ordinal + 1, position: position.0 };
+        if filter.is_done(place) {
+            break;
         }
-        let within = from.is_none_or(|b| !b.is_before(seq, position.0));
         line.clear();
-        if let Some(message) = frame.message() {
-            if within && (args.kind.is_empty() || messages) {
-                write_message(&mut line, &message, seq, args.full.then_some(position));
+        let (meta, quiet) = (frame.header.is_meta(), position.0 < quiet_to);
+        match names.admit_frame(frame.bytes) {
+            Ok(None) => {
+                if let Some(message) = frame.message()
+                    && !quiet
+                    && filter.wants_message(place)
+                {
+                    write_message(&mut line, &message, place.seq, args.full.then_some(position));
+                }
             }
-        } else if let Some(event) = Event::new(frame.bytes) {
-            let meta = frame.header.is_meta();
-            if meta {
-                tape.learn(&event);
+            Ok(Some(event)) => {
+                if meta {
+                    filter.learn(names.dictionary());
+                }
+                if !quiet && filter.wants(&event, place) {
+                    let form = if args.full { Form::FullAt(position) } else { Form::Plain };
+                    write_event(&mut line, &event, place.seq, names.dictionary(), &names, form);
+                }
             }
-            if within && (!meta || args.all) && (args.kind.is_empty() || kinds.contains(&event.kind())) {
-                let form = if args.full { Form::FullAt(position) } else { Form::Plain };
-                write_event(&mut line, &event, seq, &tape.names, &tape.sources, form);
+            Err(flaw) => {
+                // What came before it is whole.
+                out.flush()?;
+                reader.refuse(position, &flaw)?;
             }
-        } else {
-            return Err(Failure::Error(format!("position {position}: a frame of a kind we do not know")));
         }
         if !line.is_empty() {
             if !args.json {
@@ -258,6 +260,11 @@ fn cat(args: &Cat) -> output::Result {
             out.write_all(&line)?;
         }
     }
+    out.flush()?;
+    if !args.follow {
+        filter.explain(&args.dir, names.dictionary());
+    }
+    reading::finish(&reader, names.lost(), rewinds.done())
 }
 
 /// A user's message: text where it is such, else hexadecimal.
@@ -281,8 +288,12 @@ pub fn readable(json: &[u8]) -> Vec<u8> {
     let Ok(serde_json::Value::Object(map)) = serde_json::from_slice(json) else { return json.to_vec() };
     let number = |key: &str| map.get(key).and_then(serde_json::Value::as_i64).unwrap_or(0);
     let kind = map.get("kind").and_then(serde_json::Value::as_str).unwrap_or("");
-    // A user's message has no time of its own.
-    let time = if map.contains_key("ts") { utc(number("ts")) } else { " ".repeat(29) };
+    let time = match map.get("ts").and_then(serde_json::Value::as_i64) {
+        Some(ts) if !(ts == 0 && is_timeless(kind)) && ts != i64::MIN => utc(ts),
+        Some(_) => format!("{:29}", "-"),
+        // A user's message has no time of its own.
+        None => " ".repeat(29),
+    };
     let mut out = format!("{:>9}  {time}  {kind:12}", number("seq"));
     for (key, value) in map.iter().filter(|(k, _)| !matches!(k.as_str(), "seq" | "ts" | "kind")) {
         match value {
@@ -290,7 +301,13 @@ pub fn readable(json: &[u8]) -> Vec<u8> {
             other => out.push_str(&format!(" {key}={other}")),
         }
     }
-    out.into_bytes()
+    plain(&out).into_owned().into_bytes()
+}
+
+/// Whether the time 0 of this kind says that nothing gave it a time: definitions have none, and a mark of progress or a
+/// quarantine event has none before the first time of its feed.
+fn is_timeless(kind: &str) -> bool {
+    Kind::reserved_from_name(kind).is_some()
 }
 
 /// `2011-11-24 06:28:56.151000000`, of nanoseconds since 1970.
@@ -308,9 +325,14 @@ pub fn utc(ns: i64) -> String {
     format!("{y:04}-{m:02}-{d:02} {:02}:{:02}:{:02}.{n:09}", s / 3600, s / 60 % 60, s % 60)
 }
 
-fn info(dir: &Path, json: bool) -> output::Result {
-    let info = unitape_tape::info(dir)?;
-    let account = unitape_feed::Account::of(dir)?;
+fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
+    let info = unitape_tape::info_with(dir, read.options())?;
+    let notice = unitape_tape::hot_notice(dir)?;
+    let done = match notice.as_ref().is_some_and(unitape_tape::HotNotice::may_miss_part) {
+        true => Done::Flawed,
+        false => Done::Clean,
+    };
+    let account = unitape_feed::Account::of_with(dir, read.options())?;
     let kept = unitape_tape::keeping(dir)?;
     let sources: Vec<_> = account
         .sources
@@ -325,105 +347,74 @@ fn info(dir: &Path, json: bool) -> output::Result {
     if json {
         let names: serde_json::Map<_, _> = Dict::ALL
             .iter()
-            .filter(|d| account.dictionary.len(**d) > 0)
-            .map(|d| (d.name().to_owned(), account.dictionary.len(*d).into()))
+            .filter(|d| account.names.len(**d) > 0)
+            .map(|d| (d.name().to_owned(), account.names.len(*d).into()))
             .collect();
         output::print_json(&serde_json::json!({
             "tape": info.id.to_string(), "format": info.format, "segment_bytes": info.segment_bytes,
             "segments": info.segments, "first": info.first.0, "end": info.end.0, "durable": info.durable.0,
             "frames": info.frames, "events": info.ordinals, "disk_bytes": info.disk_bytes,
+            "retained": { "frames": info.frames, "events": info.ordinals - info.first_ordinal },
+            "ever": { "events": info.ordinals },
             "writer": info.writer, "backing": if info.hot.is_some() { "hot" } else { "file" },
+            "hot": info.hot, "hot_notice": notice.map(|notice| notice.to_string()),
             "kept": keep::fields(&kept),
             "names": names, "sources": sources, "account": account.summary(),
+            "checks": reading::fields(&info.damaged, &info.unverified),
         }))?;
-        return Ok(Done::Clean);
+        return reading::finish_with(&info.damaged, &info.unverified, account.names.lost(), done);
     }
     say!("tape      {}, format {}", info.id, info.format);
     say!("segments  {} of {}, {} on disk", info.segments, bytes(info.segment_bytes), bytes(info.disk_bytes));
     say!("positions {} to {}, durable to {}", info.first, info.end, info.durable);
-    say!("frames    {}, of them {} events", grouped(info.frames), grouped(info.ordinals));
+    let retained = info.ordinals - info.first_ordinal;
+    say!("frames    {} retained, of them {} events", grouped(info.frames), grouped(retained));
+    say!("events    {} ever", grouped(info.ordinals));
     match info.writer {
         Some(pid) => say!("writer    process {pid}"),
         None => say!("writer    none"),
     }
+    if let Some(hot) = &info.hot {
+        say!("hot       {}", hot.display());
+    }
+    if let Some(notice) = &notice {
+        say!("notice    {notice}");
+    }
     keep::tell(&kept)?;
-    for d in Dict::ALL.iter().filter(|d| account.dictionary.len(**d) > 0) {
-        say!("names     {} {}", grouped(account.dictionary.len(*d).into()), d.name());
+    for d in Dict::ALL.iter().filter(|d| account.names.len(**d) > 0) {
+        say!("names     {} {}", grouped(account.names.len(*d).into()), d.name());
     }
     for s in &account.sources {
         let state = if s.end { "complete".to_owned() } else { format!("through byte {}", s.through) };
         say!("source    {}/{}: {} messages, {state}", s.feed, s.file, grouped(s.tally.messages));
     }
-    Ok(Done::Clean)
+    reading::finish_with(&info.damaged, &info.unverified, account.names.lost(), done)
 }
 
-fn verify(dir: &Path, json: bool) -> output::Result {
-    let report = unitape_tape::verify(dir)?;
-    let account = unitape_feed::Account::of(dir);
-    let mut problems: Vec<String> = report
-        .problems
-        .iter()
-        .map(|p| {
-            let positions = p.positions.map(|(from, to)| format!(" (positions {from} to {to})"));
-            let positions = positions.unwrap_or_default();
-            format!("{} at offset {}: {}{positions}", p.file.display(), p.offset, p.what)
-        })
-        .collect();
-    match &account {
-        Ok(account) => {
-            for s in account.sources.iter().filter(|s| !s.tally.closes()) {
-                problems.push(format!("account of {}/{} does not close", s.feed, s.file));
-            }
-        }
-        Err(e) => problems.push(e.to_string()),
-    }
-    if json {
-        output::print_json(&serde_json::json!({
-            "frames": report.frames, "units": report.units, "events": report.events,
-            "checksums": report.spans, "definitions": report.definitions, "intact_to": report.intact_to,
-            "problems": problems,
-        }))?;
-    } else {
-        say!(
-            "{} frames, {} messages, {} events, {} checksums, {} definitions",
-            grouped(report.frames),
-            grouped(report.units),
-            grouped(report.events),
-            grouped(report.spans),
-            grouped(report.definitions)
-        );
-        for p in &problems {
-            say!("{p}");
-        }
-        if problems.is_empty() {
-            say!("intact to position {}", report.intact_to);
-        } else {
-            say!("intact only to position {}", report.intact_to);
-        }
-    }
-    Ok(if problems.is_empty() { Done::Clean } else { Done::Flawed })
-}
-
-fn replay(dir: &Path, speed: f64, json: bool) -> output::Result {
+fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result {
     if !speed.is_finite() || speed < 0.0 {
         return Err(Failure::Usage("--speed is 0 or more".to_owned()));
     }
     let stop = output::stop_flag()?;
-    let mut reader = Reader::open(dir, Start::Oldest)?;
-    let mut tape = TapeNames::from_log(dir)?;
+    output::print_hot_notice(dir);
+    let (mut reader, mut names) = read.open(dir)?;
     let mut out = output::stdout();
     let mut line = Vec::new();
     let started = Instant::now();
     let (mut events, mut read_bytes, mut first_ts) = (0u64, 0u64, None);
-    loop {
-        let seq = reader.ordinal() + 1;
-        let Some(frame) = reader.next()? else { break };
+    while let Some((ordinal, frame)) = reader.next_counted()? {
+        let seq = ordinal + 1;
         read_bytes += frame.bytes.len() as u64;
-        let Some(event) = Event::new(frame.bytes) else { continue };
-        if frame.header.is_meta() {
-            tape.learn(&event);
-            continue;
-        }
+        let (position, meta) = (frame.position, frame.header.is_meta());
+        let event = match names.admit_frame(frame.bytes) {
+            Ok(Some(event)) if !meta => event,
+            Ok(_) => continue,
+            Err(flaw) => {
+                out.flush()?;
+                reader.refuse(position, &flaw)?;
+                continue;
+            }
+        };
         events += 1;
         if speed > 0.0 {
             let ts = event.ts_event().0;
@@ -431,7 +422,7 @@ fn replay(dir: &Path, speed: f64, json: bool) -> output::Result {
             while started.elapsed().as_secs_f64() < due {
                 if stop.load(std::sync::atomic::Ordering::Relaxed) {
                     out.flush()?;
-                    return Ok(Done::Clean);
+                    return reading::finish(&reader, names.lost(), Done::Clean);
                 }
                 let left = due - started.elapsed().as_secs_f64();
                 out.flush()?;
@@ -440,7 +431,7 @@ fn replay(dir: &Path, speed: f64, json: bool) -> output::Result {
         }
         if json {
             line.clear();
-            write_event(&mut line, &event, seq, &tape.names, &tape.sources, Form::Plain);
+            write_event(&mut line, &event, seq, names.dictionary(), &names, Form::Plain);
             line.push(b'\n');
             out.write_all(&line)?;
         }
@@ -451,11 +442,11 @@ fn replay(dir: &Path, speed: f64, json: bool) -> output::Result {
     let summary =
         format!("{} events, {} in {s:.3} s: {} events/s", grouped(events), bytes(read_bytes), grouped(rate));
     if json {
-        eprintln!("{summary}");
+        note!("{summary}");
     } else {
         say!("{summary}");
     }
-    Ok(Done::Clean)
+    reading::finish(&reader, names.lost(), Done::Clean)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! `unitape watch`: surveillance over events.
 
-use crate::output::{self, Done, Failure, grouped, say};
+use super::reading::{self, ReadArgs};
+use crate::output::{self, Done, Failure, grouped, note, open_file, plain, read_text, say, say_to};
 use serde_json::{Map, Value, json};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use unitape_tape::{Reader, Start};
-use unitape_watch::{Alert, Def, Overlay, Param, Replayed, Selection, TapeWatch, replay_jsonl};
+use unitape_model::LostNames;
+use unitape_tape::Reader;
+use unitape_watch::{Alert, Def, Error, Overlay, Param, Replayed, Selection, TapeWatch, replay_jsonl};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -24,7 +25,13 @@ enum Command {
 
 Parameters: the command line wins over the input's case and header, these over the configuration, that over the
 defaults. `{\"scenario\": {\"param\": value}}`, or with --scenario `{\"param\": value}`; JSON text, or a file of JSON or
-TOML.")]
+TOML.
+
+With --json the last line is {\"counters\": …} where anything was counted that could have kept an alert back: by scenario
+alerts held_back, events missing something or too late, things forgotten at a bound (bound_hit).
+
+A tape is compared with its checksums as it is read. Exit code 3 when something is damaged or cannot be checked; the
+alerts are those of what was read before it, and with --skip-damage also after it.")]
     Replay {
         /// EVENTS.jsonl, `-` for stdin, or the directory of a tape
         input: PathBuf,
@@ -37,6 +44,8 @@ TOML.")]
         /// Print alerts as JSON, one object a line
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        read: ReadArgs,
     },
     /// Name the scenarios, their parameters and the rules behind them
     #[command(after_help = "Example:\n  unitape watch scenarios")]
@@ -50,10 +59,10 @@ TOML.")]
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
     match args.command {
-        Command::Replay { input, scenario, params, json } => {
+        Command::Replay { input, scenario, params, json, read } => {
             let selection = selection(scenario, params.as_deref())?;
             if input.is_dir() {
-                replay_tape(&input, &selection, json)
+                replay_tape(&input, &selection, json, read)
             } else {
                 replay_lines(&input, &selection, json)
             }
@@ -68,9 +77,9 @@ fn selection(scenario: Option<String>, params: Option<&str>) -> Result<Selection
         None => Overlay::default(),
         Some(text) if text.trim_start().starts_with('{') => Overlay::parse(text, only)?,
         Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| Failure::Error(format!("--params {path}: {e} (JSON text begins with `{{`)")))?;
-            Overlay::parse(&text, only).map_err(|e| Failure::Error(format!("{path}: {e}")))?
+            let text = read_text(Path::new(path))
+                .map_err(|e| e.of("--params is no JSON text, which begins with a brace, and no file"))?;
+            Overlay::parse(&text, only).map_err(|e| Failure::from(e).configured().of(path))?
         }
     };
     Ok(Selection { scenario, command_line, ..Selection::default() })
@@ -80,8 +89,7 @@ fn replay_lines(path: &Path, selection: &Selection, json: bool) -> output::Resul
     let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
-        let file = File::open(path).map_err(|e| Failure::Error(format!("{}: {e}", path.display())))?;
-        Box::new(BufReader::with_capacity(1 << 16, file))
+        Box::new(BufReader::with_capacity(1 << 16, open_file(path)?))
     };
     let mut out = output::stdout();
     let mut line = Vec::new();
@@ -91,10 +99,18 @@ fn replay_lines(path: &Path, selection: &Selection, json: bool) -> output::Resul
         write_alert(&mut line, alert, case, json);
         out.write_all(&line)
     })?;
+    if json && let Some(counters) = counters(&replayed) {
+        writeln!(out, "{counters}")?;
+    }
     out.flush()?;
+    if replayed.bookkeeping > 0 {
+        let n = grouped(replayed.bookkeeping);
+        note!("{n} lines of a tape's account passed over (define, source, progress, quarantine)");
+    }
     if !json {
         tell(&replayed)?;
     }
+    explain(selection, &replayed);
     Ok(Done::Clean)
 }
 
@@ -126,42 +142,106 @@ fn tell(replayed: &Replayed) -> Result<(), Failure> {
     Ok(())
 }
 
-fn replay_tape(dir: &Path, selection: &Selection, json: bool) -> output::Result {
+/// The same as one JSON object; none when nothing was counted.
+fn counters(replayed: &Replayed) -> Option<Value> {
+    let mut all = Map::new();
+    for (id, m) in &replayed.metrics {
+        let counts = [
+            ("held_back", m.held_back),
+            ("missing", m.missing),
+            ("late", m.late),
+            ("bound_hit", m.bound_hit),
+        ];
+        let counts = counts.into_iter().filter(|(_, n)| *n > 0);
+        let counts: Map<String, Value> = counts.map(|(word, n)| (word.to_owned(), n.into())).collect();
+        if !counts.is_empty() {
+            all.insert((*id).to_owned(), counts.into());
+        }
+    }
+    let shared = &replayed.shared;
+    for (word, n) in [
+        ("orders_bound_hit", shared.orders_bound_hit),
+        ("market_bound_hit", shared.market_bound_hit),
+        ("timers_bound_hit", shared.timers_bound_hit),
+    ] {
+        if n > 0 {
+            all.insert(word.to_owned(), n.into());
+        }
+    }
+    (!all.is_empty()).then(|| json!({ "counters": all }))
+}
+
+/// Says of a replay without alerts what was looked for, in how much.
+fn explain(selection: &Selection, replayed: &Replayed) {
+    if replayed.alerts > 0 {
+        return;
+    }
+    let ran: Vec<&str> = match &selection.scenario {
+        Some(scenario) => vec![scenario],
+        None => unitape_watch::scenarios::ALL.iter().map(|e| e.def.id).collect(),
+    };
+    let scenarios = if ran.len() == 1 { "scenario" } else { "scenarios" };
+    let events = grouped(replayed.events);
+    note!("unitape: no alerts: {} {scenarios} over {events} events: {}", ran.len(), ran.join(", "));
+}
+
+fn replay_tape(dir: &Path, selection: &Selection, json: bool, read: ReadArgs) -> output::Result {
     let mut out = output::stdout();
     let mut line = Vec::new();
-    let replayed = watch_tape(dir, selection, |alert| {
+    output::print_hot_notice(dir);
+    let watched = watch_tape_with(dir, selection, read, |alert| {
         line.clear();
         write_alert(&mut line, alert, None, json);
         Ok(out.write_all(&line)?)
-    })?;
+    });
+    // Also what came before damage.
     out.flush()?;
+    let (replayed, reader, names) = watched?;
     if !json {
         tell(&replayed)?;
+    } else if let Some(counters) = counters(&replayed) {
+        writeln!(out, "{counters}")?;
+        out.flush()?;
     }
-    Ok(Done::Clean)
+    explain(selection, &replayed);
+    reading::finish(&reader, names, Done::Clean)
 }
 
 /// Watches the tape in `dir` from its oldest frame to where it ends now.
 pub fn watch_tape(
     dir: &Path,
     selection: &Selection,
-    mut sink: impl FnMut(&Alert) -> Result<(), Failure>,
+    sink: impl FnMut(&Alert) -> Result<(), Failure>,
 ) -> Result<Replayed, Failure> {
-    let mut reader = Reader::open(dir, Start::Oldest)?;
+    watch_tape_with(dir, selection, ReadArgs::default(), sink).map(|(replayed, ..)| replayed)
+}
+
+/// The same with or without checks; gives the reader too, which knows what it passed over, and the names that are lost.
+fn watch_tape_with(
+    dir: &Path,
+    selection: &Selection,
+    read: ReadArgs,
+    mut sink: impl FnMut(&Alert) -> Result<(), Failure>,
+) -> Result<(Replayed, Reader, LostNames), Failure> {
     let mut watch = TapeWatch::new(selection)?;
+    let (mut reader, names) = read.open(dir)?;
+    watch.names = names;
     let (mut replayed, mut alerts) = (Replayed::default(), Vec::new());
-    loop {
-        let seq = reader.ordinal() + 1;
-        let Some(frame) = reader.next()? else { break };
+    while let Some((ordinal, frame)) = reader.next_counted()? {
+        let seq = ordinal + 1;
         replayed.events += u64::from(!frame.header.is_meta());
-        watch.on_frame(frame.position, frame.bytes, seq, &mut alerts)?;
+        let position = frame.position;
+        match watch.on_frame(position, frame.bytes, seq, &mut alerts) {
+            Err(Error::Frame { message, .. }) => reader.refuse(position, &message)?,
+            other => other?,
+        }
         for alert in alerts.drain(..) {
             replayed.alerts += 1;
             sink(&alert)?;
         }
     }
     replayed.add_counters(&watch.watch);
-    Ok(replayed)
+    Ok((replayed, reader, watch.names.lost()))
 }
 
 fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool) {
@@ -178,7 +258,7 @@ fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool
             alert.trigger_seq,
             alert.detail
         );
-        line.extend_from_slice(text.as_bytes());
+        line.extend_from_slice(plain(&text).as_bytes());
     }
     line.push(b'\n');
 }
@@ -189,17 +269,17 @@ fn scenarios(json: bool) -> output::Result {
         if json {
             writeln!(out, "{}", def_json(def))?;
         } else {
-            writeln!(out, "{}: {}", def.id, def.title)?;
-            writeln!(out, "    {}; an alert is about {}", def.class.name(), def.key.join(", "))?;
+            say_to!(out, "{}: {}", def.id, def.title);
+            say_to!(out, "    {}; an alert is about {}", def.class.name(), def.key.join(", "));
             for p in def.params {
-                writeln!(out, "    {} = {} {}: {}", p.name, p.default, p.unit, p.about)?;
+                say_to!(out, "    {} = {} {}: {}", p.name, p.default, p.unit, p.about);
             }
-            writeln!(out, "    {}", def.trigger)?;
+            say_to!(out, "    {}", def.trigger);
             if !def.clarified.is_empty() {
-                writeln!(out, "    {}", def.clarified)?;
+                say_to!(out, "    {}", def.clarified);
             }
             for r in def.regulation {
-                writeln!(out, "    {r}")?;
+                say_to!(out, "    {r}");
             }
         }
     }

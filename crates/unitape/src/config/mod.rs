@@ -17,7 +17,7 @@ mod origin;
 
 pub use origin::{Origin, Origins, show};
 
-use crate::output::Failure;
+use crate::output::{Failure, read_text};
 use origin::{Step, key_of, lines};
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub fn load<T: DeserializeOwned>(
     flags: &[Flag],
 ) -> Result<Loaded<T>, Failure> {
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|e| Failure::Error(format!("{shown}: {e}")))?;
+    let text = read_text(file)?;
     let mut layers = Layers::of(&shown, &text)?;
     let mut vars: Vec<_> = vars.into_iter().filter(|(name, _)| is_ours(name)).collect();
     vars.sort();
@@ -68,6 +68,12 @@ pub fn load<T: DeserializeOwned>(
         layers.set(&steps, flag.value.clone(), Origin::Flag(flag.flag))?;
     }
     layers.finish()
+}
+
+/// The environment, where it is text: a variable in other bytes is none of ours.
+pub fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// Variables that cannot be a key (they have no two underscores) are for something else.
@@ -180,7 +186,9 @@ impl Layers {
             }
             let key = key_of(&steps);
             let colon = if key.is_empty() { "" } else { ": " };
-            return Err(Failure::Error(format!("{}: {key}{colon}{message}", self.origins.of(&key))));
+            let origin = self.origins.of(&key);
+            let failure = Failure::Error(format!("{origin}: {key}{colon}{message}"));
+            return Err(if matches!(origin, Origin::Flag(_)) { failure.called() } else { failure });
         }
     }
 }

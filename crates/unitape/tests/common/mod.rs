@@ -200,7 +200,10 @@ pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in std::fs::read_dir(&d).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                todo.push(path);
+                // What is under `run/` is not of the tape: who wrote it how often, and how far names are.
+                if !(path.ends_with("run") && d.join("tape.toml").exists()) {
+                    todo.push(path);
+                }
             } else {
                 let name = path.strip_prefix(dir).unwrap().display().to_string();
                 all.insert(name, std::fs::read(&path).unwrap());

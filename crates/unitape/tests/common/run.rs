@@ -2,9 +2,10 @@
 
 use super::{file, order, unitape};
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A run of one or more feeds of orders, each given by name and the lines that say where it is from.
@@ -70,6 +71,14 @@ impl Bench {
     }
 }
 
+impl Drop for Running {
+    /// A test that fails leaves no run behind.
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
 impl Running {
     #[track_caller]
     pub fn until(&mut self, there: impl Fn() -> bool) {
@@ -111,8 +120,20 @@ pub fn names(numbers: std::ops::Range<u32>) -> Vec<String> {
     numbers.map(|n| format!("O{n}")).collect()
 }
 
+/// A port that nobody has, and that this process does not get again. The kernel gives none of this range to connections of
+/// others: it would else be somebody's before the run binds it.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Processes that test at the same time begin far from each other.
+        let port = 10_000 + (std::process::id().wrapping_mul(331).wrapping_add(n) % 20_000) as u16;
+        let is_free =
+            TcpListener::bind(("127.0.0.1", port)).is_ok() && UdpSocket::bind(("127.0.0.1", port)).is_ok();
+        if is_free {
+            return port;
+        }
+    }
 }
 
 pub fn connect(port: u16) -> TcpStream {

@@ -81,7 +81,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// One with empty dictionaries; `strict` raises R6, R7 and R9.
+    /// One with empty dictionaries; `strict` raises R6 to R9.
     #[must_use]
     pub fn new(templates: Arc<Templates>, strict: bool) -> Self {
         Self { templates, strict, previous: HashMap::new(), template_id: None, kept_max: KEPT_BYTES_MAX }
@@ -214,7 +214,7 @@ impl Pass<'_> {
     }
 
     fn end(&mut self, bits: &Bits, template: &Template) -> Result<(), Wrong> {
-        if bits.bits.iter().skip(bits.next).any(|bit| *bit) {
+        if self.decoder.strict && bits.bits.iter().skip(bits.next).any(|bit| *bit) {
             self.place.get_or_insert_with(|| (template.name.local.clone(), String::new()));
             return Err((Code::R8, bits.at));
         }
@@ -314,6 +314,10 @@ impl Pass<'_> {
     fn named(&mut self, field: &Field, context: &Context, bits: &mut Bits) -> Result<Option<Value>, Wrong> {
         let start = self.at;
         let mut result = self.field(field, context, bits);
+        // Of a decimal nothing else says that a part of it is too large.
+        if let (Err((code @ (Code::D2 | Code::R4), _)), true) = (&mut result, is_decimal(field)) {
+            *code = Code::R1;
+        }
         if let (Ok(Some(Value::Bytes(text))), false) = (&result, is_constant(field)) {
             self.text_bytes += text.len();
             if self.text_bytes > TEXT_BYTES_MAX {
@@ -510,6 +514,10 @@ impl Pass<'_> {
         let previous = value.map_or(Previous::Empty, |value| Previous::Assigned(kind, value));
         self.decoder.previous.insert(slot, previous);
     }
+}
+
+fn is_decimal(field: &Field) -> bool {
+    matches!(field.kind, Kind::Split(..) | Kind::Plain(Type::Decimal, _))
 }
 
 fn is_constant(field: &Field) -> bool {

@@ -1,5 +1,8 @@
 //! What can be wrong with a template file.
 
+use std::fmt;
+use unitape_model::ErrorCause;
+
 /// The static errors of FAST 1.1, appendix 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StaticCode {
@@ -15,9 +18,21 @@ pub enum StaticCode {
     S5,
 }
 
+impl fmt::Display for StaticCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::S1 => "S1",
+            Self::S2 => "S2",
+            Self::S3 => "S3",
+            Self::S4 => "S4",
+            Self::S5 => "S5",
+        })
+    }
+}
+
 /// A template file that cannot be used: which, where and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {code:?}: {what}")]
+#[error("{file}:{line}: {code}: {what}")]
 pub struct StaticError {
     /// The specification's code.
     pub code: StaticCode,
@@ -27,4 +42,11 @@ pub struct StaticError {
     pub line: usize,
     /// What is wrong, and what there should be.
     pub what: String,
+}
+
+impl StaticError {
+    /// On whose side the cause lies: a file of templates is no data.
+    pub fn cause(&self) -> ErrorCause {
+        ErrorCause::Outside
+    }
 }

@@ -336,6 +336,20 @@ impl Templates {
         load::load(files)
     }
 
+    /// The id of the only template of this name, with one given to it where it has none.
+    pub(super) fn with_id_of(mut templates: Arc<Self>, name: &str) -> Option<(Arc<Self>, u32)> {
+        let mut named = templates.list.iter().enumerate().filter(|(_, t)| t.name.local == name);
+        let (Some((index, template)), None) = (named.next(), named.next()) else { return None };
+        if let Some(id) = template.id {
+            return Some((templates, id));
+        }
+        let id = (0..=u32::MAX).find(|id| !templates.by_id.contains_key(id))?;
+        let with_id = Arc::make_mut(&mut templates);
+        with_id.list[index].id = Some(id);
+        with_id.by_id.insert(id, index);
+        Some((templates, id))
+    }
+
     /// All templates, in the order of the files.
     #[must_use]
     pub fn list(&self) -> &[Template] {

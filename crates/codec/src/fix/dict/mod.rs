@@ -8,7 +8,8 @@
 //!
 //! Several files make one dictionary (FIXT 1.1 for the session, FIX 5.0 SP2 for the messages). A
 //! name is looked up in its own file first, then in the others; a field, component or message that
-//! two files define is taken from the later one.
+//! two files define is read from the later one. A component or message that a file names and leaves
+//! empty is the one of another file.
 //!
 //! **Tolerant.** Dictionaries in use are rarely without a fault, and one wrong line must not cost the
 //! rest: what is unknown, incomplete or refers to nothing is left out, with a note of file and line
@@ -233,8 +234,13 @@ impl<'r> Resolver<'r> {
             for field in &raw.fields {
                 resolver.tags.insert(&field.name, field.tag);
             }
+            // What a file names and leaves empty is defined by another one: FIXT 1.1 does so with MsgTypeGrp.
             for (index, component) in raw.components.iter().enumerate() {
-                resolver.components.insert(&component.key, Place { file, index });
+                let place = Place { file, index };
+                match component.items.is_empty() {
+                    true => _ = resolver.components.entry(&component.key).or_insert(place),
+                    false => _ = resolver.components.insert(&component.key, place),
+                }
             }
             for (index, group) in raw.groups.iter().enumerate() {
                 resolver.groups.insert(&group.key, Place { file, index });
@@ -270,6 +276,9 @@ impl<'r> Resolver<'r> {
         let mut messages = HashMap::new();
         for (file, raw) in raws.iter().enumerate() {
             for message in &raw.messages {
+                if message.items.is_empty() && messages.contains_key(message.msg_type.as_bytes()) {
+                    continue;
+                }
                 let mut flat = Flat::default();
                 self.flatten(file, &message.items, &mut flat, 0)?;
                 flat.groups.extend(common.groups.iter().cloned());
@@ -322,7 +331,8 @@ impl<'r> Resolver<'r> {
             match item {
                 Item::Field { key, line } => into.members.extend(self.tag(file, key, *line)),
                 Item::Component { key, line } => {
-                    let place = raw.component(key).map(|index| Place { file, index });
+                    let own = raw.component(key).filter(|index| !raw.components[*index].items.is_empty());
+                    let place = own.map(|index| Place { file, index });
                     let place = place.or_else(|| self.components.get(key.as_str()).copied());
                     let Some(place) = place else {
                         self.note(file, *line, format!("component {key} is not defined"));

@@ -1,7 +1,9 @@
 //! What begins with `<!` or `<?`: comments, CDATA, document types, instructions and declarations.
 
+use super::super::charset::Charset;
+use super::super::frame::starts_message;
 use super::super::scan::{self, skip_white, starts_name};
-use super::super::{DEPTH_MAX, What};
+use super::super::{DEPTH_MAX, Span, What};
 use super::{Open, Parser, Step, Stop, TEXT};
 use memchr::memmem;
 
@@ -73,6 +75,14 @@ impl<M: Copy + Default> Parser<M> {
             return Err(Stop::Bad(What::Expected("an element"), lt));
         }
         let end = memmem::find(&buf[from..], b"]]>").map(|n| from + n);
+        // A message may yet come in it, and then it holds elements.
+        let may_wrap = wrapper && buf.get(skip_white(buf, from)) == Some(&b'<');
+        if end.is_none() && may_wrap && !holds_message(&buf[from..]) {
+            return Err(Stop::Need);
+        }
+        if let Some(next) = self.swallowed(buf, (from, end.unwrap_or(buf.len())), wrapper) {
+            return Err(Stop::Bad(What::Truncated, next));
+        }
         if wrapper && buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<') {
             let view = &buf[from..end.unwrap_or(buf.len())];
             if holds_message(view) {
@@ -88,6 +98,21 @@ impl<M: Copy + Default> Parser<M> {
             open.flags |= TEXT;
         }
         end.map(|end| end + 3).ok_or(Stop::Need)
+    }
+
+    /// Sections do not nest. One that holds the start of another one and that of a message lost its end, and would end with
+    /// that of the next message. So did one in a document that is in a section itself, if it holds a message.
+    fn swallowed(&self, buf: &[u8], (from, end): (usize, usize), wrapper: bool) -> Option<usize> {
+        let content = &buf[from..end];
+        let in_section = || !wrapper && self.stack.iter().any(|open| open.name_bytes == 0);
+        if memmem::find(content, b"<![CDATA[").is_none() && !in_section() {
+            return None;
+        }
+        if wrapper && content.trim_ascii_start().starts_with(b"<") && holds_message(content) {
+            return None;
+        }
+        let starts = memchr::memchr_iter(b'<', content).map(|n| from + n);
+        starts.into_iter().find(|at| starts_message(&buf[*at..]) == Some(true))
     }
 
     fn instruction(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
@@ -131,9 +156,11 @@ impl<M: Copy + Default> Parser<M> {
             match &name[..] {
                 b"utf-8" | b"utf8" => {}
                 // Where only ASCII is used they all are the same.
-                b"us-ascii" | b"ascii" | b"latin1" => self.encoding = Some(at),
-                n if n.starts_with(b"iso-8859-") || n.starts_with(b"windows-125") => {
+                b"us-ascii" | b"ascii" => self.encoding = Some(at),
+                n if n == b"latin1" || n.starts_with(b"iso-8859-") || n.starts_with(b"windows-125") => {
                     self.encoding = Some(at);
+                    self.charset = Charset::named(n);
+                    self.declaration = Span { start: lt, end: end + 2 };
                 }
                 _ => return Err(Stop::Bad(What::Encoding, at)),
             }

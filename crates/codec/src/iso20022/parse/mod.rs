@@ -13,6 +13,7 @@ mod markup;
 mod roots;
 mod tag;
 
+use super::charset::Charset;
 use super::kind::MsgType;
 use super::scan::{self, is_white, same, starts_name};
 use super::value::{Form, Value};
@@ -36,6 +37,11 @@ pub trait Visit {
     /// An element begins in `parent`. `at` is where its tag starts.
     fn open(&mut self, parent: Self::Mark, name: &[u8], at: usize) -> Self::Mark;
 
+    /// An element of another namespace than its root's begins in `parent`.
+    fn open_foreign(&mut self, parent: Self::Mark, name: &[u8], at: usize) -> Self::Mark {
+        self.open(parent, name, at)
+    }
+
     /// An attribute of the element that began last, without those of namespaces.
     fn attribute(&mut self, mark: Self::Mark, name: &[u8], value: Value);
 
@@ -58,6 +64,8 @@ pub enum Root {
 pub(super) enum Outcome {
     /// A message that ends at `end`. `open`: elements around it are not over.
     Message { end: usize, open: bool },
+    /// The same, and its bytes are to be decoded from the encoding declared.
+    Coded { end: usize, open: bool },
     /// The rest of what was around messages, or of a prolog; nothing of a message.
     Tail { end: usize },
     /// Not good.
@@ -85,10 +93,17 @@ pub(super) struct Parser<M> {
     document: Option<usize>,
     /// Where the header ends, once it has.
     header_end: Option<usize>,
+    /// The root: its prefix, its namespace, and how many namespaces are in scope in it.
+    root: RootScope,
     /// The header's MsgDefIdr.
     named: Option<Value>,
     /// An encoding other than UTF-8 was declared, here.
     encoding: Option<usize>,
+    /// The set of characters that it is, if it is read, and the declaration.
+    pub(super) charset: Option<Charset>,
+    declaration: Span,
+    /// The text was decoded from that set, and is UTF-8.
+    pub(super) recoded: bool,
     /// A document type was declared.
     doctype: bool,
     /// Nothing had begun where the bytes ended.
@@ -122,6 +137,14 @@ const MARKED: u8 = 4;
 const REFERENCES: u8 = 8;
 /// It has namespaces of its own.
 const BINDS: u8 = 16;
+
+/// What the elements of a root are told from others by.
+#[derive(Debug, Clone, Copy, Default)]
+struct RootScope {
+    prefix: Span,
+    uri: Span,
+    bound: usize,
+}
 
 /// A prefix and its namespace.
 #[derive(Debug, Clone, Copy)]
@@ -173,6 +196,7 @@ impl<M: Copy + Default> Parser<M> {
         self.part_at = None;
         self.kind = MsgType::default();
         (self.document, self.header_end, self.named, self.encoding) = (None, None, None, None);
+        self.charset = None;
         (self.doctype, self.over, self.unclosed) = (false, false, None);
         visit.begin(live);
         let outcome = match self.run(buf, from, live, visit) {
@@ -186,6 +210,7 @@ impl<M: Copy + Default> Parser<M> {
             Outcome::Message { end, .. } if self.doctype => Outcome::Refused { fault: refused(end), end },
             Outcome::Bad(fault) if self.doctype => Outcome::Bad(refused(fault.at as usize)),
             Outcome::Tail { end } if self.doctype => Outcome::Bad(refused(end)),
+            Outcome::Message { end, open } if self.is_coded(&buf[live..end]) => Outcome::Coded { end, open },
             Outcome::Message { end, .. } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
                 Err(fault) => Outcome::Bad(fault),
@@ -196,6 +221,9 @@ impl<M: Copy + Default> Parser<M> {
 
     /// The start tags of what is around the message, for the next message in it.
     pub(super) fn wrapper(&self, buf: &[u8], out: &mut Vec<u8>) {
+        if self.charset.is_some() && !self.stack.is_empty() {
+            out.extend_from_slice(self.declaration.of(buf));
+        }
         for open in &self.stack {
             out.extend_from_slice(&buf[open.name as usize - 1..open.content as usize]);
         }
@@ -225,11 +253,17 @@ impl<M: Copy + Default> Parser<M> {
         }
     }
 
+    /// Whether these bytes of a message are to be decoded before they are read.
+    pub(super) fn is_coded(&self, bytes: &[u8]) -> bool {
+        self.charset.is_some() && !self.recoded && !bytes.is_ascii()
+    }
+
     /// Encoding and characters of a message.
     pub(super) fn characters(&self, buf: &[u8], live: usize, end: usize) -> Result<(), Fault> {
         let bytes = &buf[live..end];
         let fault = |what, at: usize| Fault { what, at: at as u32 };
         if let Some(at) = self.encoding
+            && !self.recoded
             && !bytes.is_ascii()
         {
             return Err(fault(What::Encoding, at));
@@ -405,7 +439,13 @@ impl<M: Copy + Default> Parser<M> {
             (Zone::In(..), _) if mixed => return Err(Stop::Bad(What::Mixed, lt)),
             (Zone::In(..), _) => {
                 let parent = self.stack.last().map(|open| open.mark).unwrap_or_default();
-                visit.open(parent, word, lt)
+                let plain =
+                    self.bound.len() == self.root.bound && local == name && self.root.prefix.is_empty();
+                if plain || !self.is_foreign(buf, name, local) {
+                    visit.open(parent, word, lt)
+                } else {
+                    visit.open_foreign(parent, word, lt)
+                }
             }
             (Zone::Wrapper, Some(root)) => {
                 *zone = Zone::In(root, depth);

@@ -3,7 +3,7 @@
 use super::super::kind;
 use super::super::value::Value;
 use super::super::{Span, What};
-use super::{Open, Outcome, Parser, Root, Step, Stop, Zone, bad};
+use super::{Open, Outcome, Parser, Root, RootScope, Step, Stop, Zone, bad};
 
 impl<M: Copy + Default> Parser<M> {
     /// Where the tag of header or document stands decides what becomes of what came before it.
@@ -24,6 +24,12 @@ impl<M: Copy + Default> Parser<M> {
         Err(Stop::Done(Outcome::Message { end: lt, open: !self.stack.is_empty() }))
     }
 
+    /// Whether the element that starts here is of another namespace than its root.
+    pub(super) fn is_foreign(&self, buf: &[u8], name: usize, local: usize) -> bool {
+        let uri = self.uri(buf, name, local).map(|b| b.uri).unwrap_or_default();
+        uri.of(buf) != self.root.uri.of(buf)
+    }
+
     /// Whether the element that starts here is of a namespace of its own that names a message.
     pub(super) fn names_message(&self, buf: &[u8], name: usize, local: usize) -> bool {
         let depth = self.stack.len();
@@ -39,6 +45,8 @@ impl<M: Copy + Default> Parser<M> {
         lt: usize,
     ) -> Step<()> {
         let uri = self.uri(buf, name, local).map(|b| b.uri).filter(|uri| !uri.is_empty());
+        let prefix = Span { start: name, end: local.saturating_sub(1).max(name) };
+        self.root = RootScope { prefix, uri: uri.unwrap_or_default(), bound: self.bound.len() };
         match root {
             Root::Header => self.kind = uri.map(|uri| kind::of_header(buf, uri)).unwrap_or_default(),
             Root::Document => {

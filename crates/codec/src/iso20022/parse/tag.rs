@@ -99,9 +99,12 @@ fn attribute_value(buf: &[u8], start: usize, quote: u8) -> Step<Value> {
     }
     let end = start + n;
     let mut form = Form::Plain;
+    if buf[start..end].iter().any(|b| matches!(b, b'\t' | b'\n' | b'\r')) {
+        form = Form::Attribute;
+    }
     let mut at = start;
     while let Some(n) = memchr::memchr(b'&', &buf[at..end]) {
-        form = Form::References;
+        form = Form::Attribute;
         at = match reference::read(&buf[..end], at + n) {
             reference::Read::Is(_, end) => end,
             _ => return Err(Stop::Bad(What::Entity, at + n)),

@@ -7,8 +7,11 @@ use super::super::words;
 use super::{Kind, Part, Parts};
 use memchr::memchr;
 
-/// What should stand where the cursor is. As small as this, it is handed on in registers.
+/// What should stand where the cursor is: mostly the name of the component. As small as this, it is handed on in registers.
 pub(super) type Expected = &'static str;
+
+/// What is expected of a value that is longer than its last component.
+const END: Expected = "the end of the value";
 
 /// What a step comes to.
 pub(super) type Step = Result<(), Expected>;
@@ -66,7 +69,7 @@ impl<'c> Cursor<'c> {
     /// Nothing must be left.
     #[inline(always)]
     pub(super) fn end(&self) -> Step {
-        if self.at == self.end { Ok(()) } else { Err("the end of the value") }
+        if self.at == self.end { Ok(()) } else { Err(END) }
     }
 
     /// Takes this text if it stands here.
@@ -129,7 +132,7 @@ impl<'c> Cursor<'c> {
     #[inline(always)]
     pub(super) fn fixed(&mut self, name: &'static str, class: Class, len: usize) -> Step {
         if self.run(class, len) < len {
-            return Err(class.expected());
+            return Err(name);
         }
         self.take(name, Kind::Text, len);
         Ok(())
@@ -139,7 +142,7 @@ impl<'c> Cursor<'c> {
     #[inline(always)]
     pub(super) fn upto(&mut self, name: &'static str, class: Class, max: usize) -> Step {
         match self.run(class, max) {
-            0 => Err(class.expected()),
+            0 => Err(name),
             len => {
                 self.take(name, Kind::Text, len);
                 Ok(())
@@ -151,11 +154,11 @@ impl<'c> Cursor<'c> {
     #[inline(always)]
     pub(super) fn date(&mut self, name: &'static str, kind: Kind) -> Result<i64, Expected> {
         let word = self.word(0);
-        let (len, midnight, expected) = match kind {
-            Kind::DateLong => (8, words::date_long(word), "a day YYYYMMDD"),
-            _ => (6, words::date(word, kind == Kind::ValueDate), "a day YYMMDD"),
+        let (len, midnight) = match kind {
+            Kind::DateLong => (8, words::date_long(word)),
+            _ => (6, words::date(word, kind == Kind::ValueDate)),
         };
-        let Some(midnight) = midnight else { return Err(expected) };
+        let Some(midnight) = midnight else { return Err(name) };
         self.take_number(name, kind, len, (midnight, 0));
         Ok(midnight)
     }
@@ -174,9 +177,7 @@ impl<'c> Cursor<'c> {
         let word = self.word(0);
         let zeros = u64::from_le_bytes(*b"\0\0\0\x0000\0\0");
         let word = if len == 4 { word & 0xffff_ffff | zeros } else { word };
-        let Some(seconds) = words::time(word) else {
-            return Err(if len == 4 { "a time HHMM" } else { "a time HHMMSS" });
-        };
+        let Some(seconds) = words::time(word) else { return Err(name) };
         self.take_number(name, Kind::Time, len, (seconds, 0));
         Ok(())
     }
@@ -189,7 +190,7 @@ impl<'c> Cursor<'c> {
                 self.take_number(name, Kind::Amount, len, (amount.mantissa, amount.exponent));
                 Ok(())
             }
-            None => Err("an amount"),
+            None => Err(name),
         }
     }
 
@@ -205,7 +206,7 @@ impl<'c> Cursor<'c> {
     pub(super) fn bic(&mut self) -> Step {
         let len = self.line_len();
         if !value::is_bic(&self.rest()[..len]) {
-            return Err("a BIC");
+            return Err("bic");
         }
         self.take("bic", Kind::Text, len);
         Ok(())
@@ -215,7 +216,7 @@ impl<'c> Cursor<'c> {
     #[inline(always)]
     pub(super) fn line(&mut self, name: &'static str) -> Step {
         match self.line_len() {
-            0 => Err("text"),
+            0 => Err(name),
             len => {
                 self.take(name, Kind::Text, len);
                 Ok(())
@@ -227,7 +228,7 @@ impl<'c> Cursor<'c> {
     #[inline(always)]
     pub(super) fn lines(&mut self, name: &'static str) -> Step {
         match self.rest().len() {
-            0 => Err("text"),
+            0 => Err(name),
             len => {
                 self.take(name, Kind::Lines, len);
                 Ok(())
@@ -311,14 +312,6 @@ impl Class {
             Class::Digits => words::digits(word),
             Class::Letters => words::letters(word),
             Class::Plain => words::plain(word),
-        }
-    }
-
-    const fn expected(self) -> &'static str {
-        match self {
-            Class::Digits => "digits",
-            Class::Letters => "upper-case letters",
-            Class::Plain => "upper-case letters or digits",
         }
     }
 }

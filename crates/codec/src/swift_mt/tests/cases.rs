@@ -1,6 +1,6 @@
 //! Small cases, each for something that a reader of MT files got wrong once or could.
 
-use super::super::{Framer, decode_json, value};
+use super::super::{Framer, check, decode_json, value};
 use serde_json::Value;
 
 /// `decode_json` of the input, as JSON.
@@ -215,4 +215,16 @@ fn bad_values() {
     assert_eq!(line["fields"][1]["error"]["code"], "bad_value");
     assert_eq!(line["fields"][1]["value"], "190231USD1,");
     assert_eq!(line["fields"][2]["parts"]["code"], "SHA");
+}
+
+// A tag is packed into a number, where a NUL before or after its text was lost: `\051` had the parts of `51`.
+#[test]
+fn a_tag_with_a_nul_is_no_tag_of_the_standard() {
+    use super::super::Tag;
+    for text in [&b"\x0051"[..], b"51\0", b"\0", b"\x0032A", b"5\x001"] {
+        assert_eq!(Tag::new(text).split(), None, "{text:?}");
+        assert_ne!(Tag::new(text), Tag::new(b"51"));
+        check::agree_on_value(text, b"1").unwrap();
+    }
+    assert_eq!(Tag::new(b"51").split(), Some((51, 0)));
 }

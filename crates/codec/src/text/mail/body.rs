@@ -1,6 +1,21 @@
-//! The content of a message: its text, and what is attached.
+//! The content of a message: its text, the messages forwarded in it, and what is attached.
+//!
+//! | part | is read as | by |
+//! |---|---|---|
+//! | no type, or one without a `/` | `text/plain` | RFC 2045, 5.2 |
+//! | `text/*` of an unknown subtype | `text/plain`; with an unknown charset an attachment | RFC 2046, 4.1.4 |
+//! | `multipart/alternative` | the plain text, else the markup, else the last one; the others are named | 5.1.4 |
+//! | `multipart/digest` | parts without a type are `message/rfc822` | 5.1.5 |
+//! | any other `multipart/*` | `multipart/mixed` | 5.1.3, 5.1.7 |
+//! | `message/rfc822`, `message/global` | a forwarded message; it is named as an attachment, too | 5.2.1; RFC 6532, 3.7 |
+//! | all else | an attachment: named and counted | RFC 2046, 4.5.1, 5.2.4 |
+//!
+//! Text marked as attachment (RFC 2183, 2.2) is text, too, where it has no file name, where it is all of a message's
+//! content, or where its message has no other text. Text before the first boundary and after the last is ignored
+//! (RFC 2046, 5.1.1). Parts in each other and parts in all are bounded, those of forwarded messages among them.
 
-use super::header::{Field, fields, unfolded};
+use super::header::{Field, fields, fields_of_part, unfolded};
+use super::typed::Typed;
 use super::words::{base64, characters, decoded, quoted, set_named};
 use crate::fix::Span;
 use crate::text::{Code, Fault, Leaves, Sort};
@@ -11,31 +26,54 @@ const DEPTH_MAX: usize = 16;
 /// Parts of a message, at most.
 const PARTS_MAX: usize = 1024;
 
-/// Parameters of a field, at most.
-const PARAMETERS_MAX: usize = 64;
+/// What is read of the header of a forwarded message, and the path of its value.
+const FORWARDED: [(&str, &str); 3] =
+    [("from", "forwarded[].from"), ("date", "forwarded[].date"), ("subject", "forwarded[].subject")];
 
-/// Tells the content of `message`, which begins at `from`.
+/// Puts the content of `message`, which begins at `from`, into `leaves`.
 pub(super) fn read(message: &[u8], fields: &[Field], from: usize, leaves: &mut Leaves) -> Result<(), Fault> {
-    let mut found = Found::default();
-    let content = Span { start: from, end: message.len() };
-    part(message, fields, content, 0, &mut found)?;
-    let texts = if found.plain.is_empty() { &found.html } else { &found.plain };
-    let path = if found.plain.is_empty() { "html" } else { "text" };
-    let mark = leaves.mark();
-    for text in texts {
-        let out = leaves.text_mut();
-        if out.len() > mark && !out.ends_with('\n') {
-            out.push('\n');
+    let mut content = Content::default();
+    let whole = Entity { message, fields, span: Span { start: from, end: message.len() } };
+    let mut pieces = Vec::new();
+    content.part(whole, Position::BODY, &mut pieces)?;
+    put_pieces(pieces, ["text", "html"], from, leaves)?;
+    content.alternatives.iter().try_for_each(|kind| leaves.list_text("alternatives[]", kind, from))?;
+    for letter in content.forwarded {
+        let entry = leaves.begin_entry("forwarded[]", letter.at)?;
+        letter.head.iter().try_for_each(|(path, value)| leaves.put_text(path, value, letter.at))?;
+        put_pieces(letter.pieces, ["forwarded[].text", "forwarded[].html"], letter.at, leaves)?;
+        leaves.end_entry(entry);
+    }
+    put_attachments(&content.attachments, from, leaves)
+}
+
+/// Puts the plain texts as one value and the markup as another.
+fn put_pieces(mut pieces: Vec<Piece>, paths: [&str; 2], at: usize, leaves: &mut Leaves) -> Result<(), Fault> {
+    // An attached file is the message's text only where there is no other.
+    if pieces.iter().any(|piece| !piece.is_file) {
+        pieces.retain(|piece| !piece.is_file);
+    }
+    for (path, is_html) in paths.into_iter().zip([false, true]) {
+        let mark = leaves.mark();
+        for piece in pieces.iter().filter(|piece| piece.is_html() == is_html) {
+            let out = leaves.text_mut();
+            if out.len() > mark && !out.ends_with('\n') {
+                out.push('\n');
+            }
+            out.push_str(&piece.text);
         }
-        out.push_str(text);
+        let out = leaves.text_mut();
+        let end = mark + out[mark..].trim_end_matches('\n').len();
+        out.truncate(end);
+        if end > mark {
+            leaves.put(path, mark, Sort::Text, at)?;
+        }
     }
-    let out = leaves.text_mut();
-    let end = mark + out[mark..].trim_end_matches('\n').len();
-    out.truncate(end);
-    if end > mark {
-        leaves.put(path, mark, Sort::Text, from)?;
-    }
-    for (name, kind, at) in &found.attachments {
+    Ok(())
+}
+
+fn put_attachments(attachments: &[Attachment], from: usize, leaves: &mut Leaves) -> Result<(), Fault> {
+    for Attachment { name, kind, at } in attachments {
         let entry = leaves.begin_entry("attachments[]", *at)?;
         if !name.is_empty() {
             leaves.put_text("attachments[].name", name, *at)?;
@@ -43,166 +81,283 @@ pub(super) fn read(message: &[u8], fields: &[Field], from: usize, leaves: &mut L
         leaves.put_text("attachments[].type", kind, *at)?;
         leaves.end_entry(entry);
     }
-    Ok(())
+    if attachments.is_empty() {
+        return Ok(());
+    }
+    leaves.put_text("attachment_count", &attachments.len().to_string(), from)?;
+    let mut list = String::new();
+    for Attachment { name, kind, .. } in attachments {
+        list.push_str(if list.is_empty() { "" } else { "; " });
+        list.push_str(name);
+        list.push_str(if name.is_empty() { "(" } else { " (" });
+        list.push_str(kind);
+        list.push(')');
+    }
+    leaves.put_text("attachment_list", &list, from)
 }
 
+/// What was found in a message.
 #[derive(Default)]
-struct Found {
-    plain: Vec<String>,
-    html: Vec<String>,
-    /// Name, type and place.
-    attachments: Vec<(String, String, usize)>,
+struct Content {
+    /// Types of alternatives that were not read.
+    alternatives: Vec<String>,
+    /// In the order in which they begin, those in each other among them.
+    forwarded: Vec<Letter>,
+    attachments: Vec<Attachment>,
     parts: usize,
 }
 
-/// A field of MIME: `text/plain; charset=utf-8`.
-#[derive(Debug, Default)]
-struct Typed {
-    value: String,
-    parameters: Vec<(String, String)>,
+/// A text of a message.
+struct Piece {
+    kind: String,
+    text: String,
+    /// It is attached under a name.
+    is_file: bool,
 }
 
-impl Typed {
-    fn of(message: &[u8], fields: &[Field], name: &str) -> Result<Option<Self>, Fault> {
-        let Some(field) = fields.iter().find(|f| f.is(message, name)) else { return Ok(None) };
-        let text = without_comments(unfolded(message, field)?);
-        let (value, mut rest) = text.split_once(';').unwrap_or((&text, ""));
-        let mut this = Self { value: value.trim().to_ascii_lowercase(), parameters: Vec::new() };
-        while let Some((name, behind)) = rest.split_once('=') {
-            if this.parameters.len() >= PARAMETERS_MAX {
-                return Err(Fault::new(
-                    Code::TooDeep,
-                    field.name.start,
-                    "a field with more than 64 parameters",
-                ));
-            }
-            let behind = behind.trim_start();
-            let (value, behind) = match behind.strip_prefix('"') {
-                Some(inside) => {
-                    let (mut value, mut chars) = (String::new(), inside.char_indices());
-                    let mut end = inside.len();
-                    while let Some((n, c)) = chars.next() {
-                        match c {
-                            '"' => {
-                                end = n + 1;
-                                break;
-                            }
-                            '\\' => value.extend(chars.next().map(|(_, c)| c)),
-                            c => value.push(c),
-                        }
-                    }
-                    (value, &inside[end..])
-                }
-                None => {
-                    let n = behind.find(';').unwrap_or(behind.len());
-                    (behind[..n].trim().to_owned(), &behind[n..])
-                }
-            };
-            let name = name.trim().trim_start_matches(';').trim().to_ascii_lowercase();
-            this.parameters.push((name, value));
-            rest = behind.split_once(';').map_or("", |(_, rest)| rest);
-        }
-        Ok(Some(this))
+impl Piece {
+    fn is_html(&self) -> bool {
+        self.kind == "text/html"
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    /// Of alternatives the highest one counts.
+    fn rank(&self) -> u8 {
+        match self.kind.as_str() {
+            "text/plain" => 3,
+            "text/html" => 2,
+            _ => 1,
+        }
     }
 }
 
-/// Without what stands in parentheses outside of quotes; one that is not closed is none.
-fn without_comments(text: String) -> String {
-    if !text.contains('(') {
-        return text;
-    }
-    let (mut out, mut depth, mut quoted) = (String::with_capacity(text.len()), 0u32, false);
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => {
-                let next = chars.next();
-                if depth == 0 {
-                    out.extend([c].into_iter().chain(next));
-                }
-                continue;
-            }
-            '"' if depth == 0 => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if depth > 0 => {
-                depth -= 1;
-                continue;
-            }
-            _ => {}
-        }
-        if depth == 0 {
-            out.push(c);
-        }
-    }
-    if depth == 0 { out } else { text }
+/// A forwarded message.
+struct Letter {
+    /// Path and value.
+    head: Vec<(&'static str, String)>,
+    pieces: Vec<Piece>,
+    at: usize,
 }
 
-fn part(
-    message: &[u8],
-    fields: &[Field],
-    content: Span,
+struct Attachment {
+    name: String,
+    kind: String,
+    at: usize,
+}
+
+/// A header and the content that follows it.
+#[derive(Clone, Copy)]
+struct Entity<'m> {
+    message: &'m [u8],
+    fields: &'m [Field],
+    span: Span,
+}
+
+/// Where a part is.
+#[derive(Clone, Copy)]
+struct Position {
     depth: usize,
-    found: &mut Found,
-) -> Result<(), Fault> {
-    let at = content.start;
-    found.parts += 1;
-    if depth > DEPTH_MAX || found.parts > PARTS_MAX {
-        return Err(Fault::new(Code::TooDeep, at, "more than 16 parts in each other, or 1024 in all"));
-    }
-    let typed = Typed::of(message, fields, "content-type")?.unwrap_or_default();
-    let kind = if typed.value.is_empty() { "text/plain" } else { &typed.value };
-    if kind.starts_with("multipart/") {
-        let Some(boundary) = typed.get("boundary").filter(|b| !b.is_empty()) else {
-            return Err(Fault::new(Code::BadHeader, at, "parts without a boundary"));
+    /// The type of a part without one.
+    default: &'static str,
+    /// All of a message's content.
+    is_body: bool,
+}
+
+impl Position {
+    const BODY: Self = Position { depth: 0, default: "text/plain", is_body: true };
+}
+
+impl Content {
+    fn part(&mut self, entity: Entity<'_>, position: Position, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+        let Entity { message, fields, span } = entity;
+        let at = span.start;
+        self.parts += 1;
+        if position.depth > DEPTH_MAX || self.parts > PARTS_MAX {
+            return Err(Fault::new(Code::TooDeep, at, "more than 16 parts in each other, or 1024 in all"));
+        }
+        let typed = Typed::of(message, fields, "content-type")?;
+        let kind = match &typed {
+            None => position.default,
+            // RFC 2045, 5.2: a type that is none is plain text.
+            Some(typed) if !is_type(&typed.value) => "text/plain",
+            Some(typed) => &typed.value,
         };
-        return parts(message, content, boundary, depth, found);
-    }
-    let disposition = Typed::of(message, fields, "content-disposition")?;
-    let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
-    if attached || !matches!(kind, "text/plain" | "text/html") {
+        let kind = kind.to_owned();
+        let typed = typed.unwrap_or_default();
+        if let Some(subtype) = kind.strip_prefix("multipart/") {
+            let Some(boundary) = typed.get("boundary").filter(|b| !b.is_empty()) else {
+                return Err(Fault::new(Code::BadHeader, at, "parts without a boundary"));
+            };
+            return self.multipart(entity, (subtype, boundary), position.depth, pieces);
+        }
+        let disposition = Typed::of(message, fields, "content-disposition")?;
+        let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
         let named = disposition.as_ref().and_then(|d| d.get("filename")).or(typed.get("name"));
         let name = decoded(named.unwrap_or_default()).into_owned();
-        found.attachments.push((name, kind.to_owned(), at));
-        return Ok(());
+        if matches!(kind.as_str(), "message/rfc822" | "message/global") {
+            self.attachments.push(Attachment { name, kind, at });
+            return self.forward(entity, position.depth);
+        }
+        if !kind.starts_with("text/") {
+            self.attachments.push(Attachment { name, kind, at });
+            return Ok(());
+        }
+        let charset = typed.get("charset").unwrap_or_default();
+        let known = matches!(kind.as_str(), "text/plain" | "text/html");
+        if attached || !known && set_named(charset).is_none() {
+            let is_file = !name.is_empty() && !position.is_body;
+            self.attachments.push(Attachment { name, kind: kind.clone(), at });
+            // One that cannot be read is named all the same.
+            if let Ok(text) = words(entity, charset) {
+                push_piece(pieces, Piece { kind, text, is_file });
+            }
+            return Ok(());
+        }
+        push_piece(pieces, Piece { kind, text: words(entity, charset)?, is_file: false });
+        Ok(())
     }
-    let encoding = Typed::of(message, fields, "content-transfer-encoding")?.unwrap_or_default();
-    let raw = content.of(message);
-    let bytes = match encoding.value.as_str() {
-        "" | "7bit" | "8bit" | "binary" => raw.to_vec(),
-        "quoted-printable" => quoted(raw, true),
-        "base64" => base64(raw).ok_or_else(|| {
-            Fault::new(Code::Truncated, content.end, "base64 that is cut off, or goes on behind its end")
-        })?,
-        _ => return Err(Fault::new(Code::BadEncoding, at, "a transfer encoding that is not known")),
+
+    /// The parts between boundaries.
+    fn multipart(
+        &mut self,
+        entity: Entity<'_>,
+        (subtype, boundary): (&str, &str),
+        depth: usize,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Fault> {
+        let default = if subtype == "digest" { "message/rfc822" } else { "text/plain" };
+        let position = Position { depth: depth + 1, default, is_body: false };
+        let mut alternatives = Vec::new();
+        for span in part_spans(entity, boundary)? {
+            let mut found = Vec::new();
+            self.one(entity.message, span, position, &mut found)?;
+            match subtype {
+                "alternative" => alternatives.push(found),
+                _ => pieces.append(&mut found),
+            }
+        }
+        let rank = |found: &[Piece]| found.iter().filter(|p| !p.is_file).map(Piece::rank).max();
+        let best = alternatives.iter().filter_map(|found| rank(found)).max();
+        // Of several that only this reader does not know the last one is the best.
+        let last = alternatives.iter().rposition(|found| rank(found).is_some()).unwrap_or(0);
+        for (n, mut found) in alternatives.into_iter().enumerate() {
+            match rank(&found) {
+                Some(this) if Some(this) != best || this == 1 && n != last => {
+                    self.alternatives.extend(found.into_iter().map(|piece| piece.kind));
+                }
+                _ => pieces.append(&mut found),
+            }
+        }
+        Ok(())
+    }
+
+    /// A part with its header.
+    fn one(
+        &mut self,
+        message: &[u8],
+        span: Span,
+        position: Position,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Fault> {
+        let view = &message[..span.end];
+        // A part may have no header at all, and one that is empty no content.
+        if span.is_empty() {
+            return Ok(());
+        }
+        let (fields, from) = match fields(view, span.start) {
+            // Fields that end with the part: nothing follows them.
+            Err(fault) if fault.code == Code::Truncated => return Ok(()),
+            other => other?,
+        };
+        let span = Span { start: from, end: span.end };
+        self.part(Entity { message: view, fields: &fields, span }, position, pieces)
+    }
+
+    /// A message in this one.
+    fn forward(&mut self, carrier: Entity<'_>, depth: usize) -> Result<(), Fault> {
+        let at = carrier.span.start;
+        let encoding = Typed::of(carrier.message, carrier.fields, "content-transfer-encoding")?;
+        let encoding = encoding.unwrap_or_default();
+        // RFC 2046, 5.2.1 allows none but 7bit, 8bit and binary. Some senders encode it: to read it is no guess.
+        if matches!(encoding.value.as_str(), "base64" | "quoted-printable") {
+            let bytes = bytes(carrier, &encoding.value)?;
+            let span = Span { start: 0, end: bytes.len() };
+            // A place in decoded bytes is none in the message.
+            return self.letter(&bytes, span, (depth, at)).map_err(|f| Fault { at: at as u32, ..f });
+        }
+        if !matches!(encoding.value.as_str(), "" | "7bit" | "8bit" | "binary") {
+            return Err(Fault::new(Code::BadEncoding, at, "a transfer encoding that is not known"));
+        }
+        self.letter(carrier.message, carrier.span, (depth, at))
+    }
+
+    fn letter(&mut self, message: &[u8], span: Span, (depth, at): (usize, usize)) -> Result<(), Fault> {
+        let view = &message[..span.end];
+        let start = span.start + super::postmark(&view[span.start..], false).unwrap_or(0);
+        let (fields, from) = fields_of_part(view, start)?;
+        let mut head = Vec::new();
+        for (name, path) in FORWARDED {
+            for field in fields.iter().filter(|field| field.is(view, name)) {
+                head.push((path, decoded(&unfolded(view, field)?).into_owned()));
+            }
+        }
+        // Its place comes before those of messages in it.
+        let n = self.forwarded.len();
+        self.forwarded.push(Letter { head, pieces: Vec::new(), at });
+        let entity = Entity { message: view, fields: &fields, span: Span { start: from, end: span.end } };
+        let mut pieces = Vec::new();
+        self.part(entity, Position { depth: depth + 1, ..Position::BODY }, &mut pieces)?;
+        self.forwarded[n].pieces = pieces;
+        Ok(())
+    }
+}
+
+/// Whether a value is `type/subtype`, each a token of RFC 2045, 5.1.
+fn is_type(value: &str) -> bool {
+    let token = |t: &str| {
+        !t.is_empty() && t.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b))
     };
-    let set = set_named(typed.get("charset").unwrap_or_default())
+    value.split_once('/').is_some_and(|(kind, subtype)| token(kind) && token(subtype))
+}
+
+/// Text of nothing but blanks is none, so that it does not hide the markup beside it.
+fn push_piece(pieces: &mut Vec<Piece>, piece: Piece) {
+    if !piece.text.trim().is_empty() {
+        pieces.push(piece);
+    }
+}
+
+/// The characters of a part.
+fn words(entity: Entity<'_>, charset: &str) -> Result<String, Fault> {
+    let at = entity.span.start;
+    let encoding = Typed::of(entity.message, entity.fields, "content-transfer-encoding")?.unwrap_or_default();
+    let bytes = bytes(entity, &encoding.value)?;
+    let set = set_named(charset)
         .ok_or_else(|| Fault::new(Code::BadEncoding, at, "a set of characters that is not known"))?;
     let text = characters(set, &bytes)
         .ok_or_else(|| Fault::new(Code::BadUtf8, at, "bytes that are no characters of the part's set"))?;
-    let text = if text.contains('\r') { text.replace("\r\n", "\n") } else { text };
-    if kind == "text/plain" {
-        found.plain.push(text)
-    } else {
-        found.html.push(text)
-    }
-    Ok(())
+    Ok(if text.contains('\r') { text.replace("\r\n", "\n") } else { text })
 }
 
-/// The parts between boundaries.
-fn parts(
-    message: &[u8],
-    content: Span,
-    boundary: &str,
-    depth: usize,
-    found: &mut Found,
-) -> Result<(), Fault> {
-    let (mut at, mut begun) = (content.start, None);
-    while at < content.end {
-        let line_end = memchr::memchr(b'\n', &message[at..content.end]).map_or(content.end, |n| at + n + 1);
+/// The bytes of a part.
+fn bytes(entity: Entity<'_>, encoding: &str) -> Result<Vec<u8>, Fault> {
+    let Span { start, end } = entity.span;
+    let raw = entity.span.of(entity.message);
+    match encoding {
+        "" | "7bit" | "8bit" | "binary" => Ok(raw.to_vec()),
+        "quoted-printable" => Ok(quoted(raw, true)),
+        "base64" => base64(raw).ok_or_else(|| {
+            Fault::new(Code::Truncated, end, "base64 that is cut off, or continues after its end")
+        }),
+        _ => Err(Fault::new(Code::BadEncoding, start, "a transfer encoding that is not known")),
+    }
+}
+
+/// Where the parts between boundaries are.
+fn part_spans(entity: Entity<'_>, boundary: &str) -> Result<Vec<Span>, Fault> {
+    let Entity { message, span, .. } = entity;
+    let (mut at, mut begun, mut spans) = (span.start, None, Vec::new());
+    while at < span.end {
+        let line_end = memchr::memchr(b'\n', &message[at..span.end]).map_or(span.end, |n| at + n + 1);
         let line = message[at..line_end].trim_ascii_end();
         if let Some(behind) = line.strip_prefix(b"--").and_then(|l| l.strip_prefix(boundary.as_bytes())) {
             let last = behind == b"--";
@@ -212,30 +367,18 @@ fn parts(
                     let part = &message[start..at];
                     let part = part.strip_suffix(b"\n").unwrap_or(part);
                     let part = part.strip_suffix(b"\r").unwrap_or(part);
-                    one(message, Span { start, end: start + part.len() }, depth, found)?;
+                    spans.push(Span { start, end: start + part.len() });
                 }
                 if last {
-                    return Ok(());
+                    return Ok(spans);
+                }
+                if spans.len() > PARTS_MAX {
+                    return Err(Fault::new(Code::TooDeep, at, "more than 1024 parts"));
                 }
                 begun = Some(line_end);
             }
         }
         at = line_end;
     }
-    Err(Fault::new(Code::Truncated, content.end, "the last boundary is missing"))
-}
-
-/// A part with its header.
-fn one(message: &[u8], part_span: Span, depth: usize, found: &mut Found) -> Result<(), Fault> {
-    let view = &message[..part_span.end];
-    // A part may have no header at all, and one that is empty no content.
-    if part_span.is_empty() {
-        return Ok(());
-    }
-    let (fields, from) = match fields(view, part_span.start) {
-        // Fields that end with the part: nothing follows them.
-        Err(fault) if fault.code == Code::Truncated => return Ok(()),
-        other => other?,
-    };
-    part(view, &fields, Span { start: from, end: part_span.end }, depth + 1, found)
+    Err(Fault::new(Code::Truncated, span.end, "the last boundary is missing"))
 }

@@ -32,17 +32,29 @@ fn is_name(byte: u8) -> bool {
 
 /// The fields that stand at `from`, and where the content behind the blank line begins.
 pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<Field>, usize), Fault> {
+    fields_to(message, from, false)
+}
+
+/// The same of a message in another one, which may end with its header: RFC 5322, 3.5 asks for no blank line after it.
+pub(super) fn fields_of_part(message: &[u8], from: usize) -> Result<(Vec<Field>, usize), Fault> {
+    fields_to(message, from, true)
+}
+
+fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<Field>, usize), Fault> {
     let mut found: Vec<Field> = Vec::new();
     let mut at = from;
     loop {
         let rest = &message[at..];
-        let Some(n) = memchr::memchr(b'\n', rest) else {
+        let n = match memchr::memchr(b'\n', rest) {
+            Some(n) => n,
+            None if may_end && rest.is_empty() => return Ok((found, at)),
+            None if may_end => rest.len(),
             // Headers end with a blank line.
-            return Err(Fault::new(Code::Truncated, message.len(), "the header is not over"));
+            None => return Err(Fault::new(Code::Truncated, message.len(), "the header is not over")),
         };
         let line = rest[..n].strip_suffix(b"\r").unwrap_or(&rest[..n]);
         let (start, end) = (at, at + line.len());
-        at += n + 1;
+        at = message.len().min(at + n + 1);
         if line.is_empty() {
             return Ok((found, at));
         }

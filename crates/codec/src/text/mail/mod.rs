@@ -18,9 +18,9 @@
 //! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. What is neither ASCII nor UTF-8 is refused; an
 //!    encoded word that cannot be decoded stays as it is. `Date`, `From`, `Sender`, `Subject`, `Message-ID` and the fields
 //!    of MIME may be there once.
-//! 4. **Text** is what parts `text/plain` hold that are no attachments; of alternatives the plain one, and `text/html` only
-//!    where there is no plain text at all. Its bytes must be characters of the set that is declared; without one ASCII or
-//!    UTF-8. Attachments are named and not decoded.
+//! 4. **Text** is what parts `text/*` hold, of alternatives the plain one; the table in `body.rs` cites RFC 2045 and 2046
+//!    for each kind of part. Its bytes must be characters of the set that is declared; without one ASCII or UTF-8. The text
+//!    of a forwarded message is a value of its own, under its From, Date and Subject. Attachments are named and counted.
 //! 5. A message **longer than the limit** is refused in pieces of that size. A **bad** message goes up to the next
 //!    postmark, too.
 //!
@@ -30,8 +30,11 @@
 //! | `message_id`, `in_reply_to`, `references[]` | without `<` and `>` |
 //! | `from[]`, `sender[]`, `reply_to[]`, `to[]`, `cc[]`, `bcc[]` | `.name` and `.email` of each |
 //! | `recipients[]` | the addresses of To, Cc and Bcc, in this order |
-//! | `subject`, `text`, `html` | |
+//! | `subject`, `text`, `html` | `html`: markup that has no plain alternative |
+//! | `alternatives[]` | types of alternatives that were not read |
+//! | `forwarded[]` | `.from`, `.date`, `.subject`, `.text` and `.html` of each forwarded message |
 //! | `attachments[]` | `.name` and `.type` of each |
+//! | `attachment_count`, `attachment_list` | how many; `fills.csv (text/csv); (image/png)` |
 //! | `headers.NAME` | every other field, by its name in small letters |
 
 mod address;
@@ -43,6 +46,7 @@ mod header;
 pub mod sample;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod words;
 
 use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
@@ -189,7 +193,7 @@ pub fn known_path(path: &str) -> Result<String, String> {
     ))
 }
 
-const PATHS: [&str; 11] = [
+const PATHS: [&str; 20] = [
     "date",
     "message_id",
     "in_reply_to",
@@ -201,6 +205,15 @@ const PATHS: [&str; 11] = [
     "attachments[]",
     "attachments[].name",
     "attachments[].type",
+    "attachment_count",
+    "attachment_list",
+    "alternatives[]",
+    "forwarded[]",
+    "forwarded[].from",
+    "forwarded[].date",
+    "forwarded[].subject",
+    "forwarded[].text",
+    "forwarded[].html",
 ];
 
 const PARTIES: [&str; 6] = ["from", "sender", "reply_to", "to", "cc", "bcc"];

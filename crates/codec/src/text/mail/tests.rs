@@ -68,10 +68,13 @@ fn text_is_the_plain_part() {
             "subject=s",
             "headers.content-type=multipart/mixed; boundary=\"=_o (1)\"",
             "text=price € 5, soft line\nfooter",
+            "alternatives[]=text/html",
             "attachments[].name=ü.txt",
             "attachments[].type=text/plain",
             "attachments[].name=logo.png",
             "attachments[].type=image/png",
+            "attachment_count=2",
+            "attachment_list=ü.txt (text/plain); logo.png (image/png)",
         ]
     );
     let html = one("Subject: s\nContent-Type: text/html; charset=utf-8\n\n<p>ü</p>\n");
@@ -198,7 +201,7 @@ proptest! {
         pick in any::<u8>(),
         parts in prop::collection::vec(prop::sample::select(&[
             "From a@x Mon Mar  2 09:30:00 2026\n", "From ", "\n", "\r\n", "Subject: x\n", "To: a@x, \"b\" <c@y>\n", " folded\n",
-            ">From x\n", "Content-Type: multipart/mixed; boundary=b\n", "--b\n", "--b--\n", "text\n", "=?utf-8?q?=C3?=", "é",
+            ">From x\n", "Content-Type: multipart/mixed; boundary=b\n", "--b\n", "--b--\n", "text\n", "Content-Type: message/rfc822\n", "Content-Type: multipart/alternative; boundary=b\n", "=?utf-8?q?=C3?=", "é",
             "Content-Transfer-Encoding: base64\n", "QUJD\n", "Date: Mon, 2 Mar 2026 09:30:00 +0000\n", ": ", "=\n",
         ][..]), 0..16),
     ) {

@@ -301,6 +301,10 @@ struct Twin {
     good: BTreeMap<u64, Vec<(u64, u64, Vec<E>)>>,
     /// By line: greatest number, and when it was heard.
     lines: [Option<(u64, i64)>; 2],
+    /// By line: all numbers that it brought, good or bad.
+    brought: [std::collections::BTreeSet<u64>; 2],
+    /// Snapshots: product, instrument, last message, book.
+    snapshots: Vec<(usize, u64, u64, Book)>,
     products: Vec<TwinProduct>,
     lost: u64,
 }
@@ -361,8 +365,16 @@ impl Twin {
     fn go_on(&mut self, now: i64) {
         while let Some(expected) = self.expected {
             if let Some(messages) = self.good.get(&expected).cloned() {
+                let missing = |twin: &Self| twin.products.iter().map(|p| p.missing.len()).sum::<usize>();
+                let before = missing(self);
                 for (product, number, entries) in &messages {
                     self.products[*product as usize].message(*number, entries);
+                }
+                // A snapshot that came before may have what is missing.
+                if missing(self) > before {
+                    for (product, n, last, book) in self.snapshots.iter().rev() {
+                        self.products[*product].snapshot(*n, *last, book);
+                    }
                 }
                 (self.expected, self.since) = (Some(expected + 1), None);
                 continue;
@@ -370,8 +382,12 @@ impl Twin {
             let ahead: Vec<u64> = self.good.range(expected..).map(|(n, _)| *n).collect();
             let Some(first) = ahead.first() else { return };
             let since = *self.since.get_or_insert(now);
-            let mut alive = self.lines.iter().flatten().filter(|(_, heard)| now - heard <= DEAD_NS);
-            if alive.all(|(last, _)| *last >= expected + 3) || ahead.len() > 16 || now - since > 1_000_000 {
+            let lines = self.lines.iter().zip(&self.brought);
+            let mut alive = lines.filter(|(line, _)| line.is_some_and(|(_, heard)| now - heard <= DEAD_NS));
+            if alive.all(|(_, brought)| brought.range(expected + 1..).count() >= 3)
+                || ahead.len() > 16
+                || now - since > 1_000_000
+            {
                 self.lost += first - expected;
                 (self.expected, self.since) = (Some(*first), None);
             } else {
@@ -387,6 +403,7 @@ impl Twin {
         }
         let at = &mut self.lines[usize::from(line)];
         *at = Some((at.map_or(number, |(last, _)| last.max(number)), now));
+        self.brought[usize::from(line)].insert(number);
         self.expected.get_or_insert(number);
         if good {
             self.good.entry(number).or_insert_with(|| told.to_vec());
@@ -405,8 +422,16 @@ fn the_handler_is_as_its_twin() {
         let mut rig = Rig::new(WINDOW);
         define(&mut rig);
         let products = (0..PRODUCTS).map(|_| TwinProduct::default()).collect();
-        let mut twin =
-            Twin { expected: None, since: None, good: BTreeMap::new(), lines: [None; 2], products, lost: 0 };
+        let mut twin = Twin {
+            expected: None,
+            since: None,
+            good: BTreeMap::new(),
+            lines: [None; 2],
+            brought: Default::default(),
+            snapshots: Vec::new(),
+            products,
+            lost: 0,
+        };
         let mut ways = [0, 1].map(|_| Way {
             loss: [0, 50, 200][venue.chance.below(3) as usize],
             late: vec![],
@@ -445,8 +470,8 @@ fn the_handler_is_as_its_twin() {
                 if waits {
                     twin.go_on(rig.now);
                 }
+                let book = venue.products[product as usize].1[n as usize].clone();
                 if wants || twin.wants() {
-                    let book = venue.products[product as usize].1[n as usize].clone();
                     twin.products[product as usize].snapshot(n, last, &book);
                 }
                 same(seed, &rig, &twin);

@@ -220,7 +220,7 @@ impl Steps for Seen {
             Step::Refused(refusal) => self.log.push(format!("refused {}", refusal.code)),
             Step::State(state) => self.log.push(format!("state {:?} {:?}", state.code, state.phase)),
             Step::End(outcome) => *self.outcomes.entry(word(outcome)).or_default() += 1,
-            Step::Product(_) | Step::Instrument(_) => {}
+            Step::LineDown { .. } | Step::LineUp { .. } | Step::Product(_) | Step::Instrument(_) => {}
         }
     }
 }
@@ -232,6 +232,7 @@ fn word(outcome: Outcome) -> &'static str {
         Outcome::Waits => "waits",
         Outcome::Duplicate => "duplicate",
         Outcome::Refused => "refused",
+        Outcome::Early => "early",
     }
 }
 

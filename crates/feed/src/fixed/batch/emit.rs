@@ -4,7 +4,7 @@ use super::super::{Fields, FixedDecoder};
 use super::names::short_id;
 use super::program::{KindProgram, NO_VARIANT, Program, Variant};
 use super::{Fast, Lane, SLOW};
-use crate::block::Block;
+use crate::block::{Block, What};
 use crate::mapping::Plan;
 use unitape_codec::fixed::{Decoder, Even, LANES, Listed, Next, Value};
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
@@ -114,7 +114,7 @@ impl FixedDecoder {
                     block.back_to(mark);
                     return false;
                 }
-                block.end_message((offset, lane.length as usize), ts, 1, false, known);
+                block.end_message((offset, lane.length as usize), ts, 1, What::Events, known);
             }
             None => return false,
         }

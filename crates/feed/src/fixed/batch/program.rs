@@ -156,11 +156,12 @@ fn conditions<'p>(when: &'p [Cond], kind: &Kind, name: &str) -> Option<Option<Op
     let mut open = Vec::new();
     for cond in when {
         let From::Message(slot) = cond.from else { return None };
+        let text = cond.value.text()?;
         match kind.slots[usize::from(slot)] {
             NONE => return Some(None),
-            RECORD if cond.value.text() == name.as_bytes() => {}
+            RECORD if text == name.as_bytes() => {}
             RECORD => return Some(None),
-            column => open.push((column, cond.value.text())),
+            column => open.push((column, text)),
         }
     }
     Some(Some(open))
@@ -183,7 +184,7 @@ impl Program {
         let mut template = Vec::new();
         let mut builder = EventBuilder::begin(&mut template, event.kind, UnixNanos(0));
         for (field, op) in event.fields.iter().zip(&event.ops) {
-            if field.or.is_some() || field.suffix.is_some() || op.way == Way::Time {
+            if field.or.is_some() || field.suffix.is_some() || field.absolute || op.way == Way::Time {
                 return None;
             }
             let column = match &field.from {

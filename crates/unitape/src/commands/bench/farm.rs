@@ -1,7 +1,7 @@
 //! `bench farm`: what the ordered farm costs with no work in it.
 
 use super::Context;
-use super::record::{Record, Repeats, cpu_ns};
+use super::record::{Marks, Record, Repeats, cpu_ns, mark};
 use crate::output::Failure;
 use unitape_ring::measure::{Load, measure};
 
@@ -15,8 +15,10 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>
         for per_block in [1, 64, 327] {
             let load = Load::empty(threads, messages / if per_block == 1 { 10 } else { 1 });
             let load = Load { block_bytes: per_block * load.message_bytes, ..load };
+            let from = mark();
             let (before, mut repeats) = (cpu_ns(), Repeats::default());
             let runs = measure(&load, context.repeats(5))?;
+            mark();
             // One run more than is reported warms up.
             let cpu = (cpu_ns() - before) / (runs.len() as u64 + 1);
             for run in &runs {
@@ -33,7 +35,8 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>
                 _ => "empty-64KiB",
             };
             let record = repeats.record("farm", case, load.messages, bytes, method);
-            out(Record { threads: threads as u32, ..record })?;
+            let marks = Marks { from, operations: load.messages * (runs.len() as u64 + 1) };
+            out(Record { threads: threads as u32, marks: Some(marks), ..record })?;
         }
     }
     Ok(())

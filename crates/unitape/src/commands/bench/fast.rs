@@ -3,7 +3,7 @@
 use super::fast_passes::{Pass, SETS, Set, half, half_values, pass, slow_half_values, slow_values, values};
 use super::record::{Hash, Record, Repeats, rounded, sha256};
 use super::{Context, fast_handler};
-use crate::output::Failure;
+use crate::output::{Failure, note};
 use std::hint::black_box;
 use std::time::Instant;
 use unitape_codec::fast::Decoder;
@@ -34,7 +34,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Failure>
                 return Err(Failure::Error(format!("fast/{set}: {what}")));
             }
             Err(what) => {
-                eprintln!("fast/{set} is passed over: {what}");
+                note!("fast/{set} is passed over: {what}");
                 continue;
             }
         };

@@ -156,13 +156,11 @@ fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Resul
     for n in 0..=context.repeats(9) {
         let mut handler = open()?;
         let mut count = Count::default();
-        let (cpu, since) = (super::record::cpu_ns(), Instant::now());
-        handler.replay(&file, None, &mut count).map_err(fail)?;
-        let wall = since.elapsed().as_nanos() as u64;
         // The first warms up, and its books are looked at.
-        if n > 0 {
-            repeats.add(wall, super::record::cpu_ns() - cpu);
-        } else {
+        let mut warm_up = Repeats::default();
+        let times = if n == 0 { &mut warm_up } else { &mut repeats };
+        times.time(|| handler.replay(&file, None, &mut count)).map_err(fail)?;
+        if n == 0 {
             text = books(&handler);
             if let Some(what) = day.differs(&handler, wanted) {
                 return Err(Failure::Error(format!("fast handler: {what}")));

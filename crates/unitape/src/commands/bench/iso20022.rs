@@ -4,7 +4,7 @@ use super::Context;
 use super::record::{Record, Repeats, sha256};
 use crate::output::Failure;
 use std::collections::BTreeMap;
-use unitape_codec::events::{Form, Sources, write_event};
+use unitape_codec::events::{Form, NoSources, write_event};
 use unitape_codec::iso20022::naive;
 use unitape_codec::iso20022::sample::sample_messages;
 use unitape_feed::block::{Block, Tally};
@@ -64,7 +64,7 @@ fn pacs008(context: &Context) -> Result<Record, Failure> {
         for (_, _, frame) in unitape_model::frames(&block.arena) {
             let mut line = Vec::new();
             if let Some(event) = Event::new(frame) {
-                write_event(&mut line, &event, 0, &known, &Sources::default(), Form::Plain);
+                write_event(&mut line, &event, 0, &known, &NoSources, Form::Plain);
             }
             // In order of name, as the twin writes them.
             let told: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&line).unwrap_or_default();
@@ -137,6 +137,9 @@ fn slow_lines(input: &[u8]) -> Result<String, String> {
             ("cr_bic", "/CdtrAgt/FinInstnId/BICFI"),
             ("ccy", "/IntrBkSttlmAmt@Ccy"),
             ("instr_id", "/PmtId/InstrId"),
+            ("instructed_amt", "/InstdAmt"),
+            ("instructed_ccy", "/InstdAmt@Ccy"),
+            ("charge_bearer", "/ChrgBr"),
             ("uetr", "/PmtId/UETR"),
             ("value_date", "/IntrBkSttlmDt"),
             ("info", "/RmtInf/Ustrd"),

@@ -27,8 +27,8 @@ mod watch;
 
 pub use tape::disk::mb_per_s as disk_mb_per_s;
 
-use crate::output::{self, Done, Failure};
-use record::Record;
+use crate::output::{self, Done, Failure, note};
+use record::{MarkedRecord, Record};
 use std::path::{Path, PathBuf};
 
 /// What can be measured, and the cases of each.
@@ -82,6 +82,9 @@ pub struct Args {
     /// How long the tape is written at full rate in tape/sustained [default: 60, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
+    /// Print with each measurement which calls of the mark are around its last repeat: for `cargo xtask instructions`
+    #[arg(long, hide = true, requires = "json")]
+    marks: bool,
     /// Change how the tapes of `tape` are opened: segment_bytes, window_segments, prefault_bytes, helper_cpus,
     /// helper_nice, pin (repeatable; see docs/tuning.md)
     #[arg(long, value_name = "NAME=VALUE")]
@@ -137,16 +140,19 @@ pub fn run(args: Args) -> output::Result {
             continue;
         }
         measure(&context, &mut |record| {
+            if args.marks {
+                return output::print_json(&MarkedRecord { record: &record, marks: record.marks });
+            }
             if args.json {
                 return output::print_json(&record);
             }
-            eprintln!("{} {}: {} ns", record.bench, record.case, record.ns_per_op);
+            note!("{} {}: {} ns", record.bench, record.case, record.ns_per_op);
             records.push(record);
             Ok(())
         })?;
     }
     if !args.json {
-        println!("{}", render::table(&records));
+        output::say_lines(&mut output::unbuffered(), &render::table(&records))?;
     }
     Ok(Done::Clean)
 }

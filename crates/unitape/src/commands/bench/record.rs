@@ -4,6 +4,7 @@ use super::scaling::Model;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One measurement. Times are wall clock of one repeat divided by `count`, in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -104,6 +105,30 @@ pub struct Record {
     pub output_sha256: Option<String>,
     /// How it was measured.
     pub method: String,
+    /// Between which calls of [`mark`] the last repeat was; printed with `--marks` alone, by [`MarkedRecord`].
+    #[serde(skip)]
+    #[allow(dead_code, reason = "the peers have no marks")]
+    pub marks: Option<Marks>,
+}
+
+/// A stretch between two calls of [`mark`], for `cargo xtask instructions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Marks {
+    /// The number of the first call, from 0; the next call ends the stretch.
+    pub from: u64,
+    /// Operations in it.
+    pub operations: u64,
+}
+
+/// A record that says its marks.
+#[derive(Debug, Serialize)]
+#[allow(dead_code, reason = "the peers have no marks")]
+pub struct MarkedRecord<'a> {
+    /// The measurement.
+    #[serde(flatten)]
+    pub record: &'a Record,
+    /// Its marks.
+    pub marks: Option<Marks>,
 }
 
 /// Percentiles in nanoseconds.
@@ -154,15 +179,19 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 pub struct Repeats {
     wall_ns: Vec<u64>,
     cpu_ns: u64,
+    /// The mark at which the last one that was timed here began.
+    mark: Option<u64>,
 }
 
 impl Repeats {
     /// Times one repeat.
     pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        self.mark = Some(mark());
         let (cpu, since) = (cpu_ns(), std::time::Instant::now());
         let result = std::hint::black_box(work());
         let wall = since.elapsed().as_nanos() as u64;
         self.add(wall, cpu_ns() - cpu);
+        mark();
         result
     }
 
@@ -237,6 +266,7 @@ impl Repeats {
             input_sha256: None,
             output_sha256: None,
             method,
+            marks: self.mark.map(|from| Marks { from, operations: count }),
         }
     }
 }
@@ -244,6 +274,17 @@ impl Repeats {
 /// Three decimals are more than any of this is good for.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
+}
+
+/// Begins or ends a stretch whose instructions are counted; its number, from 0.
+///
+/// `cargo xtask instructions` has callgrind cut its counts where this function is called, by its name. So it is never
+/// inlined, and has no more in it than a number.
+#[inline(never)]
+pub fn mark() -> u64 {
+    static MARKS: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: the calls are those of one thread.
+    MARKS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Processor time of this process so far, all threads.
@@ -289,6 +330,19 @@ mod tests {
         let r = repeats.record("b", "c", 10, 5_000, String::new());
         assert_eq!((r.ns_per_op, r.min, r.max, r.cpu_ns_per_op), (250.0, 100.0, 400.0, 50.0));
         assert_eq!((r.ops_per_s, r.mb_per_s, r.repeats), (4_000_000.0, 2_000.0, 4));
+    }
+
+    /// A record that names another stretch than that of its last repeat has the instructions of something else.
+    #[test]
+    fn marks_are_those_of_the_last_repeat() {
+        let mut repeats = Repeats::default();
+        let of = |repeats: &Repeats| repeats.record("b", "c", 7, 1, String::new()).marks;
+        assert_eq!(of(&repeats), None);
+        let before = mark();
+        repeats.time(|| ());
+        let inside = repeats.time(mark);
+        assert!(inside > before + 2, "marks are numbered one after the other");
+        assert_eq!(of(&repeats), Some(Marks { from: inside - 1, operations: 7 }));
     }
 
     /// Fields that are there only sometimes must come back as they went.

@@ -2,7 +2,7 @@
 
 use super::record::Record;
 use super::scaling::Model;
-use crate::output::{self, Done, Failure, grouped};
+use crate::output::{self, Done, Failure, grouped, open_file, say_to};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
@@ -33,25 +33,19 @@ pub fn table(records: &[Record]) -> comfy_table::Table {
 
 /// Prints the records of a file as a Markdown table.
 pub fn print_markdown(file: &Path) -> output::Result {
-    let input: Box<dyn Read> = if file.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(std::fs::File::open(file).map_err(|e| at(file, 0, &e))?)
-    };
+    let input: Box<dyn Read> =
+        if file.as_os_str() == "-" { Box::new(std::io::stdin().lock()) } else { Box::new(open_file(file)?) };
     let mut out = output::stdout();
-    writeln!(out, "| {} |", HEAD.join(" | "))?;
-    writeln!(out, "|{}", "---|".repeat(HEAD.len()))?;
+    say_to!(out, "| {} |", HEAD.join(" | "));
+    say_to!(out, "|{}", "---|".repeat(HEAD.len()));
     for (n, line) in BufReader::new(input).lines().enumerate() {
-        let line = line.map_err(|e| at(file, n, &e))?;
-        let record: Record = serde_json::from_str(&line).map_err(|e| at(file, n, &e))?;
-        writeln!(out, "| {} |", cells(&record).join(" | "))?;
+        let at = |failure: Failure| failure.of(format_args!("{}:{}", file.display(), n + 1));
+        let line = line.map_err(|e| at(e.into()))?;
+        let record: Record = serde_json::from_str(&line).map_err(|e| at(Failure::Data(e.to_string())))?;
+        say_to!(out, "| {} |", cells(&record).join(" | "));
     }
     out.flush()?;
     Ok(Done::Clean)
-}
-
-fn at(file: &Path, line: usize, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Error(format!("{}:{}: {error}", file.display(), line + 1))
 }
 
 fn cells(r: &Record) -> [String; 11] {

@@ -6,7 +6,8 @@ use crate::output::Failure;
 use std::fs;
 use std::path::Path;
 use unitape_model::{
-    Decimal, Dict, Event, EventBuilder, Field, Kind, Price, Resolve, Schema, UnixNanos, Value, flags, frames,
+    Decimal, Dict, EventBuilder, Field, Kind, NameTable, Price, Resolve, Schema, UnixNanos, Value, flags,
+    frames,
 };
 use unitape_sim::Rng;
 use unitape_store::{Filter, SealOptions, Store, seal};
@@ -160,17 +161,13 @@ fn add(hash: &mut Hash, ordinal: u64, frame: &[u8], instrument: &str, venue: &st
 
 fn hash_of_tape(dir: &Path) -> Result<String, Failure> {
     let mut reader = Reader::open(dir, Start::Oldest)?;
-    let mut names = crate::commands::tape::TapeNames::from_log(dir)?;
+    let mut names = NameTable::default();
     let mut hash = Hash::default();
     while let Some(run) = reader.next_run(1 << 20)? {
         let mut ordinal = run.ordinal;
         for (_, header, frame) in frames(run.bytes) {
-            let Some(event) = Event::new(frame) else { continue };
-            if header.is_meta() {
-                names.learn(&event);
-                continue;
-            }
-            let name = |dict, id| names.names.name(dict, id).unwrap_or("?");
+            let Some(event) = names.admit_frame(frame)?.filter(|_| !header.is_meta()) else { continue };
+            let name = |dict, id| names.name(dict, id).unwrap_or("?");
             let (instrument, venue) = (event.instrument(), event.venue().into());
             add(&mut hash, ordinal, frame, name(Dict::Instrument, instrument), name(Dict::Venue, venue));
             ordinal += 1;

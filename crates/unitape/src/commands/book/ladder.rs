@@ -1,6 +1,6 @@
 //! The levels of a book as a table: bids and asks beside each other, the best on top.
 
-use crate::output::Failure;
+use crate::output::{Failure, say_lines, say_to};
 use std::io::Write;
 use unitape_book::{Level, Side};
 
@@ -28,10 +28,10 @@ pub fn print(
             column.set_cell_alignment(comfy_table::CellAlignment::Right);
         }
     }
-    writeln!(out, "{table}")?;
+    say_lines(out, &table)?;
     let more = [depths[0] - bids.len(), depths[1] - asks.len()];
     if more != [0, 0] {
-        writeln!(out, "and {} more levels of bids, {} of asks", more[0], more[1])?;
+        say_to!(*out, "and {} more levels of bids, {} of asks", more[0], more[1]);
     }
     Ok(())
 }

@@ -5,17 +5,17 @@ mod ladder;
 mod packets;
 mod render;
 
-use crate::output::{self, Done, Failure, grouped};
+use super::reading::{self, ReadArgs};
+use crate::output::{self, Done, Failure, grouped, known, note};
 use at::At;
 use render::Row;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use unitape_book::{ALL_VENUES, Basis, Change, ListingId, Marks, Options, TapeBooks};
+use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
 use unitape_model::{Dict, Event};
-use unitape_tape::{Definitions, Reader, Start};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -32,10 +32,12 @@ use unitape_tape::{Definitions, Reader, Start};
 the books are then as they were behind it. The venue NBBO is the best price over all venues that trade, without those
 whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
---basis. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
+--basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
 capture, at its end; exit code 3 then also tells of gaps, of books that are stale and of packets that cannot be used.
-Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults; and when a
-book is stale, by a fault or because its feed has lost something and said so.")]
+Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults; when a book
+is stale: by a fault, because its feed says so, or because a gap or a message in quarantine may concern it; when orders name
+no instrument; and when the tape is damaged or cannot be
+checked against its checksums: then no book is printed, or with --skip-damage the books without what is lost.")]
 pub struct Args {
     /// Directory of the tape, or with --handler a capture
     dir: PathBuf,
@@ -78,6 +80,8 @@ pub struct Args {
     /// Print as JSON, one object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 fn basis(text: &str) -> Result<Basis, String> {
@@ -104,25 +108,45 @@ pub fn run(args: Args) -> output::Result {
     }
     let at = args.at.as_deref().map(At::parse).transpose()?;
     let stop = output::stop_flag()?;
-    let mut reader = Reader::open(&args.dir, Start::Oldest)?;
-    let mut tape = TapeBooks::new(Options::default());
-    learn(&args.dir, &mut tape)?;
-    let mut view = View { args: &args, out: output::stdout(), dirty: BTreeSet::new() };
-    let mut here = Here::default();
+    output::print_hot_notice(&args.dir);
+    let (mut reader, names) = args.read.open(&args.dir)?;
+    let mut tape = TapeBooks::with_names(Options::default(), names);
+    let mut view = View { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
+    let (mut here, mut rewinds) = (Here::default(), output::Rewinds::default());
+    // Changes before this were printed.
+    let mut quiet_to = 0;
     loop {
-        let seq = reader.ordinal() + 1;
-        let Some(frame) = reader.next()? else {
-            // What is there is printed, and what comes then once more.
-            if !args.bbo && args.follow {
-                view.books(&tape, here)?;
+        let next = match reader.next_counted() {
+            Ok(None) => {
+                // What is there is printed, and what comes then once more.
+                if !args.bbo && args.follow {
+                    view.books(&tape, here)?;
+                }
+                view.out.flush()?;
+                if !args.follow || stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                match reader.wait(Duration::from_millis(200)) {
+                    Ok(_) => continue,
+                    Err(e) => Err(e),
+                }
             }
-            view.out.flush()?;
-            if !args.follow || stop.load(Ordering::Relaxed) {
-                break;
-            }
-            reader.wait(Duration::from_millis(200))?;
-            continue;
+            Ok(Some(counted)) => Ok(counted),
+            Err(e) => Err(e),
         };
+        let (ordinal, frame) = match next {
+            Ok(counted) => counted,
+            Err(e) => {
+                view.out.flush()?;
+                (_, quiet_to) = rewinds.meet(e)?;
+                // The books hold what was cut: they are made again from the tape as it is.
+                let (again, names) = args.read.open(&args.dir)?;
+                reader = again;
+                tape = TapeBooks::with_names(Options::default(), names);
+                continue;
+            }
+        };
+        let seq = ordinal + 1;
         let ts = Event::new(frame.bytes).map_or(here.ts, |e| e.ts_event().0);
         if at.is_some_and(|at| at.is_before(seq, frame.position.0, ts, frame.header.is_meta())) {
             break;
@@ -130,61 +154,105 @@ pub fn run(args: Args) -> output::Result {
         if !frame.header.is_meta() {
             here = Here { seq, position: frame.position.0, ts };
         }
-        let changes = tape.on_frame(frame.position, frame.bytes)?.len();
+        let position = frame.position;
+        let changes = match tape.on_frame(position, frame.bytes) {
+            Ok(changes) => changes.len(),
+            Err(Error::Frame { message, .. }) => {
+                view.out.flush()?;
+                reader.refuse(position, &message)?;
+                continue;
+            }
+            Err(e) => return Err(e.into()),
+        };
         for n in 0..changes {
             let change = tape.books.changes()[n];
             if args.bbo {
-                view.change(&tape, here, &change)?;
+                if here.position >= quiet_to {
+                    view.change(&tape, here, &change)?;
+                }
             } else if args.follow {
                 view.dirty.insert(change.listing);
             }
         }
     }
-    if !args.follow {
-        known(&args, &tape)?;
-        if !args.bbo {
-            view.dirty.extend(tape.books.listings());
-            view.books(&tape, here)?;
-        }
+    if !args.follow && !args.bbo {
+        view.dirty.extend(tape.books.listings());
+        view.books(&tape, here)?;
     }
     view.out.flush()?;
+    if !args.follow && view.printed == 0 {
+        explain(&args, &tape, here);
+    }
     let faults: u64 = view.wanted(&tape).map(|id| tape.books.faults(id).total()).sum();
     if faults > 0 {
-        eprintln!("{} events said of these books what cannot be; see `faults`", grouped(faults));
+        note!("{} events said of these books what cannot be; see `faults`", grouped(faults));
     }
     let marked = |id| tape.books.listing(id).books().filter(|b| b.marks().has(Marks::STALE)).count() as u64;
-    let stale: u64 = if args.bbo { 0 } else { view.wanted(&tape).map(marked).sum() };
+    let stale: u64 = view.wanted(&tape).map(marked).sum();
     if stale > 0 {
-        eprintln!("{} of these books are stale: something of their feed is missing", grouped(stale));
+        note!("{} of these books are stale: something of their feed is missing", grouped(stale));
     }
-    Ok(if faults + stale > 0 { Done::Flawed } else { Done::Clean })
+    let warnings = warnings(&tape);
+    for (_, count, what) in &warnings {
+        note!("{} {what}", grouped(*count));
+    }
+    if args.json && !warnings.is_empty() {
+        render::warnings_json(&mut view.out, &warnings)?;
+        view.out.flush()?;
+    }
+    let counters = tape.books.counters();
+    let left_out = counters.unnamed + counters.no_room;
+    let done = if faults + stale + left_out > 0 { Done::Flawed } else { rewinds.done() };
+    reading::finish(&reader, tape.names.lost(), done)
 }
 
-/// Takes the names of segments that retention has removed.
-fn learn(dir: &Path, tape: &mut TapeBooks) -> Result<(), Failure> {
-    // A tape that is being made may have no log yet; its definitions are then all on it.
-    let Ok(mut log) = Definitions::open(dir) else { return Ok(()) };
-    while let Ok(Some((position, frame))) = log.next() {
-        tape.on_definition(position, frame)?;
-    }
-    Ok(())
-}
-
-/// A name that the tape does not have is more likely misspelt than without a book.
-fn known(args: &Args, tape: &TapeBooks) -> Result<(), Failure> {
-    let asked = [
-        (Dict::Instrument, args.instr.as_deref()),
-        (Dict::Venue, args.venue.as_deref().filter(|v| *v != ALL_VENUES)),
+/// What was counted over all books and is not in them: its word, how often, and what it says.
+fn warnings(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
+    let c = tape.books.counters();
+    let all = [
+        ("lost", c.lost, "gaps and messages in quarantine may concern books of their feeds"),
+        ("unnamed", c.unnamed, "events of orders name no instrument or no order; no book has them"),
+        ("bookless", c.bookless, "events of orders make no books: the mapping of their feed keeps no orders"),
+        ("no_room", c.no_room, "events are of listings for which there is no room; no book has them"),
+        ("unknown_phase", c.unknown_phase, "session events are of a phase that books do not know"),
     ];
-    for (dict, name) in asked {
+    all.into_iter().filter(|(_, count, _)| *count > 0).collect()
+}
+
+/// Says why nothing was printed, and what there is.
+fn explain(args: &Args, tape: &TapeBooks, here: Here) {
+    let asked = [
+        (Dict::Instrument, "instruments", args.instr.as_deref()),
+        (Dict::Venue, "venues", args.venue.as_deref().filter(|v| *v != ALL_VENUES)),
+    ];
+    for (dict, plural, name) in asked {
         let Some(name) = name.filter(|n| tape.names.get(dict, n.as_bytes()).is_none()) else { continue };
         let all = (1..=tape.names.len(dict)).filter_map(|id| tape.names.name(dict, id));
-        let first: Vec<&str> = all.take(10).collect();
-        let more = if tape.names.len(dict) > 10 { ", …" } else { "" };
-        let what = format!("the tape has no {} {name}; it has: {}{more}", dict.name(), first.join(", "));
-        return Err(Failure::Error(what));
+        note!("unitape: no book: the tape has no {} {name}; {}", dict.name(), known(name, plural, all));
+        return;
     }
-    Ok(())
+    let events = grouped(here.seq);
+    let books = tape.books.listings().map(|id| tape.books.listing(id).books().count() as u64).sum::<u64>();
+    match books {
+        0 if args.at.is_some() => {
+            note!(
+                "unitape: no book: none of the {events} events up to --at is an order, a level or a best price"
+            );
+        }
+        0 if tape.books.counters().bookless + tape.books.counters().unnamed > 0 => {
+            note!("unitape: no book: books cannot be made of the orders among the {events} events");
+        }
+        0 => note!("unitape: no book: none of the {events} events is an order, a level or a best price"),
+        _ => {
+            let mut options = Vec::new();
+            options.extend(args.instr.as_ref().map(|instr| format!("--instr {instr}")));
+            options.extend(args.venue.as_ref().map(|venue| format!("--venue {venue}")));
+            options.extend(args.basis.map(|basis| format!("--basis {}", basis.name())));
+            options.extend(args.bbo.then(|| "--bbo".to_owned()));
+            let options = options.join(" ");
+            note!("unitape: no book with {options}: {events} events made {} books of others", grouped(books));
+        }
+    }
 }
 
 /// What is printed, and where to.
@@ -193,6 +261,8 @@ struct View<'a, W> {
     out: W,
     /// Listings that changed since they were printed.
     dirty: BTreeSet<ListingId>,
+    /// Books and prices printed.
+    printed: u64,
 }
 
 impl<W: Write> View<'_, W> {
@@ -222,6 +292,7 @@ impl<W: Write> View<'_, W> {
                 continue;
             }
             for book in listing.books().filter(|b| self.args.basis.is_none_or(|basis| basis == b.basis())) {
+                self.printed += 1;
                 if self.args.json {
                     render::book_json(&mut self.out, tape, here, listing, book, self.args)?;
                 } else {
@@ -267,6 +338,7 @@ impl<W: Write> View<'_, W> {
     }
 
     fn row(&mut self, row: &Row<'_>) -> Result<(), Failure> {
+        self.printed += 1;
         if self.args.json { row.json(&mut self.out) } else { row.text(&mut self.out) }
     }
 }

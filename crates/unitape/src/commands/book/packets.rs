@@ -2,25 +2,48 @@
 
 use super::{Args, ladder};
 use crate::channels;
-use crate::output::{self, Done, Failure, grouped};
+use crate::output::{self, Done, Failure, grouped, note, say_to};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 use unitape_book::Level;
-use unitape_handler::{At, BookView, Gap, Handler, Listener, PacketFile, Refusal, Rung, Side, Subscription};
+use unitape_handler::{
+    At, BookView, Gap, Handler, LineState, Listener, PacketFile, Refusal, Rung, Side, Subscription,
+};
 
 /// Counts what is wrong; books are looked at when all has been read.
 #[derive(Debug, Default)]
 struct Wrong {
     refused: u64,
     first: Option<String>,
-    gaps: u64,
+    /// Times there was no room for what waited.
+    no_room: u64,
+    /// What happened to lines, the first times.
+    lines: Vec<String>,
+    line_changes: u64,
 }
 
+/// Changes of lines that are printed.
+const LINES_MAX: usize = 20;
+
 impl Listener for Wrong {
-    fn gap(&mut self, _: &At<'_>, _: Gap) {
-        self.gaps += 1;
+    fn gap(&mut self, _: &At<'_>, gap: Gap) {
+        self.no_room += u64::from(matches!(gap, Gap::NoRoom { .. }));
+    }
+
+    fn line(&mut self, at: &At<'_>, state: LineState) {
+        self.line_changes += 1;
+        if self.lines.len() < LINES_MAX {
+            let channel = &at.tables.channels[usize::from(at.channel)].name;
+            let [name, other] = if state.line == 0 { ["A", "B"] } else { ["B", "A"] };
+            let silent = Duration::from_nanos(at.ts_recv.saturating_sub(state.since).max(0) as u64);
+            self.lines.push(match state.down {
+                true => format!("line {name} of {channel} is down: silent for {silent:?}, while line {other} brought packets"),
+                false => format!("line {name} of {channel} is back: it was silent for {silent:?}"),
+            });
+        }
     }
 
     fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
@@ -33,8 +56,7 @@ impl Listener for Wrong {
 
 /// Reads the packets and prints the books.
 pub fn run(args: &Args, config: &Path) -> output::Result {
-    let fail = |e: unitape_handler::Error| Failure::Error(e.to_string());
-    let mut handler = Handler::open(config).map_err(fail)?;
+    let mut handler = Handler::open(config)?;
     let instr = args.instr.clone().map(Subscription::Instrument);
     let asked = instr.into_iter().chain(args.group.clone().map(Subscription::Group));
     let mut some = false;
@@ -46,8 +68,10 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
         handler.subscribe(Subscription::All);
     }
     let mut wrong = Wrong::default();
-    let counts = handler.replay(&args.dir, args.channel.as_deref(), &mut wrong).map_err(fail)?;
-    known(args, config, &handler)?;
+    let counts = handler.replay(&args.dir, args.channel.as_deref(), &mut wrong)?;
+    if !known(args, config, &handler)? {
+        return Ok(Done::Clean);
+    }
     let mut out = output::stdout();
     let mut stale = 0;
     for instrument in 0..handler.tables().instruments.len() as u32 {
@@ -64,61 +88,66 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
     }
     out.flush()?;
     if args.stats && !args.json {
-        channels::lines(&stats).iter().for_each(|line| eprintln!("{line}"));
+        channels::lines(&stats).iter().for_each(|line| note!("{line}"));
     }
     let lost = counts.unusable + counts.dropped + counts.lost_bytes;
+    // A gap of packets and the gaps of messages that it makes are one.
+    let gaps: u64 = stats.channels.iter().map(|c| c.gaps).sum::<u64>() + stats.products.gaps_alone;
+    let down = stats.channels.iter().flat_map(|c| &c.lines).filter(|line| line.down).count() as u64;
+    wrong.lines.iter().for_each(|line| note!("{line}"));
     for (n, what) in [
         (stale, "books are stale at the end"),
-        (wrong.gaps, "times something was missing on both lines"),
+        (gaps, "times something was missing on both lines"),
+        (wrong.no_room, "times more levels waited for snapshots than there is room for"),
+        (down, "lines are down at the end"),
+        (wrong.line_changes - wrong.lines.len() as u64, "more changes of lines"),
         (wrong.refused, "packets or messages could not be used"),
-        (counts.unusable, "datagrams of which the capture has only a part, or fragments"),
+        (counts.unusable, "datagrams of which the capture has only a part"),
         (stats.unknown, "packets were sent to addresses of no channel"),
         (counts.dropped, "datagrams were dropped when the capture was made"),
         (counts.lost_bytes, "bytes at the end that are no whole packet"),
     ] {
         if n > 0 {
-            eprintln!("{} {what}", grouped(n));
+            note!("{} {what}", grouped(n));
         }
     }
     if let Some(first) = &wrong.first {
-        eprintln!("{first}");
+        note!("{first}");
     }
-    let flawed = stale + wrong.gaps + wrong.refused + lost > 0;
+    let flawed = stale + gaps + wrong.no_room + down + wrong.refused + lost > 0;
     Ok(if flawed { Done::Flawed } else { Done::Clean })
 }
 
-/// What was asked for and is not there is more likely misspelt than without a book, and so are addresses.
-fn known(args: &Args, config: &Path, handler: &Handler) -> Result<(), Failure> {
+/// Whether there is what was asked for; what there is instead is explained.
+fn known(args: &Args, config: &Path, handler: &Handler) -> Result<bool, Failure> {
     let tables = handler.tables();
     let stats = handler.core().stats();
     if stats.unknown > 0 && stats.channels.iter().all(|c| c.lines.iter().all(|line| line.packets == 0)) {
         let sent = sent_to(&args.dir)?;
         let what = "no packet was sent to an address of a channel of";
-        return Err(Failure::Error(format!("{}: {what} {}: {sent}", args.dir.display(), config.display())));
+        return Err(Failure::Data(format!("{}: {what} {}: {sent}", args.dir.display(), config.display())));
     }
-    let missing = |what: &str, name: &str, mut all: Vec<&str>| {
-        all.dedup();
-        let more = if all.len() > 10 { ", …" } else { "" };
-        all.truncate(10);
-        Failure::Error(format!("no {what} {name} in these packets; there are: {}{more}", all.join(", ")))
-    };
     if let Some(name) = args.instr.as_ref().filter(|name| handler.find(name).is_none()) {
-        return Err(missing("instrument", name, tables.instruments.iter().map(|i| i.id.as_str()).collect()));
+        let there = output::known(name, "instruments", tables.instruments.iter().map(|i| i.id.as_str()));
+        note!("unitape: no book: no instrument {name} in these packets; {there}");
+        return Ok(false);
     }
     let mut groups: Vec<&str> = (0..tables.instruments.len() as u32).map(|n| tables.group(n)).collect();
     groups.sort_unstable();
+    groups.dedup();
     if let Some(name) = args.group.as_ref().filter(|name| groups.binary_search(&name.as_str()).is_err()) {
-        return Err(missing("group", name, groups));
+        let there = output::known(name, "groups", groups.iter().copied());
+        note!("unitape: no book: no group {name} in these packets; {there}");
+        return Ok(false);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Where the packets of a capture were sent.
 fn sent_to(capture: &Path) -> Result<String, Failure> {
-    let fail = |e: unitape_handler::Error| Failure::Error(e.to_string());
-    let mut file = PacketFile::open(capture, None).map_err(fail)?;
+    let mut file = PacketFile::open(capture, None)?;
     let mut sent = BTreeSet::new();
-    while let Some(packet) = file.next().map_err(fail)? {
+    while let Some(packet) = file.next()? {
         sent.insert(packet.to);
         if sent.len() > 10 {
             break;
@@ -178,7 +207,7 @@ fn table(
     if book.is_stale() {
         head += ", stale";
     }
-    writeln!(out, "{head}")?;
+    say_to!(*out, "{head}");
     let levels = |side| book.levels(side).take(depth).map(Rung::level).collect::<Vec<_>>();
     let (bids, asks) = (levels(Side::Buy), levels(Side::Sell));
     let orders = |_, level: &Level| level.orders.map(|n| n.to_string()).unwrap_or_default();

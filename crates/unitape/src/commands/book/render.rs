@@ -2,7 +2,7 @@
 
 use super::{Args, Here, ladder};
 use crate::commands::tape::utc;
-use crate::output::{Failure, grouped};
+use crate::output::{Failure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use unitape_book::{ALL_VENUES, Basis, BookView, Level, ListingView, Marks, OrderView, Side, TapeBooks};
@@ -62,10 +62,23 @@ pub fn book_json(
     line(out, &value)
 }
 
+/// What was counted over all books, as the last line.
+pub fn warnings_json(
+    out: &mut impl Write,
+    warnings: &[(&'static str, u64, &'static str)],
+) -> Result<(), Failure> {
+    let counts: Map<String, Value> =
+        warnings.iter().map(|(word, n, _)| ((*word).into(), (*n).into())).collect();
+    line(out, &json!({ "warnings": counts }))
+}
+
 fn order_json(order: OrderView) -> Value {
     let mut value = json!({
         "oid": order.oid.to_string(), "left": order.left.to_string(), "done": order.done.to_string(),
     });
+    if order.shown != order.left {
+        value["shown"] = order.shown.to_string().into();
+    }
     if !order.queued {
         value["side"] = order.side.name().into();
         value["px"] = order.px.map(|px| px.to_string()).into();
@@ -95,11 +108,14 @@ pub fn book_table(
     for (fault, n) in listing.faults().met() {
         head += &format!(", {} × {}", grouped(n), fault.name());
     }
-    writeln!(out, "{head}, {}", utc(book.ts().0))?;
+    // A book that no event has changed has no time.
+    let when = if book.ts().0 == 0 { "-".to_owned() } else { utc(book.ts().0) };
+    say_to!(*out, "{head}, {when}");
     let depth = book.depth(args.depth);
     let orders = |side, level: &Level| match args.orders {
         true => {
-            let line = book.queue(side, level.px).map(|o| format!("{} {}", o.oid, o.left));
+            let line =
+                book.queue(side, level.px).map(|o| plain(&format!("{} {}", o.oid, o.left)).into_owned());
             line.collect::<Vec<_>>().join("\n")
         }
         false => level.orders.map(|n| n.to_string()).unwrap_or_default(),
@@ -108,7 +124,7 @@ pub fn book_table(
     if args.orders {
         for order in book.aside() {
             let px = order.px.map_or_else(|| "no price".to_owned(), |px| px.to_string());
-            writeln!(out, "aside: {} {} {} at {px}", order.oid, order.side.name(), order.left)?;
+            say_to!(*out, "aside: {} {} {} at {px}", order.oid, order.side.name(), order.left);
         }
     }
     Ok(writeln!(out)?)
@@ -151,7 +167,7 @@ impl<'a> Row<'a> {
             let mine = move |listing: &ListingView<'_>| {
                 let bbo = listing.bbo();
                 let mine = if side == Side::Buy { bbo.bid } else { bbo.ask };
-                let takes_part = listing.phase().is_continuous() && !bbo.marks.has(Marks::STALE);
+                let takes_part = listing.is_continuous() && !bbo.marks.has(Marks::STALE);
                 takes_part && best.is_some() && mine.map(|l| l.px) == best.map(|l| l.px)
             };
             listings.filter(mine).map(|l| name(tape, Dict::Venue, l.venue().into())).collect()
@@ -201,18 +217,18 @@ impl<'a> Row<'a> {
             None => ("-".to_owned(), String::new()),
         };
         let [(bid, bid_qty), (ask, ask_qty)] = self.sides.map(side);
-        write!(
-            out,
+        let mut line = format!(
             "{:>9}  {}  {:12} {:5} {bid_qty:>8} {bid:>10} | {ask:<10} {ask_qty:<8}",
             self.here.seq,
             utc(self.here.ts),
             self.instr,
             self.venue
-        )?;
+        );
         if let Some([bid, ask]) = &self.venues {
-            write!(out, " {} | {}", bid.join("+"), ask.join("+"))?;
+            line += &format!(" {} | {}", bid.join("+"), ask.join("+"));
         }
-        self.marks.names().try_for_each(|mark| write!(out, " {mark}"))?;
-        Ok(writeln!(out)?)
+        self.marks.names().for_each(|mark| line += &format!(" {mark}"));
+        say_to!(*out, "{line}");
+        Ok(())
     }
 }

@@ -49,10 +49,9 @@ pub struct Loss {
 
 /// Looks at the tape in `dir`, and gives the capture to a handler.
 pub fn look(dir: &Path, account: &Account, depth: &Depth) -> Result<Held, Failure> {
-    let fail = |e: unitape_handler::Error| Failure::Error(e.to_string());
-    let mut handler = Handler::open(&depth.config).map_err(fail)?;
+    let mut handler = Handler::open(&depth.config)?;
     handler.subscribe(Subscription::All);
-    handler.replay(&depth.capture, None, &mut ()).map_err(fail)?;
+    handler.replay(&depth.capture, None, &mut ())?;
     let (mut by_handler, mut groups) = (BTreeMap::new(), BTreeMap::new());
     for (n, instrument) in handler.tables().instruments.iter().enumerate() {
         let book = handler.book(n as u32).filter(|book| !book.is_stale());

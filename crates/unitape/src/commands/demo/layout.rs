@@ -1,5 +1,6 @@
 //! Tables, paragraphs and a little colour for a terminal of 100 columns.
 
+use crate::output::plain;
 use std::io::IsTerminal;
 
 /// Columns that all output fits into.
@@ -55,10 +56,10 @@ impl Table {
         Self { head: head.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row, escaped: what feeds say must not write beyond its cell.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.head.len(), "a cell for every heading");
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| plain(cell).into_owned()).collect());
     }
 
     /// The lines, indented by two.

@@ -27,7 +27,7 @@ mod samples;
 mod sealed;
 
 use crate::commands::{consolidate, watch};
-use crate::output::{self, Done, Failure};
+use crate::output::{self, Done, Failure, note};
 use check::Check;
 use depth::DEPTH;
 use feeds::Written;
@@ -111,16 +111,14 @@ pub fn run(args: Args) -> output::Result {
     if failed.is_empty() {
         return Ok(Done::Clean);
     }
-    let mut what = "the demo does not hold; this must not happen, please report it:".to_owned();
     for check in failed {
-        what.push_str(&format!("\n  not so: {}", check.what));
-        let shown = check.differs.iter().take(DIFFERENCES_SHOWN);
-        shown.for_each(|line| what.push_str(&format!("\n    {line}")));
+        note!("  not so: {}", check.what);
+        check.differs.iter().take(DIFFERENCES_SHOWN).for_each(|line| note!("    {line}"));
         if let Some(more) = check.differs.len().checked_sub(DIFFERENCES_SHOWN).filter(|n| *n > 0) {
-            what.push_str(&format!("\n    and {more} more"));
+            note!("    and {more} more");
         }
     }
-    Err(Failure::Error(what))
+    Err(Failure::Error("the demo does not hold; this must not happen, please report it".to_owned()))
 }
 
 fn act(args: &Args) -> Result<Story, Failure> {
@@ -184,7 +182,7 @@ fn act(args: &Args) -> Result<Story, Failure> {
         ));
     }
     let since = Instant::now();
-    let sealed = sealed::seal_and_compare(&place, &account)?;
+    let sealed = sealed::seal_and_compare(&place)?;
     times.seal_s = since.elapsed().as_secs_f64();
     let truth = &written.truth;
     let mut depths = held::books(&written.depth.truth, "the tape", &held.tape);

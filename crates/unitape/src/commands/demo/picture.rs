@@ -90,7 +90,7 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
         let by_kind = picture.by_feed.entry(feed.to_owned()).or_default();
         *by_kind.entry(kind.name().to_owned()).or_default() += n;
     }
-    let name = |dict, id| account.dictionary.name(dict, id).unwrap_or("?").to_owned();
+    let name = |dict, id| account.names.name(dict, id).unwrap_or("?").to_owned();
     for ((kind, venue, instr), course) in courses {
         let course =
             Course { venue: name(Dict::Venue, venue.into()), instr: name(Dict::Instrument, instr), ..course };
@@ -175,7 +175,7 @@ pub fn execution(ts: i64, parts: [&str; 7]) -> String {
 }
 
 fn leg(event: &Event<'_>, account: &Account) -> String {
-    let known = |dict, id: u32| account.dictionary.name(dict, id).unwrap_or("?").to_owned();
+    let known = |dict, id: u32| account.names.name(dict, id).unwrap_or("?").to_owned();
     let owner = match event.field(Field::Owner, &mut [0; 36]) {
         Some(Value::Sym(dict, id)) => known(dict, id),
         _ => "?".to_owned(),

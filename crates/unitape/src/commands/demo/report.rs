@@ -5,7 +5,7 @@ use super::layout::{Paint, Table, WIDTH, quoted, wrapped};
 use super::picture::{Course, Found};
 use super::samples::SAMPLES;
 use super::{Story, check};
-use crate::output::{self, Failure, bytes, grouped};
+use crate::output::{self, Failure, bytes, grouped, plain};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub fn print(story: &Story) -> Result<(), Failure> {
     section(&mut lines, paint, "Try next", "");
     for (command, what) in next(story) {
         lines.push(format!("  {}", paint.dim(&format!("# {what}"))));
-        lines.push(format!("  {command}"));
+        lines.push(format!("  {}", plain(&command)));
     }
     let mut out = output::stdout();
     for line in lines {

@@ -2,9 +2,8 @@
 
 use super::place::Place;
 use crate::output::Failure;
-use unitape_codec::events::{Form, Sources, write_event};
-use unitape_feed::Account;
-use unitape_model::Event;
+use unitape_codec::events::{Form, write_event};
+use unitape_model::NameTable;
 use unitape_store::{Filter, Info, SealOptions, Store, seal};
 use unitape_tape::{Reader, Start};
 
@@ -21,23 +20,23 @@ pub struct Days {
 const READ_OUT: u64 = 16;
 
 /// Seals the days of the tape and reads them back beside it.
-pub fn seal_and_compare(place: &Place, account: &Account) -> Result<Days, Failure> {
+pub fn seal_and_compare(place: &Place) -> Result<Days, Failure> {
     seal(&place.tape(), &place.store(), &SealOptions::default())?;
     let store = Store::open(&place.store())?;
     let mut scan = store.scan(&Filter::default())?;
     let mut reader = Reader::open(&place.tape(), Start::Oldest)?;
     let mut differs = Vec::new();
-    let (mut sources, mut sealed_sources) = (Sources::default(), Sources::default());
-    store.sources().for_each(|event| _ = sealed_sources.define(&event));
+    let (mut names, mut sealed_sources) = (NameTable::default(), NameTable::default());
+    for event in store.sources() {
+        sealed_sources.admit(&event)?;
+    }
     let (mut on_tape, mut sealed) = (Vec::new(), Vec::new());
     loop {
         let ordinal = reader.ordinal();
         let Some(frame) = reader.next()? else { break };
-        let Some(event) = Event::new(frame.bytes) else { continue };
-        if frame.header.is_meta() {
-            sources.define(&event);
+        let Some(event) = names.admit_frame(frame.bytes)?.filter(|_| !frame.header.is_meta()) else {
             continue;
-        }
+        };
         let Some(row) = scan.next() else {
             differs.push(format!("the days end before position {}", frame.position));
             break;
@@ -48,7 +47,7 @@ pub fn seal_and_compare(place: &Place, account: &Account) -> Result<Days, Failur
         let reads_same = !ordinal.is_multiple_of(READ_OUT) || {
             on_tape.clear();
             sealed.clear();
-            write_event(&mut on_tape, &event, ordinal, &account.dictionary, &sources, Form::Plain);
+            write_event(&mut on_tape, &event, ordinal, names.dictionary(), &names, Form::Plain);
             write_event(&mut sealed, &of_row, row.ordinal, store.names(), &sealed_sources, Form::Plain);
             on_tape == sealed
         };

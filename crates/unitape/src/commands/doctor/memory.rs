@@ -61,6 +61,26 @@ pub fn shared_memory() -> Finding {
     }
 }
 
+/// Hot segments whose tapes were removed or moved before they were closed. Only people know which.
+pub fn hot_leftovers() -> Finding {
+    let found = unitape_tape::hot_leftovers();
+    let Some(first) = found.first() else { return ok("hot_leftovers", "none under /dev/shm") };
+    let held = found.iter().map(|left| left.bytes).sum();
+    let what = format!(
+        "{} hot directories without their tapes, {}: {} of the tape that was at {}",
+        found.len(),
+        bytes(held),
+        first.hot.display(),
+        first.tape.display()
+    );
+    let cure = Cure(
+        "none",
+        "they hold memory until the machine restarts",
+        "tape moved or restored: unitape tape hot DIR --adopt; tape gone for good: rm -r the directory",
+    );
+    warn("hot_leftovers", what, cure)
+}
+
 /// How the file system in memory at `place` is mounted: `huge=` of its options, as the kernel tells them.
 fn huge_of(mounts: &str, place: &str) -> Option<String> {
     let options = mounts.lines().rev().find_map(|line| {

@@ -5,7 +5,7 @@ mod machine;
 mod memory;
 mod net;
 
-use crate::output::{self, Done, Failure};
+use crate::output::{self, Done, Failure, say_to};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -63,6 +63,7 @@ pub fn run(args: Args) -> output::Result {
         memory::memory(),
         machine::kernel(),
         memory::shared_memory(),
+        memory::hot_leftovers(),
         memory::huge_pages(),
         memory::reserved_huge_pages(),
         machine::cpu(),
@@ -101,16 +102,16 @@ pub fn run(args: Args) -> output::Result {
     }
 }
 
-fn print(out: &mut impl Write, finding: &Finding) -> std::io::Result<()> {
+fn print(out: &mut impl Write, finding: &Finding) -> Result<(), Failure> {
     let mark = match finding.state {
         State::Ok => "ok  ",
         State::Warn => "warn",
         State::Bad => "BAD ",
     };
-    writeln!(out, "{mark} {:<14} {}", finding.name, finding.what)?;
+    say_to!(*out, "{mark} {:<14} {}", finding.name, finding.what);
     if finding.state != State::Ok {
-        writeln!(out, "     {:<14} should be: {}; {}", "", finding.should, finding.gives)?;
-        writeln!(out, "     {:<14} → {}", "", finding.mend)?;
+        say_to!(*out, "     {:<14} should be: {}; {}", "", finding.should, finding.gives);
+        say_to!(*out, "     {:<14} → {}", "", finding.mend);
     }
     Ok(())
 }

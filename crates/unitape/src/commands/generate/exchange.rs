@@ -1,6 +1,6 @@
 //! `unitape generate exchange`: an exchange in a box, into a capture or onto the network.
 
-use crate::output::{self, Done, Failure, grouped, say};
+use crate::output::{self, Done, Failure, at, grouped, say};
 use rustix::net::sockopt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -138,7 +138,7 @@ fn templates(files: &[PathBuf]) -> Result<TemplateSets, Failure> {
     if files.is_empty() {
         return Ok(TemplateSets::ours());
     }
-    let read = |path: &PathBuf| std::fs::read(path).map_err(|e| at(path, &e));
+    let read = |path: &PathBuf| std::fs::read(path).map_err(|e| at(path, e));
     let content: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_, _>>()?;
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let sources: Vec<Source<'_>> =
@@ -231,7 +231,7 @@ impl Capture {
     fn create(path: &Path) -> Result<Self, Failure> {
         let mut buffer = Vec::with_capacity(2 * CHUNK);
         write::file_header(&mut buffer);
-        Ok(Self { path: path.to_owned(), file: File::create(path).map_err(|e| at(path, &e))?, buffer })
+        Ok(Self { path: path.to_owned(), file: File::create(path).map_err(|e| at(path, e))?, buffer })
     }
 
     fn put(&mut self, packet: &Packet) -> Result<(), Failure> {
@@ -241,7 +241,7 @@ impl Capture {
     }
 
     fn end(&mut self) -> Result<(), Failure> {
-        self.file.write_all(&self.buffer).map_err(|e| at(&self.path, &e))?;
+        self.file.write_all(&self.buffer).map_err(|e| at(&self.path, e))?;
         self.buffer.clear();
         Ok(())
     }
@@ -290,7 +290,7 @@ impl Network {
 
 /// Every instrument as it is in the end.
 fn books(path: &Path, exchange: &Exchange) -> Result<(), Failure> {
-    let mut out = BufWriter::new(File::create(path).map_err(|e| at(path, &e))?);
+    let mut out = BufWriter::new(File::create(path).map_err(|e| at(path, e))?);
     let (world, truth) = (exchange.world(), exchange.truth());
     for (place, instrument) in world.instruments.iter().enumerate() {
         let (product, at_) = (world.product_of(place), truth.at(instrument.product));
@@ -303,9 +303,9 @@ fn books(path: &Path, exchange: &Exchange) -> Result<(), Failure> {
             "restarts": at_.restarts, "seq": at_.seq, "exponent": product.exponent, "status": now.status,
             "bids": side(&now.bids), "offers": side(&now.offers),
         });
-        writeln!(out, "{line}").map_err(|e| at(path, &e))?;
+        writeln!(out, "{line}").map_err(|e| at(path, e))?;
     }
-    out.flush().map_err(|e| at(path, &e))
+    out.flush().map_err(|e| at(path, e))
 }
 
 fn summary(
@@ -374,8 +374,4 @@ fn summary(
         }
     }
     Ok(())
-}
-
-fn at(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Error(format!("{}: {error}", path.display()))
 }

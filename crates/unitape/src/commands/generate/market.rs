@@ -1,6 +1,6 @@
 //! `unitape generate market`: a day of a simulated market into files.
 
-use crate::output::{self, Done, Failure, say};
+use crate::output::{self, Done, Failure, at, say};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -75,7 +75,7 @@ enum Format {
     Events,
     /// FIX 4.4 drop copy
     Fix,
-    /// Fixed-width records: orders, executions, prints, best prices
+    /// Fixed-width records: what the drop copy has
     Fixed,
     /// SWIFT messages, payments only
     Swift,
@@ -102,7 +102,7 @@ pub fn run(args: Args) -> output::Result {
     let started = Instant::now();
     let asked = config.events.max(1);
     let mut sim = Sim::new(config)?;
-    fs::create_dir_all(&args.out).map_err(|e| at(&args.out, &e))?;
+    fs::create_dir_all(&args.out).map_err(|e| at(&args.out, e))?;
     let mut files = Files::create(&args, &sim)?;
     let (events, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     // Relaxed: figures for people.
@@ -114,7 +114,7 @@ pub fn run(args: Args) -> output::Result {
     output::with_progress("generate", position, note, || files.write_day(&mut sim, &events, &bytes, &stop))?;
     let truth = args.out.join("truth.jsonl");
     let mut out = create(&truth)?;
-    sim.write_truth(&mut out).and_then(|()| out.flush()).map_err(|e| at(&truth, &e))?;
+    sim.write_truth(&mut out).and_then(|()| out.flush()).map_err(|e| at(&truth, e))?;
     summary(&args, &sim, &files, started.elapsed().as_secs_f64())?;
     Ok(Done::Clean)
 }
@@ -197,11 +197,11 @@ impl Sink {
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.bytes += bytes.len() as u64;
-        self.out.write_all(bytes).map_err(|e| at(&self.path, &e))
+        self.out.write_all(bytes).map_err(|e| at(&self.path, e))
     }
 
     fn end(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(|e| at(&self.path, &e))
+        self.out.flush().map_err(|e| at(&self.path, e))
     }
 }
 
@@ -316,11 +316,7 @@ fn summary(args: &Args, sim: &Sim, files: &Files, elapsed_s: f64) -> Result<(), 
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path).map(|f| BufWriter::with_capacity(1 << 16, f)).map_err(|e| at(path, &e))
-}
-
-fn at(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Error(format!("{}: {error}", path.display()))
+    File::create(path).map(|f| BufWriter::with_capacity(1 << 16, f)).map_err(|e| at(path, e))
 }
 
 fn name_of(path: &Path) -> String {

@@ -3,7 +3,8 @@
 mod exchange;
 mod market;
 
-use crate::output::{self, Done};
+use crate::output::{self, Done, at};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments.
@@ -41,11 +42,14 @@ pub fn run(args: Args, mut cli: clap::Command) -> output::Result {
         What::Market(args) => return market::run(args),
         What::Exchange(args) => return exchange::run(args),
         What::Completions { shell } => {
-            clap_complete::generate(shell, &mut cli, "unitape", &mut output::stdout());
+            // The generators panic when a write fails; into memory none does.
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut cli, "unitape", &mut text);
+            output::unbuffered().write_all(&text)?;
         }
         What::Man { dir } => {
-            std::fs::create_dir_all(&dir)?;
-            clap_mangen::generate_to(cli, &dir)?;
+            std::fs::create_dir_all(&dir).map_err(|e| at(&dir, e))?;
+            clap_mangen::generate_to(cli, &dir).map_err(|e| at(&dir, e))?;
         }
     }
     Ok(Done::Clean)

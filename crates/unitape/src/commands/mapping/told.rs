@@ -16,8 +16,9 @@ use std::fmt::Write as _;
 use unitape_feed::fast::Holds;
 use unitape_feed::mapping::{EventSeen, Explained, Failed, FieldSeen, Outcome, Place};
 
-/// The message in words.
-pub fn told(m: &Explained) -> String {
+/// The message in words, line by line; what the message itself says may hold line feeds.
+pub fn told(m: &Explained) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
     _ = write!(out, "#{} at byte {}, {} bytes: ", m.n, m.offset, m.length);
@@ -35,26 +36,26 @@ pub fn told(m: &Explained) -> String {
     if let Some(rule) = m.rule {
         _ = write!(out, " by {}", place("rule", rule));
     }
-    out.push('\n');
+    lines.push(out);
     if let Some(why) = &m.quarantined {
-        _ = writeln!(out, "  {}: {}", why.reason, why.detail);
+        lines.push(format!("  {}: {}", why.reason, why.detail));
     }
     for over in &m.passed_over {
-        _ = writeln!(out, "  {} did not hold: {}", place("rule", over.rule), failed(&over.failed));
+        lines.push(format!("  {} did not hold: {}", place("rule", over.rule), failed(&over.failed)));
     }
     if let Some(time) = &m.time {
         let source = time.source.as_ref().map_or(": not in the message".to_owned(), |s| format!(" {s}"));
-        _ = write!(out, "  time from {}{source}", time.from);
-        _ = writeln!(out, "{}", time.refused.as_ref().map_or(String::new(), |r| format!(" ✗ {r}")));
+        let refused = time.refused.as_ref().map_or(String::new(), |r| format!(" ✗ {r}"));
+        lines.push(format!("  time from {}{source}{refused}", time.from));
     }
     for s in &m.skipped {
         let entry = s.entry.map_or(String::new(), |n| format!(", entry {n}"));
-        _ = writeln!(out, "  no {}{entry}: {}", place("event", s.event), failed(&s.failed));
+        lines.push(format!("  no {}{entry}: {}", place("event", s.event), failed(&s.failed)));
     }
     for e in &m.events {
-        event(&mut out, e);
+        event(&mut lines, e);
     }
-    out
+    lines
 }
 
 /// What a mapping with a table `[fast]` holds, line by line:
@@ -89,24 +90,24 @@ pub fn holds(name: &str, holds: &Holds) -> Vec<String> {
     lines
 }
 
-fn event(out: &mut String, e: &EventSeen) {
-    _ = write!(out, "  {}", e.kind);
+fn event(lines: &mut Vec<String>, e: &EventSeen) {
+    let mut out = format!("  {}", e.kind);
     if e.event.line > 0 {
         _ = write!(out, " (line {})", e.event.line);
     }
     if let Some(n) = e.entry {
         _ = write!(out, ", entry {n}");
     }
-    out.push('\n');
+    lines.push(out);
     for f in &e.fields {
-        field(out, f, e.becomes.as_ref().and_then(|b| b.get(f.field)));
+        lines.push(field(f, e.becomes.as_ref().and_then(|b| b.get(f.field))));
     }
     // A format without rules: the event is all there is to show.
     if e.fields.is_empty()
         && let Some(Json::Object(fields)) = &e.becomes
     {
         for (name, value) in fields.iter().filter(|(name, _)| *name != "kind") {
-            _ = writeln!(out, "    {name:10} {value}");
+            lines.push(format!("    {name:10} {value}"));
         }
     }
     for kept in &e.kept {
@@ -115,13 +116,13 @@ fn event(out: &mut String, e: &EventSeen) {
             "entry" => "nothing names it, in the entry",
             _ => "nothing names it",
         };
-        _ = writeln!(out, "    kept {} {} ({why})", kept.name, kept.value);
+        lines.push(format!("    kept {} {} ({why})", kept.name, kept.value));
     }
 }
 
-fn field(out: &mut String, f: &FieldSeen, becomes: Option<&Json>) {
+fn field(f: &FieldSeen, becomes: Option<&Json>) -> String {
     let value = becomes.map_or("–".to_owned(), Json::to_string);
-    _ = write!(out, "    {:10} {value:24} ", f.field);
+    let mut out = format!("    {:10} {value:24} ", f.field);
     out.push_str(if f.from == "const" { "the mapping's own" } else { "from " });
     if f.from != "const" {
         out.push_str(&f.from);
@@ -133,7 +134,7 @@ fn field(out: &mut String, f: &FieldSeen, becomes: Option<&Json>) {
         _ = write!(out, ", table {table}");
     }
     if let Some(suffix) = &f.suffix {
-        _ = write!(out, ", with {suffix:?} behind it");
+        _ = write!(out, ", with \"{suffix}\" behind it");
     }
     if let Some(note) = &f.note {
         _ = write!(out, ": {note}");
@@ -141,7 +142,7 @@ fn field(out: &mut String, f: &FieldSeen, becomes: Option<&Json>) {
     if let Some(refused) = &f.refused {
         _ = write!(out, " ✗ line {}: {refused} ({})", f.line, f.sort);
     }
-    out.push('\n');
+    out
 }
 
 fn failed(f: &Failed) -> String {

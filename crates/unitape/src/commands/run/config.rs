@@ -1,17 +1,20 @@
 //! The configuration of `unitape run`: the types are the reference, the checks say what is allowed.
 
+use super::checks;
 use super::udp::{Full, TimeOfDay, Udp};
-use crate::config::{Flag, Loaded, Origins, load};
-use crate::output::Failure;
+use crate::config::{Flag, Loaded, Origins, load, variables};
+use crate::output::{Failure, note, plain};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_feed::{Error, Format, How, Input, Interface, Loader, Receive, Reference, RunFeed, Select};
+use unitape_feed::{ClockLead, MergeWait, Restart, RestartPolicy, TcpFeed};
+use unitape_feed::{
+    Error, Format, How, Input, Interface, Loader, Receive, Reference, RunFeed, Select, SourceRules,
+};
 
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -100,12 +103,18 @@ pub struct Run {
     pub workers: u16,
     /// `event` or `receive`: the time by which feeds are merged.
     pub merge: Merge,
-    /// How long the merge waits for a feed that has nothing at hand, or `unbounded`.
+    /// How long after its receipt an event waits for feeds that are connected and have nothing at hand, or `unbounded`.
     pub wait: Wait,
+    /// How far an event's time may lead the time of its receipt, or `unbounded`; what leads by more is flagged `clock_ahead`.
+    pub clock_lead: Wait,
+    /// The same where no receipt is recorded: how far it may lead the latest time of all other feeds.
+    pub clock_lead_feeds: Wait,
     /// How often directories are looked at.
     pub scan: Span,
     /// How soon the growth of a file is seen.
     pub idle: Span,
+    /// Threads ask again and again instead of waiting in the kernel: for the least latency, and a core for each of them.
+    pub spin: bool,
     /// How often figures are told; `0s`: never.
     pub stats: Span,
     /// Directory of the journals; by default the tape's with `.journal` behind it.
@@ -177,6 +186,12 @@ pub struct Feed {
     /// With `listen` or `connect`: the feed ends after so many connections; 0: never.
     #[serde(default)]
     pub connections: u64,
+    /// With `listen` or `connect`: the kernel asks a silent peer after so long whether it is there; `0s`: never.
+    #[serde(default = "keepalive")]
+    pub keepalive: Span,
+    /// With `listen` or `connect`: a connection that brings nothing for so long is closed; `0s`: never.
+    #[serde(default = "never")]
+    pub idle_limit: Span,
     /// UDP: a group or a local address with its port, a list of them, or `channels`: all that the mapping names.
     pub udp: Option<Udp>,
     /// With `udp`: address or name of the interface by which groups are joined.
@@ -200,6 +215,31 @@ pub struct Feed {
     /// Receive times go into the events.
     #[serde(default = "yes")]
     pub receive_times: bool,
+    /// With `files` or `directory`: other content under a name that the tape has is another source of this name.
+    #[serde(default)]
+    pub new_source: bool,
+    /// With `files` or `directory`: a file that holds what another one holds is read a second time.
+    #[serde(default)]
+    pub again: bool,
+    /// `on-failure`: what failed is tried again until it succeeds; `never`: the feed ends.
+    #[serde(default)]
+    pub restart: Again,
+    /// The longest wait between two tries; the first is 50 ms, and each is twice the one before.
+    #[serde(default = "backoff")]
+    pub backoff: Span,
+    /// How long events of other feeds wait for this one, where that is another time than `run.wait`.
+    pub wait: Option<Wait>,
+}
+
+/// What becomes of a feed that fails.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Again {
+    /// It ends, and the others go on.
+    Never,
+    /// It is tried again, as long as the cause lies outside the data.
+    #[default]
+    OnFailure,
 }
 
 /// A span of time, as text: `250ms`.
@@ -216,7 +256,8 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d");
+        let quoted = plain(text);
+        let wrong = || format!("`{quoted}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d");
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let n: u64 = text[..digits].parse().map_err(|_| wrong())?;
         let unit_ns: u64 = match text[digits..].trim() {
@@ -283,8 +324,11 @@ impl Default for Run {
             workers: 0,
             merge: Merge::Event,
             wait: Wait(Some(Duration::from_millis(250))),
+            clock_lead: Wait(ClockLead::default().receipt),
+            clock_lead_feeds: Wait(ClockLead::default().feeds),
             scan: ms(100),
             idle: ms(1),
+            spin: false,
             stats: ms(10_000),
             journal: None,
             journal_file_bytes: 1 << 30,
@@ -307,6 +351,18 @@ fn sync() -> Span {
     Span(Duration::from_secs(1))
 }
 
+fn backoff() -> Span {
+    Span(Duration::from_secs(5))
+}
+
+fn keepalive() -> Span {
+    Span(Duration::from_secs(30))
+}
+
+fn never() -> Span {
+    Span(Duration::ZERO)
+}
+
 fn notice() -> Span {
     Span(Duration::from_secs(1))
 }
@@ -317,83 +373,15 @@ fn yes() -> bool {
 
 /// Reads a configuration and checks what its types do not say.
 pub fn read(file: &Path, flags: &[Flag]) -> Result<Loaded<Config>, Failure> {
-    let mut loaded: Loaded<Config> = load(file, std::env::vars(), flags)?;
-    check(&loaded.value, &loaded.origins)?;
+    let mut loaded: Loaded<Config> = load(file, variables(), flags)?;
+    checks::check(&loaded.value, &loaded.origins)?;
     let base = file.parent().unwrap_or(Path::new("")).to_owned();
     loaded.value.place_at(&base);
     Ok(loaded)
 }
 
-fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
-    let wrong = |key: &str, what: String| Failure::Error(format!("{}: {key}: {what}", origins.of(key)));
-    let mut names = BTreeSet::new();
-    if config.feed.is_empty() {
-        return Err(wrong("feed", "no feed; each is a table [[feed]]".to_owned()));
-    }
-    if !config.tape.segment_bytes.is_power_of_two() {
-        return Err(wrong("tape.segment_bytes", "a power of two is needed".to_owned()));
-    }
-    if config.tape.retain_days == Some(0) {
-        return Err(wrong("tape.retain_days", "at least 1: today is one".to_owned()));
-    }
-    if config.tape.retain_hold_bytes.is_some() && !config.tape.retention().is_limited() {
-        let what = "goes with retain_bytes, retain_age or retain_days: without them everything is kept";
-        return Err(wrong("tape.retain_hold_bytes", what.to_owned()));
-    }
-    if config.run.reference_strict && config.reference.is_empty() {
-        return Err(wrong("run.reference_strict", "goes with [[reference]]: there is none".to_owned()));
-    }
-    for feed in &config.feed {
-        let key = |k: &str| format!("feed.{}.{k}", feed.name);
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if feed.name.is_empty() || !feed.name.chars().all(plain) || feed.name.starts_with('.') {
-            let what = format!("`{}` is no name; letters, digits, `-`, `_` and `.` are", feed.name);
-            return Err(wrong(&key("name"), what));
-        }
-        if !names.insert(&feed.name) {
-            let what = "two feeds have this name; each is a segment of its own, with its journal and its place on the tape";
-            return Err(wrong(&key("name"), what.to_owned()));
-        }
-        let given = feed.inputs();
-        if given.len() != 1 {
-            let have = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
-            let what = format!("one of {} is needed, there is {have}", INPUTS.join(", "));
-            return Err(wrong(&format!("feed.{}", feed.name), what));
-        }
-        let only = |k: &str, set: bool, inputs: &[&str]| match set && !inputs.contains(&given[0]) {
-            true => Err(wrong(&key(k), format!("goes with {}, not with {}", inputs.join(" or "), given[0]))),
-            false => Ok(()),
-        };
-        only("follow", !feed.follow, &["directory"])?;
-        only("resume", feed.resume, &["listen", "connect"])?;
-        only("connections", feed.connections > 0, &["listen", "connect"])?;
-        only("interface", feed.interface.is_some(), &["udp"])?;
-        only("interface_b", feed.interface_b.is_some(), &["udp"])?;
-        if feed.interface_b.is_some() && feed.udp != Some(Udp::Channels) {
-            let what = "goes with udp = \"channels\": other addresses have no line B";
-            return Err(wrong(&key("interface_b"), what.to_owned()));
-        }
-        only("day_begins", feed.day_begins.is_some(), &["udp"])?;
-        only("when_full", feed.when_full != Full::Drop, &["udp"])?;
-        only("ports", !feed.ports.is_empty(), &["files", "directory"])?;
-        only("groups", !feed.groups.is_empty(), &["files", "directory"])?;
-    }
-    if let Some(second) = config.feed.iter().filter(|f| f.stdin).nth(1) {
-        return Err(wrong(
-            &format!("feed.{}.stdin", second.name),
-            "another feed reads it already".to_owned(),
-        ));
-    }
-    if config.run.merge == Merge::Receive
-        && let Some(feed) = config.feed.iter().find(|f| !f.receive_times)
-    {
-        let key = format!("feed.{}.receive_times", feed.name);
-        return Err(wrong(&key, "a merge by receive time needs them".to_owned()));
-    }
-    Ok(())
-}
-
-const INPUTS: [&str; 7] = ["files", "directory", "stdin", "fifo", "listen", "connect", "udp"];
+/// The keys of which each feed has one.
+pub const INPUTS: [&str; 7] = ["files", "directory", "stdin", "fifo", "listen", "connect", "udp"];
 
 impl Config {
     /// Makes relative paths begin at the configuration file.
@@ -417,6 +405,24 @@ impl Config {
         }
     }
 
+    /// What the waiting of the merge costs, in words; nothing where one feed is alone.
+    pub fn delay_of_merge(&self) -> Option<String> {
+        let own = |f: &Feed| f.wait.map(|w| format!("{} for {}", String::from(w), f.name));
+        let own: Vec<_> = self.feed.iter().filter_map(own).collect();
+        let beside = if own.is_empty() { String::new() } else { format!(", {}", own.join(", ")) };
+        (self.feed.len() > 1).then(|| {
+            let wait = String::from(self.run.wait);
+            format!(
+                "merge: after its receipt an event waits for a connected feed that is quiet: {wait}{beside}"
+            )
+        })
+    }
+
+    /// How far an event's time may lead.
+    pub fn lead(&self) -> ClockLead {
+        ClockLead { receipt: self.run.clock_lead.0, feeds: self.run.clock_lead_feeds.0 }
+    }
+
     /// Where the journals are.
     pub fn journal(&self) -> PathBuf {
         self.run.journal.clone().unwrap_or_else(|| self.beside(".journal"))
@@ -435,7 +441,7 @@ impl Config {
         let names = self.feed.iter().map(|f| f.name.clone()).collect::<Vec<_>>().join(", ");
         self.feed.retain(|f| f.name == feed);
         match self.feed.is_empty() {
-            true => Err(Failure::Error(format!("{}: no feed `{feed}`; feeds: {names}", origins.of("feed")))),
+            true => Err(Failure::Usage(format!("{}: no feed `{feed}`; feeds: {names}", origins.of("feed")))),
             false => Ok(()),
         }
     }
@@ -450,7 +456,7 @@ impl Config {
     pub fn reference(&self, origins: &Origins) -> Result<Option<Arc<Reference>>, Failure> {
         let wrong = |i: usize, key: &str, e: Error| {
             let key = format!("reference.{i}.{key}");
-            Failure::Error(format!("{}: {key}: {e}", origins.of(&key)))
+            Failure::from(e).configured().of(format_args!("{}: {key}", origins.of(&key)))
         };
         let mut loader = Loader::default();
         for (i, master) in self.reference.iter().enumerate() {
@@ -460,6 +466,7 @@ impl Config {
         if loader.is_empty() {
             return Ok(None);
         }
+        loader.notes().for_each(|note| note!("unitape: {note}"));
         // Two entries that cannot both be: the file is named where the later one stands.
         let whose = |e: &Error| match e {
             Error::Reference { path, .. } => self.reference.iter().position(|m| m.file == *path),
@@ -492,7 +499,10 @@ impl Config {
                     select: Select { ports: f.ports.clone(), groups: f.groups.clone() },
                     receive_times: f.receive_times,
                     by_receive_time: self.run.merge == Merge::Receive,
+                    rules: SourceRules { new_source: f.new_source, again: f.again },
                 },
+                restart: f.restart_policy(),
+                wait: f.merge_wait(),
             })
         };
         self.feed.iter().map(feed).collect()
@@ -511,7 +521,22 @@ impl Feed {
         format.decoder().map(|_| format)
     }
 
-    fn inputs(&self) -> Vec<&'static str> {
+    /// How long a merge waits for it, where that is another time than the run's.
+    pub fn merge_wait(&self) -> Option<MergeWait> {
+        self.wait.map(|Wait(wait)| wait.into())
+    }
+
+    /// What becomes of it when it fails.
+    pub fn restart_policy(&self) -> RestartPolicy {
+        let restart = match self.restart {
+            Again::Never => Restart::Never,
+            Again::OnFailure => Restart::OnFailure,
+        };
+        RestartPolicy { restart, backoff_max: self.backoff.0 }
+    }
+
+    /// Those of [`INPUTS`] that it has.
+    pub fn inputs(&self) -> Vec<&'static str> {
         let given = [
             !self.files.is_empty(),
             self.directory.is_some(),
@@ -525,15 +550,21 @@ impl Feed {
     }
 
     fn input(&self, journal: &Path, format: &Format) -> Result<Input, String> {
-        let (resume, connections) = (self.resume, self.connections);
+        let tcp = |address: &String| TcpFeed {
+            address: address.clone(),
+            resume: self.resume,
+            connections: self.connections,
+            keepalive: Some(self.keepalive.0).filter(|span| !span.is_zero()),
+            idle_limit: Some(self.idle_limit.0).filter(|span| !span.is_zero()),
+        };
         let receive = if let Some(path) = &self.directory {
             return Ok(Input::Directory { path: path.clone(), follow: self.follow });
         } else if let Some(path) = &self.fifo {
             Receive::Fifo(path.clone())
-        } else if let Some(address) = self.listen.clone() {
-            Receive::Listen { address, resume, connections }
-        } else if let Some(address) = self.connect.clone() {
-            Receive::Connect { address, resume, connections }
+        } else if let Some(address) = &self.listen {
+            Receive::Listen(tcp(address))
+        } else if let Some(address) = &self.connect {
+            Receive::Connect(tcp(address))
         } else if self.udp.is_some() {
             self.receive(self.listens(format)?)
         } else if self.stdin {
@@ -546,54 +577,4 @@ impl Feed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The guide once told of a key that had been renamed. Each line of its table is a key here, and the other way
-    /// round, with the default that is in force.
-    #[test]
-    fn the_guide_tells_every_key() {
-        let guide =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide-engineer.md"));
-        let guide = guide.unwrap();
-        let row = |l: &str| {
-            let cells: Vec<_> = l.strip_prefix("| `")?.split(" | ").map(str::to_owned).collect();
-            let key = cells[0].trim_end_matches('`').to_owned();
-            let known = ["tape.", "run.", "feed.", "reference."].iter().any(|s| key.starts_with(s));
-            known.then(|| (key, cells[1].clone()))
-        };
-        let told: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("c.toml");
-        let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
-                    mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
-                    udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
-                    interface_b = \"lo\"\nday_begins = \"01:00\"\n\
-                    [[reference]]\nfile = \"m\"\nmapping = \"events\"\n";
-        std::fs::write(&file, text).unwrap();
-        let loaded: Loaded<Config> = load(&file, [], &[]).unwrap();
-        let shown = crate::config::show(&loaded.value, &loaded.origins);
-        let keys: std::collections::BTreeMap<_, _> = shown
-            .into_iter()
-            .map(|s| {
-                let default = matches!(s.origin, crate::config::Origin::Default);
-                let value = if default { format!("`{}`", s.value) } else { "–".to_owned() };
-                (s.key.replace("feed.n.", "feed.").replace("reference.0.", "reference."), value)
-            })
-            .collect();
-        assert_eq!(told, keys);
-    }
-
-    #[test]
-    fn spans_come_back() {
-        for text in ["50us", "250ms", "10s", "300s", "0s"] {
-            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
-        }
-        assert_eq!("5min".parse::<Span>().unwrap().to_string(), "300s");
-        assert_eq!("2h".parse::<Span>().unwrap(), "120min".parse().unwrap());
-        assert_eq!("3d".parse::<Span>().unwrap(), "72h".parse().unwrap());
-        for text in ["", "5", "ms", "-1s", "1w", "99999999999999999999s", "99999999999999min"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
-        }
-    }
-}
+mod tests;

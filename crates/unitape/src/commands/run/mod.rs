@@ -1,15 +1,16 @@
 //! `unitape run`: the configured feeds onto a tape, until stopped.
 
 mod apart;
+mod checks;
 pub mod config;
 mod reload;
 mod report;
 mod udp;
 
-use crate::config::{Flag, Loaded, Origins};
+use crate::config::{Flag, Loaded};
 use crate::output::{self, Done, Failure, say};
 use config::{Backing, Config, Segments};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -23,7 +24,8 @@ use unitape_feed::{RunOptions, run as run_feeds};
   UNITAPE_RUN__WORKERS=4 unitape run feeds.toml --json
 
 SIGINT and SIGTERM end it in order: all that was received is on the tape. SIGHUP, or a change of its file, loads a
-mapping anew. Started again, it goes on where the tape ends.
+mapping anew. Started again, it goes on where the tape ends, and reads files on that have grown. A file that is another
+one under its name, or holds what another one holds, ends its feed: --new-source and --again say that it is meant so.
 
 feeds.toml:
   [tape]
@@ -58,9 +60,18 @@ pub struct Args {
     /// Run one feed only, onto its own tape: its part where segments are apart
     #[arg(long, value_name = "FEED")]
     pub segment: Option<String>,
+    /// Other content under a name that the tape has is another source of this name (feed.new_source)
+    #[arg(long)]
+    pub new_source: bool,
+    /// Read a file that holds what another one holds a second time (feed.again)
+    #[arg(long)]
+    pub again: bool,
     /// Figures and the account as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+    /// Started by a run for one of its segments, which asks only whether it came to its end
+    #[arg(long, hide = true, requires = "segment")]
+    pub supervised: bool,
 }
 
 impl Args {
@@ -87,9 +98,13 @@ pub fn run(args: Args) -> output::Result {
         config.only(feed, &origins)?;
     }
     let reference = config.reference(&origins)?;
+    for feed in &mut config.feed {
+        feed.new_source |= args.new_source;
+        feed.again |= args.again;
+    }
     let feeds = config.feeds(&origins, reference.as_ref())?;
     if args.check {
-        check_places(&config, &origins)?;
+        checks::check_places(&config, &origins)?;
         let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
         say!("{}: {} feeds: {}", args.config.display(), feeds.len(), names.join(", "));
         for (feed, run) in config.feed.iter().zip(&feeds) {
@@ -99,12 +114,18 @@ pub fn run(args: Args) -> output::Result {
                 say!("  {} listens to {address}", feed.name);
             }
         }
+        if let Some(cost) = config.delay_of_merge() {
+            say!("  {cost}");
+        }
         return Ok(Done::Clean);
     }
     if config.run.segments == Segments::Apart && args.segment.is_none() {
         return apart::run(&args, &config);
     }
     let stop = output::stop_flag()?;
+    if args.supervised {
+        apart::wait_for_dying(&config.tape.dir, &stop);
+    }
     let mut options = RunOptions::new(feeds);
     options.workers = match config.run.workers {
         0 => super::consolidate::cores(),
@@ -112,34 +133,38 @@ pub fn run(args: Args) -> output::Result {
     };
     options.tape = tape_options(&config);
     options.wait = config.run.wait.0;
+    options.lead = config.lead();
     options.scan = config.run.scan.0;
     options.idle = config.run.idle.0;
     options.lag_bytes_max = config.run.lag_bytes;
     options.journal_file_bytes = config.run.journal_file_bytes;
+    options.spin = config.run.spin;
     options.stop = stop.clone();
+    options.stop_signal = Some(output::stop_signal()?);
     let (stats, reload) = (options.stats.clone(), options.reload.clone());
+    output::print_hot_notice(&config.tape.dir);
     let started = Instant::now();
     let over = Arc::new(AtomicBool::new(false));
     let teller = report::Teller::new(&stats, &config.tape.dir, args.json, config.run.stats.0);
+    let teller = if args.supervised { teller.with_changes() } else { teller };
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| teller.tell_until(&over));
-        scope.spawn(|| reload::watch(&config, reference.as_ref(), &reload, &over));
+        let watch = scope.spawn(|| reload::watch(&config, reference.as_ref(), &reload, &over));
         let outcome = run_feeds(&config.tape.dir, options);
         // Release: pairs with the Acquire in both threads; they end.
         over.store(true, Ordering::Release);
+        watch.thread().unpark();
+        stats.over.up();
+        stats.placed.up();
         outcome
     });
-    let outcome = outcome.map_err(Failure::from)?;
+    let outcome = outcome.map_err(|e| Failure::from(e).configured())?;
     let elapsed_s = started.elapsed().as_secs_f64();
-    let failed = report::last(&stats, &config.tape.dir, &outcome, args.json, elapsed_s)?;
-    if failed {
-        return Err(Failure::Error(
-            "a feed ended before its end; the same command goes on from here".to_owned(),
-        ));
-    }
+    report::last(&stats, &config.tape.dir, &outcome, args.json, elapsed_s)?;
     let s = &outcome.summary;
     let dropped = stats.feeds.iter().any(|f| f.drops.load(Ordering::Relaxed) > 0);
-    Ok(if s.quarantined > 0 || dropped { Done::Flawed } else { Done::Clean })
+    let flawed = s.quarantined_open() > 0 || dropped;
+    Ok(if flawed && !args.supervised { Done::Flawed } else { Done::Clean })
 }
 
 /// How the tape of this configuration is written.
@@ -157,32 +182,4 @@ fn tape_options(config: &Config) -> unitape_tape::Options {
         removal: super::tape::removal(),
         ..unitape_tape::Options::default()
     }
-}
-
-/// Files, directories and interfaces that are to be there before a run.
-fn check_places(config: &Config, origins: &Origins) -> Result<(), Failure> {
-    for feed in &config.feed {
-        let wrong = |key: &str, what: String| {
-            let key = format!("feed.{}.{key}", feed.name);
-            Err(Failure::Error(format!("{}: {key}: {what}", origins.of(&key))))
-        };
-        let missing = |key: &str, path: &Path, what: &str| wrong(key, format!("{}: {what}", path.display()));
-        for (key, interface) in [("interface", &feed.interface), ("interface_b", &feed.interface_b)] {
-            if let Some((interface, e)) = interface.as_ref().and_then(|i| Some((i, i.look().err()?))) {
-                return wrong(key, format!("{interface} is no interface of this host: {e}"));
-            }
-        }
-        for path in &feed.files {
-            if !path.is_file() {
-                return missing("files", path, "is no file");
-            }
-        }
-        if let Some(path) = feed.directory.as_ref().filter(|p| !p.is_dir()) {
-            return missing("directory", path, "is no directory");
-        }
-        if let Some(path) = feed.fifo.as_ref().filter(|p| !p.exists()) {
-            return missing("fifo", path, "is not there; make it with mkfifo");
-        }
-    }
-    Ok(())
 }

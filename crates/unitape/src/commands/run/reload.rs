@@ -1,6 +1,7 @@
 //! Mappings loaded anew while a run goes on: on SIGHUP, and when their file changes.
 
 use super::config::Config;
+use crate::output::note;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -11,7 +12,7 @@ use unitape_feed::{Format, Reference, Reload, Sorted};
 pub fn watch(config: &Config, reference: Option<&Arc<Reference>>, reload: &Reload, over: &AtomicBool) {
     let hup = Arc::new(AtomicBool::new(false));
     if let Err(e) = signal_hook::flag::register(signal_hook::consts::SIGHUP, hup.clone()) {
-        eprintln!("unitape: SIGHUP will not load mappings anew: {e}");
+        note!("unitape: SIGHUP will not load mappings anew: {e}");
     }
     let changed = |path: &str| -> Option<(SystemTime, u64)> {
         let meta = std::fs::metadata(path).ok()?;
@@ -28,7 +29,7 @@ pub fn watch(config: &Config, reference: Option<&Arc<Reference>>, reload: &Reloa
     let mut generations = vec![0u64; config.feed.len()];
     // Acquire: pairs with the Release at the end of the run.
     while !over.load(Ordering::Acquire) {
-        std::thread::sleep(LOOK);
+        std::thread::park_timeout(LOOK);
         let asked = hup.swap(false, Ordering::Relaxed);
         for (i, feed) in config.feed.iter().enumerate() {
             let now = changed(&feed.mapping);
@@ -42,18 +43,18 @@ pub fn watch(config: &Config, reference: Option<&Arc<Reference>>, reload: &Reloa
                     used[i] = format.mapping();
                     generations[i] += 1;
                     let name = used[i].as_deref().unwrap_or("none");
-                    eprintln!("unitape: feed {}: from here on by mapping {name}", feed.name);
+                    note!("unitape: feed {}: from here on by mapping {name}", feed.name);
                     if listens(i, &format) != began[i] {
                         let what = "its addresses are others now; those of the start are listened to until the next one";
-                        eprintln!("unitape: feed {}: {what}", feed.name);
+                        note!("unitape: feed {}: {what}", feed.name);
                     }
                     reload.put(i, Sorted::new(format, generations[i]));
                 }
-                Err(e) => eprintln!("unitape: feed {}: {e}; the mapping in use stays", feed.name),
+                Err(e) => note!("unitape: feed {}: {e}; the mapping in use stays", feed.name),
             }
         }
     }
 }
 
 /// How soon a changed file is seen.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(200);

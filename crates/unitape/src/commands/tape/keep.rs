@@ -43,6 +43,7 @@ pub fn retain(args: &Retain) -> output::Result {
         let what = "nothing to retain by: give --bytes, --age or --days; see unitape tape retain --help";
         return Err(Failure::Usage(what.to_owned()));
     }
+    output::print_hot_notice(&args.dir);
     let removed = unitape_tape::retain(&args.dir, &limits, &removal(), args.dry_run)?;
     if args.json {
         output::print_json(&serde_json::json!({
@@ -74,6 +75,7 @@ pub fn fields(kept: &Keeping) -> serde_json::Value {
         serde_json::json!({
             "name": c.name, "position": c.position.map(|p| p.0), "lag_bytes": c.lag_bytes,
             "lag_events": c.lag_events, "age_s": c.age_s, "error": c.error,
+            "rewound_from": c.rewound_from.map(|p| p.0),
         })
     });
     serde_json::json!({
@@ -99,8 +101,15 @@ pub fn tell(kept: &Keeping) -> Result<(), Failure> {
     for c in &kept.cursors {
         let at = c.position.map_or_else(|| "new".to_owned(), |p| format!("at position {p}"));
         let events = c.lag_events.map_or_else(String::new, |n| format!(", {} events", grouped(n)));
+        let rewound = |from| format!("; rewound from {from}, where the tape was cut back");
+        let rewound = c.rewound_from.map_or_else(String::new, rewound);
         let error = c.error.as_ref().map_or_else(String::new, |e| format!("; {e}"));
-        say!("cursor    {} {at}, {} behind{events}, {} s old{error}", c.name, bytes(c.lag_bytes), c.age_s);
+        say!(
+            "cursor    {} {at}, {} behind{events}, {} s old{rewound}{error}",
+            c.name,
+            bytes(c.lag_bytes),
+            c.age_s
+        );
     }
     if kept.held > 0 {
         say!("held      {} segments are there for cursors only", kept.held);

@@ -3,18 +3,20 @@
 use super::{DEF, key};
 use crate::alert::Alert;
 use crate::exact::Total;
-use crate::ids::IdKey;
+use crate::ids::{IdKey, id_text};
 use crate::orders::OrderState;
 use crate::watch::Input;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use unitape_model::Field;
 use unitape_model::records::Order;
+use unitape_model::{Decimal, Event, Field, InlineId, Value as FieldValue};
 
-/// Executions kept at most; the condition does not need them, so a forgotten one is only not named.
+/// Executions kept at most; the condition needs them only for an order that did not say whose it is.
 const KEPT_MAX: usize = 1 << 16;
-/// Executions that an alert names at most.
-const NAMED_MAX: usize = 32;
+/// Bytes of match ids that are too long for their place, at most; the oldest executions are forgotten first.
+const TEXT_BYTES_MAX: usize = 1 << 24;
+/// Executions that an alert names at most; it says how many it leaves out.
+const NAMED_MAX: usize = 1 << 10;
 
 /// No execution.
 pub(super) const NONE: u64 = u64::MAX;
@@ -24,6 +26,10 @@ pub(super) const NONE: u64 = u64::MAX;
 pub(super) struct Evidence {
     kept: VecDeque<Execution>,
     base: u64,
+    /// Long match ids of those kept, one after the other.
+    texts: VecDeque<u8>,
+    /// Bytes of them that are gone.
+    texts_base: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -32,56 +38,125 @@ struct Execution {
     /// `u64::MAX` when it is not on a tape.
     position: u64,
     match_id: Option<IdKey>,
+    qty: Decimal,
     /// The one before of the same account and side.
     before: u64,
+    /// Where its long match id stands.
+    text_at: u64,
+    text_bytes: u32,
+}
+
+/// What an owner executed on the other side of an order while it lived.
+#[derive(Clone, Copy)]
+pub(super) struct Executed {
+    /// All of it.
+    pub total: Total,
+    /// In so many executions.
+    pub count: u64,
+    /// Number of the last.
+    pub last: u64,
+    /// Whose order it is.
+    pub owner: u32,
 }
 
 impl Evidence {
     /// Keeps an execution behind `before`; gives its number.
-    pub fn add(&mut self, input: &Input<'_, '_>, record: &Order, before: u64) -> u64 {
-        if self.kept.len() == KEPT_MAX {
-            self.kept.pop_front();
-            self.base += 1;
+    pub fn add(&mut self, input: &Input<'_, '_>, record: &Order, qty: Decimal, before: u64) -> u64 {
+        let match_id = IdKey::of(input.event, Field::MatchId, &record.id2);
+        let text_at = self.texts_base + self.texts.len() as u64;
+        if match_id.is_some_and(|id| id.is_hashed()) {
+            self.keep_text(input.event);
+        }
+        while self.kept.len() >= KEPT_MAX || self.texts.len() > TEXT_BYTES_MAX && !self.kept.is_empty() {
+            self.forget_oldest();
         }
         self.kept.push_back(Execution {
             seq: input.context.seq,
             position: input.context.position_or_none(),
-            match_id: IdKey::of(input.event, Field::MatchId, &record.id2),
+            match_id,
+            qty,
             before,
+            text_at,
+            text_bytes: (self.texts_base + self.texts.len() as u64 - text_at) as u32,
         });
         self.base + self.kept.len() as u64 - 1
+    }
+
+    #[cold]
+    fn keep_text(&mut self, event: &Event<'_>) {
+        if let Some(FieldValue::Id(InlineId::Text(text))) = event.field(Field::MatchId, &mut [0; 36]) {
+            self.texts.extend(text);
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.kept.pop_front() {
+            self.base += 1;
+            self.texts.drain(..(oldest.text_bytes as usize).min(self.texts.len()));
+            self.texts_base += u64::from(oldest.text_bytes);
+        }
     }
 
     pub fn clear(&mut self) {
         self.base += self.kept.len() as u64;
         self.kept.clear();
+        self.texts_base += self.texts.len() as u64;
+        self.texts.clear();
     }
 
-    /// The alert of `order`, cancelled by the event at hand; `last` is the last execution on the other side.
-    #[cold]
-    pub fn alert(&self, input: &Input<'_, '_>, order: &OrderState, executed: &Total, last: u64) -> Alert {
-        let (mut executions, mut at) = (Vec::new(), last);
-        while let Some(execution) = at.checked_sub(self.base).and_then(|i| self.kept.get(i as usize)) {
-            if execution.seq <= order.entry_seq || executions.len() == NAMED_MAX {
-                break;
-            }
-            executions.push(execution);
+    /// The executions from `last` back to the entry with this ordinal, latest first.
+    fn back_to(&self, entry_seq: u64, last: u64) -> impl Iterator<Item = &Execution> {
+        let mut at = last;
+        std::iter::from_fn(move || {
+            let execution = self.kept.get(at.checked_sub(self.base)? as usize)?;
             at = execution.before;
+            Some(execution)
+        })
+        .take_while(move |e| e.seq > entry_seq)
+    }
+
+    /// What was executed from the entry with this ordinal up to `last`; none when some of it is forgotten.
+    pub fn since(&self, entry_seq: u64, last: u64, owner: u32) -> Option<Executed> {
+        let mut executed = Executed { total: Total::ZERO, count: 0, last, owner };
+        let mut oldest = last;
+        for execution in self.back_to(entry_seq, last) {
+            executed.total.add(execution.qty);
+            executed.count += 1;
+            oldest = execution.before;
         }
+        // The one before them is known to be too early, or there is none.
+        (oldest == NONE || oldest >= self.base).then_some(executed)
+    }
+
+    /// The match id of an execution, in full.
+    fn match_text(&self, execution: &Execution) -> Option<String> {
+        let id = execution.match_id?;
+        if execution.text_bytes == 0 {
+            return Some(id.text());
+        }
+        let from = (execution.text_at - self.texts_base) as usize;
+        let bytes: Vec<u8> = self.texts.range(from..from + execution.text_bytes as usize).copied().collect();
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The alert of `order`, cancelled by the event at hand.
+    #[cold]
+    pub fn alert(&self, input: &Input<'_, '_>, order: &OrderState, executed: &Executed) -> Alert {
+        let mut executions: Vec<&Execution> =
+            self.back_to(order.entry_seq, executed.last).take(NAMED_MAX).collect();
         executions.reverse();
-        let oid = IdKey::read(input.event, Field::Oid).map(|id| id.text());
-        let ids: Vec<String> = executions.iter().filter_map(|e| Some(e.match_id?.text())).collect();
+        let ids: Vec<String> = executions.iter().filter_map(|e| self.match_text(e)).collect();
         let seqs = |of: fn(&Execution) -> u64, entry: u64, now: u64| {
             let between = executions.iter().map(|e| of(e));
             std::iter::once(entry).chain(between).chain([now]).collect::<Vec<u64>>()
         };
         let now = input.context;
         let mut detail = json!({
-            "spoof_oid": oid,
+            "spoof_oid": id_text(input.event, Field::Oid),
             "exec_match_ids": ids,
             "qty": order.qty().map(|q| q.to_string()),
             "px": order.px.some().map(|p| p.to_string()),
-            "executed_opposite": executed.to_string(),
+            "executed_opposite": executed.total.to_string(),
             "filled": order.executed.to_string(),
             "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts),
             "seqs": seqs(|e| e.seq, order.entry_seq, now.seq),
@@ -89,11 +164,15 @@ impl Evidence {
         if let Some(position) = now.position {
             detail["positions"] = Value::from(seqs(|e| e.position, order.entry_position, position.0));
         }
+        let left_out = executed.count - executions.len() as u64;
+        if left_out > 0 {
+            detail["left_out"] = left_out.into();
+        }
         Alert {
             scenario: DEF.id,
             ts: input.event.ts_event(),
             trigger_seq: now.seq,
-            key: key(input, order),
+            key: key(input, order, executed.owner),
             detail,
         }
     }

@@ -7,8 +7,9 @@
 //!
 //! How the words of the definition are read, where they leave a choice:
 //!
-//! - *O (owner P)*: the beneficial owner that O's `order_new` names. Venue, instrument and side are those of its
-//!   `order_new` as well. What says none of one of these says nothing and is counted as `missing` at its cancel.
+//! - *O (owner P)*: the beneficial owner that O's `order_new` names or, when that names none, the one that its cancel
+//!   names. Venue, instrument and side are those of its `order_new`. What says none of one of these says nothing and is
+//!   counted as `missing` at its cancel, as is a cancel that names an order and no venue.
 //! - *P has exec(s)*: the owner of an execution that names none is that of its order. Executions without owner,
 //!   instrument, side or a quantity above zero are counted as `missing`, too.
 //! - *Missing BBO*: no `bbo` of the venue and instrument before the entry, or the last one has no price on O's
@@ -31,7 +32,7 @@ use crate::exact::{Total, at_most, times};
 use crate::orders::{OrderState, Touched, quantity};
 use crate::params::Params;
 use crate::watch::{Input, Metrics, Output, Scenario};
-use evidence::Evidence;
+use evidence::{Evidence, Executed};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use unitape_model::{Decimal, Dict, Kind, Price};
 
@@ -94,7 +95,9 @@ pub static DEF: Def = Def {
               cancel (by seq); the last of them is <= cancel_after_exec_ms before the cancel; O.qty >= min_ratio * \
               sum of those exec quantities. Missing BBO: no alert.",
     clarified: "The distance uses the entry price; the ratio uses qty, not leaves; several spoofs cancelled in one \
-                go each alert; BBO per venue+instrument.",
+                go each alert; BBO per venue+instrument. The tick is the one in force when the cancel is processed. An \
+                owner named only on the cancel counts when the order had none. Evidence names every exec used; where \
+                a bound cuts it, the alert says how many were left out.",
     regulation: &[
         "MAR Art. 12(2)(c)(i)-(iii)",
         "Del. Reg. (EU) 2016/522 Annex II (orders with no intention of being executed)",
@@ -111,6 +114,8 @@ pub struct Fast {
     accounts: Vec<Account>,
     free: Vec<u32>,
     by_key: HashMap<AccountKey, u32, DefaultHashBuilder>,
+    /// Where orders live that do not say whose they are: how many, and the accounts that are kept for them.
+    ownerless: HashMap<(u16, u32), Ownerless, DefaultHashBuilder>,
     evidence: Evidence,
     metrics: Metrics,
 }
@@ -121,18 +126,30 @@ type AccountKey = (u32, u16, u32);
 /// An order, from its entry until its slot is given to another.
 #[derive(Clone, Copy)]
 struct Suspect {
-    /// Whom it is of; [`NONE`] once it is cancelled, or when it cannot be one.
+    /// Whom it is of; [`NONE`] once it is cancelled, or when it cannot be one; [`OWNERLESS`] when it does not say.
     account: u32,
+    /// Where it is, when it does not say whose it is.
+    listing: (u16, u32),
     /// The best price of its side when it was entered, if there was one, and what had been executed on the other side.
     best: Price,
     before: Total,
+    count_before: u64,
+}
+
+/// Orders of one instrument at a venue that do not say whose they are.
+#[derive(Default)]
+struct Ownerless {
+    orders: u32,
+    /// Any owner may turn out to be theirs, so what is executed meanwhile is kept.
+    accounts: Vec<u32>,
 }
 
 /// What an owner executed in an instrument at a venue, while it has an order there that is known.
 struct Account {
     key: AccountKey,
-    /// How many suspects name it.
+    /// How many suspects name it, and one more while it is kept for orders that do not say whose they are.
     orders: u32,
+    is_held: bool,
     /// By side: buy, sell.
     done: [Done; 2],
 }
@@ -140,6 +157,7 @@ struct Account {
 #[derive(Clone, Copy)]
 struct Done {
     total: Total,
+    count: u64,
     last_ts: i64,
     /// Zero when there was none.
     last_seq: u64,
@@ -148,8 +166,10 @@ struct Done {
 }
 
 const NONE: u32 = u32::MAX;
-const NO_SUSPECT: Suspect = Suspect { account: NONE, best: Price::NONE, before: Total::ZERO };
-const NOTHING: Done = Done { total: Total::ZERO, last_ts: 0, last_seq: 0, last: evidence::NONE };
+const OWNERLESS: u32 = u32::MAX - 1;
+const NO_SUSPECT: Suspect =
+    Suspect { account: NONE, listing: (0, 0), best: Price::NONE, before: Total::ZERO, count_before: 0 };
+const NOTHING: Done = Done { total: Total::ZERO, count: 0, last_ts: 0, last_seq: 0, last: evidence::NONE };
 
 impl Fast {
     /// With empty state.
@@ -160,6 +180,7 @@ impl Fast {
             accounts: Vec::new(),
             free: Vec::new(),
             by_key: HashMap::default(),
+            ownerless: HashMap::default(),
             evidence: Evidence::default(),
             metrics: Metrics::default(),
         }
@@ -173,14 +194,26 @@ impl Fast {
         // The slot may have been that of another order.
         self.let_go(slot);
         let order = touched.order;
-        let Some((key, opposite)) = whole(order) else { return };
-        let account = self.account(key);
         let best = input.context.market.best(order.venue, order.instr);
+        let Some((key, opposite)) = whole(order, order.entry_owner) else {
+            // It may still say at its cancel.
+            if order.entry_owner == 0 && whole(order, 1).is_some() {
+                let listing = (order.venue, order.instr);
+                self.ownerless.entry(listing).or_default().orders += 1;
+                let best = best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE);
+                self.suspects[slot] = Suspect { account: OWNERLESS, listing, best, ..NO_SUSPECT };
+            }
+            return;
+        };
+        let account = self.account(key);
         self.accounts[account as usize].orders += 1;
+        let done = &self.accounts[account as usize].done[opposite];
         self.suspects[slot] = Suspect {
             account,
+            listing: (0, 0),
             best: best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE),
-            before: self.accounts[account as usize].done[opposite].total,
+            before: done.total,
+            count_before: done.count,
         };
     }
 
@@ -192,13 +225,17 @@ impl Fast {
             self.metrics.missing += 1;
             return;
         };
+        if !self.ownerless.is_empty() {
+            self.hold((input.owner, venue, instr));
+        }
         // Of an owner without an order nothing can be asked.
         let Some(&account) = self.by_key.get(&(input.owner, venue, instr)) else { return };
         let done = &mut self.accounts[account as usize].done[usize::from(side - 1)];
         done.total.add(qty);
+        done.count += 1;
         done.last_ts = record.common.ts_event.get();
         done.last_seq = input.context.seq;
-        done.last = self.evidence.add(input, record, done.last);
+        done.last = self.evidence.add(input, record, qty, done.last);
     }
 
     fn on_cancel(&mut self, input: &Input<'_, '_>, touched: Touched<'_>, out: &mut Output<'_>) {
@@ -216,8 +253,11 @@ impl Fast {
         let suspect = self.suspects.get(slot).copied().unwrap_or(NO_SUSPECT);
         let best = suspect.best.some();
         let tick = input.context.market.reference(order.instr).and_then(|r| r.tick);
-        let (Some((_, opposite)), Some(best), Some(tick), Some(entry_px), Some(px), Some(qty)) = (
-            whole(order),
+        // The owner that the cancel names, where the order named none.
+        let said = input.record.map_or(0, |record| record.owner.get());
+        let owner = if order.entry_owner == 0 { said } else { order.entry_owner };
+        let (Some((key, opposite)), Some(best), Some(tick), Some(entry_px), Some(px), Some(qty)) = (
+            whole(order, owner),
             best,
             tick.filter(|t| t.0 > 0),
             order.entry_px.some(),
@@ -227,11 +267,27 @@ impl Fast {
             self.metrics.missing += 1;
             return None;
         };
-        let done = &self.accounts[suspect.account as usize].done[opposite];
+        let at =
+            if suspect.account == OWNERLESS { self.by_key.get(&key).copied() } else { Some(suspect.account) };
+        let done = &self.accounts.get(at? as usize)?.done[opposite];
         if done.last_seq <= order.entry_seq {
             return None;
         }
-        let executed = done.total.since(&suspect.before);
+        let executed = match suspect.account {
+            OWNERLESS => match self.evidence.since(order.entry_seq, done.last, owner) {
+                Some(executed) => executed,
+                None => {
+                    self.metrics.bound_hit += 1;
+                    return None;
+                }
+            },
+            _ => Executed {
+                total: done.total.since(&suspect.before),
+                count: done.count - suspect.count_before,
+                last: done.last,
+                owner,
+            },
+        };
         let now = input.event.ts_event().0;
         let limits = &self.limits;
         let fires = limits.is_short(order.entry_ts, now)
@@ -239,15 +295,15 @@ impl Fast {
             && limits.is_near(order.side, entry_px, best, tick)
             && limits.is_hardly_filled(&order.executed, qty)
             && limits.is_large(qty, px)
-            && limits.is_out_of_proportion(qty, &executed);
-        fires.then(|| self.evidence.alert(input, order, &executed, done.last))
+            && limits.is_out_of_proportion(qty, &executed.total);
+        fires.then(|| self.evidence.alert(input, order, &executed))
     }
 
     /// The account of `key`, made now if there is none.
     fn account(&mut self, key: AccountKey) -> u32 {
         let (accounts, free) = (&mut self.accounts, &mut self.free);
         *self.by_key.entry(key).or_insert_with(|| {
-            let account = Account { key, orders: 0, done: [NOTHING; 2] };
+            let account = Account { key, orders: 0, is_held: false, done: [NOTHING; 2] };
             match free.pop() {
                 Some(at) => {
                     accounts[at as usize] = account;
@@ -266,11 +322,50 @@ impl Fast {
     fn let_go(&mut self, slot: usize) {
         let Some(suspect) = self.suspects.get_mut(slot) else { return };
         let at = std::mem::replace(&mut suspect.account, NONE);
+        if at == OWNERLESS {
+            let listing = suspect.listing;
+            return self.let_ownerless_go(listing);
+        }
+        self.release(at);
+    }
+
+    /// One suspect less names an account.
+    fn release(&mut self, at: u32) {
         let Some(account) = self.accounts.get_mut(at as usize) else { return };
         account.orders -= 1;
         if account.orders == 0 {
             self.by_key.remove(&account.key);
             self.free.push(at);
+        }
+    }
+
+    /// Keeps what an owner executes where orders live that do not say whose they are.
+    #[cold]
+    fn hold(&mut self, key: AccountKey) {
+        if !self.ownerless.contains_key(&(key.1, key.2)) {
+            return;
+        }
+        let at = self.account(key);
+        let account = &mut self.accounts[at as usize];
+        if !std::mem::replace(&mut account.is_held, true) {
+            account.orders += 1;
+            if let Some(ownerless) = self.ownerless.get_mut(&(key.1, key.2)) {
+                ownerless.accounts.push(at);
+            }
+        }
+    }
+
+    /// An order is over that did not say whose it is.
+    #[cold]
+    fn let_ownerless_go(&mut self, listing: (u16, u32)) {
+        let Some(ownerless) = self.ownerless.get_mut(&listing) else { return };
+        ownerless.orders -= 1;
+        if ownerless.orders > 0 {
+            return;
+        }
+        for at in self.ownerless.remove(&listing).map_or_else(Vec::new, |o| o.accounts) {
+            self.accounts[at as usize].is_held = false;
+            self.release(at);
         }
     }
 }
@@ -287,6 +382,8 @@ impl Scenario for Fast {
             (Kind::Exec, _) => self.on_exec(input),
             (Kind::OrderNew, Some(touched)) => self.on_entry(input, touched),
             (Kind::OrderCancel, Some(touched)) => self.on_cancel(input, touched, out),
+            // Without a venue it cannot be found which one it is.
+            (Kind::OrderCancel, None) if input.event.venue() == 0 => self.metrics.missing += 1,
             // An order that was never seen is never live.
             _ => {}
         }
@@ -297,6 +394,7 @@ impl Scenario for Fast {
         self.accounts.clear();
         self.free.clear();
         self.by_key.clear();
+        self.ownerless.clear();
         self.evidence.clear();
     }
 
@@ -308,9 +406,9 @@ impl Scenario for Fast {
 /// Whose an order is and where, and the place of the other side's executions; `None` when it does not say, or was
 /// never seen new.
 #[inline]
-fn whole(order: &OrderState) -> Option<(AccountKey, usize)> {
-    let whole = order.entry_owner != 0 && order.instr != 0 && matches!(order.side, 1 | 2);
-    whole.then(|| ((order.entry_owner, order.venue, order.instr), usize::from(2 - order.side)))
+fn whole(order: &OrderState, owner: u32) -> Option<(AccountKey, usize)> {
+    let whole = owner != 0 && order.instr != 0 && matches!(order.side, 1 | 2);
+    whole.then(|| ((owner, order.venue, order.instr), usize::from(2 - order.side)))
 }
 
 /// The parameters, ready for exact arithmetic.
@@ -380,10 +478,10 @@ fn side_name(side: u8) -> &'static str {
 }
 
 /// The key of an order's alert.
-fn key(input: &Input<'_, '_>, order: &OrderState) -> Vec<(&'static str, String)> {
+fn key(input: &Input<'_, '_>, order: &OrderState, owner: u32) -> Vec<(&'static str, String)> {
     let context = input.context;
     vec![
-        ("owner", context.name(Dict::Owner, order.entry_owner)),
+        ("owner", context.name(Dict::Owner, owner)),
         ("venue", context.name(Dict::Venue, order.venue.into())),
         ("instr", context.name(Dict::Instrument, order.instr)),
         ("side", side_name(order.side).to_owned()),

@@ -35,7 +35,8 @@ impl Slow {
         if filled >= Total::of(qty) {
             return None;
         }
-        let (owner, instr, side) = (new.owner?, new.instr?, new.side?);
+        // "An owner named only on the cancel counts when the order had none."
+        let (owner, instr, side) = (new.owner.or(cancel.owner)?, new.instr?, new.side?);
         let (cancel_ts, new_ts) = (i128::from(cancel.ts), i128::from(new.ts));
         // "life=cancel.ts-new.ts <= max_life_ms"
         let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");

@@ -4,9 +4,10 @@
 //!
 //! - *Legs are consumed once*: an execution is evidence of at most one alert, of either arm. A leg that a
 //!   round trip has used no longer makes a self match, and the other way round.
-//! - *The second leg* of a match is the first execution on the other side with the same match id, venue and
-//!   instrument. It decides: same group, or not a self match at all. There is no window between the legs of
-//!   a match; the first waits until the second comes (at most [`WAITING_MAX`] wait).
+//! - *Two legs* of a match are executions on opposite sides with the same match id, venue and instrument. The later one
+//!   decides, with the earliest of the others that is of the same group; a match gives one alert. There is no window
+//!   between the legs of a match: they wait ([`WAITING_MAX`] pairs at most, [`LEGS_PER_MATCH_MAX`] legs of one match; those
+//!   of matches in which as much was bought as sold are forgotten first).
 //! - *Same group* is judged when the alert would be given, with all that `party` events have told by then.
 //! - *Different match id*: ids of two venues are never the same, and an execution without one differs from
 //!   all others.
@@ -19,6 +20,7 @@
 //!   says nothing and is counted as `missing`.
 
 mod legs;
+mod matches;
 #[cfg(any(test, feature = "naive"))]
 pub(crate) mod naive;
 #[cfg(test)]
@@ -31,9 +33,9 @@ use crate::ids::IdKey;
 use crate::orders::quantity;
 use crate::params::Params;
 use crate::parties::Parties;
-use crate::table::{Rank, Table};
 use crate::watch::{Input, Metrics, Output, Scenario};
 use legs::Legs;
+use matches::Matches;
 use serde_json::json;
 use unitape_model::{Decimal, Dict, Field, Kind, Price};
 
@@ -73,7 +75,9 @@ pub static DEF: Def = Def {
               same group+instrument (any venue), opposite side, different match_id, f.ts in (e.ts-window,e.ts], |px \
               diff|*10000<=px_tol_bps*f.px, |qty diff|*100<=qty_tol_pct*f.qty. Legs are consumed once.",
     clarified: "self_match is decided when the second leg arrives; earliest means the earliest exec that satisfies \
-                all conditions. group defaults to owner.",
+                all conditions. group defaults to owner. A match_id may have more than two legs (auction prints): any \
+                two legs on opposite sides with the same beneficial owner are a self_match, decided when the later of \
+                the two arrives, one alert per match_id, venue and instrument.",
     regulation: &[
         "MAR Art. 12(1)(a)",
         "Del. Reg. (EU) 2016/522 Annex II (wash trades)",
@@ -84,7 +88,9 @@ pub static DEF: Def = Def {
 
 /// Executions kept for round trips at most; the oldest is forgotten first.
 pub const LEGS_MAX: usize = 1 << 20;
-/// First legs that wait for their second at most; the oldest is forgotten first.
+pub use matches::LEGS_PER_MATCH_MAX;
+
+/// Pairs of legs that wait for others of their match at most; the oldest is forgotten first.
 pub const WAITING_MAX: usize = 1 << 18;
 
 /// What of an execution is looked at.
@@ -104,20 +110,11 @@ struct Leg {
     id: Option<IdKey>,
 }
 
-type MatchKey = (u16, u32, IdKey);
-
-/// A first leg, waiting for its second.
-#[derive(Clone, Copy)]
-struct Waiting {
-    leg: Leg,
-    number: u64,
-}
-
 /// The scenario.
 pub struct Fast {
     limits: Limits,
     legs: Legs,
-    waiting: Table<MatchKey, Waiting>,
+    matches: Matches,
     /// Time of the execution before.
     last_ts: i64,
     metrics: Metrics,
@@ -133,7 +130,7 @@ impl Fast {
         Self {
             legs: Legs::new(&limits, legs_max),
             limits,
-            waiting: Table::new(waiting_max, 0),
+            matches: Matches::new(waiting_max),
             last_ts: i64::MAX,
             metrics: Metrics::default(),
         }
@@ -147,30 +144,25 @@ impl Fast {
         self.legs.follow(parties);
         let group = parties.group(e.owner);
         let key = e.id.map(|id| (e.venue, e.instr, id));
-        let slot = key.and_then(|key| self.waiting.find(&key));
-        let first = slot.map(|slot| *self.waiting.get(slot));
-        if let (Some(slot), Some(first)) = (slot, first.filter(|f| f.leg.side != e.side)) {
-            self.waiting.remove(slot);
-            if parties.group(first.leg.owner) == group {
-                self.legs.consume(first.number);
-                return Some((first.leg, "self_match"));
-            }
+        if let Some((number, first)) = key.and_then(|key| self.matches.meet(&key, e, parties)) {
+            key.into_iter().for_each(|key| self.matches.add(&key, e, None));
+            self.legs.consume(number);
+            return Some((first, "self_match"));
         }
         // Something was forgotten that may belong into its window.
         let after = i128::from(e.ts) - self.limits.window_ns;
         self.metrics.late += u64::from(i128::from(self.legs.forgotten_ts) > after);
         if let Some((number, f)) = self.legs.find(group, e, &self.limits) {
             self.legs.consume(number);
-            let key = f.id.map(|id| (f.venue, f.instr, id));
-            let slot = key.and_then(|key| self.waiting.find(&key));
-            if let Some(slot) = slot.filter(|slot| self.waiting.get(*slot).number == number) {
-                self.waiting.remove(slot);
+            if let Some(id) = f.id {
+                self.matches.consume(&(f.venue, f.instr, id), number);
             }
+            key.into_iter().for_each(|key| self.matches.add(&key, e, None));
             return Some((f, "round_trip"));
         }
         let number = self.legs.keep(group, *e);
-        if let (Some(key), None) = (key, first) {
-            self.waiting.insert(key, Waiting { leg: *e, number }, Rank::Kept);
+        if let Some(key) = key {
+            self.matches.add(&key, e, Some(number));
         }
         None
     }
@@ -196,15 +188,15 @@ impl Scenario for Fast {
 
     fn reset(&mut self) {
         self.legs.clear();
-        self.waiting.clear();
+        self.matches.clear();
         self.last_ts = i64::MAX;
     }
 
     fn metrics(&self) -> Metrics {
         Metrics {
             expired: self.legs.expired,
-            bound_hit: self.legs.bound_hit + self.waiting.forgotten[Rank::Kept as usize],
-            held: (self.legs.len() + self.waiting.len()) as u64,
+            bound_hit: self.legs.bound_hit + self.matches.forgotten(),
+            held: (self.legs.len() + self.matches.len()) as u64,
             ..self.metrics
         }
     }

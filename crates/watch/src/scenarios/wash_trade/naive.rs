@@ -11,8 +11,8 @@ pub struct Slow {
     params: Params,
     /// Executions that were used, by sequence.
     consumed: HashSet<u64>,
-    /// Executions that an earlier one of their match has met.
-    decided: HashSet<u64>,
+    /// Executions that completed a self match.
+    alerted: HashSet<u64>,
     groups: HashMap<u32, u32>,
 }
 
@@ -20,7 +20,7 @@ impl Slow {
     /// With nothing happened.
     pub fn new(params: &Params) -> Self {
         let params = params.clone();
-        Self { params, consumed: HashSet::new(), decided: HashSet::new(), groups: HashMap::new() }
+        Self { params, consumed: HashSet::new(), alerted: HashSet::new(), groups: HashMap::new() }
     }
 
     fn group(&self, owner: u32) -> u32 {
@@ -51,20 +51,19 @@ impl Twin for Slow {
                 ("instr", name(names, Dict::Instrument, e.instr)),
             ],
         };
-        // "Arm self_match: both legs of one match_id have the same group and opposite sides"; the second leg
-        // decides, and only one that was not consumed waits for it.
+        // "any two legs on opposite sides with the same beneficial owner are a self_match, decided when the later of the two
+        // arrives, one alert per match_id, venue and instrument".
+        let alerted = earlier.iter().any(|f| f.same_match(&e) && self.alerted.contains(&f.event.seq));
         let first = earlier.iter().find(|f| {
-            f.same_match(&e) && !self.consumed.contains(&f.event.seq) && !self.decided.contains(&f.event.seq)
+            f.same_match(&e)
+                && f.side != e.side
+                && self.group(f.owner) == group
+                && !self.consumed.contains(&f.event.seq)
         });
-        if let Some(f) = first {
-            self.decided.insert(e.event.seq);
-            if f.side != e.side {
-                self.decided.insert(f.event.seq);
-                if self.group(f.owner) == group {
-                    self.consumed.extend([f.event.seq, e.event.seq]);
-                    return vec![found];
-                }
-            }
+        if let Some(f) = first.filter(|_| !alerted) {
+            self.consumed.extend([f.event.seq, e.event.seq]);
+            self.alerted.insert(e.event.seq);
+            return vec![found];
         }
         // "Arm round_trip: exec e meets the earliest unconsumed exec f".
         let window = self.params.millis("window_ms");

@@ -102,7 +102,7 @@ proptest! {
                 }
                 _ => {}
             }
-            prop_assert!(small.legs.len() <= 3 && small.waiting.len() <= 2);
+            prop_assert!(small.legs.len() <= 3 && small.matches.len() <= 2);
             small.legs.check();
         }
     }

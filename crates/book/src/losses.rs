@@ -1,0 +1,138 @@
+//! What feeds have lost, for the books that are made of them.
+//!
+//! ```text
+//!  source 3 ─┐                ┌ lost: the last loss that may concern any of its books
+//!  source 7 ─┴▶ feed "itch" ──┤
+//!                             └ named: of a listing, the last loss that concerns it
+//! ```
+//!
+//! Losses are numbered. A book is stale from a loss of its feed on until it is cleared or recovered; a book that begins
+//! later is stale as well, unless its listing or its feed was cleared since.
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// What a definition says of a source's events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceKind {
+    /// Books are made of them.
+    #[default]
+    Plain,
+    /// No books of orders can be made of them.
+    Bookless,
+    /// They say themselves which books have lost something.
+    Marked,
+}
+
+impl SourceKind {
+    /// By the word of the source's definition.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "none" => Self::Bookless,
+            "marked" => Self::Marked,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// What was lost of which feed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses {
+    /// The feed of a source, and what its events are.
+    sources: HashMap<u32, (u32, SourceKind), FxBuildHasher>,
+    by_name: HashMap<Box<str>, u32>,
+    feeds: Vec<FeedLosses>,
+    /// By feed, venue and instrument; venue 0 is any.
+    named: HashMap<(u32, u16, u32), u64, FxBuildHasher>,
+    /// The number of the last loss.
+    pub count: u64,
+    /// Books were cleared or recovered so often.
+    pub cleared: u64,
+    /// Whether a source is [`SourceKind::Bookless`].
+    pub any_bookless: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct FeedLosses {
+    /// Number of the last loss that may concern any book; of any basis, and of orders alone.
+    lost: [u64; 2],
+    /// `cleared` and one more when its books were last marked.
+    marked: [u64; 2],
+}
+
+/// Listings of which a loss is remembered by name.
+const NAMED_MAX: usize = 1 << 16;
+
+impl Losses {
+    /// A source is of this feed.
+    pub fn define(&mut self, source: u32, feed: &str, kind: SourceKind) {
+        let number = match self.by_name.get(feed) {
+            Some(number) => *number,
+            None => {
+                self.feeds.push(FeedLosses::default());
+                let number = self.feeds.len() as u32 - 1;
+                self.by_name.insert(feed.into(), number);
+                number
+            }
+        };
+        self.sources.insert(source, (number, kind));
+        self.any_bookless |= kind == SourceKind::Bookless;
+    }
+
+    /// The feed of a source; a source that no definition names is a feed of its own.
+    pub fn feed(&mut self, source: u32) -> u32 {
+        if let Some((feed, _)) = self.sources.get(&source) {
+            return *feed;
+        }
+        self.define(source, &format!("#{source}"), SourceKind::Plain);
+        self.sources[&source].0
+    }
+
+    /// What the events of a source are.
+    pub fn kind(&self, source: u32) -> SourceKind {
+        self.sources.get(&source).map_or(SourceKind::Plain, |s| s.1)
+    }
+
+    /// A feed has lost something that may concern any of its books, or any of its books of orders; false when all that are
+    /// there are marked already.
+    pub fn lose(&mut self, feed: u32, orders_only: bool) -> bool {
+        self.count += 1;
+        let (of, count, mark) = (&mut self.feeds[feed as usize], self.count, self.cleared + 1);
+        let n = usize::from(orders_only);
+        of.lost[n] = count;
+        let known = of.marked[n] == mark || of.marked[0] == mark;
+        of.marked[n] = mark;
+        !known
+    }
+
+    /// A feed has lost something of this listing.
+    pub fn lose_named(&mut self, feed: u32, venue: u16, instrument: u32) {
+        self.count += 1;
+        let key = (feed, venue, instrument);
+        if self.named.len() < NAMED_MAX || self.named.contains_key(&key) {
+            self.named.insert(key, self.count);
+        } else {
+            // Too many to tell apart: any may be it.
+            self.feeds[feed as usize].lost[0] = self.count;
+        }
+    }
+
+    /// The number of the last loss of a source's feed that concerns this listing, 0 for none.
+    pub fn last(&mut self, source: u32, (venue, instrument): (u16, u32), orders: bool) -> u64 {
+        if self.count == 0 || self.kind(source) == SourceKind::Marked {
+            return 0;
+        }
+        let feed = self.feed(source);
+        let of = self.feeds[feed as usize];
+        let named = [venue, 0].map(|v| self.named.get(&(feed, v, instrument)).copied().unwrap_or(0));
+        let all = if orders { of.lost[0].max(of.lost[1]) } else { of.lost[0] };
+        all.max(named[0]).max(named[1])
+    }
+
+    /// What a feed has lost of any of its books is behind it.
+    pub fn recover(&mut self, source: u32) {
+        self.cleared += 1;
+        let feed = self.feed(source);
+        self.feeds[feed as usize].lost = [0; 2];
+    }
+}

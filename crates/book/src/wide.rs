@@ -1,0 +1,288 @@
+//! What events say of whole listings, or of many of them: phases, statuses, losses.
+
+use crate::books::{Books, Change, ListingId};
+use crate::consolidated::choose;
+use crate::fault::Fault;
+use crate::losses::SourceKind;
+use crate::mbo::Around;
+use crate::value::{Basis, Phase};
+use unitape_model::{Event, Field, Value};
+
+/// What was last said of listings, each with the number of when; 0 for never.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WideState {
+    pub phase: (u64, Phase),
+    pub halted: (u64, bool),
+    pub stale: (u64, bool),
+}
+
+/// The place of a loss that is the place of no event.
+pub(crate) const ELSEWHERE: (u32, u32) = (u32::MAX, u32::MAX);
+
+/// What a status says to books; all other states say nothing to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StatusWord {
+    /// Something of the feed is missing.
+    Stale,
+    /// Nothing is missing any more.
+    Recovered,
+    /// The feed begins again, with empty books.
+    Restarted,
+    /// Whether nothing is matched.
+    Halted(bool),
+}
+
+impl StatusWord {
+    fn of(event: &Event<'_>) -> Option<Self> {
+        Some(match event.field(Field::State, &mut [0; 36]) {
+            Some(Value::Text("stale")) => Self::Stale,
+            Some(Value::Text("recovered")) => Self::Recovered,
+            Some(Value::Text("restarted")) => Self::Restarted,
+            Some(Value::Text("halted" | "paused" | "opening_delay" | "no_open" | "closed")) => {
+                Self::Halted(true)
+            }
+            Some(Value::Text("trading" | "resumed")) => Self::Halted(false),
+            _ => return None,
+        })
+    }
+}
+
+impl Books {
+    /// Says of which feed a source is, and what its events are to books. [`crate::TapeBooks`] knows it from the tape.
+    pub fn define_source(&mut self, source: u32, feed: &str, kind: SourceKind) {
+        self.losses.define(source, feed, kind);
+    }
+
+    /// A feed has lost something: `event` is of its source and says why in `reason`. With an instrument it concerns that
+    /// one, at `venue` if that is not 0; without it may concern every book of the feed.
+    pub fn on_loss(&mut self, event: &Event<'_>, venue: u16, instrument: u32) -> &[Change] {
+        self.changes.clear();
+        let source = event.source();
+        if self.losses.kind(source) != SourceKind::Plain {
+            return &self.changes;
+        }
+        let feed = self.losses.feed(source);
+        let place = (source, event.offset());
+        if instrument == 0 {
+            self.counters.lost += 1;
+            if self.losses.lose(feed, false) {
+                (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, false));
+            }
+            return &self.changes;
+        }
+        self.losses.lose_named(feed, venue, instrument);
+        let fault = match event.field(Field::Reason, &mut [0; 36]) {
+            Some(Value::Text(reason)) => Fault::of_reason(reason),
+            _ => Fault::Refused,
+        };
+        let lose = |this: &mut Self, at: u32| {
+            this.listings[at as usize].faults.count(fault);
+            this.lose(at, feed, place, false);
+        };
+        match (venue, self.index.get(&(venue, instrument))) {
+            (0, _) => self.each(0, instrument, lose),
+            (_, Some(&at)) => lose(self, at),
+            // A book that begins later is stale.
+            (_, None) => {}
+        }
+        &self.changes
+    }
+
+    /// An event of an order that names no instrument, or no order: it may concern every book of orders of its feed.
+    #[cold]
+    pub(crate) fn on_unnamed_order(&mut self, event: &Event<'_>) {
+        self.counters.unnamed += 1;
+        self.now = self.now.max(event.ts_event().0);
+        let feed = self.losses.feed(event.source());
+        if self.losses.lose(feed, true) {
+            let place = (event.source(), event.offset());
+            (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, true));
+        }
+    }
+
+    /// The books of a listing that are made of a feed have lost something.
+    fn lose(&mut self, at: u32, feed: u32, place: (u32, u32), orders_only: bool) {
+        let listing = &mut self.listings[at as usize];
+        let mut any = false;
+        for basis in Basis::ALL {
+            let b = basis as usize;
+            let wanted = !orders_only || basis == Basis::Orders;
+            if wanted && listing.told[b] && self.losses.feed(listing.sources[b]) == feed {
+                listing.lost[b] = Some(place);
+                any = true;
+            }
+        }
+        if any {
+            self.renew(at, false);
+        }
+    }
+
+    pub(crate) fn on_session(&mut self, event: &Event<'_>) {
+        self.counters.events += 1;
+        self.now = self.now.max(event.ts_event().0);
+        let phase = match event.field(Field::Phase, &mut [0; 36]) {
+            Some(Value::Text(name)) => Phase::from_name(name),
+            _ => None,
+        };
+        let Some(phase) = phase else {
+            self.counters.unknown_phase += 1;
+            return;
+        };
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if venue != 0 && instrument != 0 {
+            if let Some((at, false)) = self.begin(event) {
+                self.enter(at, phase);
+            }
+            return;
+        }
+        let before = self.wide.get(&(venue, instrument)).map_or(Phase::Untold, |wide| wide.phase.1);
+        let reopens = before == Phase::Close && phase != Phase::Close;
+        self.note((venue, instrument), |wide, number| {
+            wide.phase = (number, phase);
+            if reopens {
+                wide.stale = (number, false);
+            }
+        });
+        if reopens && instrument == 0 {
+            self.losses.recover(event.source());
+        }
+        self.each(venue, instrument, |books, at| books.enter(at, phase));
+    }
+
+    /// A status that means something to books, of one listing or of many.
+    pub(crate) fn on_status(&mut self, event: &Event<'_>) {
+        let Some(word) = StatusWord::of(event) else { return };
+        self.counters.events += 1;
+        self.now = self.now.max(event.ts_event().0);
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if venue != 0 && instrument != 0 && self.index.contains_key(&(venue, instrument)) {
+            match self.begin(event) {
+                Some((at, true)) => self.finish_late(at),
+                Some((at, false)) => self.apply(at, word, (event.source(), event.offset())),
+                None => {}
+            }
+            return;
+        }
+        self.note((venue, instrument), |wide, number| match word {
+            StatusWord::Stale => wide.stale = (number, true),
+            StatusWord::Recovered | StatusWord::Restarted => wide.stale = (number, false),
+            StatusWord::Halted(halted) => wide.halted = (number, halted),
+        });
+        if instrument == 0 && matches!(word, StatusWord::Recovered | StatusWord::Restarted) {
+            self.losses.recover(event.source());
+        }
+        let place = (event.source(), event.offset());
+        self.each(venue, instrument, |books, at| books.apply(at, word, place));
+    }
+
+    /// Does what a status says to a listing.
+    fn apply(&mut self, at: u32, word: StatusWord, place: (u32, u32)) {
+        let (count, listing) = (self.losses.count, &mut self.listings[at as usize]);
+        match word {
+            StatusWord::Stale => listing.lost = [Some(place); 3],
+            StatusWord::Recovered | StatusWord::Restarted => {
+                if word == StatusWord::Restarted {
+                    listing.clear(&mut self.store);
+                }
+                (listing.lost, listing.cleared) = ([None; 3], count);
+                // A fault of levels or a best price is mended only where they are given anew.
+                listing.stale[Basis::Orders as usize] = false;
+                self.losses.cleared += 1;
+            }
+            StatusWord::Halted(halted) => {
+                listing.halted = halted;
+                self.finish_matching(at);
+            }
+        }
+        self.renew(at, false);
+    }
+
+    /// A listing enters a phase. What follows a close begins with empty books: what was left then has expired, where
+    /// the venue did not cancel it by itself.
+    fn enter(&mut self, at: u32, phase: Phase) {
+        let listing = &mut self.listings[at as usize];
+        let was = std::mem::replace(&mut listing.phase, phase);
+        let changed = was != phase;
+        if phase != Phase::Halt {
+            listing.halted = false;
+        }
+        if was == Phase::Close && changed {
+            listing.clear(&mut self.store);
+            listing.cleared = self.losses.count;
+            self.losses.cleared += 1;
+        } else {
+            // What was being matched is matched.
+            self.finish_matching(at);
+        }
+        self.renew(at, changed);
+    }
+
+    fn finish_matching(&mut self, at: u32) {
+        let around = Around {
+            listing: at,
+            continuous: false,
+            snapshot: false,
+            orders_max: self.options.orders_per_book_max,
+            levels_max: self.options.levels_max,
+        };
+        let listing = &mut self.listings[at as usize];
+        if let Err(fault) = listing.orders.finish_matching(&mut self.store, &around) {
+            listing.fault(Basis::Orders, fault);
+        }
+    }
+
+    /// Finds the best prices of a listing and of its instrument anew, and notes what changed.
+    fn renew(&mut self, at: u32, phase: bool) {
+        let listing = &mut self.listings[at as usize];
+        for basis in Basis::ALL {
+            listing.tops[basis as usize] = listing.top_of(&self.store, basis);
+        }
+        let best = choose(listing, self.now, &self.options);
+        let group = listing.group as usize;
+        let consolidated = self.groups[group].renew(&self.listings, self.now, &self.options);
+        let listing = ListingId(at);
+        let change = Change { listing, basis: None, top: false, best, consolidated, phase, fault: None };
+        self.changes.push(change);
+    }
+
+    /// Does something to each listing of this venue and instrument, 0 for all of them.
+    fn each(&mut self, venue: u16, instrument: u32, mut what: impl FnMut(&mut Self, u32)) {
+        for at in 0..self.listings.len() as u32 {
+            let listing = &self.listings[at as usize];
+            let all = |said: u32, its: u32| said == 0 || said == its;
+            if all(venue.into(), listing.venue.into()) && all(instrument, listing.instrument) {
+                what(self, at);
+            }
+        }
+    }
+
+    /// Notes for listings to come what was said of them.
+    fn note(&mut self, of: (u16, u32), set: impl FnOnce(&mut WideState, u64)) {
+        if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&of) {
+            self.wide_count += 1;
+            set(self.wide.entry(of).or_default(), self.wide_count);
+        } else {
+            self.counters.no_room += 1;
+        }
+    }
+
+    /// What was said of a listing before it was there.
+    pub(crate) fn before(&self, venue: u16, instrument: u32) -> WideState {
+        let mut last = WideState::default();
+        for of in [(0, 0), (venue, 0), (0, instrument), (venue, instrument)] {
+            let Some(said) = self.wide.get(&of) else { continue };
+            if said.phase.0 > last.phase.0 {
+                last.phase = said.phase;
+            }
+            if said.halted.0 > last.halted.0 {
+                last.halted = said.halted;
+            }
+            if said.stale.0 > last.stale.0 {
+                last.stale = said.stale;
+            }
+        }
+        // A phase ends a halt, as it does for a listing that is there.
+        last.halted.1 &= last.phase.0 < last.halted.0 || last.phase.1 == Phase::Halt;
+        last
+    }
+}

@@ -1,0 +1,225 @@
+//! Fragments of IP put together to datagrams of UDP.
+//!
+//! ```text
+//!  fragments   0..1480 more │ 2960..3508 last │ 1480..2960 more      in any order, several datagrams at a time
+//!  datagram    UDP header 8 │ payload …                              given when no byte is missing
+//! ```
+//!
+//! What waits is bounded: [`OPEN_MAX`] datagrams, each of 64 KiB at most, each for [`AGE_NS_MAX`] of the capture's time and
+//! [`AGE_FRAGMENTS_MAX`] other fragments. What is given up is counted, and so is a fragment that contradicts what is there.
+
+use super::packet::Fragment;
+use std::net::{IpAddr, SocketAddr};
+
+/// Datagrams of which some fragments are there, at most.
+pub const OPEN_MAX: usize = 64;
+
+/// How long the fragments of a datagram are waited for, by the times of the capture.
+pub const AGE_NS_MAX: i64 = 30_000_000_000;
+
+/// How many fragments of other datagrams may come meanwhile.
+pub const AGE_FRAGMENTS_MAX: u64 = 65_536;
+
+/// Pieces of a datagram that do not follow each other, at most.
+const PIECES_MAX: usize = 256;
+
+/// What was put together, and what could not be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReassemblyCounts {
+    /// Fragments.
+    pub fragments: u64,
+    /// Datagrams that were put together.
+    pub datagrams: u64,
+    /// Datagrams that were given up, with some of their fragments missing.
+    pub incomplete: u64,
+    /// Fragments that overlap others, or are beyond the end of their datagram; their datagrams were given up.
+    pub contradicting: u64,
+}
+
+/// A datagram that is whole now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reassembled<'r> {
+    /// Where it comes from.
+    pub from: SocketAddr,
+    /// Where it goes to: group or host, and port.
+    pub to: SocketAddr,
+    /// Its payload.
+    pub payload: &'r [u8],
+}
+
+/// Datagrams that are not whole yet.
+#[derive(Debug, Default)]
+pub struct Reassembly {
+    open: Vec<Partial>,
+    /// The bytes of the datagram that was given last.
+    whole: Vec<u8>,
+    counts: ReassemblyCounts,
+}
+
+#[derive(Debug)]
+struct Partial {
+    key: (IpAddr, IpAddr, u32),
+    bytes: Vec<u8>,
+    /// Ranges that are there, in order, none beside another.
+    pieces: Vec<(usize, usize)>,
+    /// How long it is, once its last fragment is there.
+    end: Option<usize>,
+    /// The time of its first fragment, and how many fragments had come.
+    ts_ns: i64,
+    number: u64,
+}
+
+impl Reassembly {
+    /// A fragment of this packet, captured at `ts_ns`; the datagram that it makes whole.
+    pub fn add(&mut self, fragment: &Fragment, packet: &[u8], ts_ns: Option<i64>) -> Option<Reassembled<'_>> {
+        self.counts.fragments += 1;
+        let (number, ts_ns) = (self.counts.fragments, ts_ns.unwrap_or(0));
+        self.forget(|partial| {
+            ts_ns.saturating_sub(partial.ts_ns) > AGE_NS_MAX || number - partial.number > AGE_FRAGMENTS_MAX
+        });
+        let key = (fragment.from, fragment.to, fragment.id);
+        let at = match self.open.iter().position(|partial| partial.key == key) {
+            Some(at) => at,
+            None => {
+                if self.open.len() >= OPEN_MAX {
+                    self.counts.incomplete += 1;
+                    self.open.remove(0);
+                }
+                let (bytes, pieces) = (Vec::new(), Vec::new());
+                self.open.push(Partial { key, bytes, pieces, end: None, ts_ns, number });
+                self.open.len() - 1
+            }
+        };
+        if !self.open[at].put(fragment, &packet[fragment.bytes.clone()]) {
+            self.counts.contradicting += 1;
+            self.open.remove(at);
+            return None;
+        }
+        if !self.open[at].is_whole() {
+            return None;
+        }
+        self.whole = self.open.remove(at).bytes;
+        let word = |at: usize| self.whole.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
+        let (Some(from), Some(to), Some(length)) = (word(0), word(2), word(4)) else {
+            self.counts.contradicting += 1;
+            return None;
+        };
+        let Some(payload) = self.whole.get(8..usize::from(length)) else {
+            self.counts.contradicting += 1;
+            return None;
+        };
+        self.counts.datagrams += 1;
+        let (from, to) = (SocketAddr::new(key.0, from), SocketAddr::new(key.1, to));
+        Some(Reassembled { from, to, payload })
+    }
+
+    /// Nothing more will come: what is not whole never will be.
+    pub fn finish(&mut self) {
+        self.forget(|_| true);
+    }
+
+    /// What was put together, and what could not be.
+    #[must_use]
+    pub fn counts(&self) -> ReassemblyCounts {
+        self.counts
+    }
+
+    fn forget(&mut self, is_over: impl Fn(&Partial) -> bool) {
+        let before = self.open.len();
+        self.open.retain(|partial| !is_over(partial));
+        self.counts.incomplete += (before - self.open.len()) as u64;
+    }
+}
+
+impl Partial {
+    /// Puts a fragment in its place; whether it fits to the others. One that comes again fits.
+    fn put(&mut self, fragment: &Fragment, bytes: &[u8]) -> bool {
+        let (from, to) = (fragment.offset, fragment.offset + bytes.len());
+        if self.bytes.get(from..to) == Some(bytes) && self.pieces.iter().any(|(a, b)| *a <= from && to <= *b)
+        {
+            return true;
+        }
+        let overlaps = self.pieces.iter().any(|(a, b)| from < *b && *a < to);
+        let last = self.pieces.last().map_or(0, |piece| piece.1);
+        let fits_end = match (self.end, fragment.more) {
+            (Some(end), true) => to <= end,
+            (Some(end), false) => to == end,
+            (None, true) => true,
+            (None, false) => last <= to,
+        };
+        if overlaps || !fits_end || self.pieces.len() >= PIECES_MAX {
+            return false;
+        }
+        if !fragment.more {
+            self.end = Some(to);
+        }
+        if self.bytes.len() < to {
+            self.bytes.resize(to, 0);
+        }
+        self.bytes[from..to].copy_from_slice(bytes);
+        let at = self.pieces.partition_point(|piece| piece.0 < from);
+        self.pieces.insert(at, (from, to));
+        self.pieces.dedup_by(|next, piece| {
+            let follows = piece.1 == next.0;
+            if follows {
+                piece.1 = next.1;
+            }
+            follows
+        });
+        true
+    }
+
+    fn is_whole(&self) -> bool {
+        matches!((&self.pieces[..], self.end), ([(0, to)], Some(end)) if *to == end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fragment(id: u32, offset: usize, more: bool, length: usize) -> Fragment {
+        let [from, to] = ["10.0.0.1", "239.0.0.1"].map(|address| address.parse().unwrap());
+        Fragment { from, to, id, offset, more, bytes: 0..length }
+    }
+
+    /// A datagram of this payload, with its header.
+    fn datagram(payload: &[u8]) -> Vec<u8> {
+        let length = (8 + payload.len()) as u16;
+        let head = [1u16, 5000, length, 0].map(u16::to_be_bytes).concat();
+        [&head, payload].concat()
+    }
+
+    #[test]
+    fn fragments_of_two_datagrams_in_any_order() {
+        let mut all = Reassembly::default();
+        let (one, other) = (datagram(&[7; 40]), datagram(&[9; 20]));
+        assert_eq!(all.add(&fragment(1, 32, false, 16), &one[32..], Some(1)), None);
+        assert_eq!(all.add(&fragment(2, 0, true, 16), &other[..16], Some(1)), None);
+        assert_eq!(all.add(&fragment(1, 0, true, 16), &one[..16], Some(1)), None);
+        // It came twice.
+        assert_eq!(all.add(&fragment(1, 0, true, 16), &one[..16], Some(1)), None);
+        let whole = all.add(&fragment(1, 16, true, 16), &one[16..32], Some(1)).unwrap();
+        assert_eq!((whole.payload, whole.to.port()), (&[7; 40][..], 5000));
+        assert_eq!(all.add(&fragment(2, 16, false, 12), &other[16..], Some(1)).unwrap().payload, [9; 20]);
+        let counts = ReassemblyCounts { fragments: 6, datagrams: 2, ..ReassemblyCounts::default() };
+        assert_eq!(all.counts(), counts);
+    }
+
+    #[test]
+    fn what_never_becomes_whole_is_bounded_and_counted() {
+        let mut all = Reassembly::default();
+        for id in 0..3 * OPEN_MAX as u32 {
+            assert_eq!(all.add(&fragment(id, 0, true, 8), &[0; 8], Some(0)), None);
+            assert!(all.open.len() <= OPEN_MAX);
+        }
+        assert_eq!(all.counts().incomplete, 2 * OPEN_MAX as u64);
+        assert_eq!(all.add(&fragment(9999, 0, true, 8), &[0; 8], Some(AGE_NS_MAX + 1)), None);
+        assert_eq!((all.open.len(), all.counts().incomplete), (1, 3 * OPEN_MAX as u64));
+        // Another one at the same place, with other bytes.
+        assert_eq!(all.add(&fragment(9999, 0, true, 8), &[1; 8], Some(AGE_NS_MAX + 1)), None);
+        assert_eq!((all.open.len(), all.counts().contradicting), (0, 1));
+        all.finish();
+        assert_eq!(all.counts().incomplete, 3 * OPEN_MAX as u64);
+    }
+}

@@ -1,0 +1,184 @@
+//! Numbers as people write them: `1.234,50`, `(12.00)`, `12,00-`. Each mark must be named; nothing is guessed.
+
+use super::fault::Code;
+use super::text::Negative;
+
+/// The marks of a column's numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// What stands before the decimals.
+    pub point: u8,
+    /// What stands between groups of three digits, if anything may.
+    pub thousands: Option<u8>,
+    /// How a number less than zero may be written, besides a minus before it.
+    pub negative: Vec<Negative>,
+}
+
+/// Bytes of a number, at most.
+const NUMBER_BYTES_MAX: usize = 64;
+
+/// A number in plain form: `-1234.50`.
+pub(crate) struct PlainNumber {
+    text: [u8; NUMBER_BYTES_MAX],
+    len: usize,
+}
+
+impl PlainNumber {
+    /// Its text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text[..self.len]
+    }
+
+    fn push(&mut self, byte: u8) -> Result<(), Code> {
+        *self.text.get_mut(self.len).ok_or(Code::NumberRange)? = byte;
+        self.len += 1;
+        Ok(())
+    }
+}
+
+impl Marks {
+    /// The number that `text` is, in plain form.
+    ///
+    /// # Errors
+    /// When it is none by these marks: a group of other than three digits, two signs, another mark.
+    pub fn plain(&self, text: &[u8]) -> Result<PlainNumber, Code> {
+        let mut plain = PlainNumber { text: [0; NUMBER_BYTES_MAX], len: 0 };
+        let (is_negative, digits) = self.unsigned(text.trim_ascii());
+        if is_negative {
+            plain.push(b'-')?;
+        }
+        let (units, fraction) = match memchr::memchr(self.point, digits) {
+            Some(n) => (&digits[..n], Some(&digits[n + 1..])),
+            None => (digits, None),
+        };
+        self.units(units, &mut plain)?;
+        if let Some(fraction) = fraction {
+            plain.push(b'.')?;
+            for &byte in fraction {
+                plain.push(Some(byte).filter(u8::is_ascii_digit).ok_or(Code::BadNumber)?)?;
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Whether a number is less than zero, and what is left of it.
+    fn unsigned<'t>(&self, text: &'t [u8]) -> (bool, &'t [u8]) {
+        let may = |way| self.negative.contains(&way);
+        match text {
+            [b'(', inner @ .., b')'] if may(Negative::Parentheses) => (true, inner.trim_ascii()),
+            [sign @ (b'-' | b'+'), rest @ ..] => (*sign == b'-', rest.trim_ascii()),
+            [rest @ .., sign @ (b'-' | b'+')] if may(Negative::Trailing) => {
+                (*sign == b'-', rest.trim_ascii())
+            }
+            _ => (false, text),
+        }
+    }
+
+    /// Digits before the point, in groups of three or in one.
+    fn units(&self, mut text: &[u8], plain: &mut PlainNumber) -> Result<(), Code> {
+        let mut is_grouped = false;
+        loop {
+            let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+            let (group, rest) = text.split_at(digits);
+            let mark = self.thousands.map_or(0, |mark| mark_bytes(mark, rest));
+            let fits = match (is_grouped, mark > 0) {
+                (true, _) => digits == 3,
+                (false, true) => (1..=3).contains(&digits),
+                (false, false) => digits > 0,
+            };
+            if !fits || mark == 0 && !rest.is_empty() {
+                return Err(Code::BadNumber);
+            }
+            group.iter().try_for_each(|byte| plain.push(*byte))?;
+            if mark == 0 {
+                return Ok(());
+            }
+            (is_grouped, text) = (true, &rest[mark..]);
+        }
+    }
+}
+
+/// Bytes of the thousands mark that `text` begins with; a blank may be one that does not break, too.
+fn mark_bytes(mark: u8, text: &[u8]) -> usize {
+    let blanks: [&[u8]; 3] = [b" ", "\u{a0}".as_bytes(), "\u{202f}".as_bytes()];
+    match mark {
+        b' ' => blanks.iter().find(|b| text.starts_with(b)).map_or(0, |b| b.len()),
+        _ => usize::from(text.first() == Some(&mark)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plain(marks: &Marks, text: &str) -> Option<String> {
+        marks.plain(text.as_bytes()).ok().map(|n| String::from_utf8(n.as_bytes().to_vec()).unwrap())
+    }
+
+    fn continental() -> Marks {
+        let negative = vec![Negative::Trailing, Negative::Parentheses];
+        Marks { point: b',', thousands: Some(b'.'), negative }
+    }
+
+    // 1.234 is a thousand and more to one bank and one and a bit to another.
+    #[test]
+    fn numbers_are_read_by_their_marks_or_refused() {
+        let blank = Marks { point: b',', thousands: Some(b' '), negative: Vec::new() };
+        for (marks, text, want) in [
+            (continental(), "1.234,50", Some("1234.50")),
+            (continental(), "1.234", Some("1234")),
+            (continental(), "(12,00)", Some("-12.00")),
+            (continental(), "12,00-", Some("-12.00")),
+            (continental(), "12,00 -", Some("-12.00")),
+            (continental(), "-12,00", Some("-12.00")),
+            (continental(), "+12,00", Some("12.00")),
+            (continental(), "1234567,5", Some("1234567.5")),
+            (blank.clone(), "1\u{a0}234 567,5", Some("1234567.5")),
+            (continental(), "12.34", None),
+            (continental(), "1.2345,00", None),
+            (continental(), ".234", None),
+            (continental(), "12.00,00", None),
+            (continental(), "1,2,3", None),
+            (continental(), "1,234.5", None),
+            (continental(), "-12,00-", None),
+            (continental(), "(-12,00)", None),
+            (continental(), "(12,00", None),
+            (continental(), "", None),
+            (continental(), "-", None),
+            (continental(), "12 EUR", None),
+            (blank.clone(), "(12,00)", None),
+            (blank, "12,00-", None),
+        ] {
+            assert_eq!(plain(&marks, text).as_deref(), want, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_with_marks_comes_back(units in 0u64..=u64::MAX / 2, cents in 0u8..100, way in 0..4) {
+            let digits = units.to_string();
+            let mut grouped = String::new();
+            for (n, digit) in digits.chars().enumerate() {
+                if n > 0 && (digits.len() - n) % 3 == 0 {
+                    grouped.push('.');
+                }
+                grouped.push(digit);
+            }
+            let (text, sign) = match way {
+                0 => (format!("{grouped},{cents:02}"), ""),
+                1 => (format!("({grouped},{cents:02})"), "-"),
+                2 => (format!("{grouped},{cents:02}-"), "-"),
+                _ => (format!("-{units},{cents:02}"), "-"),
+            };
+            prop_assert_eq!(plain(&continental(), &text), Some(format!("{sign}{units}.{cents:02}")));
+        }
+
+        #[test]
+        fn any_text_is_a_number_or_none(text in "[-+(). ,0-9\u{a0}x]{0,80}") {
+            if let Some(number) = plain(&continental(), &text) {
+                prop_assert!(number.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'-' | b'.')), "{}", number);
+            }
+        }
+    }
+}

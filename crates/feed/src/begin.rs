@@ -1,0 +1,235 @@
+//! The sources of a feed when a run begins: what the tape has of them, which have grown, and which are to be read.
+
+use crate::account::{Account, SourceAccount};
+use crate::bookkeeping::{growth_frame, source_frame};
+use crate::content::{self, ContentHash};
+use crate::decode::Statefulness;
+use crate::error::Error;
+use crate::feed_state::{FeedState, Sort, SourceState};
+use crate::folder::{self, Folder, Known, KnownFile};
+use crate::intake::Supply;
+use crate::known::{self, FIRST, Growth, KnownContent, Likeness, SourcePlan};
+use crate::run::RunFeed;
+use crate::source::{Pending, SourceFacts};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use unitape_model::{Header, flags};
+use unitape_tape::Writer;
+
+/// Defines those sources of a feed that the tape does not have, notes which have grown, and says which are to be read.
+pub fn open_feed(
+    feed: &RunFeed,
+    facts: &[SourceFacts],
+    plans: Vec<SourcePlan>,
+    account: &mut Account,
+    writer: &mut Writer,
+) -> Result<(FeedState, Supply), Error> {
+    let sort = Sort::of(&feed.format);
+    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let mut states = Vec::new();
+    let mut pending = VecDeque::new();
+    for (index, ((path, facts), plan)) in feed.files().iter().zip(facts).zip(plans).enumerate() {
+        let i = match plan {
+            SourcePlan::Known(i) => i,
+            SourcePlan::Grown(i, growth) => {
+                note_growth(account, i, (&sort, &growth), writer)?;
+                i
+            }
+            SourcePlan::New => {
+                let id = account.next_source;
+                let mut frame = Vec::new();
+                source_frame(&mut frame, (id, 0), &feed.name, facts, &sort, 0);
+                Header::read(&frame).with_flags(flags::LAST).write(&mut frame);
+                writer.append(&frame)?;
+                account.next_source += 1;
+                account.sources.push(SourceAccount {
+                    id,
+                    sort_id: id,
+                    feed: feed.name.clone(),
+                    file: facts.file.clone(),
+                    size: facts.size,
+                    hash: facts.hash.clone(),
+                    sort: sort.clone(),
+                    ..SourceAccount::default()
+                });
+                account.sources.len() - 1
+            }
+        };
+        let source = &account.sources[i];
+        if !source.end {
+            let from = if stream { 0 } else { source.through };
+            let first = source.hash.clone().filter(|hash| hash.starts_with(FIRST));
+            pending.push_back(Pending { index, path: path.clone(), from, size: facts.size, first });
+        }
+        let state = SourceState::of(source);
+        states.push(if stream && !source.end { state.read_again() } else { state });
+    }
+    let open = pending.len();
+    Ok((feed_state(feed, account, states, (false, open)), Supply::Static(pending)))
+}
+
+/// Puts onto the tape, and into its account, that the source at this index has grown.
+fn note_growth(
+    account: &mut Account,
+    i: usize,
+    (sort, growth): (&Sort, &Growth),
+    writer: &mut Writer,
+) -> Result<(), Error> {
+    let mut frame = Vec::new();
+    growth_frame(&mut frame, account.next_source, &account.sources[i], sort, growth);
+    let position = writer.append(&frame)?.0;
+    account.add(&frame).map_err(|what| Error::Inconsistent { position, what })
+}
+
+/// What is to be done with a directory's files that the tape knows.
+pub struct FolderPlan {
+    /// By source of the feed, in the order of the tape: its index in the account, and how its file has grown.
+    growths: Vec<(usize, Option<Growth>)>,
+    /// The hash of what was read of it, where it is to be read on.
+    hashes: Vec<Option<Box<ContentHash>>>,
+    /// Names that the tape knows and that are other files now.
+    fresh: BTreeSet<String>,
+    /// What the tape has, so that it is not read under another name.
+    contents: Vec<KnownContent>,
+}
+
+/// Compares a directory's files with what the tape knows of them.
+pub fn plan_folder(
+    feed: &RunFeed,
+    (dir, kind): (&Path, folder::Sort),
+    account: &Account,
+    threads: usize,
+    notes: &mut Vec<String>,
+) -> Result<FolderPlan, Error> {
+    let of_feed = |s: &SourceAccount| s.feed == feed.name;
+    let mut plan = FolderPlan {
+        growths: account
+            .sources
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| of_feed(s))
+            .map(|(i, _)| (i, None))
+            .collect(),
+        hashes: Vec::new(),
+        fresh: BTreeSet::new(),
+        contents: Vec::new(),
+    };
+    plan.hashes.resize(plan.growths.len(), None);
+    if !matches!(kind, folder::Sort::Files { .. }) {
+        // A journal is ours.
+        return Ok(plan);
+    }
+    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let mut last = BTreeMap::new();
+    for (n, (i, _)) in plan.growths.iter().enumerate() {
+        last.insert(account.sources[*i].file.clone(), n);
+    }
+    let mut removed = Vec::new();
+    let sources: Vec<_> =
+        last.iter().map(|(file, n)| (&account.sources[plan.growths[*n].0], dir.join(file))).collect();
+    let likenesses = known::compare_all(&sources, threads);
+    for (((file, n), (source, path)), likeness) in last.into_iter().zip(sources).zip(likenesses) {
+        let Some(likeness) = likeness else {
+            match source.end {
+                true => removed.push(file),
+                false if feed.how.rules.new_source => _ = plan.fresh.insert(file),
+                false => return Err(known::removed(source)),
+            }
+            continue;
+        };
+        let hash = match likeness? {
+            Likeness::Other(_) if feed.how.rules.new_source => {
+                plan.fresh.insert(file);
+                continue;
+            }
+            Likeness::Other(what) => return Err(known::other_content(source, &what)),
+            Likeness::Same(_) if source.end => continue,
+            Likeness::Grown(hash) if source.end => {
+                plan.growths[n].1 = Some(source.growth(&path, None)?);
+                hash
+            }
+            Likeness::Same(hash) | Likeness::Grown(hash) => hash,
+        };
+        let from = match &plan.growths[n].1 {
+            _ if stream => 0,
+            Some(growth) => growth.from,
+            None => source.through,
+        };
+        let hash = match hash.filter(|hash| hash.bytes() == from) {
+            Some(hash) => hash,
+            None => {
+                let fail = |source| Error::Read { path: path.clone(), offset: from, source };
+                content::prefix(&path, from).map_err(fail)?.hash
+            }
+        };
+        plan.hashes[n] = Some(Box::new(hash));
+    }
+    if !removed.is_empty() {
+        let first: Vec<_> = removed.iter().take(3).map(String::as_str).collect();
+        let more = if removed.len() > first.len() { ", …" } else { "" };
+        notes.push(format!(
+            "{}: {} files were read to their end and are not in {} any more: {}{more}",
+            feed.name,
+            removed.len(),
+            dir.display(),
+            first.join(", ")
+        ));
+    }
+    if !feed.how.rules.again {
+        plan.contents = known::contents(account);
+    }
+    Ok(plan)
+}
+
+/// Finds what the tape knows of a directory's sources.
+pub fn open_folder(
+    feed: &RunFeed,
+    (dir, kind, scan): (&Path, folder::Sort, Duration),
+    mut plan: FolderPlan,
+    account: &mut Account,
+    writer: &mut Writer,
+) -> Result<(FeedState, Supply), Error> {
+    let sort = Sort::of(&feed.format);
+    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let (mut states, mut known) = (Vec::new(), Vec::new());
+    for (index, (i, growth)) in plan.growths.into_iter().enumerate() {
+        if let Some(growth) = growth {
+            note_growth(account, i, (&sort, &growth), writer)?;
+        }
+        let source = &account.sources[i];
+        let fresh = plan.fresh.contains(&source.file);
+        let mut state = SourceState::of(source);
+        if !source.end && source.sort != sort {
+            // The mapping was changed while nothing ran: it holds from where the tape ends.
+            state.switch(sort.clone());
+        }
+        let from = if stream { 0 } else { source.through };
+        if stream && !source.end && !fresh {
+            state = state.read_again();
+        }
+        state.content = plan.hashes[index].take();
+        let pending =
+            Pending { index, path: dir.join(&source.file), from, size: None, first: source.hash.clone() };
+        known.push(KnownFile { pending, done: source.end || fresh, fresh });
+        states.push(state);
+    }
+    let names = Known { files: known, contents: plan.contents, again: feed.how.rules.again };
+    let folder = Folder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
+    let mut state = feed_state(feed, account, states, (true, 1));
+    state.hashes = matches!(kind, folder::Sort::Files { .. });
+    Ok((state, Supply::Folder(Box::new(folder))))
+}
+
+pub fn feed_state(
+    feed: &RunFeed,
+    account: &Account,
+    states: Vec<SourceState>,
+    (grows, open): (bool, usize),
+) -> FeedState {
+    let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
+    let running_max = order.running_max.unwrap_or(crate::block::NO_TS);
+    let name = (feed.name.clone(), grows);
+    FeedState::new(name, states, (running_max, order.sessions), open, Arc::default())
+}

@@ -1,0 +1,32 @@
+//! What of a tape's durability a run waits out.
+//!
+//! A flush that fails takes nothing from the tape: what was appended can be read, and goes on being appended to. The
+//! recorder of a hot tape writes it again and again; a file tape is checked and written again when it is opened anew. A
+//! run that ended at the first failed flush would lose what its senders do not repeat.
+
+use unitape_tape::{Error, Writer};
+
+/// What a run knows of failed flushes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlushPatience {
+    /// How many there were when the writer was last out of room.
+    seen: u64,
+}
+
+impl FlushPatience {
+    /// Whether an append that ended with this error is to be tried again: nothing was appended, and there will be room.
+    pub fn outlives(&mut self, error: &Error, writer: &Writer, stopping: bool) -> bool {
+        match error {
+            // The writer reports it once for each time, and takes the next append.
+            Error::DurabilityFailed { .. } => true,
+            // The window of hot segments is full of what is not durable; a run that is to end cannot wait for the disk.
+            // A flush may have succeeded just now, and the recorder is not through yet.
+            Error::RecorderBehind { .. } => {
+                let failures = std::mem::replace(&mut self.seen, writer.durability_failures());
+                let failing = writer.durability_failure().is_some_and(|f| !f.lasting);
+                !stopping && (failing || failures != self.seen)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What each line of a stream did not bring, packet by packet.
+//!
+//! ```text
+//!  numbers of the stream   1 2 3 4 5 6 7 8 9 │ 1 2 3        the stream begins again with 1
+//!  line A                  1 2 . . 5 6 . . .   . 2 3        missed 3, 4; 7, 8, 9 when it begins again; 1
+//!  line B                      3 4 5 6 7 8 9 │ 1 2 3        missed 1, 2 when it is first heard
+//! ```
+//!
+//! A packet that a line brings after all is taken off again, as long as its range is remembered.
+
+use super::lines::{Line, Stream};
+
+/// Ranges of lost packets that are remembered, and of those that a line did not bring.
+pub(super) const RANGES_MAX: usize = 4096;
+
+/// How far a line has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reached {
+    heard: bool,
+    epoch: Option<u32>,
+    pub last: u64,
+}
+
+impl Line {
+    /// It goes past these: from the first to the one before `to`.
+    #[cold]
+    pub(super) fn misses(&mut self, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        self.stats.missed = self.stats.missed.saturating_add(to - from);
+        self.note_missing(from, to - 1);
+    }
+
+    fn note_missing(&mut self, from: u64, last: u64) {
+        if self.missing.len() >= RANGES_MAX {
+            self.missing.remove(0);
+        }
+        self.missing.push((from, last));
+    }
+
+    /// Brings one that it had gone past; whether it had not brought it before.
+    #[cold]
+    pub(super) fn brings_late(&mut self, sequence: u64) -> bool {
+        let is_missing = cut_out(&mut self.missing, sequence);
+        self.stats.missed = self.stats.missed.saturating_sub(is_missing.into());
+        is_missing
+    }
+}
+
+impl Stream {
+    /// How far a line has come until now.
+    pub(super) fn reached(&self, line: u8) -> Reached {
+        let Line { heard, epoch, last, .. } = self.lines[usize::from(line)];
+        Reached { heard, epoch, last }
+    }
+
+    /// What comes after the greatest number of the numbering at hand; one of its lines had come this far.
+    fn end(&self, line: u8, reached: Reached) -> u64 {
+        let other = self.reached(1 - line);
+        let of_stream = |reached: Reached| reached.heard && reached.epoch == Some(self.epoch);
+        let brought = [reached, other].into_iter().filter(|reached| of_stream(*reached));
+        let end = brought.map(|reached| reached.last.saturating_add(1)).max().unwrap_or(0);
+        end.max(self.expected.unwrap_or(0))
+    }
+
+    /// How many packets before `end` a line lacks that has come this far, besides those that it went past.
+    fn lacks(&self, reached: Reached, end: u64) -> u64 {
+        let of_numbering = end.saturating_sub(self.lowest);
+        let (top_before, packets_before) = self.before;
+        match reached {
+            Reached { heard: false, .. } => packets_before.saturating_add(of_numbering),
+            Reached { epoch, last, .. } if epoch == Some(self.epoch) => {
+                end.saturating_sub(last.saturating_add(1))
+            }
+            Reached { epoch, last, .. } if epoch == Some(self.epoch.wrapping_sub(1)) => {
+                top_before.saturating_sub(last).saturating_add(of_numbering)
+            }
+            _ => of_numbering,
+        }
+    }
+
+    /// By how many packets a line is behind the other, and behind what was given up.
+    pub(super) fn behind(&self, line: u8) -> u64 {
+        let reached = self.reached(line);
+        if self.expected.is_none() { 0 } else { self.lacks(reached, self.end(line, reached)) }
+    }
+
+    /// A line counts as the stream does from this number on; how far it had come before.
+    pub(super) fn joins(&mut self, line: u8, sequence: u64, reached: Reached) {
+        if self.expected.is_none() {
+            return;
+        }
+        let (lacks, lowest) = (self.lacks(reached, sequence), self.lowest);
+        if sequence < lowest && reached.epoch != Some(self.epoch) {
+            // The other line began these numbers later than this one.
+            self.lines[usize::from(1 - line)].misses(sequence, lowest);
+            self.lowest = sequence;
+        }
+        let line = &mut self.lines[usize::from(line)];
+        line.stats.missed = line.stats.missed.saturating_add(lacks);
+        line.missing.clear();
+        if lowest < sequence {
+            line.note_missing(lowest, sequence - 1);
+        }
+    }
+
+    /// The numbering at hand ends, by a line that had come this far and counts otherwise now.
+    pub(super) fn ends(&mut self, line: u8, reached: Reached) {
+        let end = self.end(line, reached);
+        let lacks = self.lacks(reached, end);
+        let line = &mut self.lines[usize::from(line)];
+        line.stats.missed = line.stats.missed.saturating_add(lacks);
+        line.missing.clear();
+        let packets = end.saturating_sub(self.lowest);
+        self.before = (end.saturating_sub(1), self.before.1.saturating_add(packets));
+    }
+}
+
+/// Takes a number out of the ranges; whether it was in one.
+pub(super) fn cut_out(ranges: &mut Vec<(u64, u64)>, number: u64) -> bool {
+    let Some(at) = ranges.iter().rposition(|(from, last)| (*from..=*last).contains(&number)) else {
+        return false;
+    };
+    let (from, last) = ranges.remove(at);
+    if from < number {
+        ranges.insert(at, (from, number - 1));
+    }
+    if number < last {
+        ranges.insert(at + usize::from(from < number), (number + 1, last));
+    }
+    true
+}

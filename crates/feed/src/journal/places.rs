@@ -1,0 +1,67 @@
+//! Where the files of a resumed stream begin in that stream, so that a file that is done with may be removed.
+//!
+//! ```text
+//!  FEED/.resume   16 bytes a file: its number u64, the byte of the stream that it begins with u64; little-endian
+//! ```
+//!
+//! An entry is written before the file before it ends. Of several for one number the last one counts; a number without one
+//! begins at byte 0.
+
+use super::{ENTRY, create, make};
+use crate::error::Error;
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Where the files of a stream begin.
+#[derive(Debug, Default)]
+pub struct StreamPlaces {
+    path: PathBuf,
+    bases: BTreeMap<u64, u64>,
+    len: u64,
+}
+
+impl StreamPlaces {
+    /// Reads those of the journal in `dir`.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        make(dir)?;
+        let path = dir.join(NAME);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(Error::Read { path, offset: 0, source }),
+        };
+        let (entries, _) = bytes.as_chunks::<ENTRY>();
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let bases = entries.iter().map(|e| (word(&e[..8]), word(&e[8..]))).collect();
+        Ok(Self { path, bases, len: (entries.len() * ENTRY) as u64 })
+    }
+
+    /// The byte of the stream that this file begins with.
+    pub fn base(&self, number: u64) -> u64 {
+        self.bases.get(&number).copied().unwrap_or(0)
+    }
+
+    /// The greatest number that has an entry, 0 without.
+    pub fn last(&self) -> u64 {
+        self.bases.last_key_value().map_or(0, |(number, _)| *number)
+    }
+
+    /// Notes where a file begins.
+    ///
+    /// # Errors
+    /// When the disk refuses; nothing was noted then, and the same may be tried again.
+    pub fn note(&mut self, number: u64, base: u64) -> Result<(), Error> {
+        let entry = [number.to_le_bytes(), base.to_le_bytes()].concat();
+        let written = create(&self.path)?.write_all_at(&entry, self.len);
+        written.map_err(|source| Error::Read { path: self.path.clone(), offset: self.len, source })?;
+        self.len += ENTRY as u64;
+        self.bases.insert(number, base);
+        Ok(())
+    }
+}
+
+const NAME: &str = ".resume";

@@ -1,0 +1,42 @@
+//! Which books a refused message may concern, by the rule that is for it.
+
+use super::apply::{Mapper, View, translate};
+use super::plan::{self, From};
+use super::seam::Message;
+use crate::concern::{Concern, changes_books};
+use unitape_model::Field;
+
+impl<R: Copy> Mapper<R> {
+    /// Which books a refused message may concern: those of the instrument that the first event of its rule names. A type
+    /// that no rule makes an event of books of concerns none.
+    #[cold]
+    pub(super) fn concern<M: Message<Ref = R>>(&mut self, message: &M) -> Concern {
+        let Self { plan, scratch, .. } = self;
+        let plan = &*plan;
+        let view = View { message, picks: &[], entry: &[] };
+        let found = message.slot(plan.message_type);
+        let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
+        let rules: Vec<_> = plan.rules_for(message_type).iter().map(|&i| &plan.rules[i]).collect();
+        let of_books = |rule: &&plan::Rule| rule.events.iter().any(|e| changes_books(e.kind));
+        let Some(rule) = rules.iter().find(|r| view.holds(&r.when, &mut scratch.plain)) else {
+            return if rules.iter().any(of_books) { Concern::Feed } else { Concern::Nothing };
+        };
+        if !of_books(rule) {
+            return Concern::Nothing;
+        }
+        let event = rule.events.iter().find(|e| changes_books(e.kind) && e.each.is_none());
+        // Where names are looked up, the one on the tape is another.
+        let (Some(event), None) = (event, &plan.reference) else { return Concern::Feed };
+        let mut text = |field| {
+            let plan_of = event.fields.iter().find(|f| f.spec.field == field)?;
+            let picked = |from: &&From| matches!(from, From::Message(_) | From::Const(_));
+            let from = [Some(&plan_of.from), plan_of.or.as_ref()].into_iter().flatten().filter(picked);
+            let found = from.filter_map(|from| view.get(from)).next()?;
+            let value = view.text(found, &mut scratch.plain);
+            let mut whole = Vec::new();
+            translate::<M>(plan, plan_of, value, &mut whole).ok()?.map(<[u8]>::to_vec)
+        };
+        let (instrument, venue) = (text(Field::Instr), text(Field::Venue));
+        Concern::of(instrument.as_deref(), venue.as_deref())
+    }
+}

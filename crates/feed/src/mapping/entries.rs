@@ -1,0 +1,44 @@
+//! The entries of a repeating group, one after the other.
+
+use super::plan::Plan;
+use super::seam::{Cursor, Message, Refused};
+
+// Called for every entry of every group, and from two forms of `apply`: more callers must not make it a call.
+#[inline(always)]
+pub(super) fn next_entry<M: Message>(
+    plan: &Plan,
+    message: &M,
+    group: usize,
+    cursor: &mut Cursor,
+    entry: &mut [Option<M::Ref>],
+) -> Result<bool, Refused> {
+    let entry = &mut entry[..plan.entry_slots[group]];
+    let inherit = &plan.inherit[group];
+    if !inherit.is_empty() {
+        return next_heir(message, (group, inherit), cursor, entry);
+    }
+    entry.fill(None);
+    message.next_entry(group, cursor, entry)
+}
+
+/// The same of a group whose entries inherit members of the one before.
+fn next_heir<M: Message>(
+    message: &M,
+    (group, inherit): (usize, &[u8]),
+    cursor: &mut Cursor,
+    entry: &mut [Option<M::Ref>],
+) -> Result<bool, Refused> {
+    let mut before = [None; INHERIT_MAX];
+    if cursor.at != 0 || cursor.found != 0 {
+        before.iter_mut().zip(inherit).for_each(|(to, slot)| *to = entry[usize::from(*slot)]);
+    }
+    entry.fill(None);
+    let more = message.next_entry(group, cursor, entry)?;
+    if more && inherit.iter().all(|slot| entry[usize::from(*slot)].is_none()) {
+        before.iter().zip(inherit).for_each(|(from, slot)| entry[usize::from(*slot)] = *from);
+    }
+    Ok(more)
+}
+
+/// Members that an entry may inherit.
+pub(super) const INHERIT_MAX: usize = 8;

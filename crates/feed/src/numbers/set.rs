@@ -1,0 +1,224 @@
+//! The sequence numbers of one session that were seen, as ranges.
+//!
+//! ```text
+//!   forgotten │ 90────120      130───140 │ next
+//!             floor   range      range
+//! ```
+//!
+//! A session without gaps is one range that grows at its end. A gap makes a second one, and the messages that fill the
+//! gap close it again. Of more than [`RANGES_MAX`] ranges the lowest is forgotten: nobody can say any more which numbers
+//! below its end were seen.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Ranges of a session that are kept.
+pub const RANGES_MAX: usize = 64;
+
+/// Which sequence numbers of a session were seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SequenceSet {
+    /// Of numbers below it nobody knows whether they were seen.
+    floor: u64,
+    /// Seen, ascending; two of them neither overlap nor touch.
+    ranges: Vec<Range<u64>>,
+}
+
+/// What is known of a stretch of numbers that comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    /// They were seen.
+    Seen,
+    /// Nobody knows: the bound of ranges was met.
+    Forgotten,
+    /// Nobody knows: the bound of sessions was met.
+    NoSession,
+}
+
+impl SequenceSet {
+    /// What an older mark of progress says: the greatest number, and nothing of those below it.
+    pub fn of_greatest(greatest: u64) -> Self {
+        Self { floor: greatest.saturating_add(1), ranges: Vec::new() }
+    }
+
+    /// Notes these numbers. Passes those of them to `known` that were seen before or are forgotten. Gives whether the
+    /// bound was met.
+    #[inline]
+    pub fn insert(&mut self, numbers: Range<u64>, known: impl FnMut(Range<u64>, Knowledge)) -> bool {
+        match self.ranges.last_mut() {
+            // As nearly always: it follows what came before it.
+            Some(last) if last.end == numbers.start => {
+                last.end = numbers.end;
+                false
+            }
+            _ => self.insert_slowly(numbers, known),
+        }
+    }
+
+    fn insert_slowly(&mut self, numbers: Range<u64>, mut known: impl FnMut(Range<u64>, Knowledge)) -> bool {
+        let below = numbers.start..numbers.end.min(self.floor);
+        if !below.is_empty() {
+            known(below, Knowledge::Forgotten);
+        }
+        let new = numbers.start.max(self.floor)..numbers.end;
+        if new.is_empty() {
+            return false;
+        }
+        // Those that it overlaps or touches become one with it.
+        let first = self.ranges.partition_point(|r| r.end < new.start);
+        let end = self.ranges.partition_point(|r| r.start <= new.end);
+        let mut whole = new.clone();
+        for r in &self.ranges[first..end] {
+            let both = r.start.max(new.start)..r.end.min(new.end);
+            if !both.is_empty() {
+                known(both, Knowledge::Seen);
+            }
+            whole = whole.start.min(r.start)..whole.end.max(r.end);
+        }
+        self.ranges.splice(first..end, [whole]);
+        let full = self.ranges.len() > RANGES_MAX;
+        if full {
+            self.floor = self.ranges.remove(0).end;
+        }
+        full
+    }
+
+    /// The session counts from `next` again: numbers from there on were not seen.
+    pub fn restart(&mut self, next: u64) {
+        self.floor = self.floor.min(next);
+        while let Some(last) = self.ranges.last_mut() {
+            if last.start < next {
+                last.end = last.end.min(next);
+                break;
+            }
+            self.ranges.pop();
+        }
+    }
+
+    /// The greatest number seen; 0 when none was.
+    pub fn greatest(&self) -> u64 {
+        self.ranges.last().map_or(self.floor, |r| r.end).saturating_sub(1)
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (floor, list) = match text.split_once(':') {
+            Some((floor, list)) => (floor.parse().ok()?, list),
+            None => (0, text),
+        };
+        let mut set = Self { floor, ranges: Vec::new() };
+        for part in list.split(',').filter(|part| !part.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (start, end) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?.checked_add(1)?);
+            let least = set.ranges.last().map_or(floor, |r| r.end.saturating_add(1));
+            if start < least || start >= end || set.ranges.len() == RANGES_MAX {
+                return None;
+            }
+            set.ranges.push(start..end);
+        }
+        Some(set)
+    }
+}
+
+/// `1-5,8`, and with what is forgotten `90:90-120,130`: numbers below 90 are.
+impl fmt::Display for SequenceSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.floor > 0 {
+            write!(f, "{}:", self.floor)?;
+        }
+        for (i, r) in self.ranges.iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            match r.end - 1 - r.start {
+                0 => write!(f, "{comma}{}", r.start)?,
+                _ => write!(f, "{comma}{}-{}", r.start, r.end - 1)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Knowledge::{Forgotten, Seen};
+    use std::collections::BTreeMap;
+
+    fn insert(set: &mut SequenceSet, numbers: Range<u64>) -> Vec<(Range<u64>, Knowledge)> {
+        let mut known = Vec::new();
+        set.insert(numbers, |range, what| known.push((range, what)));
+        known
+    }
+
+    /// Only the greatest number was kept once, so what filled a gap was taken for a duplicate.
+    #[test]
+    fn gaps_are_kept_and_filled() {
+        let mut set = SequenceSet::default();
+        assert_eq!(insert(&mut set, 1..3), []);
+        assert_eq!(insert(&mut set, 5..6), []);
+        assert_eq!(set.to_string(), "1-2,5");
+        assert_eq!(insert(&mut set, 3..5), []);
+        assert_eq!(set.to_string(), "1-5");
+        assert_eq!(insert(&mut set, 4..8), [(4..6, Seen)]);
+        assert_eq!((set.to_string().as_str(), set.greatest()), ("1-7", 7));
+    }
+
+    #[test]
+    fn beyond_the_bound_the_lowest_are_forgotten_and_nothing_is_called_seen() {
+        let mut set = SequenceSet::default();
+        let full = (0..=RANGES_MAX as u64).filter(|i| set.insert(10 * i..10 * i + 2, |_, _| {})).count();
+        assert_eq!(full, 1);
+        assert_eq!(insert(&mut set, 1..5), [(1..2, Forgotten)]);
+        assert_eq!(insert(&mut set, 0..2), [(0..2, Forgotten)]);
+        assert_eq!(insert(&mut set, 10..13), [(10..12, Seen)]);
+        assert_eq!(SequenceSet::parse(&set.to_string()), Some(set));
+    }
+
+    #[test]
+    fn a_restart_forgets_what_comes_again_and_no_more() {
+        let mut set = SequenceSet::parse("5:7-20,30-40").unwrap();
+        set.restart(10);
+        assert_eq!(set.to_string(), "5:7-9");
+        set.restart(1);
+        assert_eq!(set.to_string(), "1:");
+        set.restart(0);
+        assert_eq!(set, SequenceSet::default());
+    }
+
+    #[test]
+    fn what_is_no_set_is_refused() {
+        for text in ["x", "5-4", "1-2,3", "1-2,2", "9:3", "1-18446744073709551615", "-", "1-2-3", ":1"] {
+            assert_eq!(SequenceSet::parse(text), None, "{text}");
+        }
+        let many = (0..=RANGES_MAX).map(|i| (3 * i).to_string()).collect::<Vec<_>>().join(",");
+        assert_eq!(SequenceSet::parse(&many), None);
+        assert_eq!(SequenceSet::parse(""), Some(SequenceSet::default()));
+    }
+
+    /// Against a set of single numbers, while the bound is not met.
+    #[test]
+    fn it_is_what_a_set_of_single_numbers_is() {
+        let mut state = 7u64;
+        let mut next = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        for _ in 0..200 {
+            let (mut set, mut twin) = (SequenceSet::default(), BTreeMap::<u64, ()>::new());
+            for _ in 0..60 {
+                let start = next(120);
+                if next(12) == 0 {
+                    set.restart(start);
+                    twin.retain(|n, ()| *n < start);
+                    continue;
+                }
+                let numbers = start..start + 1 + next(6);
+                let seen: Vec<u64> =
+                    insert(&mut set, numbers.clone()).into_iter().flat_map(|(r, _)| r).collect();
+                let expected: Vec<u64> = numbers.clone().filter(|n| twin.contains_key(n)).collect();
+                assert_eq!(seen, expected, "{set}");
+                twin.extend(numbers.map(|n| (n, ())));
+                assert_eq!(SequenceSet::parse(&set.to_string()).as_ref(), Some(&set));
+            }
+        }
+    }
+}

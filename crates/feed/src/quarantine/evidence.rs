@@ -1,0 +1,223 @@
+//! Whether the raw log still has the bytes that were put into quarantine.
+//!
+//! ```text
+//!  event on the tape ── raw_at, length ──▶ quarantine.raw  … ■■■■■■■■ …
+//!        └──────────── hash ◀── compared ── BLAKE3 of these bytes
+//! ```
+//!
+//! The event is under the checksums of the tape, so its hash vouches for the bytes beside the tape. Events of earlier
+//! builds have no hash; of their bytes only the length can be checked.
+
+use super::{Entry, RAW_LOG, list, list_with, raw_log_error};
+use crate::account::Account;
+use crate::error::Error;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use unitape_tape::{ForeignDamage, ReadOptions};
+
+/// Bytes that are read at once to be hashed.
+const PIECE_BYTES: usize = 1 << 20;
+/// Damaged entries that a report names; the others are counted.
+const DAMAGE_MAX: usize = 1000;
+
+/// What a look at all bytes of the raw log has found.
+#[derive(Clone, Debug, Default)]
+pub struct RawReport {
+    /// Entries whose bytes match their hash.
+    pub intact: u64,
+    /// Entries whose bytes are there, and whose event has no hash.
+    pub unhashed: u64,
+    /// Entries whose bytes are not what they were, or are not there.
+    pub damaged: u64,
+    /// The first of these.
+    pub damage: Vec<RawDamage>,
+    /// The raw log.
+    pub path: PathBuf,
+}
+
+/// An entry of the quarantine whose bytes are not what they were.
+#[derive(Clone, Debug)]
+pub struct RawDamage {
+    /// Where its event is on the tape.
+    pub position: u64,
+    /// Where its bytes begin in the raw log.
+    pub raw_at: u64,
+    /// What is wrong.
+    pub what: String,
+    /// The message's feed, file and place in it.
+    pub message: String,
+}
+
+impl RawReport {
+    /// Compares the entries with the raw log of the tape in `dir`.
+    ///
+    /// # Errors
+    /// When the log cannot be read; one that is missing or too short is damage.
+    pub fn of(dir: &Path, entries: &[Entry]) -> Result<Self, Error> {
+        let mut log = RawFile::open(dir)?;
+        let mut report = Self { path: log.path.clone(), ..Self::default() };
+        for entry in entries.iter().filter(|e| e.length > 0) {
+            match log.check(entry)? {
+                None if entry.hash.is_empty() => report.unhashed += 1,
+                None => report.intact += 1,
+                Some(what) => report.add(entry, what),
+            }
+        }
+        Ok(report)
+    }
+
+    /// Entries that have bytes in the raw log.
+    pub fn entries(&self) -> u64 {
+        self.intact + self.unhashed + self.damaged
+    }
+
+    /// What is wrong, for people: a line for each of the first damaged entries, and one for the others.
+    pub fn problems(&self) -> Vec<String> {
+        let line = |d: &RawDamage| {
+            format!(
+                "{} at offset {}: {} (event at position {})",
+                self.path.display(),
+                d.raw_at,
+                d.what,
+                d.position
+            )
+        };
+        let mut lines: Vec<String> = self.damage.iter().map(line).collect();
+        match self.damaged - self.damage.len() as u64 {
+            0 => {}
+            more => lines.push(format!("{}: {more} further entries are damaged", self.path.display())),
+        }
+        lines
+    }
+
+    fn add(&mut self, entry: &Entry, what: String) {
+        self.damaged += 1;
+        if self.damage.len() < DAMAGE_MAX {
+            let message = format!("{} at byte {}", entry.source, entry.offset);
+            let (position, raw_at) = (entry.position, entry.raw_at);
+            self.damage.push(RawDamage { position, raw_at, what, message });
+        }
+    }
+}
+
+/// Compares the raw log of the tape in `dir` with every quarantine event of its `account`.
+///
+/// # Errors
+/// When the tape or the log cannot be read.
+pub fn check_raw(dir: &Path, account: &Account) -> Result<RawReport, Error> {
+    if account.raw_bytes == 0 {
+        return Ok(RawReport::default());
+    }
+    let mut report = RawReport::of(dir, &list(dir)?)?;
+    let length = RawFile::open(dir)?.length;
+    // Of events that retention has removed.
+    if report.damaged == 0 && length < account.raw_bytes {
+        report.damaged = 1;
+        let what = format!("it has {length} bytes, but the tape refers to {}; it was cut", account.raw_bytes);
+        report.damage.push(RawDamage { position: 0, raw_at: length, what, message: String::new() });
+    }
+    Ok(report)
+}
+
+/// What is lost of the raw log of the tape in `dir`, for [`unitape_tape::repair`]. Nothing can make the bytes again, and
+/// what is left of the log stays where it is.
+///
+/// # Errors
+/// When the tape or the log cannot be read.
+pub fn raw_damage(dir: &Path) -> Result<Vec<ForeignDamage>, Error> {
+    let entries = list_with(dir, ReadOptions { verify: true, skip_damage: true })?.entries;
+    let report = RawReport::of(dir, &entries)?;
+    let finding = |d: &RawDamage| ForeignDamage {
+        file: report.path.clone(),
+        offset: d.raw_at,
+        what: format!("{} (event at position {})", d.what, d.position),
+        spare: false,
+        stays: true,
+        action: format!(
+            "the bytes of the message of {} are lost here; its event stays, and the message is in its source if you have kept \
+             that",
+            d.message
+        ),
+    };
+    Ok(report.damage.iter().map(finding).collect())
+}
+
+/// The raw log, open to be compared.
+#[derive(Debug)]
+pub(super) struct RawFile {
+    path: PathBuf,
+    file: Option<File>,
+    length: u64,
+    piece: Vec<u8>,
+}
+
+impl RawFile {
+    /// The raw log of the tape in `dir`; one that is not there has no bytes.
+    pub(super) fn open(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join(RAW_LOG);
+        let (file, length) = match File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file))) {
+            Ok((length, file)) => (Some(file), length),
+            Err(e) if e.kind() == ErrorKind::NotFound => (None, 0),
+            Err(source) => return Err(Error::Raw { path, source }),
+        };
+        Ok(Self { path, file, length, piece: Vec::new() })
+    }
+
+    /// What is wrong with the bytes of an entry, if anything is.
+    pub(super) fn check(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
+        let (at, length) = (entry.raw_at, entry.length);
+        if length == 0 {
+            return Ok(None);
+        }
+        let Some(file) = &self.file else {
+            return Ok(Some(format!("it is missing, but the tape refers to {length} bytes at {at}")));
+        };
+        if at.checked_add(length).is_none_or(|end| end > self.length) {
+            let have = self.length;
+            return Ok(Some(format!(
+                "it has {have} bytes, but the event names {length} bytes at {at}; it was cut, or unitape did not write the \
+                 event"
+            )));
+        }
+        if entry.hash.is_empty() {
+            return Ok(None);
+        }
+        let mut hasher = blake3::Hasher::new();
+        let (mut from, mut left) = (at, length);
+        while left > 0 {
+            let n = left.min(PIECE_BYTES as u64) as usize;
+            self.piece.resize(self.piece.len().max(n), 0);
+            let piece = &mut self.piece[..n];
+            file.read_exact_at(piece, from)
+                .map_err(|source| Error::Raw { path: self.path.clone(), source })?;
+            hasher.update(piece);
+            (from, left) = (from + n as u64, left - n as u64);
+        }
+        Ok(mismatch(&hasher.finalize(), length, &entry.hash))
+    }
+}
+
+/// Compares bytes that were read at this place of the raw log of the tape in `dir` with the hash of their event.
+///
+/// # Errors
+/// They differ.
+pub(super) fn compare(dir: &Path, raw_at: u64, hash: &str, raw: &[u8]) -> Result<(), Error> {
+    if raw.is_empty() || hash.is_empty() {
+        return Ok(());
+    }
+    match mismatch(&blake3::hash(raw), raw.len() as u64, hash) {
+        None => Ok(()),
+        Some(what) => Err(raw_log_error(dir, ErrorKind::InvalidData, format!("at offset {raw_at}: {what}"))),
+    }
+}
+
+fn mismatch(found: &blake3::Hash, length: u64, wanted: &str) -> Option<String> {
+    // An event that says no hash of this kind is not what unitape wrote.
+    if blake3::Hash::from_hex(wanted.as_bytes()).is_ok_and(|wanted| wanted == *found) {
+        return None;
+    }
+    let (found, wanted) = (&found.to_hex()[..16], wanted.get(..16).unwrap_or(wanted));
+    Some(format!("the {length} bytes do not match the checksum of their event: {found}…, not {wanted}…"))
+}

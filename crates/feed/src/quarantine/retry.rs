@@ -1,0 +1,203 @@
+//! A retry: messages in quarantine are decoded once more, by a mended mapping or with mended reference data.
+//!
+//! What becomes events is appended, flagged late. Where the mapping is not that of the message's source, the events
+//! carry a further definition of the source that names it, so that nobody looks for their meaning in the wrong mapping.
+
+use super::{Entry, compare, list, raw_of};
+use crate::account::{Account, SourceAccount};
+use crate::block::Block;
+use crate::bookkeeping::{define_frame, retried_frame};
+use crate::decode::{Format, How};
+use crate::error::Error;
+use crate::feed_state::Sort;
+use crate::mapping::Mapping;
+use crate::reference::{Reference, Told};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use unitape_model::{Dict, Dictionary, ErrorCause, Header, flags};
+use unitape_tape::{Options, Writer};
+
+/// What a retry did.
+#[derive(Clone, Debug, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct Retried {
+    pub tried: u64,
+    pub recovered: u64,
+    pub events: u64,
+    pub left: u64,
+    /// Of those that are left: entries whose bytes are not what they were, and were not tried; printed where there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<String>,
+}
+
+/// Tries every entry again with `mapping`, or with the shipped mapping of the source's name; what becomes events
+/// is appended, flagged late, with the definitions it needs. Instruments are looked up in `reference` where the source
+/// was read with reference data, and must be in it where they had to be then.
+///
+/// # Errors
+/// When the tape cannot be read or written, no mapping is known for a source, `mapping` is for a format that no entry has,
+/// or a source was read with reference data and there is none now: its messages would get other names than their
+/// neighbours.
+pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference>) -> Result<Retried, Error> {
+    let entries = list(dir)?;
+    let account = Account::of(dir)?;
+    account.refuse_mismatch()?;
+    refuse_other_format(&account, &entries, mapping)?;
+    for e in entries.iter().filter(|e| e.is_open() && reference.is_none()) {
+        let sort = sort_of(&account, e);
+        if let Some(told) = Told::in_mapping(sort.mapping.as_deref().unwrap_or_default()) {
+            let what = format!(
+                "was read with reference data ({}); name them with --reference FILE:MAPPING, the same or mended ones",
+                told.files
+            );
+            return Err(Error::Config { origin: e.source.clone(), what });
+        }
+    }
+    let id = unitape_tape::standing(dir)?.id;
+    let (mut writer, _) = Writer::open(dir, id, Options::default())?;
+    let mut account = Account::of(dir)?;
+    let mut further = Further { next: account.next_source, given: BTreeMap::new() };
+    let mut done = Retried::default();
+    for e in entries.iter().filter(|e| e.is_open()) {
+        done.tried += 1;
+        let format = format_of(&account, e, mapping, reference)?;
+        let raw = raw_of(dir, e).and_then(|raw| compare(dir, e.raw_at, &e.hash, &raw).map(|()| raw));
+        let raw = match raw {
+            Ok(raw) => raw,
+            Err(error) if error.cause() == ErrorCause::Data => {
+                done.damaged.push(format!("{error} (event at position {})", e.position));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let mut block = Block { base: e.offset, bytes: raw, ..Block::default() };
+        block.head = e.head.as_slice().into();
+        block.eof = true;
+        let nothing = Dictionary::default();
+        let (source, definition) = further.source_of(&account, e, Sort::of(&format));
+        format.decoder()?.decode(&mut block, source, &nothing, &How::default());
+        let whole = block.units.first().is_some_and(|u| u.what.is_events() && u.offset == e.offset)
+            && block.tally.messages == 1;
+        if !whole {
+            continue;
+        }
+        let events = block.units[0].events;
+        let dictionary = account.names.dictionary_mut();
+        let Some(unit) = late_unit(dictionary, &mut block, &definition) else { continue };
+        writer.append(&unit)?;
+        further.keep(e, source, Sort::of(&format));
+        done.recovered += 1;
+        done.events += u64::from(events);
+    }
+    writer.close()?;
+    done.left = done.tried - done.recovered;
+    Ok(done)
+}
+
+/// A mapping that no entry can be tried with is a mistake: without a word, each would be tried with its source's own.
+fn refuse_other_format(account: &Account, entries: &[Entry], mapping: Option<&Mapping>) -> Result<(), Error> {
+    let Some(mapping) = mapping else { return Ok(()) };
+    let mut formats: Vec<String> =
+        entries.iter().filter(|e| e.is_open()).map(|e| sort_of(account, e).format).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    if formats.is_empty() || formats.contains(&mapping.format) {
+        return Ok(());
+    }
+    let (format, have) = (&mapping.format, formats.join(", "));
+    let what = format!(
+        "is for format {format}, and what is in quarantine is of format {have}; name a mapping for that with --mapping"
+    );
+    Err(Error::Config { origin: format!("mapping {}", mapping.name), what })
+}
+
+/// Further definitions of sources, for what is recovered with another mapping than the source's.
+struct Further {
+    next: u32,
+    /// By the source, its 4 GiB, format and mapping.
+    given: BTreeMap<(u32, u64, String, Option<String>), u32>,
+}
+
+impl Further {
+    /// The id that events of the entry carry, and its definition if the tape does not have it yet.
+    fn source_of(&self, account: &Account, e: &Entry, sort: Sort) -> (u32, Vec<u8>) {
+        let source = account.sources.iter().find(|s| s.id == e.source_id);
+        let own = |s: &&SourceAccount| s.sorts.get(&e.extent_id).is_none_or(|was| *was == sort);
+        // What is of no source has no mapping.
+        let Some(source) = source.filter(|s| !own(s)) else { return (e.extent_id, Vec::new()) };
+        if let Some(id) = self.given.get(&key(e, sort.clone())) {
+            return (*id, Vec::new());
+        }
+        let mut definition = Vec::new();
+        retried_frame(&mut definition, self.next, source, &sort, e.offset >> 32 << 32);
+        (self.next, definition)
+    }
+
+    /// The entry's events are on the tape under this id.
+    fn keep(&mut self, e: &Entry, id: u32, sort: Sort) {
+        if id == self.next {
+            self.next += 1;
+            self.given.insert(key(e, sort), id);
+        }
+    }
+}
+
+fn key(e: &Entry, sort: Sort) -> (u32, u64, String, Option<String>) {
+    (e.source_id, e.offset >> 32, sort.format, sort.mapping)
+}
+
+/// The block's one message as frames for the tape: the source's `definition`, names resolved, definitions first, all
+/// flagged late. `None` when a dictionary has no place for its names.
+fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) -> Option<Vec<u8>> {
+    if block.without_place(0..block.fixups.len(), dictionary, |_| 0).is_some() {
+        return None;
+    }
+    let mut out = definition.to_vec();
+    for f in std::mem::take(&mut block.fixups) {
+        let name = block.names.name(f.dict, f.id).expect("the block's own name").to_owned();
+        let (id, new) = dictionary.intern(f.dict, name.as_bytes()).expect("it has a place");
+        if new {
+            define_frame(&mut out, f.dict, id, &name);
+        }
+        let width = if f.dict == Dict::Venue { 2 } else { 4 };
+        let at = f.at as usize;
+        block.arena[at..at + width].copy_from_slice(&id.to_le_bytes()[..width]);
+    }
+    let end = block.units[0].end as usize;
+    let mut at = 0;
+    while at < end {
+        let header = Header::read(&block.arena[at..]).with_flags(flags::LATE);
+        header.write(&mut block.arena[at..]);
+        at += header.len_bytes();
+    }
+    out.extend_from_slice(&block.arena[..end]);
+    Some(out)
+}
+
+fn sort_of(account: &Account, entry: &Entry) -> Sort {
+    let source = account.sources.iter().find(|s| s.id == entry.source_id);
+    source.map(|s| s.sort.clone()).unwrap_or_default()
+}
+
+fn format_of(
+    account: &Account,
+    entry: &Entry,
+    mapping: Option<&Mapping>,
+    reference: Option<&Reference>,
+) -> Result<Format, Error> {
+    let sort = sort_of(account, entry);
+    let told = sort.mapping.as_deref().unwrap_or_default();
+    let name = told.split('@').next().unwrap_or_default();
+    let format = match mapping {
+        Some(m) if m.format == sort.format => Format::by(m.clone()),
+        _ => Format::named(&sort.format, name),
+    }?;
+    Ok(match (reference, Told::in_mapping(told)) {
+        (Some(reference), Some(told)) => {
+            format.with_reference(&Arc::new(reference.clone().strictly(told.strict)))
+        }
+        _ => format,
+    })
+}

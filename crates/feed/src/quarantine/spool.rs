@@ -1,0 +1,72 @@
+//! Bytes of a message that comes in parts, on their way into the raw log.
+
+use super::RawLog;
+use crate::error::Error;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// The file has this name while it is opened, and none afterwards: what a killed writer leaves is gone with it.
+const NAME: &str = "quarantine.part";
+/// Bytes that are copied at once.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// A file without a name beside the raw log.
+#[derive(Debug)]
+pub struct RawSpool {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl RawSpool {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn add(&mut self, raw: &[u8]) -> Result<(), Error> {
+        self.file
+            .write_all_at(raw, self.length)
+            .map_err(|source| Error::Raw { path: self.path.clone(), source })?;
+        self.length += raw.len() as u64;
+        Ok(())
+    }
+}
+
+impl RawLog {
+    /// A file for the parts of a message.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn spool(&self) -> Result<RawSpool, Error> {
+        let path = self.path.with_file_name(NAME);
+        let open = || {
+            let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+            std::fs::remove_file(&path)?;
+            Ok(file)
+        };
+        let file = open().map_err(|source| Error::Raw { path: path.clone(), source })?;
+        Ok(RawSpool { path, file, length: 0 })
+    }
+
+    /// Appends what a spool has; gives where it begins.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn append_spool(&mut self, spool: RawSpool) -> Result<u64, Error> {
+        let start = self.len;
+        let mut piece = Vec::new();
+        let mut at = 0;
+        while at < spool.length {
+            let n = (spool.length - at).min(PIECE_BYTES);
+            piece.resize(n as usize, 0);
+            spool
+                .file
+                .read_exact_at(&mut piece, at)
+                .map_err(|source| Error::Raw { path: spool.path.clone(), source })?;
+            self.append(&piece)?;
+            at += n;
+        }
+        Ok(start)
+    }
+}

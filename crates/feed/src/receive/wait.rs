@@ -1,0 +1,100 @@
+//! How a receiver waits: in the kernel, until something comes or the run stops; or busily, where that is asked for.
+
+use super::Place;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Ends the waits of all receivers of a run: its one end can be read once it is raised.
+#[derive(Debug)]
+pub struct Halt {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+/// What was found by a wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// What it waited for.
+    pub first: bool,
+    /// What is beside that.
+    pub second: bool,
+}
+
+impl Halt {
+    /// One that is not raised.
+    ///
+    /// # Errors
+    /// When the system has no descriptors for it.
+    pub fn new() -> std::io::Result<Self> {
+        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        Ok(Self { read, write })
+    }
+
+    /// Ends all waits, now and later.
+    pub fn raise(&self) {
+        // A pipe has room for the few bytes that are ever written, and nobody reads them.
+        _ = rustix::io::write(&self.write, b"!");
+    }
+}
+
+impl AsFd for Halt {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
+    }
+}
+
+impl Place {
+    /// Waits until `fd` or `beside` can be read, the run stops, or `most` is over.
+    pub fn wait(&self, fd: &impl AsFd, beside: Option<BorrowedFd<'_>>, most: Option<Duration>) -> Ready {
+        let second = beside.unwrap_or(self.halt.as_fd());
+        let mut fds = [
+            PollFd::new(fd, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.halt.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(second, PollFlags::IN),
+        ];
+        match self.poll(&mut fds, most) {
+            true => Ready {
+                first: !fds[0].revents().is_empty(),
+                second: beside.is_some() && !fds[2].revents().is_empty(),
+            },
+            false => Ready::default(),
+        }
+    }
+
+    /// Waits until one of `fds` is ready or `most` is over; whether one is. A receiver that is to be busy asks again and
+    /// again.
+    pub fn poll(&self, fds: &mut [PollFd<'_>], most: Option<Duration>) -> bool {
+        let since = Instant::now();
+        loop {
+            let timeout = if self.spin { Some(Duration::ZERO) } else { most };
+            let timeout = timeout.map(|most| Timespec {
+                tv_sec: most.as_secs().try_into().unwrap_or(i64::MAX),
+                tv_nsec: most.subsec_nanos().into(),
+            });
+            match poll(fds, timeout.as_ref()) {
+                Ok(0) if self.spin && !self.stopped() && most.is_none_or(|most| since.elapsed() < most) => {
+                    std::hint::spin_loop();
+                }
+                Ok(n) => return n > 0,
+                // An interruption is looked at by the caller.
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Sleeps, until the run stops at the latest.
+    pub fn sleep(&self, whole: Duration) {
+        let since = Instant::now();
+        while let Some(left) = whole.checked_sub(since.elapsed())
+            && !left.is_zero()
+            && !self.stopped()
+        {
+            let timeout = Timespec {
+                tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            _ = poll(&mut [PollFd::new(&*self.halt, PollFlags::IN)], Some(&timeout));
+        }
+    }
+}

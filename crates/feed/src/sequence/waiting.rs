@@ -1,0 +1,41 @@
+//! What waiting for a feed costs the others: figures, and the time at which the merge is to look again.
+
+use super::Sequencer;
+use std::sync::atomic::Ordering;
+
+impl Sequencer {
+    /// Notes that feed `i` waits no more with what it has at hand.
+    #[inline]
+    pub(super) fn note_placed(&mut self, i: usize) {
+        if let Some(since) = self.feeds[i].held_since.take()
+            && let Some(stats) = &self.stats
+        {
+            stats.feeds[i].note_held(self.patience.now_ns.saturating_sub(since));
+        }
+    }
+
+    /// Notes for what the merge waits now: with what came at a time, and until when at most.
+    pub(super) fn note_waiting(&mut self, waits: Option<(i64, i64)>) {
+        let now_ns = self.patience.now_ns;
+        let Some(stats) = &self.stats else { return };
+        for (feed, stats) in self.feeds.iter_mut().zip(&stats.feeds) {
+            let waited_for = waits.is_some_and(|(came_ns, _)| feed.waits_until(came_ns).is_some());
+            match (feed.waited_since, waited_for) {
+                (None, true) => feed.waited_since = Some(now_ns),
+                (Some(since), false) => {
+                    feed.waited_since = None;
+                    stats.note_waited(now_ns.saturating_sub(since));
+                }
+                _ => {}
+            }
+            if waits.is_some() && feed.head.is_some() {
+                feed.held_since.get_or_insert(now_ns);
+            }
+        }
+        let due_ns = waits.map_or(i64::MAX, |(_, until_ns)| until_ns);
+        // Relaxed: a time to look at, and the intake's next look finds what there is.
+        if self.patience.due_ns.swap(due_ns, Ordering::Relaxed) > due_ns {
+            stats.wake.up();
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! What the ids on a tape mean: names and sources, learned from definitions, frame by frame.
+//!
+//! ```text
+//!   tape    define venue 1 XLON │ source 1 lse/day.fix │ order_new venue=1 source=1 │ order_new venue=2
+//!                  └─ admit ─▶ learned     └─▶ learned             └─▶ known                     └─▶ "venue 2 is not defined"
+//! ```
+//!
+//! Whoever reads a tape gives each frame to [`NameTable::admit`], in the order of the tape. A definition that does not
+//! follow those before it, and an id that no definition precedes, is damage: an event under another name is a false
+//! event.
+
+use std::collections::BTreeMap;
+
+use crate::dict::Dictionary;
+use crate::event::{Event, Value};
+use crate::frame::{Header, flags};
+use crate::id::{Dict, NAME_BYTES_MAX};
+use crate::kind::{Field, Kind};
+use crate::message::Message;
+use crate::schema::{SCHEMAS, Slot, at};
+
+/// Why a frame cannot be used: it does not agree with the definitions before it, or is none that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameFlaw {
+    /// A definition without a part that it must have.
+    #[error("a definition without {0}")]
+    Incomplete(&'static str),
+    /// A name whose id is not the next one, or an id that has another name.
+    #[error("the definition of {} {id}, {name:?}, does not follow those before it", dict.name())]
+    Disorder {
+        /// Which dictionary.
+        dict: Dict,
+        /// The id.
+        id: u32,
+        /// The name that it was to have.
+        name: String,
+    },
+    /// Another definition of a source that is defined.
+    #[error("the definition of source {0} does not follow those before it")]
+    SourceDisorder(u32),
+    /// An id that no definition precedes.
+    #[error("{} {id} is not defined", dict.name())]
+    Undefined {
+        /// Which dictionary.
+        dict: Dict,
+        /// The id.
+        id: u32,
+    },
+    /// The id of a source that no definition precedes.
+    #[error("source {0} is not defined")]
+    UndefinedSource(u32),
+    /// Neither an event nor a message.
+    #[error("a frame of kind {0}, which this build does not know, or shorter than its kind")]
+    UnknownKind(u8),
+    /// A list of ids that ends within one.
+    #[error("a list of ids that is cut short")]
+    ListLength,
+}
+
+/// A source, as its definition describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceDefinition {
+    /// Name of the feed.
+    pub feed: String,
+    /// Name of the file, without its directory.
+    pub file: String,
+    /// What is added to an event's offset, in bytes.
+    pub base: u64,
+    /// The definition as it is on the tape.
+    pub frame: Box<[u8]>,
+}
+
+/// The names and sources that a tape has defined so far.
+///
+/// ```
+/// use unitape_model::{Event, EventBuilder, Field, Kind, NameTable, Schema, UnixNanos, Dictionary};
+///
+/// let (mut arena, mut ids) = (Vec::new(), Dictionary::default());
+/// let mut e = EventBuilder::begin(&mut arena, Kind::Trade, UnixNanos(1));
+/// for (field, text) in [("instr", "VOD"), ("px", "1"), ("qty", "1")] {
+///     e.set_text(Schema::of(Kind::Trade).find(field).unwrap(), text.as_bytes(), &mut ids).unwrap();
+/// }
+/// e.finish(0).unwrap();
+/// let refused = NameTable::default().admit(&Event::new(&arena).unwrap()).unwrap_err();
+/// assert_eq!(refused.to_string(), "instrument 1 is not defined");
+/// ```
+#[derive(Clone, Debug)]
+pub struct NameTable {
+    names: Dictionary,
+    sources: BTreeMap<u32, SourceDefinition>,
+    /// Sources that are defined, those of the last events; 0, which is none, where there is no other.
+    recent: [u32; RECENT],
+    lenient: bool,
+    /// What is asked for names whose definitions are lost.
+    log: Option<Box<NameTable>>,
+    /// Ids of dictionaries have gaps.
+    gaps: bool,
+    lost: LostNames,
+}
+
+/// Definitions that a lenient table has missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostNames {
+    /// Names and sources that were missing on the tape and are in its log.
+    pub from_log: u64,
+    /// Uses of ids, and ids left out by definitions, that have no name anywhere.
+    pub nameless: u64,
+}
+
+/// Sources that are found without a search.
+const RECENT: usize = 64;
+
+impl Default for NameTable {
+    fn default() -> Self {
+        let (names, sources) = (Dictionary::default(), BTreeMap::new());
+        Self {
+            names,
+            sources,
+            recent: [0; RECENT],
+            lenient: false,
+            log: None,
+            gaps: false,
+            lost: LostNames::default(),
+        }
+    }
+}
+
+impl NameTable {
+    /// Admits ids without a definition, and counts them: for who reads on after damage.
+    pub fn set_lenient(&mut self, lenient: bool) {
+        self.lenient = lenient;
+    }
+
+    /// The same, with a table to be asked for names whose definitions are lost: that of the log of definitions. An id
+    /// has one name on all of a tape, so what the log has is right wherever it is needed.
+    pub fn set_log(&mut self, log: NameTable) {
+        self.lenient = true;
+        self.log = Some(Box::new(log));
+    }
+
+    /// What was missed.
+    pub fn lost(&self) -> LostNames {
+        self.lost
+    }
+
+    /// Takes the next frame of the tape, as [`NameTable::admit`] does, and gives the event in it; none where it holds a
+    /// user's message.
+    ///
+    /// # Errors
+    /// As [`NameTable::admit`], and a frame of no known kind.
+    #[inline]
+    pub fn admit_frame<'a>(&mut self, frame: &'a [u8]) -> Result<Option<Event<'a>>, FrameFlaw> {
+        let Some(event) = Event::new(frame) else {
+            return match Message::of(frame) {
+                Some(_) => Ok(None),
+                None => Err(FrameFlaw::UnknownKind(Header::read(frame).kind())),
+            };
+        };
+        self.admit(&event)?;
+        Ok(Some(event))
+    }
+
+    /// Takes the next frame of the tape: learns a definition, and looks whether the ids of any other are defined.
+    ///
+    /// # Errors
+    /// A definition that does not follow, or an id that has none.
+    #[inline]
+    pub fn admit(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
+        match event.kind() {
+            Kind::Define => self.define(event),
+            Kind::Source => self.define_source(event),
+            kind => self.check(event, kind),
+        }
+    }
+
+    /// The names.
+    #[inline]
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.names
+    }
+
+    /// The names, for who goes on giving ids where the tape ends.
+    pub fn dictionary_mut(&mut self) -> &mut Dictionary {
+        &mut self.names
+    }
+
+    /// The id of `name`.
+    pub fn get(&self, dict: Dict, name: &[u8]) -> Option<u32> {
+        self.names.get(dict, name)
+    }
+
+    /// The name of `id`.
+    pub fn name(&self, dict: Dict, id: u32) -> Option<&str> {
+        self.names.name(dict, id)
+    }
+
+    /// How many names `dict` holds.
+    pub fn len(&self, dict: Dict) -> u32 {
+        self.names.len(dict)
+    }
+
+    /// Whether no name is known.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The sources that are defined, by id.
+    pub fn sources(&self) -> impl Iterator<Item = (u32, &SourceDefinition)> {
+        self.sources.iter().map(|(id, source)| (*id, source))
+    }
+
+    /// The source of this id.
+    pub fn source(&self, id: u32) -> Option<&SourceDefinition> {
+        self.sources.get(&id)
+    }
+
+    #[inline]
+    fn check(&mut self, event: &Event<'_>, kind: Kind) -> Result<(), FrameFlaw> {
+        let ids = &IDS[kind as usize & 63];
+        let bytes = event.bytes();
+        let source = event.source();
+        let mut known = self.recent[source as usize % RECENT] == source;
+        for &(at, dict) in &ids.wide[..usize::from(ids.count)] {
+            let at = usize::from(at);
+            let id = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+            known &= id <= self.names.len(dict);
+        }
+        known &= !ids.venue || u32::from(event.venue()) <= self.names.len(Dict::Venue);
+        let listed = ids.lists && event.header().flags() & flags::EXT != 0;
+        if known && !listed && !self.gaps { Ok(()) } else { self.check_slowly(event) }
+    }
+
+    /// The same id by id, to say which it is or to count it.
+    #[cold]
+    fn check_slowly(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
+        let source = event.source();
+        if source != 0 && !self.sources.contains_key(&source) && !self.recover_source(source) {
+            self.lack(FrameFlaw::UndefinedSource(source))?;
+        } else {
+            self.recent[source as usize % RECENT] = source;
+        }
+        let mut scratch = [0; 36];
+        for spec in event.schema().fields.iter().filter(|spec| is_id(spec.slot)) {
+            match event.value(spec, &mut scratch) {
+                Some(Value::Sym(dict, id)) => self.know(dict, id)?,
+                Some(Value::Syms(dict, list)) => {
+                    let (ids, rest) = list.as_chunks::<4>();
+                    if !rest.is_empty() {
+                        return Err(FrameFlaw::ListLength);
+                    }
+                    for id in ids.iter().map(|id| u32::from_le_bytes(*id)).filter(|id| *id != 0) {
+                        self.know(dict, id)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn know(&mut self, dict: Dict, id: u32) -> Result<(), FrameFlaw> {
+        if self.names.name(dict, id).is_none() {
+            self.recover(dict, id);
+        }
+        match self.names.name(dict, id) {
+            Some(_) => Ok(()),
+            None => self.lack(FrameFlaw::Undefined { dict, id }),
+        }
+    }
+
+    /// Takes the names up to that of `id` from the log.
+    fn recover(&mut self, dict: Dict, id: u32) {
+        let Some(log) = &self.log else { return };
+        for id in self.names.len(dict) + 1..=id.min(log.len(dict)) {
+            match log.name(dict, id) {
+                Some(name) if self.names.define(dict, id, name.as_bytes()) => self.lost.from_log += 1,
+                _ => break,
+            }
+        }
+    }
+
+    fn recover_source(&mut self, id: u32) -> bool {
+        let found = self.log.as_ref().and_then(|log| log.source(id)).cloned();
+        self.lost.from_log += u64::from(found.is_some());
+        found.is_some_and(|source| self.sources.insert(id, source).is_none())
+    }
+
+    fn lack(&mut self, flaw: FrameFlaw) -> Result<(), FrameFlaw> {
+        if !self.lenient {
+            return Err(flaw);
+        }
+        self.lost.nameless += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn define(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
+        let incomplete = FrameFlaw::Incomplete;
+        let dict = uint(event, Field::Dict).and_then(|d| u8::try_from(d).ok()).and_then(Dict::from_u8);
+        let dict = dict.ok_or(incomplete("a dictionary"))?;
+        let id = uint(event, Field::Index).and_then(|id| u32::try_from(id).ok());
+        let id = id.filter(|id| *id != 0).ok_or(incomplete("an id"))?;
+        let mut scratch = [0; 36];
+        let name = match event.field(Field::Name, &mut scratch) {
+            Some(Value::Text(name)) if (1..=NAME_BYTES_MAX).contains(&name.len()) => name,
+            _ => return Err(incomplete("a name")),
+        };
+        if self.lenient {
+            self.recover(dict, id - 1);
+            let left_out = self.names.leave_out(dict, id);
+            self.gaps |= left_out > 0;
+            self.lost.nameless += left_out;
+        }
+        match self.names.define(dict, id, name.as_bytes()) {
+            true => Ok(()),
+            false => Err(FrameFlaw::Disorder { dict, id, name: name.to_owned() }),
+        }
+    }
+
+    #[cold]
+    fn define_source(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
+        let incomplete = FrameFlaw::Incomplete;
+        let id = uint(event, Field::Index).and_then(|id| u32::try_from(id).ok());
+        let id = id.filter(|id| *id != 0).ok_or(incomplete("an id"))?;
+        let text = |field, what| match event.field(field, &mut [0; 36]) {
+            Some(Value::Text(text)) => Ok(text.to_owned()),
+            _ => Err(incomplete(what)),
+        };
+        let source = SourceDefinition {
+            feed: text(Field::Feed, "a feed")?,
+            file: text(Field::File, "a file")?,
+            base: uint(event, Field::Base).unwrap_or(0),
+            frame: event.bytes().into(),
+        };
+        match self.sources.get(&id) {
+            // The log of definitions and the tape say the same twice.
+            Some(before) if before.frame[at::TS_EVENT..] != source.frame[at::TS_EVENT..] => {
+                Err(FrameFlaw::SourceDisorder(id))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.sources.insert(id, source);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn uint(event: &Event<'_>, field: Field) -> Option<u64> {
+    match event.field(field, &mut [0; 36]) {
+        Some(Value::UInt(v)) => Some(v),
+        _ => None,
+    }
+}
+
+/// Where the ids of a kind are.
+#[derive(Clone, Copy)]
+struct Ids {
+    /// Ids of four bytes: where in the fixed part, and whose.
+    wide: [(u8, Dict); WIDE_MAX],
+    count: u8,
+    /// It has the id of a venue, in the place of all kinds.
+    venue: bool,
+    /// It may have lists of ids in its extension.
+    lists: bool,
+}
+
+/// No kind has more ids of four bytes.
+const WIDE_MAX: usize = 8;
+
+/// By the number of the kind.
+static IDS: [Ids; 64] = {
+    let none = Ids { wide: [(0, Dict::Instrument); WIDE_MAX], count: 0, venue: false, lists: false };
+    let mut all = [none; 64];
+    let mut s = 0;
+    while s < SCHEMAS.len() {
+        let (kind, fields) = (SCHEMAS[s].kind as usize, SCHEMAS[s].fields);
+        let mut f = 0;
+        while f < fields.len() {
+            match fields[f].slot {
+                Slot::Sym { dict: Dict::Venue, at } => {
+                    assert!(at as usize == at::VENUE, "a venue is where all venues are");
+                    all[kind].venue = true;
+                }
+                Slot::Publisher { .. } => all[kind].venue = true,
+                Slot::Sym { dict, at } => {
+                    assert!(at < 256, "a place in the fixed part");
+                    all[kind].wide[all[kind].count as usize] = (at as u8, dict);
+                    all[kind].count += 1;
+                }
+                Slot::Syms { .. } => all[kind].lists = true,
+                _ => {}
+            }
+            f += 1;
+        }
+        s += 1;
+    }
+    all
+};
+
+fn is_id(slot: Slot) -> bool {
+    matches!(slot, Slot::Sym { .. } | Slot::Syms { .. } | Slot::Publisher { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::EventBuilder;
+    use crate::num::UnixNanos;
+    use crate::schema::Schema;
+
+    fn definition(dict: Dict, id: u32, name: &str) -> Vec<u8> {
+        let mut arena = Vec::new();
+        let mut e = EventBuilder::begin(&mut arena, Kind::Define, UnixNanos(0));
+        let mut set = |field: &str, text: &str| {
+            let spec = Schema::of(Kind::Define).find(field).unwrap();
+            e.set_text(spec, text.as_bytes(), &mut Dictionary::default()).unwrap();
+        };
+        set("dict", &(dict as u8).to_string());
+        set("index", &id.to_string());
+        set("name", name);
+        e.finish(0).unwrap();
+        arena
+    }
+
+    fn order(fields: &[(&str, &str)], names: &mut Dictionary) -> Vec<u8> {
+        let mut arena = Vec::new();
+        let mut e = EventBuilder::begin(&mut arena, Kind::OrderNew, UnixNanos(1));
+        for (field, text) in fields {
+            e.set_text(Schema::of(Kind::OrderNew).find(field).unwrap(), text.as_bytes(), names).unwrap();
+        }
+        e.finish(0).unwrap();
+        arena
+    }
+
+    fn admit(table: &mut NameTable, frame: &[u8]) -> Result<(), String> {
+        table.admit(&Event::new(frame).unwrap()).map_err(|e| e.to_string())
+    }
+
+    /// Each reader of a tape once had its own way: one printed ids, one refused, one passed over it.
+    #[test]
+    fn a_definition_follows_those_before_it_and_comes_before_its_use() {
+        let mut table = NameTable::default();
+        let mut names = Dictionary::default();
+        let order = order(&[("oid", "1"), ("venue", "XLON"), ("acct", "A")], &mut names);
+        assert_eq!(admit(&mut table, &order), Err("venue 1 is not defined".to_owned()));
+        admit(&mut table, &definition(Dict::Venue, 1, "XLON")).unwrap();
+        assert_eq!(admit(&mut table, &order), Err("account 1 is not defined".to_owned()));
+        admit(&mut table, &definition(Dict::Account, 1, "A")).unwrap();
+        admit(&mut table, &order).unwrap();
+        admit(&mut table, &definition(Dict::Venue, 1, "XLON")).expect("the same again");
+        for (id, name) in [(3, "CHIX"), (1, "CHIX")] {
+            let refused = admit(&mut table, &definition(Dict::Venue, id, name)).unwrap_err();
+            let wanted = format!("the definition of venue {id}, \"CHIX\", does not follow those before it");
+            assert_eq!(refused, wanted);
+        }
+        assert_eq!(table.name(Dict::Venue, 1), Some("XLON"));
+    }
+
+    /// After damage the names that are left are used, and none stands for another.
+    #[test]
+    fn who_reads_on_counts_ids_without_a_name() {
+        let mut table = NameTable::default();
+        table.set_lenient(true);
+        admit(&mut table, &definition(Dict::Venue, 1, "XLON")).unwrap();
+        admit(&mut table, &definition(Dict::Venue, 4, "CHIX")).unwrap();
+        let mut names = Dictionary::default();
+        for venue in ["XLON", "B", "C", "CHIX", "E"] {
+            let order = order(&[("oid", "1"), ("venue", venue)], &mut names);
+            admit(&mut table, &order).unwrap();
+        }
+        assert_eq!(table.lost(), LostNames { from_log: 0, nameless: 2 + 3 });
+        let name = |id| table.name(Dict::Venue, id);
+        assert_eq!(
+            [name(1), name(2), name(3), name(4), name(5)],
+            [Some("XLON"), None, None, Some("CHIX"), None]
+        );
+        assert_eq!((table.get(Dict::Venue, b""), table.get(Dict::Venue, b"CHIX")), (None, Some(4)));
+        assert!(admit(&mut table, &definition(Dict::Venue, 1 << 30, "FAR")).is_err(), "bounded");
+    }
+
+    /// The quick look and the one by the schema agree on what is an id.
+    #[test]
+    fn every_id_of_every_kind_is_looked_at() {
+        for schema in SCHEMAS.iter().filter(|s| Kind::EVENTS.contains(&s.kind)) {
+            for spec in schema.fields {
+                let Some(dict) = spec.slot.dict() else { continue };
+                let (mut arena, mut names) = (Vec::new(), Dictionary::default());
+                let mut e = EventBuilder::begin(&mut arena, schema.kind, UnixNanos(1));
+                e.set_text(spec, b"NAME", &mut names).unwrap();
+                e.finish(0).unwrap();
+                let refused = admit(&mut NameTable::default(), &arena);
+                assert_eq!(refused, Err(format!("{} 1 is not defined", dict.name())), "{:?}", schema.kind);
+            }
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! Whose the hot directory is that a tape names.
+//!
+//! ```text
+//!  DIR/run/hot       /dev/shm/unitape-…            the name of the directory, one line
+//!  DIR/run/hot.mark  tape id, random, identity of DIR ─┐ equal bytes
+//!  /dev/shm/unitape-…/hot.mark  ───────────────────────┘ and locked by the writer
+//! ```
+//!
+//! Invariant: a hot directory belongs to one directory of a tape. The mark names that directory by its identity, so a
+//! copy of the tape finds a mark that names another one. The hot directory has the same mark, so a directory that
+//! somebody put at the same place does not pass for it. It belongs to the user who made the mark, and nobody else may
+//! write to it.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+pub use crate::disk::hot_notice::HotNotice;
+use crate::disk::identity::TapeIdentity;
+use crate::disk::layout::{
+    FORMAT_VERSION, HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, list_segments, read_small, segment_path,
+};
+use crate::error::{At, Error, Result};
+
+/// What a tape's name of a hot directory leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HotLink {
+    /// The tape names none.
+    None,
+    /// The one it names is not there, or nothing is in it yet.
+    Gone(PathBuf),
+    /// Its own.
+    Own(PathBuf),
+    /// Its own, of a version that made no marks.
+    Early(PathBuf),
+    /// None of its own. `is_whole`: the tape that it was copied from is there and has all of it.
+    Other { notice: HotNotice, is_whole: bool },
+}
+
+/// Where hot directories are made unless a directory is named.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Name of the mark, in the hot directory and in `run/`.
+pub(crate) const MARK: &str = "hot.mark";
+
+const MAGIC: &[u8; 8] = b"UNITHOTS";
+
+/// Offsets in a mark.
+mod offset {
+    pub const VERSION: usize = 8;
+    pub const TAPE: usize = 16;
+    pub const RANDOM: usize = 32;
+    pub const HOME: usize = 48;
+    pub const LENGTH: usize = 120;
+    pub const CRC: usize = 124;
+    pub const PATH: usize = 128;
+}
+
+const _: () = {
+    assert!(offset::VERSION == 8 && offset::TAPE == 16 && offset::RANDOM == offset::TAPE + 16);
+    assert!(offset::HOME == offset::RANDOM + 16 && offset::HOME + 3 * 8 <= offset::LENGTH);
+    assert!(offset::CRC == offset::LENGTH + 4 && offset::PATH == offset::CRC + 4);
+};
+
+/// Longest path in a mark; of a longer one it has none.
+const PATH_MAX: usize = 4096;
+
+/// What binds a hot directory to the directory of its tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HotMark {
+    pub tape: TapeId,
+    /// Of this hot directory alone.
+    pub random: u128,
+    /// The tape's directory.
+    pub home: TapeIdentity,
+    /// Where that was when the mark was made, for people and to look whether it is still there.
+    pub path: PathBuf,
+}
+
+impl HotMark {
+    /// A new one for the tape in `dir`.
+    pub fn new(dir: &Path, tape: TapeId) -> Result<Self> {
+        Self::with(dir, tape, TapeId::random()?.0)
+    }
+
+    /// One for the tape in `dir` and a hot directory that has its random number.
+    pub fn with(dir: &Path, tape: TapeId, random: u128) -> Result<Self> {
+        let home = TapeIdentity::of(dir).at("look at", dir)?;
+        let path = std::fs::canonicalize(dir).at("resolve", dir)?;
+        Ok(Self { tape, random, home, path })
+    }
+
+    /// Where the hot directory is unless a user named another.
+    pub fn usual_place(&self) -> PathBuf {
+        // Nobody guesses this name, so nobody has made it before.
+        Path::new(SHARED_MEMORY).join(format!("unitape-{}-{:016x}", self.tape, self.random as u64))
+    }
+
+    /// Whether it names the directory at `dir`.
+    pub fn is_of(&self, dir: &Path, tape: TapeId) -> bool {
+        self.tape == tape && self.home.is_at(dir)
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let path = self.path.as_os_str().as_bytes();
+        let path = if path.len() > PATH_MAX { &[] } else { path };
+        let mut out = vec![0; offset::PATH];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, MAGIC);
+        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(offset::TAPE, &self.tape.0.to_le_bytes());
+        put(offset::RANDOM, &self.random.to_le_bytes());
+        for (i, word) in self.home.0.iter().enumerate() {
+            put(offset::HOME + 8 * i, &word.to_le_bytes());
+        }
+        put(offset::LENGTH, &(path.len() as u32).to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&out[..offset::CRC]), path);
+        out[offset::CRC..offset::PATH].copy_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(path);
+        out
+    }
+
+    /// Reads one; none if the bytes are not a whole one of this version. A file system of huge pages leaves zeros
+    /// after it.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let wide = |at: usize| Some(u128::from_le_bytes(bytes.get(at..at + 16)?.try_into().ok()?));
+        if bytes.get(..8)? != MAGIC || word(offset::VERSION)? != FORMAT_VERSION {
+            return None;
+        }
+        let length = (word(offset::LENGTH)? & 0xffff_ffff) as usize;
+        let path = bytes.get(offset::PATH..)?.get(..length)?;
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..offset::CRC]), path);
+        (bytes[offset::CRC..offset::PATH] == crc.to_le_bytes()).then_some(())?;
+        let home = [word(offset::HOME)?, word(offset::HOME + 8)?, word(offset::HOME + 16)?];
+        Some(Self {
+            tape: TapeId(wide(offset::TAPE)?),
+            random: wide(offset::RANDOM)?,
+            home: TapeIdentity(home),
+            path: PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())),
+        })
+    }
+
+    /// The mark in a hot directory; none where there is no file of that name or it is none.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn load(hot: &Path) -> Result<Option<Self>> {
+        let path = hot.join(MARK);
+        let mut bytes = Vec::new();
+        let mut read = || no_link(&path)?.take(1 << 16).read_to_end(&mut bytes);
+        match read() {
+            Err(e) if is_absent(&e) => Ok(None),
+            Err(e) => Err(e).at("read", &path),
+            Ok(_) => Ok(Self::decode(&bytes)),
+        }
+    }
+}
+
+/// Opens a file for reading, unless its name is a link.
+pub(crate) fn no_link(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
+}
+
+/// Finds the hot directory of the tape in `paths.dir`, as far as it has one.
+///
+/// # Errors
+/// A hot directory of its own that others may write to ([`Error::UnsafeHot`]), a name that is damaged where no mark is,
+/// or the system's refusal.
+pub(crate) fn find(paths: &Paths, tape: TapeId) -> Result<HotLink> {
+    let first = named(paths);
+    let mark = mark_bytes(paths)?;
+    let hot = match (first, &mark) {
+        (Ok(Some(hot)), _) => hot,
+        (Ok(None), None) => return Ok(HotLink::None),
+        // The writer makes the name before the mark, so a name that came meanwhile is there now.
+        (Ok(None), Some(mark)) => match named(paths)? {
+            Some(hot) => hot,
+            None => return find_nameless(paths, tape, mark, "`run/hot`, which names them, is missing"),
+        },
+        (Err(Error::Damage { .. }), Some(mark)) => {
+            return find_nameless(paths, tape, mark, "`run/hot` is damaged and names no directory");
+        }
+        (Err(e), _) => return Err(e),
+    };
+    let Some(bytes) = mark else { return find_early(paths, tape, hot) };
+    let Some(mark) = HotMark::decode(&bytes) else {
+        return find_unmarked(paths, tape, hot, "`run/hot.mark` is damaged");
+    };
+    if mark.is_of(&paths.dir, tape) {
+        return find_own(&paths.hot_mark(), &mark, hot);
+    }
+    let is_whole = mark.home.is_at(&mark.path);
+    let there = match HotMark::load(&hot) {
+        // Of a user who lets nobody look: whether it is still the same is not known.
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => true,
+        other => match other? {
+            Some(there) => there.random == mark.random,
+            // Its mark is lost or damaged, so what is in it decides.
+            None => has_segments(&hot)?,
+        },
+    };
+    let notice = if is_whole || !there || is_in_use(&hot) {
+        HotNotice::Copy { hot, tape: mark.path }
+    } else {
+        HotNotice::Orphan { hot, tape: Some(mark.path) }
+    };
+    Ok(HotLink::Other { notice, is_whole })
+}
+
+/// What `run/hot.mark` holds; none where there is no such file.
+fn mark_bytes(paths: &Paths) -> Result<Option<Vec<u8>>> {
+    let path = paths.hot_mark();
+    match read_small(&path) {
+        Err(e) if is_absent(&e) => Ok(None),
+        other => other.map(Some).at("read", &path),
+    }
+}
+
+fn doubtful(hot: Option<PathBuf>, why: &'static str) -> HotLink {
+    HotLink::Other { notice: HotNotice::Doubtful { hot, why }, is_whole: false }
+}
+
+fn has_segments(hot: &Path) -> Result<bool> {
+    match look(hot)? {
+        Some(_) => Ok(!list_segments(hot)?.is_empty()),
+        None => Ok(false),
+    }
+}
+
+/// The same where the tape's own mark names its directory.
+fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
+    let owner = look(&hot)?;
+    let there = match owner {
+        Some(_) => HotMark::load(&hot)?,
+        None => None,
+    };
+    if let (Some(owner), true) = (owner, there.as_ref() == Some(mark)) {
+        let Some(by) = owner_of(path)? else { return Ok(HotLink::Gone(hot)) };
+        check_owner(&hot, owner, by)?;
+        return Ok(HotLink::Own(hot));
+    }
+    // The mark says under which name the directory was made, unless a user had named it.
+    let made = mark.usual_place();
+    if made != hot && HotMark::load(&made).is_ok_and(|there| there.as_ref() == Some(mark)) {
+        return Ok(doubtful(Some(made), "`run/hot` names another directory"));
+    }
+    if owner.is_none() || there.is_none() && is_empty(&hot)? {
+        return Ok(HotLink::Gone(hot));
+    }
+    Ok(match there {
+        None if has_segments(&hot)? => doubtful(Some(hot), "the mark in it is lost or damaged"),
+        // Its writer had made the mark, and died before it made anything there.
+        None => HotLink::Other { notice: HotNotice::Foreign { hot }, is_whole: false },
+        Some(_) => doubtful(Some(hot), "the mark in it is not that of this tape"),
+    })
+}
+
+/// The same for a tape without a mark: an earlier version made its hot directory, or somebody has removed the mark.
+fn find_early(paths: &Paths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
+    let Some(owner) = look(&hot)? else { return Ok(HotLink::Gone(hot)) };
+    if is_empty(&hot)? {
+        return Ok(HotLink::Gone(hot));
+    }
+    let foreign = |hot| Ok(HotLink::Other { notice: HotNotice::Foreign { hot }, is_whole: false });
+    let orphan = |hot| Ok(HotLink::Other { notice: HotNotice::Orphan { hot, tape: None }, is_whole: false });
+    if hot.join(MARK).symlink_metadata().is_ok() {
+        let is_ours = match HotMark::load(&hot)? {
+            Some(mark) => mark.tape == tape,
+            None => {
+                let meta = Meta::load(&paths.dir)?;
+                list_segments(&hot)?.iter().any(|&index| is_segment(&hot, &meta, index))
+            }
+        };
+        return match is_ours {
+            true => find_unmarked(paths, tape, hot, "`run/hot.mark` is missing"),
+            false => foreign(hot),
+        };
+    }
+    if !holds_tape(paths, &hot)? {
+        return foreign(hot);
+    }
+    let Some(by) = owner_of(&paths.hot())? else { return Ok(HotLink::Gone(hot)) };
+    check_owner(&hot, owner, by)?;
+    // Its default name says for which path it was made.
+    let name = hot.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Some(of_path) = name.strip_prefix(&format!("unitape-{tape}-")) {
+        let full = std::fs::canonicalize(&paths.dir).at("resolve", &paths.dir)?;
+        if of_path != format!("{:08x}", crc32c::crc32c(full.as_os_str().as_bytes())) {
+            return orphan(hot);
+        }
+    }
+    Ok(HotLink::Early(hot))
+}
+
+/// Whether there are segments in a directory, and all of them are of this tape.
+pub(crate) fn holds_tape(paths: &Paths, hot: &Path) -> Result<bool> {
+    let (segments, meta) = (list_segments(hot)?, Meta::load(&paths.dir)?);
+    Ok(!segments.is_empty() && segments.iter().all(|&index| is_segment(hot, &meta, index)))
+}
+
+/// The same for a tape whose own mark is lost or damaged: the mark in the hot directory says whose that is.
+fn find_unmarked(paths: &Paths, tape: TapeId, hot: PathBuf, why: &'static str) -> Result<HotLink> {
+    let there = match HotMark::load(&hot) {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => None,
+        other => other?,
+    };
+    match there {
+        Some(mark) if mark.tape == tape && !mark.is_of(&paths.dir, tape) => Ok(of_other(mark, hot)),
+        _ => Ok(doubtful(Some(hot), why)),
+    }
+}
+
+/// The same for a tape that has a mark and no name: its hot directory is looked for where unitape makes such.
+fn find_nameless(paths: &Paths, tape: TapeId, mark: &[u8], why: &'static str) -> Result<HotLink> {
+    let Some(mark) = HotMark::decode(mark) else {
+        return Ok(doubtful(None, why));
+    };
+    let made = mark.usual_place();
+    let is_there = HotMark::load(&made)?.is_some_and(|there| there.random == mark.random);
+    if mark.is_of(&paths.dir, tape) || !is_there && !mark.home.is_at(&mark.path) {
+        return Ok(doubtful(is_there.then_some(made), why));
+    }
+    Ok(of_other(mark, made))
+}
+
+/// Hot segments in `hot` that belong to the directory that the mark names.
+fn of_other(mark: HotMark, hot: PathBuf) -> HotLink {
+    let is_whole = mark.home.is_at(&mark.path);
+    let notice = match is_whole || is_in_use(&hot) {
+        true => HotNotice::Copy { hot, tape: mark.path },
+        false => HotNotice::Orphan { hot, tape: Some(mark.path) },
+    };
+    HotLink::Other { notice, is_whole }
+}
+
+/// Who owns a file of the tape; none where a writer that closes has removed it meanwhile.
+fn owner_of(path: &Path) -> Result<Option<u32>> {
+    match std::fs::metadata(path) {
+        Err(e) if is_absent(&e) => Ok(None),
+        other => Ok(Some(other.at("look at", path)?.uid())),
+    }
+}
+
+/// Whether the file is that segment of the tape, and not a link to one.
+fn is_segment(hot: &Path, meta: &Meta, index: u64) -> bool {
+    let path = segment_path(hot, index);
+    let mut page = vec![0; HEADER_PAGE as usize];
+    let read = no_link(&path).and_then(|mut file| file.read_exact(&mut page));
+    read.is_ok() && SegmentHeader::check(&page, meta, index, &path).is_ok()
+}
+
+/// The directory that `run/hot` names.
+pub(crate) fn named(paths: &Paths) -> Result<Option<PathBuf>> {
+    let path = paths.hot();
+    let text = match read_small(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        other => other.at("read", &path)?,
+    };
+    named_in(&text).map(Some).ok_or_else(|| {
+        Error::damage(&path, 0, "it names no directory; remove it to open the tape without hot segments")
+    })
+}
+
+/// The directory that the text of `run/hot` names.
+fn named_in(text: &[u8]) -> Option<PathBuf> {
+    let name = std::str::from_utf8(text).ok()?.strip_suffix('\n')?;
+    Path::new(name).is_absolute().then(|| PathBuf::from(name))
+}
+
+/// Owner and mode of a directory; none where there is none.
+///
+/// # Errors
+/// A name that is a link or no directory, or the system's refusal.
+pub(crate) fn look(hot: &Path) -> Result<Option<(u32, u32)>> {
+    let meta = match std::fs::symlink_metadata(hot) {
+        Err(e) if is_absent(&e) => return Ok(None),
+        other => other.at("look at", hot)?,
+    };
+    let kind = meta.file_type();
+    if !kind.is_dir() {
+        let what = if kind.is_symlink() {
+            "is a link; a hot directory is named by its own path"
+        } else if kind.is_file() || kind.is_fifo() || kind.is_socket() {
+            "is a file; a hot directory is a directory"
+        } else {
+            "is a device; a hot directory is a directory"
+        };
+        return Err(Error::UnsafeHot { path: hot.into(), what: what.into() });
+    }
+    Ok(Some((meta.uid(), meta.mode())))
+}
+
+/// Makes sure that nobody but the user `by`, this one or the system's may write to a hot directory.
+pub(crate) fn check_owner(hot: &Path, (owner, mode): (u32, u32), by: u32) -> Result<()> {
+    let unsafe_hot = |what| Err(Error::UnsafeHot { path: hot.into(), what });
+    if ![by, 0, rustix::process::geteuid().as_raw()].contains(&owner) {
+        return unsafe_hot(format!("belongs to user {owner}, the tape to user {by}"));
+    }
+    if mode & 0o022 != 0 {
+        return unsafe_hot(format!("has mode {:o}: others may write to it; `chmod go-w` it", mode & 0o7777));
+    }
+    Ok(())
+}
+
+/// Makes sure that the directory belongs to the user of this process, who is about to write to it.
+pub(crate) fn check_writable(hot: &Path, (owner, mode): (u32, u32)) -> Result<()> {
+    let me = rustix::process::geteuid().as_raw();
+    if owner != me {
+        let what =
+            format!("belongs to user {owner}, this process runs as user {me}; open the tape as user {owner}");
+        return Err(Error::UnsafeHot { path: hot.into(), what });
+    }
+    check_owner(hot, (owner, mode), me)
+}
+
+/// Whether a writer has the hot directory.
+pub(crate) fn is_in_use(hot: &Path) -> bool {
+    let probe = no_link(&hot.join(MARK)).map(|file| file.try_lock_shared());
+    matches!(probe, Ok(Err(std::fs::TryLockError::WouldBlock)))
+}
+
+/// Whether nothing is in a directory but a mark that was not finished.
+pub(crate) fn is_empty(hot: &Path) -> Result<bool> {
+    let entries = match std::fs::read_dir(hot) {
+        Err(e) if is_absent(&e) => return Ok(true),
+        other => other.at("list", hot)?,
+    };
+    for entry in entries {
+        if entry.at("list", hot)?.file_name().to_str() != Some(MARK_UNFINISHED) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Name under which a mark is written before it gets its own.
+pub(crate) const MARK_UNFINISHED: &str = "hot.new";
+
+/// Neither the file nor a directory above it.
+pub(crate) fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+/// What [`find`] found last, for readers who ask again and again.
+#[derive(Debug)]
+pub(crate) struct KnownHot {
+    text: Vec<u8>,
+    mark: [u64; 2],
+    hot: PathBuf,
+}
+
+impl KnownHot {
+    /// The hot directory of the tape, own or of an earlier version; asks the file system as little as it can.
+    pub fn place(known: &mut Option<Self>, paths: &Paths, tape: TapeId) -> Result<Option<PathBuf>> {
+        let path = paths.hot();
+        let text = match read_small(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.at("read", &path)?,
+        };
+        let mark_of =
+            |hot: &Path| std::fs::symlink_metadata(hot.join(MARK)).ok().map(|meta| [meta.dev(), meta.ino()]);
+        if let Some(known) = known
+            && known.text == text
+            && mark_of(&known.hot) == Some(known.mark)
+        {
+            return Ok(Some(known.hot.clone()));
+        }
+        *known = None;
+        match find(paths, tape)? {
+            HotLink::Own(hot) => {
+                *known = mark_of(&hot).map(|mark| Self { text, mark, hot: hot.clone() });
+                Ok(Some(hot))
+            }
+            HotLink::Early(hot) => Ok(Some(hot)),
+            HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => Ok(None),
+        }
+    }
+}
+
+/// The directory of the hot segments of the tape in `dir`, if it has such: its own, or of an earlier version.
+///
+/// # Errors
+/// As [`hot_notice`].
+pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
+    let paths = Paths { dir: dir.into() };
+    KnownHot::place(&mut None, &paths, Meta::load(dir)?.id)
+}
+
+/// What is to be said of the hot segments that the tape in `dir` names, if anything: it is a copy, or its hot directory
+/// is none of its own. Commands print it before they read or write a tape.
+///
+/// # Errors
+/// Not a tape, a hot directory that cannot be trusted, or the system's refusal.
+pub fn hot_notice(dir: &Path) -> Result<Option<HotNotice>> {
+    let paths = Paths { dir: dir.into() };
+    if [paths.hot(), paths.hot_mark()].iter().all(|path| path.symlink_metadata().is_err()) {
+        return Ok(None);
+    }
+    Ok(match find(&paths, Meta::load(dir)?.id)? {
+        HotLink::Other { notice, .. } => Some(notice),
+        HotLink::Early(hot) => Some(HotNotice::Early { hot }),
+        HotLink::None | HotLink::Gone(_) | HotLink::Own(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_comes_back_and_any_other_bit_does_not() {
+        let home = TapeIdentity([1, u64::MAX, 3]);
+        let mark = HotMark { tape: TapeId(7), random: 8 << 100, home, path: "/srv/tape".into() };
+        let bytes = mark.encode();
+        assert_eq!(HotMark::decode(&bytes), Some(mark.clone()));
+        let with_zeros = [&bytes[..], &[0; 100]].concat();
+        assert_eq!(HotMark::decode(&with_zeros), Some(mark));
+        for bit in 0..bytes.len() * 8 {
+            let mut other = bytes.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(HotMark::decode(&other), None, "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert_eq!(HotMark::decode(&bytes[..length]), None, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn only_an_absolute_path_is_a_name() {
+        assert_eq!(named_in(b"/dev/shm/x\n"), Some(PathBuf::from("/dev/shm/x")));
+        for text in [&b""[..], b"\n", b"/dev/shm/x", b"x\n", b"../x\n", b"/\xff\n"] {
+            assert_eq!(named_in(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What is to be said of the hot segments that a tape names and does not use.
+
+use std::path::PathBuf;
+
+/// The hot segments that a tape names and does not use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HotNotice {
+    /// The tape is a copy: the hot segments belong to the tape that it was copied from.
+    Copy {
+        /// The hot directory.
+        hot: PathBuf,
+        /// Where the tape was that it was copied from.
+        tape: PathBuf,
+    },
+    /// The hot segments belong to a tape that is not there any more: this one was copied or moved from it.
+    Orphan {
+        /// The hot directory.
+        hot: PathBuf,
+        /// Where that tape was; none if an earlier version wrote it.
+        tape: Option<PathBuf>,
+    },
+    /// The tape has hot segments, and a file that says where or whose they are is lost, damaged or another's.
+    Doubtful {
+        /// The hot directory; none where nothing names it any more.
+        hot: Option<PathBuf>,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// `run/hot` names a directory that is no hot directory of this tape.
+    Foreign {
+        /// That directory.
+        hot: PathBuf,
+    },
+    /// An earlier version made the hot directory: its segments are read, but unitape removes nothing there.
+    Early {
+        /// The hot directory.
+        hot: PathBuf,
+    },
+}
+
+impl HotNotice {
+    /// What is wrong, without what to do, where the newest part may be missing; otherwise all that is to be said.
+    pub(crate) fn fault(&self) -> String {
+        let part = "the newest part of this tape may be in";
+        match self {
+            Self::Orphan { hot, tape: Some(tape) } => {
+                let (hot, tape) = (hot.display(), tape.display());
+                format!("{part} the hot segments in {hot}, which belong to the tape that was at {tape}")
+            }
+            Self::Orphan { hot, tape: None } => {
+                format!(
+                    "{part} the hot segments in {}, which belong to a tape at another place",
+                    hot.display()
+                )
+            }
+            Self::Doubtful { hot: Some(hot), why } => {
+                format!("{part} the hot segments in {}: {why}", hot.display())
+            }
+            Self::Doubtful { hot: None, why } => format!("{part} hot segments that nothing names: {why}"),
+            Self::Copy { .. } | Self::Foreign { .. } | Self::Early { .. } => self.to_string(),
+        }
+    }
+
+    /// Whether the newest part of the tape may be in hot segments that nobody reads. A writer refuses such a tape.
+    pub fn may_miss_part(&self) -> bool {
+        matches!(self, Self::Orphan { .. } | Self::Doubtful { .. })
+    }
+}
+
+/// What a user can do where the newest part may be in hot segments.
+pub(crate) const HOT_WAYS: &str = "`unitape tape hot DIR --adopt` brings them onto this tape, \
+                                   `unitape tape hot DIR --forget` opens it without them";
+
+impl std::fmt::Display for HotNotice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Copy { hot, tape } => write!(
+                f,
+                "this tape is a copy: it is opened from its own files; the hot segments in {} belong to {}",
+                hot.display(),
+                tape.display()
+            ),
+            Self::Orphan { .. } | Self::Doubtful { .. } => write!(f, "{}; {HOT_WAYS}", self.fault()),
+            Self::Foreign { hot } => write!(
+                f,
+                "run/hot names {}, which is no hot directory of this tape; it is neither read nor changed",
+                hot.display()
+            ),
+            Self::Early { hot } => write!(
+                f,
+                "an earlier version made the hot directory {}; the next writer records its segments and leaves it: remove it \
+                 once the tape is closed",
+                hot.display()
+            ),
+        }
+    }
+}

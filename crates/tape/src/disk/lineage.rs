@@ -1,0 +1,470 @@
+//! The lineage of a tape: the epoch of its writer, and where each writer that cut the tape began.
+//!
+//! ```text
+//!  epoch 4  ──────────────────────────┤ power fails: the tape is cut back to here ▼
+//!  epoch 5  ────────────────────┤ begins at the cut, and writes other frames at the same positions
+//!
+//!  a place (epoch 4, position P): a later epoch began before P, so what P counts is gone; reading continues there
+//! ```
+//!
+//! Each opening for writing has an epoch, one more than the one before. `run/lineage` keeps the last epoch, and a
+//! list of cuts: (epoch, position at which it began) of those openings that may have taken away something a reader
+//! had seen. The least of the later cuts is where a place continues, unless all of them are at or after it. The file
+//! is written whole, flushed and renamed before a frame of its epoch is on the tape, and it survives a clean close.
+//!
+//! The state page says the epoch as well, in word 16. The writer raises it after recovery has replaced what it cut:
+//! a reader that sees the new epoch there finds no cut segment under its name any more.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use unitape_model::Position;
+
+use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, Paths, TapeId, read_start, remove, sync_dir};
+use crate::disk::run::State;
+use crate::disk::sys;
+use crate::error::{At, Error, Result};
+
+/// A position, and the epoch in which it was read: what a holder stores to find its place after a power loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineagePoint {
+    /// Epoch of the writer under which the position was read; 0: unknown.
+    pub epoch: u64,
+    /// What comes before it has been dealt with.
+    pub position: Position,
+}
+
+/// The tape was cut back to `to`, before the position `from` that a reader had come to. The reader continues at `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rewound {
+    /// Where the reader was.
+    pub from: Position,
+    /// Where it continues: what it read after this position is not on the tape any more.
+    pub to: Position,
+}
+
+/// An opening at which the tape was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    epoch: u64,
+    position: u64,
+}
+
+/// What `run/lineage` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lineage {
+    tape: TapeId,
+    /// Epoch of the last opening.
+    pub epoch: u64,
+    /// Epoch with which this lineage began. A place of an earlier one, or of one after `epoch`, is of a lineage that
+    /// was lost.
+    pub first: u64,
+    /// Boot of the machine in which the writer of `epoch` opened; none once it closed.
+    pub open: Option<u128>,
+    /// Ascending in both.
+    cuts: Vec<Cut>,
+}
+
+const MAGIC: &[u8; 8] = b"UNITLINE";
+
+/// Cuts that are kept; with more, the two oldest become one that rewinds as far as the further of them.
+const CUTS_MAX: usize = 251;
+
+mod offset {
+    pub const VERSION: usize = 8;
+    pub const TAPE: usize = 16;
+    pub const EPOCH: usize = 32;
+    pub const FIRST: usize = 40;
+    pub const BOOT: usize = 48;
+    pub const OPEN: usize = 64;
+    pub const COUNT: usize = 68;
+    pub const CUTS_CRC: usize = 72;
+    pub const CRC: usize = 76;
+    pub const CUTS: usize = 80;
+}
+
+const CUT_BYTES: usize = 16;
+
+const _: () = {
+    assert!(offset::VERSION == 8 && offset::TAPE == 16 && offset::EPOCH == 32 && offset::FIRST == 40);
+    assert!(offset::BOOT == 48 && offset::OPEN == 64 && offset::COUNT == 68 && offset::CUTS_CRC == 72);
+    assert!(offset::CRC == 76 && offset::CUTS == 80 && offset::CUTS + CUTS_MAX * CUT_BYTES == 4096);
+};
+
+/// What an opening knows of the tape's past, beside its lineage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Past {
+    pub tape: TapeId,
+    /// The tape is made just now.
+    pub created: bool,
+    /// The greatest epoch that another file names.
+    pub known: u64,
+    /// The least epoch that the caller accepts.
+    pub least: u64,
+    /// The epoch with which a lineage begins.
+    pub first: u64,
+}
+
+impl Lineage {
+    /// Where the lineage of a tape is.
+    pub fn path(paths: &Paths) -> PathBuf {
+        paths.run().join("lineage")
+    }
+
+    /// Reads the lineage of tape `tape`; none where there is no such file.
+    pub fn load(paths: &Paths, tape: TapeId) -> Result<Option<Self>> {
+        let path = Self::path(paths);
+        let Some(text) = read(&path, 4096)? else { return Ok(None) };
+        let mut lineage = check(&text, &path, tape)?;
+        let cuts = &text[offset::CUTS..];
+        let count = u32_at(&text, offset::COUNT) as usize;
+        if cuts.len() != count * CUT_BYTES || crc32c::crc32c(cuts) != u32_at(&text, offset::CUTS_CRC) {
+            return Err(damage(&path, offset::CUTS, "the list of cuts does not match its checksum"));
+        }
+        for cut in cuts.chunks_exact(CUT_BYTES) {
+            lineage.cuts.push(Cut { epoch: u64_at(cut, 0), position: u64_at(cut, 8) });
+        }
+        let ascends = lineage.cuts.is_sorted_by(|a, b| a.epoch < b.epoch && a.position < b.position);
+        let fits = |c: &Cut| c.epoch <= lineage.epoch && c.position <= PLACE_MAX;
+        if !ascends || !lineage.cuts.iter().all(fits) {
+            return Err(damage(&path, offset::CUTS, "the cuts are not in their order"));
+        }
+        Ok(Some(lineage))
+    }
+
+    /// One in the place of a damaged file; `known` is the greatest epoch that another file names, `open` the boot in
+    /// which a writer has the tape, `wall_us` the time.
+    ///
+    /// It does not go back: its epoch is that of the damaged file if the header is intact, otherwise one that is later
+    /// than all that may have been. Places of earlier epochs continue at the oldest position.
+    pub fn again(paths: &Paths, tape: TapeId, known: u64, open: Option<u128>, wall_us: u64) -> Result<Self> {
+        let path = Self::path(paths);
+        let text = read(&path, 4096)?.unwrap_or_default();
+        if let Ok(mut lineage) = check(&text, &path, tape) {
+            lineage.epoch = lineage.epoch.max(known);
+            lineage.first = lineage.epoch;
+            return Ok(lineage);
+        }
+        // The header is lost. Cuts that match their checksum name epochs that have been.
+        let cuts = text.get(offset::CUTS..).unwrap_or_default();
+        let is_intact = text.len() > offset::CUTS && crc32c::crc32c(cuts) == u32_at(&text, offset::CUTS_CRC);
+        let cut = cuts.chunks_exact(CUT_BYTES).map(|cut| u64_at(cut, 0)).filter(|_| is_intact).max();
+        // A lineage that was lost before began with the time in microseconds, and may have come further since.
+        let epoch = known.max(cut.unwrap_or(0)).max(wall_us).saturating_add(LOST_EPOCHS).clamp(1, PLACE_MAX);
+        Ok(Self { tape, epoch, first: epoch, open, cuts: Vec::new() })
+    }
+
+    /// The lineage of the next opening: of `before`, or one that begins.
+    pub fn next(before: Option<Self>, past: &Past, paths: &Paths) -> Result<Self> {
+        let Past { tape, created, known, least, first } = *past;
+        let Some(mut lineage) = before else {
+            let epoch = first.max(known.saturating_add(1)).max(least).min(PLACE_MAX);
+            return Ok(Self { tape, epoch, first: epoch, open: None, cuts: Vec::new() });
+        };
+        lineage.epoch = lineage.epoch.max(known).saturating_add(1).min(PLACE_MAX);
+        if lineage.epoch < least {
+            let path = paths.dir.clone();
+            return Err(Error::OldEpoch { path, epoch: lineage.epoch, least });
+        }
+        if created {
+            // It is made where one of its name was: positions of that one mean nothing here.
+            lineage.cut(0, 0);
+        }
+        Ok(lineage)
+    }
+
+    /// Says that this epoch begins at `position`, and that readers may have seen more. `oldest` is the oldest position
+    /// there is.
+    pub fn cut(&mut self, position: u64, oldest: u64) {
+        let epoch = self.epoch;
+        // An earlier cut at or after this one says nothing that this one does not.
+        self.cuts.retain(|cut| cut.position < position);
+        self.cuts.push(Cut { epoch, position });
+        // Those at or before the oldest position all lead there: one of them serves. Two that become one rewind as far
+        // as the first, also who needs the second only: further, and never less.
+        while self.cuts.len() > CUTS_MAX || self.cuts.get(1).is_some_and(|cut| cut.position <= oldest) {
+            self.cuts[1].position = self.cuts[0].position;
+            self.cuts.remove(0);
+        }
+    }
+
+    /// Where a place continues: before its position if a later epoch cut it off.
+    pub fn resume(&self, point: LineagePoint) -> Position {
+        let LineagePoint { epoch, position } = point;
+        if epoch != 0 && (epoch < self.first || epoch > self.epoch) {
+            return Position(0);
+        }
+        let later = self.cuts.iter().filter(|cut| cut.epoch > epoch).map(|cut| cut.position);
+        Position(later.min().map_or(position.0, |cut| cut.min(position.0)))
+    }
+
+    /// Writes it, so that it survives a power loss before anything else happens.
+    pub fn store(&self, paths: &Paths) -> Result<()> {
+        let (path, temp) = (Self::path(paths), paths.run().join("making-lineage"));
+        let is_new = !path.exists();
+        let written = (|| {
+            let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
+            let file = sys::open(&temp, &how).at("create", &temp)?;
+            sys::write_at(&file, &self.encode(), 0).at("write", &temp)?;
+            sys::sync_data(&file).at("flush", &temp)?;
+            sys::rename(&temp, &path).at("rename", &path)?;
+            sync_dir(&paths.run())
+        })();
+        if written.is_err() {
+            let _ = remove(&temp);
+        }
+        written?;
+        if is_new { sync_dir(&paths.dir) } else { Ok(()) }
+    }
+
+    /// The bytes of its file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; offset::CUTS];
+        for cut in &self.cuts {
+            out.extend(cut.epoch.to_le_bytes());
+            out.extend(cut.position.to_le_bytes());
+        }
+        let cuts_crc = crc32c::crc32c(&out[offset::CUTS..]);
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, MAGIC);
+        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(offset::TAPE, &self.tape.0.to_le_bytes());
+        put(offset::EPOCH, &self.epoch.to_le_bytes());
+        put(offset::FIRST, &self.first.to_le_bytes());
+        put(offset::BOOT, &self.open.unwrap_or(0).to_le_bytes());
+        put(offset::OPEN, &u32::from(self.open.is_some()).to_le_bytes());
+        put(offset::COUNT, &(self.cuts.len() as u32).to_le_bytes());
+        put(offset::CUTS_CRC, &cuts_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..offset::CRC]);
+        out[offset::CRC..offset::CUTS].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+}
+
+/// Openings that may have been between an epoch that another file names and the last one of a lineage that is lost.
+const LOST_EPOCHS: u64 = 1 << 20;
+
+/// The epoch that `run/lineage` names; 0 where there is none.
+pub(crate) fn newest_epoch(paths: &Paths, tape: TapeId) -> Result<u64> {
+    let path = Lineage::path(paths);
+    let Some(text) = read(&path, offset::CUTS as u64)? else { return Ok(0) };
+    Ok(check(&text, &path, tape)?.epoch)
+}
+
+/// The epoch whose frames a reader finds now: that of the state page, or of a tape that nobody writes its lineage's.
+///
+/// A lineage that cannot be read gives 0, unknown: what is read under it is rewound by every cut.
+pub(crate) fn current_epoch(paths: &Paths, tape: TapeId, page: Option<&State>) -> u64 {
+    match page.map_or(0, State::epoch) {
+        0 => newest_epoch(paths, tape).unwrap_or(0),
+        epoch => epoch,
+    }
+}
+
+/// Makes sure that no later writer has opened the tape than the one of `epoch`.
+pub(crate) fn check_newest(paths: &Paths, tape: TapeId, epoch: u64) -> Result<()> {
+    let newest = newest_epoch(paths, tape)?;
+    // Another than ours is a later one, also where the lineage was lost meanwhile and began again.
+    if newest != 0 && newest != epoch {
+        return Err(Error::Fenced { path: paths.dir.clone(), epoch, newest });
+    }
+    Ok(())
+}
+
+/// This boot of the machine, as a number; 0 where the system does not say.
+pub(crate) fn boot_number(id: &str) -> u128 {
+    u128::from_str_radix(&id.replace('-', ""), 16).unwrap_or(0)
+}
+
+/// Index of the state page's word.
+const EPOCH: usize = 16;
+
+impl State {
+    /// Epoch whose frames are on the tape; 0 where nobody has said.
+    pub fn epoch(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_epoch`; who sees the epoch finds what its recovery left.
+        self.word(EPOCH).load(Ordering::Acquire)
+    }
+
+    /// Until recovery is done the epoch is the one before, as the page says it, or where that is of before a restart or
+    /// says nothing, as the lineage did.
+    pub fn keep_epoch(&self, before: u64, restarted: bool) {
+        if restarted || self.epoch() == 0 {
+            self.set_epoch(before);
+        }
+    }
+
+    /// Says which epoch's frames are on the tape.
+    pub fn set_epoch(&self, epoch: u64) {
+        // Release: pairs with the Acquire in `epoch`.
+        self.word(EPOCH).store(epoch, Ordering::Release);
+    }
+}
+
+/// The first bytes of the file at `path`; none where there is no such file.
+fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
+    match read_start(path, bytes_max) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).at("read", path),
+    }
+}
+
+/// What the header says, without the cuts.
+fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
+    if text.len() < offset::CUTS || text[..8] != *MAGIC {
+        return Err(damage(path, 0, "this is no lineage"));
+    }
+    // Before the version: only a version that somebody wrote is a foreign one.
+    if crc32c::crc32c(&text[..offset::CRC]) != u32_at(text, offset::CRC) {
+        return Err(damage(path, offset::CRC, "the lineage does not match its checksum"));
+    }
+    let found = u64_at(text, offset::VERSION);
+    if found != FORMAT_VERSION {
+        return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
+    }
+    let u128_at = |at: usize| u128::from_le_bytes(text[at..at + 16].try_into().expect("sixteen bytes"));
+    let id = TapeId(u128_at(offset::TAPE));
+    if id != tape {
+        return Err(Error::ForeignTape { path: path.into(), found: id, wanted: tape });
+    }
+    Ok(Lineage {
+        tape,
+        epoch: u64_at(text, offset::EPOCH),
+        first: u64_at(text, offset::FIRST),
+        open: (u32_at(text, offset::OPEN) != 0).then(|| u128_at(offset::BOOT)),
+        cuts: Vec::new(),
+    })
+}
+
+/// What a user can do with a damaged one.
+pub(crate) const LINEAGE_WAY: &str = "; `unitape tape repair DIR --apply` makes it again";
+
+fn damage(path: &Path, at: usize, what: &str) -> Error {
+    let what = format!("{what}{LINEAGE_WAY}");
+    Error::damage(path, at as u64, what)
+}
+
+fn u64_at(text: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn u32_at(text: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(text[at..at + 4].try_into().expect("four bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn past(known: u64, least: u64, first: u64) -> Past {
+        Past { tape: TapeId(7), created: false, known, least, first }
+    }
+
+    fn paths(dir: &Path) -> Paths {
+        std::fs::create_dir_all(dir.join("run")).unwrap();
+        Paths { dir: dir.into() }
+    }
+
+    fn resume(lineage: &Lineage, epoch: u64, position: u64) -> u64 {
+        lineage.resume(LineagePoint { epoch, position: Position(position) }).0
+    }
+
+    /// What is stored must come back, and what is not a lineage must not pass for one.
+    #[test]
+    fn a_lineage_comes_back_as_it_was_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        assert_eq!(
+            (Lineage::load(&paths, TapeId(7)).unwrap(), newest_epoch(&paths, TapeId(7)).unwrap()),
+            (None, 0)
+        );
+        let mut lineage = Lineage::next(None, &past(4, 0, 1), &paths).unwrap();
+        assert_eq!((lineage.epoch, lineage.first), (5, 5));
+        for (epoch, position) in [(9, 640), (12, 1280)] {
+            lineage.epoch = epoch;
+            lineage.cut(position, 0);
+        }
+        lineage.open = Some(99);
+        lineage.store(&paths).unwrap();
+        assert_eq!(Lineage::load(&paths, TapeId(7)).unwrap().as_ref(), Some(&lineage));
+        assert_eq!(newest_epoch(&paths, TapeId(7)).unwrap(), 12);
+        assert!(matches!(Lineage::load(&paths, TapeId(8)), Err(Error::ForeignTape { .. })));
+        assert!(matches!(check_newest(&paths, TapeId(7), 11), Err(Error::Fenced { newest: 12, .. })));
+        check_newest(&paths, TapeId(7), 12).unwrap();
+        let text = std::fs::read(Lineage::path(&paths)).unwrap();
+        for at in 0..text.len() {
+            let mut text = text.clone();
+            text[at] ^= 1;
+            std::fs::write(Lineage::path(&paths), &text).unwrap();
+            assert!(Lineage::load(&paths, TapeId(7)).is_err(), "byte {at}");
+        }
+        for length in [0, 8, 79, 80, 96, text.len() - 1] {
+            std::fs::write(Lineage::path(&paths), &text[..length]).unwrap();
+            assert!(Lineage::load(&paths, TapeId(7)).is_err(), "{length} bytes");
+        }
+    }
+
+    /// Of an epoch that this lineage never had, nothing is known but that all of the tape may be new.
+    #[test]
+    fn a_point_of_another_lineage_continues_at_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut lineage = Lineage::next(None, &past(0, 0, 1000), &paths(dir.path())).unwrap();
+        lineage.epoch = 1010;
+        lineage.cut(640, 0);
+        for (epoch, to) in [(1, 0), (999, 0), (1000, 640), (1009, 640), (1010, 6400), (1011, 0), (0, 640)] {
+            assert_eq!(resume(&lineage, epoch, 6400), to, "epoch {epoch}");
+        }
+    }
+
+    /// The least epoch that is acceptable: an older copy is refused, a lineage that begins begins there.
+    #[test]
+    fn an_older_copy_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        let lineage = Lineage::next(None, &past(0, 8, 1), &paths).unwrap();
+        assert_eq!(lineage.epoch, 8);
+        let next = |least| Lineage::next(Some(lineage.clone()), &past(0, least, 1), &paths);
+        assert_eq!((next(0).unwrap().epoch, next(9).unwrap().epoch), (9, 9));
+        assert!(matches!(next(10), Err(Error::OldEpoch { epoch: 9, least: 10, .. })));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The bounded list against one that keeps every cut: never less far, and where it is not full and nothing was
+        /// removed, the same.
+        #[test]
+        fn the_list_rewinds_as_far_as_all_cuts_do(
+            steps in proptest::collection::vec((0u64..40, 0u64..8, 0u64..3), 1..700),
+            asked in proptest::collection::vec((0u64..700, 0u64..30_000), 40),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut lineage = Lineage::next(None, &past(0, 0, 1), &paths(dir.path())).unwrap();
+            let (mut all, mut end, mut oldest) = (Vec::new(), 0u64, 0);
+            for (grows, shrinks, removes) in steps {
+                end += grows;
+                lineage.epoch += 1;
+                end = end.saturating_sub(shrinks).max(oldest);
+                oldest = (oldest + removes).min(end);
+                all.push((lineage.epoch, end));
+                lineage.cut(end, oldest);
+                prop_assert!(lineage.cuts.len() <= CUTS_MAX);
+            }
+            for (epoch, position) in asked {
+                let epoch = 1 + epoch % lineage.epoch;
+                let later = all.iter().filter(|(e, _)| *e > epoch).map(|(_, to)| *to).min();
+                let wanted = later.map_or(position, |to| to.min(position));
+                let got = resume(&lineage, epoch, position);
+                prop_assert!(got <= wanted);
+                if all.len() < CUTS_MAX {
+                    // What is gone is gone, wherever in it a place continues.
+                    prop_assert_eq!(got.max(oldest), wanted.max(oldest).min(position.max(oldest)));
+                }
+            }
+            lineage.store(&paths(dir.path())).unwrap();
+            prop_assert_eq!(Lineage::load(&paths(dir.path()), TapeId(7)).unwrap(), Some(lineage));
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! Checksums before data: a reader compares each span with its sum before it gives out a frame of it.
+//!
+//! ```text
+//!   span     │▓▓▓▓▓▓▓▓▓▓▓▓▓▓│▓▓▓▓▓▓▓▓▓▓▓▓▓▓│▓▓▓▓▓░░░░░░░░░│░░░░░░░░
+//!            whole: its sum   whole          ▲ durable      beyond: no sum vouches for it yet
+//!   frames   ■■■■ ■■■■■■■■■ ■■■■■■■■ ■■■■■■ ■│■■■ ■■■ ■■
+//!                       ▲ at     ▲ limit: frames up to here need no further question
+//! ```
+//!
+//! A reader compares the end of a frame with its limit, as it would with the segment's end, so a frame that is checked
+//! costs nothing more. At the limit the reader comes here, once in 64 KiB.
+//!
+//! What the sums cover depends on who has the tape:
+//!
+//! | the tape | covered |
+//! |---|---|
+//! | is closed | all of it |
+//! | has a writer or a recorder, or they died | up to the durable position |
+//!
+//! The durable position lies within a span mostly. The file `durable` has the sum of exactly the bytes before it. Tapes of
+//! earlier builds have no such sum; the one in the `.crc` is of the bytes that were there when the recorder flushed, with
+//! zeros after them: those up to the durable position, or some more.
+//!
+//! A sum that does not match is looked at again before it is damage, and so is one that is missing: a recorder that
+//! begins again writes the sums of its segment again, and retention removes a segment's file before its sums.
+
+use std::time::Duration;
+
+use unitape_model::{LINE, Position};
+
+use crate::disk::layout::{HEADER_PAGE, Paths, read_start};
+use crate::disk::live::Live;
+use crate::disk::map::{Seen, Segment};
+use crate::disk::run::{State, boot_id, field, holder};
+use crate::error::{Error, Result};
+use crate::keep::seal::is_sealed;
+use crate::read::damage::Unverified;
+use crate::record::durable::load_durable;
+use crate::record::sums::{is_of_a_start, padded, span_sum};
+
+/// How often something that does not match is looked at again, and how long after one another.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// How often a reader asks for sums that a recorder is about to write again.
+const WAITS: u32 = 50;
+
+/// The comparison of one segment's spans with their sums, as far as a reader has come.
+#[derive(Debug)]
+pub(crate) struct SpanChecks {
+    /// Off: everything is given out as it is found.
+    pub on: bool,
+    span: u64,
+    /// The sums of the segment as its file had them when it was read; none: not read yet.
+    sums: Option<Vec<u8>>,
+    /// Sums of this segment were missing and did not come; true if that is to be reported.
+    given_up: Option<bool>,
+    /// Spans that match, a bit each.
+    matching: Vec<u64>,
+    /// Data offset up to which the span of the durable position matches.
+    part: u64,
+    /// What was looked up for this segment.
+    known: Option<Coverage>,
+    /// The segment is sealed, which only what is durable is.
+    sealed: Option<bool>,
+    /// The end of the last span that matches, and of the last one that was not compared.
+    checked: u64,
+    unchecked: u64,
+    /// The tape has more than its durable position says, and the report has that.
+    overrun: bool,
+    /// What could not be compared and should have been.
+    pub unverified: Unverified,
+}
+
+/// How far the sums of a tape reach.
+#[derive(Clone, Copy, Debug)]
+struct Coverage {
+    /// The durable position.
+    durable: u64,
+    /// The position in the file `durable`, and the sum of the bytes before it in its span.
+    open: Option<(u64, u32)>,
+    /// A writer died, and the machine was not restarted since.
+    abandoned: bool,
+    /// Nobody has the tape open, and who had it closed it: there is nothing that the sums do not cover.
+    closed: bool,
+}
+
+/// What a comparison needs to know of the tape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'a> {
+    pub live: &'a Live,
+    pub page: Option<&'a State>,
+    pub segment: &'a Segment,
+}
+
+/// Who has a tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tenancy {
+    Closed,
+    /// A writer died.
+    Abandoned {
+        /// The machine was restarted since.
+        rebooted: bool,
+    },
+    /// A writer or a recorder is there.
+    InUse,
+}
+
+impl SpanChecks {
+    pub fn new(span: u64, on: bool) -> Self {
+        Self {
+            on,
+            span,
+            sums: None,
+            given_up: None,
+            matching: Vec::new(),
+            part: 0,
+            known: None,
+            sealed: None,
+            checked: 0,
+            unchecked: 0,
+            overrun: false,
+            unverified: Unverified::default(),
+        }
+    }
+
+    /// Another segment, or another mapping of the same, is read from now on.
+    pub fn begin(&mut self) {
+        (self.sums, self.known, self.sealed, self.given_up, self.part) = (None, None, None, None, 0);
+        self.matching.clear();
+    }
+
+    /// Compares what lies before data offset `need` and is covered; `at` is the start of a frame, and what is before
+    /// `limit` was compared. Gives the new limit, which is beyond `need` or at it.
+    ///
+    /// # Errors
+    /// Damage, or a segment that retention has just removed.
+    #[cold]
+    pub fn extend(&mut self, scope: &Scope<'_>, at: u64, mut limit: u64, need: u64) -> Result<u64> {
+        if !self.on {
+            return Ok(scope.segment.size);
+        }
+        let base = scope.segment.base;
+        if base + at < self.checked.max(self.unchecked) && limit == at {
+            // Read once more.
+            (self.checked, self.unchecked) = (0, base + at);
+        }
+        while limit < need {
+            limit = self.next(scope, at, limit)?;
+            if self.checked < base + limit {
+                self.unchecked = base + limit;
+            }
+        }
+        Ok(limit)
+    }
+
+    /// The same for a frame that is looked up by its position: the spans from the one of `at` on.
+    pub fn vouch(&mut self, scope: &Scope<'_>, at: u64, need: u64) -> Result<()> {
+        let mut limit = at;
+        while self.on && limit < need {
+            let span = limit / self.span;
+            if self.matches(span) {
+                limit = (span + 1) * self.span;
+            } else if limit < self.part && span == (self.part - 1) / self.span {
+                limit = self.part;
+            } else {
+                limit = self.next(scope, at, limit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what was read from one position to the other matches its sums.
+    pub fn is_checked(&self, from: u64, to: u64) -> bool {
+        self.on && from >= self.unchecked && to <= self.checked
+    }
+
+    /// The durable position, as far as this reader knows.
+    pub fn durable(&mut self, live: &Live, page: Option<&State>) -> u64 {
+        let known = match self.known {
+            Some(known) => known,
+            None => self.look(live, page),
+        };
+        known.durable.max(page.map_or(0, State::durable))
+    }
+
+    /// Compares the span at `limit`, or finds that it is not covered; gives the limit after it.
+    fn next(&mut self, scope: &Scope<'_>, at: u64, limit: u64) -> Result<u64> {
+        let (base, from) = (scope.segment.base, limit - limit % self.span);
+        let to = from + self.span;
+        let (durable, closed) = self.reach(scope, at);
+        let mut sealed = || *self.sealed.get_or_insert_with(|| is_sealed(&scope.segment.path));
+        if base + to <= durable || sealed() {
+            self.whole(scope, from)
+        } else if !closed && base + limit >= durable {
+            self.beyond(scope, at, from)
+        } else {
+            self.partial(scope, at, limit)
+        }
+    }
+
+    /// The durable position, and whether the tape is closed.
+    fn reach(&mut self, scope: &Scope<'_>, at: u64) -> (u64, bool) {
+        for round in 0..TRIES {
+            if round > 0 {
+                // The tape was closed when this reader looked; a writer may have opened it since.
+                std::thread::sleep(PAUSE);
+                self.look(scope.live, State::look(&scope.live.paths).as_ref());
+            }
+            let durable = self.durable(scope.live, scope.page);
+            let closed = self.known.is_some_and(|known| known.closed);
+            let ends = durable > 0 && scope.segment.base + at >= durable;
+            if self.overrun || !closed || !ends || !matches!(scope.segment.look(at), Seen::Frame(_)) {
+                return (durable, closed);
+            }
+        }
+        let durable = self.durable(scope.live, scope.page);
+        let what = format!("it says that the tape ends at position {durable}, and there is more");
+        self.unverified.lack(&scope.live.paths.durable(), &what);
+        self.overrun = true;
+        (durable, true)
+    }
+
+    /// Compares a span that is not durable, of a tape whose writer died: what is there is still what its recorder saw.
+    fn beyond(&mut self, scope: &Scope<'_>, at: u64, from: u64) -> Result<u64> {
+        let (segment, to) = (scope.segment, from + self.span);
+        for round in 0..TRIES {
+            if round > 0 {
+                // A writer may have come, and its recorder writes the sums again.
+                self.again();
+                self.look(scope.live, State::look(&scope.live.paths).as_ref());
+            }
+            if !self.known.is_some_and(|known| known.abandoned) {
+                break;
+            }
+            let path = scope.live.paths.crc(segment.index);
+            let sums = read_start(&path, segment.size / self.span * 4).unwrap_or_default();
+            let place = (from / self.span * 4) as usize;
+            let Some(wanted) = sums.get(place..place + 4) else { break };
+            let wanted: [u8; 4] = wanted.try_into().expect("four bytes");
+            let end = committed_end(segment, at, to).max(from);
+            // SAFETY: what is before `at` was committed when it was read, and the walk has seen what follows.
+            let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
+            let is_last = place + 8 > sums.len();
+            if span_sum(bytes, self.span).to_le_bytes() == wanted
+                || is_last && is_of_a_start(bytes, self.span, wanted)
+            {
+                break;
+            }
+            if round + 1 == TRIES {
+                return Err(self.mismatch(segment, from, end));
+            }
+        }
+        Ok(to)
+    }
+
+    /// Compares a span all of which is durable.
+    fn whole(&mut self, scope: &Scope<'_>, from: u64) -> Result<u64> {
+        let (segment, to) = (scope.segment, from + self.span);
+        // SAFETY: below the durable position, so committed, and within the segment, whose size is a multiple of the
+        // span.
+        let sum = crc32c::crc32c(unsafe { segment.bytes(from, self.span as usize) }).to_le_bytes();
+        for _ in 0..TRIES {
+            match self.sum(scope, from, to)? {
+                Some(wanted) if wanted == sum => {
+                    self.note(from / self.span);
+                    self.checked = segment.base + to;
+                    return Ok(to);
+                }
+                Some(_) => self.again(),
+                None => return Ok(to),
+            }
+        }
+        Err(self.mismatch(segment, from, to))
+    }
+
+    /// Compares a span part of which is covered: that of the durable position, and those of a closed tape whose
+    /// durable position is not known.
+    fn partial(&mut self, scope: &Scope<'_>, at: u64, limit: u64) -> Result<u64> {
+        let (segment, from) = (scope.segment, limit - limit % self.span);
+        let (base, to) = (segment.base, from + self.span);
+        for round in 0..TRIES {
+            if round > 0 {
+                // It may have been opened or closed meanwhile, and the recorder may have come further.
+                self.again();
+                self.look(scope.live, State::look(&scope.live.paths).as_ref());
+            }
+            let durable = self.durable(scope.live, scope.page);
+            let closed = self.known.is_some_and(|known| known.closed);
+            if base + to <= durable {
+                return self.whole(scope, from);
+            }
+            if !closed && base + limit >= durable {
+                return Ok(to);
+            }
+            if !closed && let Some(sum) = self.open_sum(scope.live, durable) {
+                let end = durable - base;
+                // SAFETY: before the durable position, so committed, and within the segment by `to`.
+                if crc32c::crc32c(unsafe { segment.bytes(from, (end - from) as usize) }) == sum {
+                    return Ok(self.pass(base, limit, end, to));
+                }
+                if round + 1 == TRIES {
+                    return Err(self.mismatch(segment, from, end));
+                }
+                continue;
+            }
+            let end = committed_end(segment, at, to);
+            // SAFETY: the walk has seen everything from `at`, which is not beyond `end`, committed; what is before
+            // `at` is committed too: it is before the durable position, or the tape is closed.
+            let bytes = unsafe { segment.bytes(from, end.max(from) as usize - from as usize) };
+            let least = if closed { end } else { durable - base };
+            let Some(wanted) = self.sum(scope, from, end)? else { return Ok(to) };
+            // Of a closed tape the sum is of all that is there; otherwise of what is durable, or of some more.
+            let exact = |to: u64| span_sum(&bytes[..(to - from) as usize], self.span).to_le_bytes() == wanted;
+            let found = match [end, least].into_iter().find(|&to| (least..=end).contains(&to) && exact(to)) {
+                None if !closed || round + 1 == TRIES => {
+                    let least = if closed { 0 } else { least - from };
+                    start_of(bytes, &wanted, least, self.span).map(|length| from + length)
+                }
+                found => found,
+            };
+            if let Some(found) = found {
+                let passed = self.pass(base, limit, found, to);
+                if closed && found < end {
+                    let what = "it has no sum of what the tape has after this";
+                    let path = scope.live.paths.crc(segment.index);
+                    self.unverified.add(&path, what, base + found, base + end);
+                    return Ok(to);
+                }
+                return Ok(passed);
+            }
+        }
+        let end = committed_end(segment, at, to);
+        match tenancy(&scope.live.paths) {
+            // Somebody writes here, and the sum is of another moment than what was read.
+            Tenancy::InUse => Ok(to),
+            // The sum may be of bytes that were cut since, or that a power loss took.
+            Tenancy::Abandoned { rebooted } if rebooted || State::peek(&scope.live.paths) > base + end => {
+                let what = "the sum of the last span is of another moment";
+                self.unverified.add(&scope.live.paths.crc(segment.index), what, base + limit, base + end);
+                Ok(to)
+            }
+            _ => Err(self.mismatch(segment, from, end)),
+        }
+    }
+
+    /// The sum of the bytes before the durable position in its span, where the file `durable` has it.
+    fn open_sum(&mut self, live: &Live, durable: u64) -> Option<u32> {
+        let mut open = self.known?.open;
+        if open.is_none_or(|(position, _)| position != durable) {
+            // The recorder writes the file before it says that more is durable.
+            open = self.look(live, State::look(&live.paths).as_ref()).open;
+        }
+        open.filter(|(position, _)| *position == durable).map(|(_, sum)| sum)
+    }
+
+    /// What is before data offset `end` of a span matches; gives the limit.
+    fn pass(&mut self, base: u64, limit: u64, end: u64, to: u64) -> u64 {
+        self.part = end;
+        self.checked = self.checked.max(base + end);
+        // What follows in the span is not covered.
+        if end > limit { end } else { to }
+    }
+
+    /// The sum of the span at `from`, whose data ends at `to`; none where it is missing, which is then noted where it
+    /// should be there.
+    fn sum(&mut self, scope: &Scope<'_>, from: u64, to: u64) -> Result<Option<[u8; 4]>> {
+        let segment = scope.segment;
+        let path = scope.live.paths.crc(segment.index);
+        let at = (from / self.span * 4) as usize;
+        for round in 0.. {
+            if self.sums.is_none() {
+                let bytes = segment.size / self.span * 4;
+                self.sums = Some(read_start(&path, bytes).unwrap_or_default());
+            }
+            if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(at..at + 4)) {
+                return Ok(Some(sum.try_into().expect("four bytes")));
+            }
+            if self.given_up.is_none() {
+                // A reader that had come a moment later would have found the segment gone.
+                if let Some(oldest) = scope.live.indices()?.first().filter(|&&oldest| oldest > segment.index)
+                {
+                    let oldest = Position(oldest.saturating_mul(scope.live.meta.segment_bytes));
+                    return Err(Error::Retained { position: Position(segment.base + from), oldest });
+                }
+                // A recorder begins at the segment of the durable position and writes its sums again.
+                let in_use = tenancy(&scope.live.paths) == Tenancy::InUse;
+                let durable = self.look(scope.live, State::look(&scope.live.paths).as_ref()).durable;
+                let may_come = in_use && durable <= segment.end();
+                self.given_up = (round >= if may_come { WAITS } else { TRIES }).then_some(!may_come);
+            }
+            if let Some(reported) = self.given_up {
+                if reported {
+                    let (from, to) = (segment.base + from, segment.base + to);
+                    self.unverified.add(&path, "the checksum is missing", from, to);
+                }
+                break;
+            }
+            self.again();
+        }
+        Ok(None)
+    }
+
+    /// Lets a moment pass and has the sums read again.
+    fn again(&mut self) {
+        std::thread::sleep(PAUSE);
+        self.sums = None;
+    }
+
+    /// Looks up how far the sums reach.
+    fn look(&mut self, live: &Live, page: Option<&State>) -> Coverage {
+        let closed = page.is_none() && !live.paths.writer_lock().exists();
+        let told = page.map_or(0, State::durable);
+        let mut open = None;
+        let durable = match load_durable(&live.paths) {
+            Ok(durable) => {
+                open = durable.open_sum.map(|sum| (durable.position, sum));
+                // It is made at the first flush, and a tape that is closed was flushed.
+                let must = || closed || told > 0 || tenancy(&live.paths) != Tenancy::InUse;
+                if self.on && durable.position == 0 && !live.paths.durable().exists() && must() {
+                    self.unverified.lack(&live.paths.durable(), "it is missing");
+                }
+                durable.position
+            }
+            Err(e) => {
+                if self.on {
+                    self.unverified.lack(&live.paths.durable(), &e.to_string());
+                }
+                0
+            }
+        };
+        let abandoned = !closed && tenancy(&live.paths) == Tenancy::Abandoned { rebooted: false };
+        let known = Coverage { durable: durable.max(told), open, abandoned, closed };
+        self.known = Some(known);
+        known
+    }
+
+    fn matches(&self, span: u64) -> bool {
+        self.matching.get((span / 64) as usize).is_some_and(|bits| bits >> (span % 64) & 1 == 1)
+    }
+
+    fn note(&mut self, span: u64) {
+        let word = (span / 64) as usize;
+        if self.matching.len() <= word {
+            self.matching.resize(word + 1, 0);
+        }
+        self.matching[word] |= 1 << (span % 64);
+    }
+
+    fn mismatch(&self, segment: &Segment, from: u64, to: u64) -> Error {
+        let (base, span) = (segment.base, self.span);
+        let what = format!(
+            "the checksum of the {span} bytes from here does not match (positions {} to {})",
+            base + from,
+            base + to
+        );
+        Error::damage(&segment.path, HEADER_PAGE + from, what)
+    }
+}
+
+/// Where what is committed ends, walking from the frame at `at` up to data offset `to`.
+fn committed_end(segment: &Segment, at: u64, to: u64) -> u64 {
+    let mut end = at;
+    while end < to {
+        match segment.look(end) {
+            Seen::Frame(header) => end += header.len_bytes() as u64,
+            // The rest of the segment is empty.
+            Seen::Pad => return to,
+            Seen::Nothing | Seen::Damage(_) => break,
+        }
+    }
+    end.min(to)
+}
+
+/// The number of whole lines, in bytes and at least `least`, at the start of `bytes` that `sum` is of.
+fn start_of(bytes: &[u8], sum: &[u8; 4], least: u64, span: u64) -> Option<u64> {
+    let mut running = 0;
+    let mut length = 0;
+    for line in bytes.chunks(LINE) {
+        running = crc32c::crc32c_append(running, line);
+        length += line.len() as u64;
+        if length >= least && padded(running, span - length).to_le_bytes() == *sum {
+            return Some(length);
+        }
+    }
+    None
+}
+
+fn tenancy(paths: &Paths) -> Tenancy {
+    let lock = paths.writer_lock();
+    if holder(&lock).is_some() || holder(&paths.recorder_lock()).is_some() {
+        return Tenancy::InUse;
+    }
+    match std::fs::read_to_string(&lock) {
+        Ok(text) => Tenancy::Abandoned { rebooted: field(&text, "boot").unwrap_or_default() != boot_id() },
+        Err(_) => Tenancy::Closed,
+    }
+}

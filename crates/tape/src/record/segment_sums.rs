@@ -1,0 +1,217 @@
+//! Whether the bytes of a segment still are what its checksums say.
+//!
+//! ```text
+//!  span      0        1        2 (open)          covered: the bytes before the durable position
+//!        ├────────┼────────┼─────▌──┤
+//!  .crc    sum 0    sum 1    sum 2             of a closed tape the last sum is of the covered bytes and zeros;
+//!                                              of another one it may be of more bytes than those
+//!  durable                 └ sum ┘             always of exactly the covered bytes of the open span
+//! ```
+
+use std::path::Path;
+
+use unitape_model::LINE;
+
+use crate::disk::layout::{HEADER_PAGE, Meta, Paths, read_start, segment_path};
+use crate::disk::live::Live;
+use crate::disk::map::Segment;
+use crate::error::{At, Error, Result};
+use crate::record::durable::{Durable, store_durable};
+use crate::record::follow::committed_bytes;
+use crate::record::sums::padded;
+
+/// The checksums of one segment as its `.crc` has them.
+#[derive(Debug)]
+pub(crate) struct SegmentSums {
+    sums: Vec<u8>,
+    span: u64,
+    size: u64,
+}
+
+/// What is known of the span that holds the end of the covered bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenSpan {
+    /// The sum of its covered bytes, from the file `durable`; none in tapes of earlier builds.
+    pub sum: Option<u32>,
+    /// What the checksum in the `.crc` is of.
+    pub stored: StoredSum,
+}
+
+/// What the `.crc` has for the open span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoredSum {
+    /// The covered bytes and zeros: the tape was closed.
+    Covered,
+    /// The covered bytes, perhaps more, and zeros: its recorder died.
+    AtLeastCovered,
+    /// A recorder may be writing it.
+    Moving,
+}
+
+/// A span for which nothing vouches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SpanFault {
+    /// Data offsets in the segment.
+    pub from: u64,
+    pub to: u64,
+    /// The checksum is not there, so nothing says whether the bytes are right.
+    pub missing: bool,
+    /// The file `durable` vouches for the bytes all the same.
+    pub vouched: bool,
+}
+
+impl SegmentSums {
+    /// The checksums of segment `index`; those of a `.crc` that is not there are none.
+    pub fn load(paths: &Paths, meta: &Meta, index: u64) -> Result<Self> {
+        let path = paths.crc(index);
+        let (span, size) = (meta.span(), meta.segment_bytes);
+        let sums = match read_start(&path, size / span * 4) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            other => other.at("read", &path)?,
+        };
+        Ok(Self { sums, span, size })
+    }
+
+    /// How many whole checksums there are.
+    pub fn len(&self) -> u64 {
+        self.sums.len() as u64 / 4
+    }
+
+    /// The checksum of span `i`.
+    pub fn get(&self, i: u64) -> Option<u32> {
+        let bytes = self.sums.get(i as usize * 4..i as usize * 4 + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+    }
+
+    /// What is wrong with span `i`, if something is; `covered` bytes of the segment are to be vouched for.
+    ///
+    /// The covered bytes must be committed, or the segment one that nobody writes.
+    pub fn fault(&self, segment: &Segment, i: u64, covered: u64, open: OpenSpan) -> Option<SpanFault> {
+        let from = i * self.span;
+        let to = (from + self.span).min(covered);
+        let fault = SpanFault { from, to, missing: false, vouched: false };
+        // SAFETY: within the segment by `to`; committed or written by nobody, by the caller's word.
+        let bytes = unsafe { segment.bytes(from, (to - from) as usize) };
+        let sum = crc32c::crc32c(bytes);
+        let whole = to - from == self.span;
+        let vouched = !whole && open.sum == Some(sum);
+        if !whole && open.sum.is_some() && !vouched {
+            return Some(fault);
+        }
+        let Some(stored) = self.get(i) else { return Some(SpanFault { missing: true, vouched, ..fault }) };
+        let same = match open.stored {
+            _ if whole => stored == sum,
+            StoredSum::Covered => stored == padded(sum, self.span - (to - from)),
+            _ if vouched => true,
+            StoredSum::AtLeastCovered => self.is_of_a_longer_start(segment, to, sum, stored),
+            // Nothing can be said.
+            StoredSum::Moving => true,
+        };
+        (!same).then_some(SpanFault { vouched, ..fault })
+    }
+
+    /// Whether `stored` is the sum of the span's bytes up to `at`, of which `sum` is, or further.
+    fn is_of_a_longer_start(&self, segment: &Segment, at: u64, mut sum: u32, stored: u32) -> bool {
+        let end = at - at % self.span + self.span;
+        for to in (at..=end.min(self.size)).step_by(LINE) {
+            if padded(sum, end - to) == stored {
+                return true;
+            }
+            if to < end {
+                // SAFETY: within the segment, which nobody writes: its recorder died, and its lock is ours.
+                sum = crc32c::crc32c_append(sum, unsafe { segment.bytes(to, LINE) });
+            }
+        }
+        false
+    }
+
+    /// The first fault of the first `covered` bytes.
+    pub fn first_fault(&self, segment: &Segment, covered: u64, open: OpenSpan) -> Option<SpanFault> {
+        (0..covered.div_ceil(self.span)).find_map(|i| self.fault(segment, i, covered, open))
+    }
+}
+
+impl SpanFault {
+    /// As an error of the file at `path`, whose data begin at position `base`.
+    pub fn error(&self, path: &Path, base: u64) -> Error {
+        let (from, to) = (base + self.from, base + self.to);
+        let what = if self.missing { "have no checksum" } else { "do not match their checksum" };
+        let what = format!(
+            "the bytes of positions {from} to {to} {what}, and they were durable; `unitape tape repair` says what can be \
+             done"
+        );
+        Error::damage(path, HEADER_PAGE + self.from, what)
+    }
+}
+
+/// Checks the durable part of the durable position's segment, wherever it lies: what a writer or a recorder is about
+/// to read again. In a closed tape the last checksum is `stored` exactly of it.
+///
+/// # Errors
+/// Damage. Nothing was changed.
+pub(crate) fn check_durable(paths: &Paths, meta: &Meta, durable: &Durable, stored: StoredSum) -> Result<()> {
+    let (index, covered) = (durable.position / meta.segment_bytes, durable.position % meta.segment_bytes);
+    if covered == 0 {
+        return Ok(());
+    }
+    let checks = SegmentSums::load(paths, meta, index)?;
+    let open = OpenSpan { sum: durable.open_sum, stored };
+    if let Some(hot) = Live::of(paths.clone(), *meta).hot_place()?
+        && let Some((segment, _)) = Segment::open(&segment_path(&hot, index), meta, index, false)?
+    {
+        check(&checks, &segment, covered, open)?;
+        let Some((copy, _)) = Segment::open(&segment_path(&paths.segments(), index), meta, index, false)?
+        else {
+            return Ok(());
+        };
+        // It may be on its way into a new file.
+        let have = committed_bytes(&copy);
+        return check(&checks, &copy, if have < covered { have - have % meta.span() } else { covered }, open);
+    }
+    match Segment::open(&segment_path(&paths.segments(), index), meta, index, false)? {
+        Some((segment, _)) => check(&checks, &segment, covered, open),
+        None => Ok(()),
+    }
+}
+
+/// Checks the durable part of the copy of a hot segment, which has everything up to data offset `have`.
+///
+/// # Errors
+/// Damage.
+pub(crate) fn check_copy(live: &Live, copy: &Segment, have: u64, durable: &Durable) -> Result<()> {
+    let covered = durable.position.saturating_sub(copy.base).min(copy.size);
+    let there = if have < covered { have - have % live.meta.span() } else { covered };
+    if there == 0 {
+        return Ok(());
+    }
+    let checks = SegmentSums::load(&live.paths, &live.meta, copy.index)?;
+    check(&checks, copy, there, OpenSpan { sum: durable.open_sum, stored: StoredSum::Moving })
+}
+
+/// Adds the sum of the open span, which tapes of earlier builds do not keep, after it was compared with the `.crc`.
+///
+/// # Errors
+/// Damage, or the system's refusal.
+pub(crate) fn vouch(paths: &Paths, meta: &Meta, durable: &mut Durable) -> Result<()> {
+    if durable.open_sum.is_some() || durable.position == 0 {
+        return Ok(());
+    }
+    check_durable(paths, meta, durable, StoredSum::AtLeastCovered)?;
+    let (index, covered) = (durable.position / meta.segment_bytes, durable.position % meta.segment_bytes);
+    let from = covered - covered % meta.span();
+    durable.open_sum = if from == covered {
+        Some(0)
+    } else {
+        let Some((segment, _)) = Live::of(paths.clone(), *meta).segment(index)? else { return Ok(()) };
+        // SAFETY: within the segment, and compared with its checksum just now, below the durable position.
+        Some(crc32c::crc32c(unsafe { segment.bytes(from, (covered - from) as usize) }))
+    };
+    store_durable(paths, durable)
+}
+
+fn check(checks: &SegmentSums, segment: &Segment, covered: u64, open: OpenSpan) -> Result<()> {
+    match checks.first_fault(segment, covered, open) {
+        Some(fault) => Err(fault.error(&segment.path, segment.base)),
+        None => Ok(()),
+    }
+}

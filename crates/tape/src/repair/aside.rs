@@ -1,0 +1,221 @@
+//! Where a repair keeps what it replaces, and how it replaces it.
+//!
+//! ```text
+//!  DIR/FILE ──copy, flush──▶ DIR/repair-N/FILE         first, and it stays
+//!  new text ──write, flush─▶ DIR/repair-N/new ──rename──▶ DIR/FILE
+//! ```
+//!
+//! Killed at any moment, the old file is in its place or among those kept, whole and flushed, and the new one is
+//! whole or not there. The next repair looks at the tape as it is then.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::disk::layout::{Paths, remove, sync_dir};
+use crate::disk::sys;
+use crate::error::{At, Result};
+
+/// How the directories of files that repairs kept begin.
+const NAME: &str = "repair-";
+
+/// What repairs did that a reader of the tape must know, in the tape's directory.
+const LOG: &str = "repairs.log";
+
+/// The directory of one repair; made with the first file that is kept.
+#[derive(Debug)]
+pub(super) struct Aside {
+    tape: PathBuf,
+    dir: Option<PathBuf>,
+    kept: BTreeSet<PathBuf>,
+}
+
+/// How a new file is to look from outside.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileLook {
+    pub read_only: bool,
+    pub modified: Option<SystemTime>,
+}
+
+impl Aside {
+    pub fn new(paths: &Paths) -> Self {
+        Self { tape: paths.dir.clone(), dir: None, kept: BTreeSet::new() }
+    }
+
+    /// Where this repair keeps files, if it kept any.
+    pub fn dir(&self) -> Option<&Path> {
+        self.dir.as_deref()
+    }
+
+    /// Where a new file is written before it gets its name; whatever was there is gone.
+    pub fn fresh(&mut self) -> Result<PathBuf> {
+        let path = self.made()?.join("new");
+        remove(&path)?;
+        Ok(path)
+    }
+
+    /// Keeps a copy of the file at `path`, once, if there is one.
+    pub fn keep(&mut self, path: &Path) -> Result<()> {
+        if self.kept.contains(path) || !path.exists() {
+            return Ok(());
+        }
+        let to = self.place_of(path)?;
+        let temp = to.with_added_extension("copying");
+        remove(&temp)?;
+        fs::copy(path, &temp).at("copy", path)?;
+        // A copy of a file that is read-only is so as well, and can be flushed all the same.
+        let file = File::open(&temp).at("open", &temp)?;
+        if let Ok(time) = fs::metadata(path).and_then(|m| m.modified()) {
+            _ = sys::set_modified(&file, time);
+        }
+        sys::sync_data(&file).at("flush", &temp)?;
+        self.named(&temp, &to)?;
+        self.kept.insert(path.into());
+        Ok(())
+    }
+
+    /// Keeps the first `bytes` of the file at `path`, as the file of that name with `.start` behind.
+    pub fn keep_start(&mut self, path: &Path, bytes: u64) -> Result<()> {
+        let to = self.place_of(path)?.with_added_extension("start");
+        let text = crate::disk::layout::read_start(path, bytes).at("read", path)?;
+        let temp = to.with_added_extension("copying");
+        write_flushed(&temp, &text)?;
+        self.named(&temp, &to)
+    }
+
+    /// Moves the file at `path` away, if there is one.
+    pub fn take(&mut self, path: &Path) -> Result<()> {
+        if !path.exists() {
+            return Ok(());
+        }
+        let to = self.place_of(path)?;
+        if is_on_other_file_system(path, &self.tape) {
+            self.keep(path)?;
+            return remove(path);
+        }
+        self.named(path, &to)?;
+        sync_parent(path)
+    }
+
+    /// Puts a file with these bytes in the place of the one at `path`, which is kept.
+    pub fn replace(&mut self, path: &Path, bytes: &[u8], look: &FileLook) -> Result<()> {
+        let temp = self.fresh()?;
+        write_flushed(&temp, bytes)?;
+        self.put(&temp, path, look)
+    }
+
+    /// Puts the flushed file at `temp` in the place of the one at `path`, which is kept.
+    pub fn put(&mut self, temp: &Path, path: &Path, look: &FileLook) -> Result<()> {
+        self.keep(path)?;
+        if let Some(time) = look.modified {
+            let file = File::open(temp).at("open", temp)?;
+            _ = sys::set_modified(&file, time);
+        }
+        if look.read_only {
+            crate::keep::seal::seal_file(temp)?;
+        }
+        sys::rename(temp, path).at("rename", path)?;
+        sync_parent(path)
+    }
+
+    /// Writes a line into the tape's log of repairs; before what it says is done.
+    pub fn log(&mut self, line: &str) -> Result<()> {
+        let dir = self.made()?.to_path_buf();
+        let path = self.tape.join(LOG);
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut file = sys::open(&path, OpenOptions::new().append(true).create(true)).at("open", &path)?;
+        file.write_all(format!("{name} {line}\n").as_bytes()).at("write", &path)?;
+        sys::sync_data(&file).at("flush", &path)?;
+        sync_dir(&self.tape)
+    }
+
+    /// Removes what is only of use while it works.
+    pub fn finish(&mut self) -> Result<()> {
+        match &self.dir {
+            Some(dir) => remove(&dir.join("new")),
+            None => Ok(()),
+        }
+    }
+
+    fn made(&mut self) -> Result<&Path> {
+        if self.dir.is_none() {
+            let last = repairs(&self.tape)?.last().map_or(0, |(n, _)| *n);
+            let dir = self.tape.join(format!("{NAME}{}", last + 1));
+            sys::make_dir(&dir).at("make", &dir)?;
+            sync_dir(&self.tape)?;
+            self.dir = Some(dir);
+        }
+        Ok(self.dir.as_deref().expect("made above"))
+    }
+
+    /// The path under which a file is kept; the directories to it are made.
+    fn place_of(&mut self, path: &Path) -> Result<PathBuf> {
+        let inside = match path.strip_prefix(&self.tape) {
+            Ok(inside) => inside.to_path_buf(),
+            // A hot segment.
+            Err(_) => Path::new("hot").join(path.file_name().unwrap_or_default()),
+        };
+        let to = self.made()?.join(inside);
+        if let Some(parent) = to.parent() {
+            sys::make_dir(parent).at("make", parent)?;
+            sync_parent(parent)?;
+        }
+        Ok(to)
+    }
+
+    fn named(&self, from: &Path, to: &Path) -> Result<()> {
+        sys::rename(from, to).at("rename", to)?;
+        sync_parent(to)
+    }
+}
+
+/// The repairs of the tape in `dir` that kept files, by number.
+pub(super) fn repairs(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let mut out = Vec::new();
+    for entry in fs::read_dir(dir).at("list", dir)? {
+        let entry = entry.at("list", dir)?;
+        let number = entry.file_name().to_str().and_then(|n| n.strip_prefix(NAME)?.parse().ok());
+        out.extend(number.map(|n: u64| (n, entry.path())));
+    }
+    out.sort_unstable();
+    Ok(out)
+}
+
+/// Parts of the tape, as positions, that repairs took over although nothing vouched for them.
+pub(crate) fn accepted(dir: &Path) -> Vec<(u64, u64)> {
+    let text = crate::disk::layout::read_start(&dir.join(LOG), 1 << 20).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let numbers = |text: &str| text.split(' ').map_while(|n| n.parse().ok()).collect::<Vec<u64>>();
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    for line in text.lines() {
+        if let Some([from, to]) = line.split_once(" unverified ").map(|(_, rest)| numbers(rest)).as_deref() {
+            parts.push((*from, *to));
+        } else if let Some([at, ..]) = line.split_once(" cut ").map(|(_, rest)| numbers(rest)).as_deref() {
+            // What stands there now came after it.
+            parts.retain_mut(|(from, to)| {
+                *to = (*to).min(*at);
+                from < to
+            });
+        }
+    }
+    parts
+}
+
+fn write_flushed(path: &Path, bytes: &[u8]) -> Result<()> {
+    let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
+    let file = sys::open(path, &how).at("create", path)?;
+    sys::write_at(&file, bytes, 0).at("write", path)?;
+    sys::sync_data(&file).at("flush", path)
+}
+
+fn sync_parent(path: &Path) -> Result<()> {
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+fn is_on_other_file_system(path: &Path, dir: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| fs::metadata(path).ok().map(|m| m.dev());
+    device(path) != device(dir)
+}

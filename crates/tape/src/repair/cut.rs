@@ -1,0 +1,262 @@
+//! What is damaged and cannot be mended, and the cut that takes it away, if you want it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use unitape_model::Position;
+
+use crate::disk::hot::{HotLink, find};
+use crate::disk::layout::{HEADER_PAGE, SegmentHeader, list_segments, read_start, segment_path};
+use crate::disk::live::Live;
+use crate::disk::map::{Making, Seen, Segment};
+use crate::disk::run::{Cursor, State};
+use crate::disk::sys;
+use crate::error::{At, Error, Result};
+use crate::keep::seal::unseal;
+use crate::record::durable::Durable;
+use crate::record::sums::padded;
+use crate::repair::aside::FileLook;
+use crate::repair::spans::Wound;
+use crate::repair::survey::{Stop, TapeSurvey};
+use crate::repair::{Remedy, Repair, RepairCut, RepairFinding, marks};
+use crate::write::hot::{HotDirectory, forget_link};
+use crate::write::trust::first_lost;
+
+impl Repair<'_> {
+    /// Finds where frames are missing or broken before `durable`, or before what has checksums (`summed`), or where a
+    /// writer would not come through.
+    pub(super) fn holes(
+        &mut self,
+        survey: &TapeSurvey,
+        durable: u64,
+        summed: u64,
+        wounds: &mut Vec<Wound>,
+    ) -> Result<()> {
+        let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
+        let mut at = survey.first();
+        let mut over = false;
+        for of in &survey.segments {
+            if at < of.base && !over {
+                let path = segment_path(&place, at / size);
+                self.wound(&path, 0, "the segment is missing", Wound { from: at, to: of.base }, wounds);
+            }
+            if over {
+                break;
+            }
+            if of.header.is_err() {
+                wounds.push(Wound { from: of.base, to: of.base + size });
+            }
+            let path = segment_path(&place, of.index);
+            let end = of.base + of.frames_end;
+            at = of.base + size;
+            match of.stop {
+                Stop::Full => {}
+                // What a kill or a power loss leaves; the next writer ends the tape here.
+                Stop::Nothing if end >= durable => (at, over) = (end, true),
+                Stop::Damage if end >= durable && self.rebooted && of.length == size => {
+                    (at, over) = (end, true)
+                }
+                Stop::Nothing => {
+                    let what = "nothing stands here, and the tape is durable further";
+                    self.wound(
+                        &path,
+                        HEADER_PAGE + of.frames_end,
+                        what,
+                        Wound { from: end, to: at.min(durable) },
+                        wounds,
+                    );
+                }
+                Stop::Damage => {
+                    let what = match of.length < size {
+                        true => "the segment is cut short",
+                        false => "no frame can start here",
+                    };
+                    self.wound(&path, HEADER_PAGE + of.frames_end, what, Wound { from: end, to: at }, wounds);
+                }
+            }
+        }
+        let hot = Live::of(self.paths.clone(), survey.meta).hot_place()?;
+        let hot = hot.is_some_and(|hot| segment_path(&hot, at / size).exists());
+        // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
+        let reached = match self.closed || self.rebooted || hot || !at.is_multiple_of(size) {
+            true => 0,
+            false => State::look(self.paths).map_or(0, |state| state.end().0),
+        };
+        let summed = if summed > at.next_multiple_of(survey.meta.span()) { summed } else { 0 };
+        let reach = durable.max(reached).max(summed);
+        if at < reach && !wounds.iter().any(|w| w.to > at) {
+            let path = segment_path(&place, at / size);
+            let what = "the tape ends here, and it went on";
+            self.wound(&path, HEADER_PAGE + at % size, what, Wound { from: at, to: reach }, wounds);
+        }
+        if !self.closed && !self.rebooted {
+            let live = Live::of(self.paths.clone(), survey.meta);
+            if let Some((from, Error::Damage { path, offset, what })) = first_lost(&live, durable)?
+                && !wounds.iter().any(|w| w.from <= from && from < w.to)
+            {
+                self.wound(&path, offset, &what, Wound { from, to: survey.end().1.max(from) }, wounds);
+            }
+        }
+        Ok(())
+    }
+
+    fn wound(&mut self, file: &Path, offset: u64, what: &str, wound: Wound, wounds: &mut Vec<Wound>) {
+        wounds.push(wound);
+        self.find(RepairFinding {
+            file: file.into(),
+            offset,
+            positions: Some((Position(wound.from), Position(wound.to))),
+            what: what.to_owned(),
+            remedy: Remedy::Truncate,
+            action: "the data are lost; cut the tape here (--truncate), or leave it: readers go on behind it with \
+                     --skip-damage"
+                .to_owned(),
+            mended: false,
+        });
+    }
+
+    /// Cuts the tape before the first wound, if that is wanted, and says what goes.
+    pub(super) fn cut(
+        &mut self,
+        survey: &mut TapeSurvey,
+        durable: &mut Durable,
+        wounds: &[Wound],
+    ) -> Result<()> {
+        let Some(first) = wounds.iter().map(|w| w.from).min() else { return Ok(()) };
+        let (position, ordinal) = survey.unit_end_before(first)?;
+        let (size, wanted) = (survey.meta.segment_bytes, self.options.truncate);
+        let end =
+            wounds.iter().map(|w| w.to).max().unwrap_or(first).max(survey.end().1).max(durable.position);
+        let mut events = 0;
+        for of in survey.segments.iter().filter(|s| s.base + size > position) {
+            let kept = position.saturating_sub(of.base);
+            let segment = survey.open(of, false)?;
+            let mut at = 0;
+            while at < of.frames_end
+                && let Seen::Frame(header) = segment.look(at)
+            {
+                events += u64::from(at >= kept && !header.is_meta());
+                at += header.len_bytes() as u64;
+            }
+        }
+        let cut = RepairCut { position: Position(position), end: Position(end), events, wanted };
+        self.report.cut = Some(cut);
+        if !wanted {
+            return Ok(());
+        }
+        for finding in &mut self.report.findings {
+            if matches!(finding.remedy, Remedy::Truncate | Remedy::AcceptOrTruncate) && !finding.mended {
+                finding.mended = true;
+                finding.action = format!("the tape ends before it, at position {position}");
+            }
+        }
+        if self.options.apply {
+            self.aside.log(&format!("cut {position} {end} {events}"))?;
+            if position < durable.position {
+                // First of all: a repair that is killed leaves a tape that ends here, and none that ends somewhere.
+                let open_sum = marks::open_sum(survey, position)?;
+                let cut = Durable { position, definitions_bytes: 0, open_sum };
+                self.aside.replace(&self.paths.durable(), &cut.encode(), &FileLook::default())?;
+            }
+            self.cut_segments(survey, position, ordinal.unwrap_or(0), durable.position)?;
+            self.cut_run(position, ordinal.unwrap_or(0))?;
+            *survey = TapeSurvey::of(self.paths, &survey.meta)?;
+        } else {
+            let first = survey.first();
+            survey.segments.retain(|s| s.base < position || s.base == first);
+            if let Some(last) = survey.segments.last_mut().filter(|s| s.base + size > position) {
+                last.frames_end = position.saturating_sub(last.base);
+                last.unit_end = Some(last.frames_end).filter(|end| *end > 0);
+                last.stop = Stop::Nothing;
+            }
+        }
+        if position < durable.position {
+            durable.position = position;
+            durable.open_sum = marks::open_sum(survey, position)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what is behind the cut away, the last segment first, and empties the rest of the one that it is in.
+    fn cut_segments(&mut self, survey: &TapeSurvey, position: u64, ordinal: u64, durable: u64) -> Result<()> {
+        let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
+        let link = find(self.paths, survey.meta.id)?;
+        if let HotLink::Own(hot) | HotLink::Early(hot) = &link {
+            for index in list_segments(hot)? {
+                self.aside.keep(&segment_path(hot, index))?;
+            }
+            self.aside.keep(&self.paths.hot())?;
+        }
+        match link {
+            HotLink::Own(hot) => HotDirectory::lock(hot)?.remove(self.paths)?,
+            // Its directory has no mark, so nothing in it is removed.
+            HotLink::Early(_) => forget_link(self.paths)?,
+            HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => {}
+        }
+        let first = survey.first();
+        for of in survey.segments.iter().rev().filter(|s| s.base >= position && s.base > first) {
+            self.aside.take(&segment_path(&place, of.index))?;
+            self.aside.take(&self.paths.crc(of.index))?;
+        }
+        let Some(of) = survey.segments.iter().find(|s| s.base <= position && position - s.base < size) else {
+            return Ok(());
+        };
+        if position == of.base && of.base > first {
+            return Ok(());
+        }
+        let path = segment_path(&place, of.index);
+        let within = position - of.base;
+        let header = SegmentHeader {
+            meta: survey.meta,
+            index: of.index,
+            first_ordinal: if within == 0 { ordinal } else { survey.first_ordinal(of.index).unwrap_or(0) },
+        };
+        let new = self.aside.fresh()?;
+        let segment = Segment::create(&new, &header, Making::Ready)?;
+        if within > 0 {
+            let from = survey.open(of, false)?;
+            // SAFETY: the range was walked to a unit's end, and the new file is ours.
+            unsafe { segment.copy_in(0, from.bytes(0, within as usize)) };
+        }
+        sys::sync_data(&segment.file).at("flush", &new)?;
+        drop(segment);
+        self.aside.put(&new, &path, &FileLook::default())?;
+        let sums_path = self.paths.crc(of.index);
+        let span = survey.meta.span();
+        if within == 0 {
+            self.aside.take(&sums_path)?;
+        } else if position < durable {
+            let mut sums = read_start(&sums_path, within / span * 4).at("read", &sums_path)?;
+            if let Some(sum) = marks::open_sum(survey, position)?.filter(|_| !within.is_multiple_of(span)) {
+                sums.extend_from_slice(&padded(sum, span - within % span).to_le_bytes());
+            }
+            unseal(&sums_path)?;
+            self.aside.replace(&sums_path, &sums, &FileLook::default())?;
+        }
+        Ok(())
+    }
+
+    /// Takes back what the state page and named cursors say of what is cut.
+    fn cut_run(&mut self, position: u64, ordinal: u64) -> Result<()> {
+        let page = self.paths.run().join(State::NAME);
+        if page.exists() {
+            self.aside.keep(&page)?;
+            let state = State::open(self.paths)?;
+            state.set_end(position, ordinal);
+            // Recorded, durable, asked for: nobody has the page open, the locks are ours.
+            for word in [0, 2, 3] {
+                state.word(word).fetch_min(position, Ordering::Relaxed);
+            }
+        }
+        for name in Cursor::names(&self.paths.dir)? {
+            let Ok(mut cursor) = Cursor::open(&self.paths.dir, &name) else { continue };
+            if cursor.load().is_ok_and(|at| at.is_some_and(|at| at.0 > position)) {
+                let path: PathBuf = self.paths.run().join("cursors").join(&name);
+                self.aside.keep(&path)?;
+                cursor.store(Position(position))?;
+                self.mends(&path, 32, "the cursor is behind the cut", format!("set to position {position}"));
+            }
+        }
+        Ok(())
+    }
+}

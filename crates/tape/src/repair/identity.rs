@@ -1,0 +1,120 @@
+//! `tape.toml` and the header pages of the segments: each says what the other does.
+
+use std::os::unix::fs::FileExt;
+
+use unitape_model::Position;
+
+use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader, list_segments, read_start, segment_path};
+use crate::disk::sys;
+use crate::error::{At, Error, Result};
+use crate::keep::seal::{is_sealed, seal_file, unseal};
+use crate::repair::aside::{FileLook, repairs};
+use crate::repair::survey::TapeSurvey;
+use crate::repair::{Remedy, Repair, RepairFinding, same};
+
+impl Repair<'_> {
+    /// What a repair that was killed did not clean up.
+    pub(super) fn leftovers(&mut self) -> Result<()> {
+        for (_, dir) in repairs(&self.paths.dir)? {
+            let new = dir.join("new");
+            if new.exists() {
+                self.mends(&new, 0, "a repair was killed before it put this file in its place", "removed");
+                if self.options.apply {
+                    crate::disk::layout::remove(&new)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The identity of the tape, by `tape.toml`, or by the header pages where that is damaged; none where nothing says it.
+    pub(super) fn identity(&mut self) -> Result<Option<Meta>> {
+        let path = self.paths.dir.join("tape.toml");
+        let said = Meta::load(&self.paths.dir);
+        let by_pages = self.meta_of_pages()?;
+        let what = match (&said, by_pages) {
+            (Ok(meta), None) => return Ok(Some(*meta)),
+            (Ok(meta), Some(pages)) if same(meta, pages.id, pages.segment_bytes) => return Ok(Some(pages)),
+            (Ok(_), Some(_)) => "it names another tape or another size than all segments do".to_owned(),
+            (Err(Error::Damage { what, .. }), _) => what.clone(),
+            (Err(Error::NotATape { what, .. }), Some(_)) => (*what).to_owned(),
+            (Err(e @ Error::ForeignVersion { .. }), Some(_)) => e.to_string(),
+            (Err(_), _) => return said.map(Some),
+        };
+        let Some(meta) = by_pages else {
+            let action = "no header page of a segment says what was in it, or they contradict each other";
+            self.stays(&path, 0, what, action);
+            return Ok(None);
+        };
+        let action = format!(
+            "made again from the header pages: tape {}, segments of {} bytes",
+            meta.id, meta.segment_bytes
+        );
+        self.mends(&path, 0, what, action);
+        if self.options.apply {
+            self.aside.replace(&path, meta.text().as_bytes(), &FileLook::default())?;
+        }
+        Ok(Some(meta))
+    }
+
+    /// What all header pages say whose checksum matches; none where there is none, or two of them contradict each other.
+    fn meta_of_pages(&self) -> Result<Option<Meta>> {
+        let mut found: Option<Meta> = None;
+        for index in list_segments(&self.paths.segments())? {
+            let path = segment_path(&self.paths.segments(), index);
+            let page = read_start(&path, HEADER_PAGE).at("read", &path)?;
+            let Some(header) = SegmentHeader::read(&page).filter(|h| h.index == index) else { continue };
+            match &found {
+                Some(meta) if !same(meta, header.meta.id, header.meta.segment_bytes) => return Ok(None),
+                _ => found = Some(header.meta),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Header pages that are damaged, from the segments before and behind.
+    pub(super) fn headers(&mut self, survey: &mut TapeSurvey) -> Result<()> {
+        let mut found = Vec::new();
+        for (i, segment) in survey.segments.iter().enumerate() {
+            if let Err(e) = &segment.header {
+                // Frames say by themselves whether they belong here; a page without any is made anew by the writer.
+                found.push((i, e.to_string(), survey.ordinal_of_neighbours(i)));
+            }
+        }
+        for (i, what, ordinal) in found {
+            let (index, base) = (survey.segments[i].index, survey.segments[i].base);
+            let path = segment_path(&self.paths.segments(), index);
+            let Some(first_ordinal) = ordinal else {
+                self.find(RepairFinding {
+                    file: path,
+                    offset: 0,
+                    positions: Some((Position(base), Position(base + survey.meta.segment_bytes))),
+                    what,
+                    remedy: Remedy::Truncate,
+                    action: "the segments before and behind do not say how many events are before it; cut the tape here \
+                             (--truncate), or leave it: readers go on behind it with --skip-damage"
+                        .to_owned(),
+                    mended: false,
+                });
+                continue;
+            };
+            let action =
+                format!("made again: segment {index}, position {base}, {first_ordinal} events before it");
+            self.mends(&path, 0, what, action);
+            survey.segments[i].header = Ok(first_ordinal);
+            if self.options.apply {
+                self.aside.keep_start(&path, HEADER_PAGE)?;
+                let header = SegmentHeader { meta: survey.meta, index, first_ordinal };
+                let sealed = is_sealed(&path);
+                unseal(&path)?;
+                let file = std::fs::OpenOptions::new().write(true).open(&path).at("open", &path)?;
+                file.write_all_at(&header.encode(), 0).at("write", &path)?;
+                sys::sync_data(&file).at("flush", &path)?;
+                if sealed {
+                    seal_file(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,359 @@
+//! `definitions.log`, made again from its own records that are sound and the frames of the segments.
+//!
+//! ```text
+//!  removed segments │ segments that are there
+//!  ─────────────────┼───────────────────────────
+//!  records that     │ frames; a record where the frame cannot be read, or lies in a span that does not match
+//!  are sound        │
+//! ```
+//!
+//! Records that are lost and whose segments are gone are lost for good; the report says where they were.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use unitape_model::{Header, LINE, Position};
+
+use crate::DEFINITION_KINDS;
+use crate::disk::definitions::{HEAD, RECORD, encode_head, encode_record};
+use crate::disk::layout::Meta;
+use crate::disk::sys;
+use crate::error::{At, Result};
+use crate::record::durable::Durable;
+use crate::repair::aside::FileLook;
+use crate::repair::spans::Wound;
+use crate::repair::survey::{Stop, TapeSurvey};
+use crate::repair::{Remedy, Repair, RepairFinding};
+
+/// A record of the log that is sound.
+#[derive(Clone, Copy, Debug)]
+struct LogRecord {
+    position: u64,
+    /// Where it begins in the file, and bytes of its frame.
+    offset: u64,
+    length: u32,
+}
+
+/// What can be read of the log.
+#[derive(Debug, Default)]
+struct LogSurvey {
+    head: bool,
+    records: Vec<LogRecord>,
+    /// Bytes between sound records: from, to.
+    gaps: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+/// A part of the log that was lost, and what was made again of it.
+#[derive(Debug)]
+struct LogGap {
+    from: u64,
+    to: u64,
+    /// Position behind the record before it, and of the one behind it.
+    since: u64,
+    before: u64,
+    /// Bytes of records between those that the segments still define.
+    found: u64,
+}
+
+impl Repair<'_> {
+    /// Compares the log with the segments, and makes it again where it says something else.
+    pub(super) fn definitions(
+        &mut self,
+        survey: &TapeSurvey,
+        durable: &mut Durable,
+        wounds: &[Wound],
+    ) -> Result<()> {
+        let path = self.paths.definitions();
+        let end = durable.position;
+        let log = LogSurvey::of(&path, &survey.meta)?;
+        let mut gaps = log.gaps(durable.definitions_bytes, end);
+        let mut writer = RebuiltLog::compare(&path, &survey.meta, log.head)?;
+        merge(survey, &log, wounds, end, &mut |position, frame| {
+            for gap in gaps.iter_mut().filter(|g| g.since <= position && position < g.before) {
+                gap.found += (RECORD + frame.len()) as u64;
+            }
+            writer.push(position, frame)
+        })?;
+        // Beyond that a recorder that died may have left what the tape has, and nothing else.
+        let (tape_end, said) = (survey.end().0, durable.definitions_bytes);
+        let ahead = log.gaps.iter().all(|&(from, _)| from < said)
+            && log.records.iter().all(|record| record.position < tape_end);
+        let (same, length) = (writer.same && writer.is_all(self.closed || !ahead)?, writer.length);
+        // The tape has all of it, and its recorder writes it again; but for a head that nobody would read on behind.
+        let never = end == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
+        let counted = durable.definitions_bytes;
+        durable.definitions_bytes = if never { 0 } else { length };
+        if same || never {
+            if same && counted != length && end > 0 && counted > 0 {
+                let what = format!("it says that {counted} bytes of definitions.log are durable");
+                self.mends(&self.paths.durable(), 24, what, format!("they are {length}"));
+            }
+            return Ok(());
+        }
+        let (what, offset) = match (path.exists(), gaps.first()) {
+            (false, _) => ("the dictionary log is missing".to_owned(), 0),
+            (true, Some(gap)) => {
+                (format!("{} bytes of it cannot be read", gap.to.saturating_sub(gap.from)), gap.from)
+            }
+            (true, None) if !log.head => ("its head is damaged".to_owned(), 0),
+            (true, None) => ("it does not say what the segments do".to_owned(), HEAD as u64),
+        };
+        let action = format!("made again from its sound records and the segments: {length} bytes");
+        self.mends(&path, offset, what, action);
+        let first = survey.first();
+        if gaps.is_empty() && log.records.is_empty() && first > 0 {
+            // Nothing says how much of it there was.
+            gaps.push(LogGap { from: HEAD as u64, to: HEAD as u64 + 1, since: 0, before: first, found: 0 });
+        }
+        for gap in gaps.iter().filter(|g| g.found < g.to.saturating_sub(g.from)) {
+            let upto = gap.before.min(end);
+            // Nothing is lost of what the segments have; the record was of what was cut.
+            if has_all(survey, wounds, gap.since, upto) {
+                continue;
+            }
+            let what = format!("definitions of positions {} to {upto} are lost", gap.since);
+            let action = match gap.since < first {
+                true => {
+                    "their segments were removed by retention; names that they define are not known any more"
+                }
+                false => "the segments do not have them either",
+            };
+            if self.options.apply {
+                self.aside.log(&format!("lost definitions {} {upto}", gap.since))?;
+            }
+            self.find(RepairFinding {
+                file: path.clone(),
+                offset: gap.from,
+                positions: Some((Position(gap.since), Position(upto))),
+                what,
+                remedy: Remedy::Nothing,
+                action: action.to_owned(),
+                mended: false,
+            });
+        }
+        if self.options.apply {
+            let temp = self.aside.fresh()?;
+            let mut writer = RebuiltLog::write(temp.clone(), &survey.meta)?;
+            merge(survey, &log, wounds, end, &mut |position, frame| writer.push(position, frame))?;
+            writer.finish()?;
+            self.aside.put(&temp, &path, &FileLook::default())?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives all definitions before `end` in order: those of the segments, and where they cannot be believed or are gone the
+/// log's.
+fn merge(
+    survey: &TapeSurvey,
+    log: &LogSurvey,
+    wounds: &[Wound],
+    end: u64,
+    give: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let path = survey.paths.definitions();
+    let mut file = File::open(&path).ok().map(BufReader::new);
+    let mut frame = Vec::new();
+    let mut read = |record: &LogRecord, frame: &mut Vec<u8>| -> Result<()> {
+        frame.resize(record.length as usize, 0);
+        if let Some(file) = &mut file {
+            file.seek(SeekFrom::Start(record.offset + RECORD as u64)).at("read", &path)?;
+            file.read_exact(frame).at("read", &path)?;
+        }
+        Ok(())
+    };
+    // What the segments can say for themselves: walked frames.
+    let walked = |position: u64| {
+        survey.at(position).is_some_and(|s| position - s.base < s.frames_end) && !in_wound(wounds, position)
+    };
+    let mut records = log.records.iter().filter(|r| r.position < end).peekable();
+    survey.definitions(end, &mut |position, on_tape| {
+        while let Some(record) = records.next_if(|r| r.position < position.0) {
+            if !walked(record.position) {
+                read(record, &mut frame)?;
+                give(record.position, &frame)?;
+            }
+        }
+        match records.next_if(|r| r.position == position.0) {
+            // The log has a checksum of its own for it.
+            Some(record) if in_wound(wounds, position.0) => {
+                read(record, &mut frame)?;
+                give(record.position, &frame)
+            }
+            _ => give(position.0, on_tape),
+        }
+    })?;
+    for record in records.filter(|r| !walked(r.position)) {
+        read(record, &mut frame)?;
+        give(record.position, &frame)?;
+    }
+    Ok(())
+}
+
+/// Whether the segments have all frames of these positions, and no wound there.
+fn has_all(survey: &TapeSurvey, wounds: &[Wound], from: u64, to: u64) -> bool {
+    let size = survey.meta.segment_bytes;
+    let whole = |base: u64| {
+        let of = survey.at(base);
+        of.is_some_and(|of| of.stop == Stop::Full || of.base + of.frames_end >= to)
+    };
+    let mut bases = (from / size..to.div_ceil(size)).map(|index| index * size);
+    bases.all(whole) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
+}
+
+fn in_wound(wounds: &[Wound], position: u64) -> bool {
+    wounds.iter().any(|w| w.from <= position && position < w.to)
+}
+
+impl LogSurvey {
+    fn of(path: &std::path::Path, meta: &Meta) -> Result<Self> {
+        let mut out = Self::default();
+        let mut bytes = Vec::new();
+        match File::open(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(out),
+            Err(e) => return Err(e).at("open", path),
+            Ok(mut file) => _ = file.read_to_end(&mut bytes).at("read", path)?,
+        }
+        out.bytes = bytes.len() as u64;
+        out.head = bytes.starts_with(&encode_head(meta));
+        let (mut at, mut gap, mut last) = (HEAD.min(bytes.len()), None, None);
+        while at < bytes.len() {
+            // A second one of what was before is no gap: nothing is lost by leaving it out.
+            if gap.is_none()
+                && let Some(stray) =
+                    record_at(&bytes, at, None).filter(|r| last.is_some_and(|last| r.position <= last))
+            {
+                at += RECORD + stray.length as usize;
+                continue;
+            }
+            match record_at(&bytes, at, last) {
+                Some(record) => {
+                    out.gaps.extend(gap.take().map(|from: usize| (from as u64, at as u64)));
+                    last = Some(record.position);
+                    at += RECORD + record.length as usize;
+                    out.records.push(record);
+                }
+                None => {
+                    let from = *gap.get_or_insert(at);
+                    at = match at == from {
+                        // What its own head says is tried first: a frame may hold bytes that look like a record.
+                        true => said_end(&bytes, at)
+                            .filter(|&end| is_record(&bytes, end, last))
+                            .unwrap_or(at + STEP),
+                        false => at + STEP,
+                    };
+                }
+            }
+        }
+        out.gaps.extend(gap.map(|from| (from as u64, bytes.len() as u64)));
+        Ok(out)
+    }
+
+    /// The gaps that were durable, the end of a log that is cut short included.
+    fn gaps(&self, durable_bytes: u64, end: u64) -> Vec<LogGap> {
+        let mut gaps: Vec<_> = self.gaps.iter().map(|&(from, to)| self.gap(from, to, end)).collect();
+        let have = self.bytes.max(HEAD as u64);
+        if durable_bytes > have {
+            let open = self.gaps.last().filter(|(_, to)| *to == self.bytes).map(|(from, _)| *from);
+            gaps.truncate(gaps.len() - usize::from(open.is_some()));
+            gaps.push(self.gap(open.unwrap_or(have), durable_bytes, end));
+        }
+        gaps.retain(|gap| gap.since < end && (durable_bytes == 0 || gap.from < durable_bytes));
+        gaps
+    }
+
+    fn gap(&self, from: u64, to: u64, end: u64) -> LogGap {
+        let behind = |r: &LogRecord| r.position + u64::from(r.length);
+        let since = self.records.iter().rev().find(|r| r.offset < from).map_or(0, behind);
+        let before = self.records.iter().find(|r| r.offset >= to).map_or(end, |r| r.position);
+        LogGap { from, to, since, before, found: 0 }
+    }
+}
+
+/// Records begin at multiples of this, counted from the end of the head.
+const STEP: usize = 16;
+
+fn record_at(bytes: &[u8], at: usize, last: Option<u64>) -> Option<LogRecord> {
+    let head = bytes.get(at..at + RECORD)?;
+    let position = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
+    let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
+    let whole =
+        length > 0 && (length as usize).is_multiple_of(LINE) && last.is_none_or(|last| last < position);
+    let frame = whole.then(|| bytes.get(at + RECORD..at + RECORD + length as usize))??;
+    let header = Header::read(frame);
+    let sound = *head == encode_record(position, frame)
+        && header.is_at(Position(position))
+        && header.len_bytes() == length as usize
+        && DEFINITION_KINDS.contains(&header.kind());
+    sound.then_some(LogRecord { position, offset: at as u64, length })
+}
+
+fn is_record(bytes: &[u8], at: usize, last: Option<u64>) -> bool {
+    at == bytes.len() || record_at(bytes, at, last).is_some()
+}
+
+/// Where a broken record ends by its own word.
+fn said_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let length = u32::from_le_bytes(bytes.get(at + 8..at + 12)?.try_into().expect("four bytes")) as usize;
+    let end = at + RECORD + length;
+    (length > 0 && length.is_multiple_of(LINE) && end <= bytes.len()).then_some(end)
+}
+
+/// The log as it should be: compared with the one that is there, or written.
+struct RebuiltLog {
+    path: PathBuf,
+    old: Option<BufReader<File>>,
+    new: Option<BufWriter<File>>,
+    same: bool,
+    length: u64,
+}
+
+impl RebuiltLog {
+    fn compare(path: &std::path::Path, meta: &Meta, head: bool) -> Result<Self> {
+        let mut old = File::open(path).ok().map(BufReader::new);
+        let mut start = [0; HEAD];
+        let mut same = head;
+        if let Some(old) = &mut old {
+            same &= old.read_exact(&mut start).is_ok() && start == encode_head(meta);
+        }
+        same &= old.is_some();
+        Ok(Self { path: path.into(), old, new: None, same, length: HEAD as u64 })
+    }
+
+    fn write(path: PathBuf, meta: &Meta) -> Result<Self> {
+        let how = std::fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
+        let mut new = BufWriter::new(sys::open(&path, &how).at("create", &path)?);
+        new.write_all(&encode_head(meta)).at("write", &path)?;
+        Ok(Self { path, old: None, new: Some(new), same: true, length: HEAD as u64 })
+    }
+
+    fn push(&mut self, position: u64, frame: &[u8]) -> Result<()> {
+        let head = encode_record(position, frame);
+        self.length += (RECORD + frame.len()) as u64;
+        if let Some(new) = &mut self.new {
+            return new.write_all(&head).and_then(|()| new.write_all(frame)).at("write", &self.path);
+        }
+        if self.same
+            && let Some(old) = &mut self.old
+        {
+            let mut found = vec![0; RECORD + frame.len()];
+            let whole = old.read_exact(&mut found).is_ok();
+            self.same = whole && found[..RECORD] == head && found[RECORD..] == *frame;
+        }
+        Ok(())
+    }
+
+    /// Whether the log that is there has nothing more than this, or only what a recorder was about to make durable.
+    fn is_all(&mut self, closed: bool) -> Result<bool> {
+        let Some(old) = &mut self.old else { return Ok(false) };
+        Ok(!closed || old.read(&mut [0]).at("read", &self.path)? == 0)
+    }
+
+    fn finish(self) -> Result<()> {
+        let Some(new) = self.new else { return Ok(()) };
+        let file = new.into_inner().map_err(std::io::IntoInnerError::into_error).at("write", &self.path)?;
+        sys::sync_data(&file).at("flush", &self.path)
+    }
+}

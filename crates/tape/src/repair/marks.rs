@@ -1,0 +1,153 @@
+//! What of a tape is durable, made again from the tape itself.
+
+use crate::disk::definitions::{Definitions, HEAD};
+use crate::disk::layout::{Meta, segment_path};
+use crate::disk::live::Live;
+use crate::error::Result;
+use crate::keep::seal::is_sealed;
+use crate::record::durable::{Durable, store_durable};
+use crate::record::segment_sums::SegmentSums;
+use crate::record::sums::padded;
+use crate::repair::survey::{SegmentSurvey, Stop, TapeSurvey};
+
+/// The durable position of a tape whose file `durable` is lost, and the last position of which checksums say anything.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remade {
+    pub durable: Durable,
+    /// There are checksums up to here.
+    pub summed: u64,
+}
+
+/// Makes the file `durable` of a tape again, from what its checksums vouch for and no more: for
+/// [`crate::Options::truncate_damage`], which cuts off what is behind that.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
+    let survey = TapeSurvey::of(&live.paths, &live.meta)?;
+    let mut position = survey.first();
+    for segment in &survey.segments {
+        let vouched = vouched_from_start(&survey, segment)?;
+        position = segment.base + vouched;
+        if vouched < live.meta.segment_bytes {
+            break;
+        }
+    }
+    let mut durable = Durable { position: survey.unit_end_before(position)?.0, ..Durable::default() };
+    durable.definitions_bytes = log_bytes(&survey, durable.position);
+    durable.open_sum = open_sum(&survey, durable.position)?;
+    store_durable(&live.paths, &durable)?;
+    Ok(durable)
+}
+
+/// How far the tape was durable, as its frames and checksums say.
+///
+/// One that was closed was so up to its end; another one as far as there is a checksum that matches, because what is in
+/// between and does not match is damaged, and not the end.
+pub(super) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
+    let (mut matched, mut summed) = (survey.first(), survey.first());
+    for segment in &survey.segments {
+        let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
+        if sums.len() > 0 {
+            summed = segment.base + (sums.len() * survey.meta.span()).min(survey.meta.segment_bytes);
+        }
+        for i in 0..sums.len() {
+            if let Some(to) = matches(survey, segment, &sums, i)? {
+                matched = segment.base + to;
+            }
+        }
+    }
+    // Not behind a pad: a tape that was closed has frames in its last segment, or none at all.
+    let position = if closed { survey.end().0 } else { survey.unit_end_before(matched)?.0 };
+    let durable = Durable { position, definitions_bytes: 0, open_sum: None };
+    Ok(Remade { durable, summed })
+}
+
+/// Why the file `durable` must be of an earlier moment than the tape, if it is: a tape that was closed is durable to its
+/// end, and only what is durable is sealed.
+pub(super) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) -> Option<String> {
+    let (says, end) = (durable.position, survey.end().0);
+    if closed && says < end {
+        return Some(format!(
+            "it says that the tape ends at position {says}, and the tape was closed at {end}"
+        ));
+    }
+    let place = survey.paths.segments();
+    let sealed = |of: &&SegmentSurvey| {
+        of.base + survey.meta.segment_bytes > says && is_sealed(&segment_path(&place, of.index))
+    };
+    let of = survey.segments.iter().find(sealed)?;
+    Some(format!("it says that the tape is durable to position {says}, and segment {} is sealed", of.index))
+}
+
+/// The sum of the bytes before `position` in its span.
+pub(super) fn open_sum(survey: &TapeSurvey, position: u64) -> Result<Option<u32>> {
+    let Meta { segment_bytes, .. } = survey.meta;
+    let to = position % segment_bytes;
+    let from = to - to % survey.meta.span();
+    if from == to {
+        return Ok(Some(0));
+    }
+    let Some(of) = survey.at(position).filter(|s| s.length >= to) else { return Ok(None) };
+    let segment = survey.open(of, false)?;
+    // SAFETY: within the file, which nobody writes.
+    Ok(Some(crc32c::crc32c(unsafe { segment.bytes(from, (to - from) as usize) })))
+}
+
+/// Data offset up to which checksums vouch for a segment from its start.
+fn vouched_from_start(survey: &TapeSurvey, segment: &SegmentSurvey) -> Result<u64> {
+    let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
+    let mut vouched = 0;
+    for i in 0..sums.len() {
+        match matches(survey, segment, &sums, i)? {
+            Some(to) => vouched = to,
+            None => break,
+        }
+        if !vouched.is_multiple_of(survey.meta.span()) {
+            break;
+        }
+    }
+    Ok(vouched)
+}
+
+/// Data offset up to which the checksum of span `i` matches: the whole span, or some lines of it and zeros.
+fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) -> Result<Option<u64>> {
+    let span = survey.meta.span();
+    let Some(stored) = sums.get(i) else { return Ok(None) };
+    let (from, end) = (i * span, ((i + 1) * span).min(of.length));
+    if from >= end {
+        return Ok(None);
+    }
+    let segment = survey.open(of, false)?;
+    // SAFETY: within the file, which nobody writes.
+    let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
+    if end - from == span && crc32c::crc32c(bytes) == stored {
+        // What is zero at its end need not have been there.
+        let ends_in_it = of.stop == Stop::Nothing && of.frames_end < end;
+        return Ok(Some(if ends_in_it { of.frames_end.max(from) } else { end }));
+    }
+    let mut sum = 0;
+    let mut to = from;
+    for line in bytes.chunks(unitape_model::LINE) {
+        sum = crc32c::crc32c_append(sum, line);
+        to += line.len() as u64;
+        if padded(sum, from + span - to) == stored {
+            return Ok(Some(to));
+        }
+    }
+    Ok(None)
+}
+
+/// Bytes of the records of the dictionary log that are of positions before `end`, as far as the log can be read.
+fn log_bytes(survey: &TapeSurvey, end: u64) -> u64 {
+    let mut bytes = HEAD as u64;
+    if let Ok(mut log) = Definitions::open_at(&survey.paths.definitions(), &survey.meta) {
+        while let Ok(Some((position, frame))) = log.next() {
+            if position.0 >= end {
+                break;
+            }
+            bytes += (crate::disk::definitions::RECORD + frame.len()) as u64;
+        }
+    }
+    bytes
+}

@@ -1,0 +1,319 @@
+//! Repair of a damaged tape: what can be made again is, from what vouches for it; nothing is taken for right silently.
+//!
+//! ```text
+//!  tape.toml ◀── header pages ──▶ header pages       each from the other, ordinals from neighbours
+//!  durable   ◀── frames and checksums
+//!  .crc      ◀── durable (the open span) │ your word (`accept_unverified`)
+//!  segments  ◀── the hot twin            │ your word (`truncate`: what is behind the damage goes)
+//!  definitions.log ◀── its own records that are sound, frames of the segments
+//! ```
+//!
+//! A repair goes through these in order, and each step sees the tape as the ones before would leave it. Without `apply`
+//! it changes nothing. What it replaces it keeps first, in `DIR/repair-N`; see `aside`.
+//!
+//! It does not guess: a span that does not match its checksum stays as it is until you say what is to be done.
+
+mod aside;
+mod cut;
+mod identity;
+mod lineage;
+mod log;
+mod marks;
+mod small;
+mod spans;
+mod survey;
+
+use std::path::{Path, PathBuf};
+
+use unitape_model::Position;
+
+use crate::disk::layout::{Meta, Paths, TapeId};
+use crate::disk::run::{Lock, boot_id, field, holder, tidy};
+use crate::disk::sys;
+use crate::error::{At, Error, Result};
+use crate::record::durable::{Durable, load_durable};
+
+pub(crate) use aside::accepted;
+pub(crate) use marks::remake_durable;
+
+use aside::{Aside, FileLook};
+pub(crate) use survey::TapeSurvey;
+
+/// What a repair may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairOptions {
+    /// Change the tape; otherwise say what would be changed.
+    pub apply: bool,
+    /// Accept data for which no checksum vouches as they are, and give them checksums. What was accepted is kept in
+    /// `repairs.log`, and `verify` says so.
+    pub accept_unverified: bool,
+    /// Cut the tape at the first damage that cannot be mended: all behind it goes.
+    pub truncate: bool,
+    /// Damaged files in the tape's directory that are not the tape's own; they are moved away, but for those that stay.
+    pub beside: Vec<ForeignDamage>,
+}
+
+/// A damaged file that stands beside a tape, of those who write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignDamage {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it, bytes.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub what: String,
+    /// Nothing is lost with it.
+    pub spare: bool,
+    /// The file remains in its place, because the rest of it is sound.
+    pub stays: bool,
+    /// What follows from its loss.
+    pub action: String,
+}
+
+/// What becomes of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// It is mended from what vouches for it.
+    Mend,
+    /// It needs [`RepairOptions::accept_unverified`].
+    Accept,
+    /// It needs [`RepairOptions::truncate`].
+    Truncate,
+    /// It needs one of the two.
+    AcceptOrTruncate,
+    /// Nothing can be done; what it is about is lost, or stays as it is.
+    Nothing,
+}
+
+/// Something that is not as it must be, and what can be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairFinding {
+    /// In which file.
+    pub file: PathBuf,
+    /// At which byte of it.
+    pub offset: u64,
+    /// The positions of the tape that it affects, where it affects such.
+    pub positions: Option<(Position, Position)>,
+    /// What is wrong.
+    pub what: String,
+    /// What can be done.
+    pub remedy: Remedy,
+    /// The same in words.
+    pub action: String,
+    /// It is done, or would be with [`RepairOptions::apply`].
+    pub mended: bool,
+}
+
+/// Where a tape was cut, or would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairCut {
+    /// The tape ends here.
+    pub position: Position,
+    /// It reached to here.
+    pub end: Position,
+    /// Events that can be read behind the cut, and are lost.
+    pub events: u64,
+    /// It is done, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncate`].
+    pub wanted: bool,
+}
+
+/// What a repair found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairReport {
+    /// The tape was changed where something could be mended.
+    pub applied: bool,
+    /// Where the files are kept that were replaced.
+    pub aside: Option<PathBuf>,
+    /// What was wrong.
+    pub findings: Vec<RepairFinding>,
+    /// Where the tape was cut, or what would be lost by that.
+    pub cut: Option<RepairCut>,
+}
+
+impl RepairReport {
+    /// Whether something stays damaged or is lost for good.
+    pub fn is_flawed(&self) -> bool {
+        self.findings.iter().any(|f| !f.mended || f.remedy == Remedy::Nothing)
+    }
+
+    /// Whether nothing was wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// Looks what is wrong with the tape in `dir`, which nobody has open for writing, and mends what can be mended.
+///
+/// # Errors
+/// A writer or a recorder that has the tape, a directory that is none, a foreign version, or the system's refusal.
+pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
+    let paths = Paths { dir: dir.into() };
+    if !paths.segments().is_dir() {
+        let what = "there is no directory `segments` in it";
+        return Err(Error::NotATape { path: dir.into(), what });
+    }
+    for lock in [paths.writer_lock(), paths.recorder_lock()] {
+        if let Some(holder) = holder(&lock) {
+            return Err(Error::Locked { path: lock, holder });
+        }
+    }
+    if !options.apply {
+        let text = std::fs::read_to_string(paths.writer_lock()).unwrap_or_default();
+        return Repair::new(&paths, options, &text).run();
+    }
+    sys::make_dir(&paths.run()).at("make", &paths.run())?;
+    let writer = Lock::take(&paths.writer_lock())?;
+    let recorder = Lock::take(&paths.recorder_lock())?;
+    let report = Repair::new(&paths, options, &writer.before).run();
+    // A writer that died is told apart from one that closed by what its lock file says.
+    recorder.remove()?;
+    match writer.before.is_empty() {
+        true => tidy(&paths, writer)?,
+        false => drop(writer),
+    }
+    report
+}
+
+/// A repair under way.
+struct Repair<'a> {
+    paths: &'a Paths,
+    options: &'a RepairOptions,
+    /// What the last writer's lock file says.
+    lock: &'a str,
+    /// The last writer closed the tape.
+    closed: bool,
+    /// The machine was restarted since it was written, and it was not closed.
+    rebooted: bool,
+    aside: Aside,
+    report: RepairReport,
+}
+
+impl<'a> Repair<'a> {
+    fn new(paths: &'a Paths, options: &'a RepairOptions, lock: &'a str) -> Self {
+        let closed = lock.is_empty();
+        Self {
+            paths,
+            options,
+            lock,
+            closed,
+            rebooted: !closed && field(lock, "boot").unwrap_or_default() != boot_id(),
+            aside: Aside::new(paths),
+            report: RepairReport { applied: options.apply, ..RepairReport::default() },
+        }
+    }
+
+    fn run(mut self) -> Result<RepairReport> {
+        self.leftovers()?;
+        let Some(meta) = self.identity()? else { return Ok(self.report) };
+        let mut survey = TapeSurvey::of(self.paths, &meta)?;
+        self.headers(&mut survey)?;
+        let (before, summed) = self.durable_position(&survey)?;
+        let mut durable = before;
+        let mut wounds = self.spans(&survey, &mut durable)?;
+        self.holes(&survey, durable.position, summed, &mut wounds)?;
+        self.cut(&mut survey, &mut durable, &wounds)?;
+        self.definitions(&survey, &mut durable, &wounds)?;
+        self.store_durable(before, durable)?;
+        self.lineage(&meta, self.lock)?;
+        self.small_files(&meta)?;
+        self.beside()?;
+        self.aside.finish()?;
+        self.report.aside = self.aside.dir().map(Into::into);
+        Ok(self.report)
+    }
+
+    fn beside(&mut self) -> Result<()> {
+        for damage in &self.options.beside {
+            match damage.spare {
+                true => self.mends(&damage.file, damage.offset, &damage.what, &damage.action),
+                false => self.stays(&damage.file, damage.offset, &damage.what, &damage.action),
+            }
+            if self.options.apply && !damage.stays {
+                self.aside.take(&damage.file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a finding in the report.
+    fn find(&mut self, finding: RepairFinding) {
+        // One after the other is one: a lost `.crc` is of many spans.
+        if let Some(last) = self.report.findings.last_mut()
+            && let (Some((_, end)), Some((from, to))) = (last.positions, finding.positions)
+            && end == from
+            && (&last.file, &last.what, &last.action) == (&finding.file, &finding.what, &finding.action)
+        {
+            last.positions = last.positions.map(|(first, _)| (first, to));
+            return;
+        }
+        // A bound: a thoroughly broken tape is described well enough by the first ones.
+        if self.report.findings.len() < FINDINGS_MAX {
+            self.report.findings.push(finding);
+        }
+    }
+
+    /// One about a file alone, which is mended.
+    fn mends(&mut self, file: &Path, offset: u64, what: impl Into<String>, action: impl Into<String>) {
+        self.find(RepairFinding {
+            file: file.into(),
+            offset,
+            positions: None,
+            what: what.into(),
+            remedy: Remedy::Mend,
+            action: action.into(),
+            mended: true,
+        });
+    }
+
+    /// One about a file alone, for which nothing can be done.
+    fn stays(&mut self, file: &Path, offset: u64, what: impl Into<String>, action: impl Into<String>) {
+        let (file, what, action) = (file.into(), what.into(), action.into());
+        let (remedy, mended) = (Remedy::Nothing, false);
+        self.find(RepairFinding { file, offset, positions: None, what, remedy, action, mended });
+    }
+
+    /// The durable position by its file, or made again from the tape; and how far the tape has checksums if it was.
+    fn durable_position(&mut self, survey: &TapeSurvey) -> Result<(Durable, u64)> {
+        let path = self.paths.durable();
+        let what = match load_durable(self.paths) {
+            Ok(durable) if path.exists() => match marks::why_older(survey, &durable, self.closed) {
+                None => return Ok((durable, 0)),
+                Some(what) => what,
+            },
+            Ok(_) => {
+                let live = crate::disk::live::Live::of(self.paths.clone(), survey.meta);
+                if !crate::write::trust::was_durable(&live, self.closed)? {
+                    return Ok((Durable::default(), 0));
+                }
+                "the file is missing, it says how far the tape is durable".to_owned()
+            }
+            Err(Error::Damage { what, .. }) => what,
+            // The file is sound, and of another build.
+            Err(e) => return Err(e),
+        };
+        let remade = marks::remake(survey, self.closed)?;
+        let position = remade.durable.position;
+        let action = format!("made again by walking the tape: durable to position {position}");
+        self.mends(&path, 0, what, action);
+        Ok((remade.durable, remade.summed))
+    }
+
+    /// Writes the file `durable` where it says something else, last of all.
+    fn store_durable(&mut self, before: Durable, durable: Durable) -> Result<()> {
+        let path = self.paths.durable();
+        let there = load_durable(self.paths).is_ok_and(|d| d == durable && path.exists());
+        // One that was never durable has none.
+        if !self.options.apply || there || durable == before && durable.position == 0 && !path.exists() {
+            return Ok(());
+        }
+        self.aside.replace(&path, &durable.encode(), &FileLook::default())
+    }
+}
+
+/// Findings of one report.
+const FINDINGS_MAX: usize = 1000;
+
+/// What identifies a tape; both are in every header page as well.
+fn same(a: &Meta, id: TapeId, segment_bytes: u64) -> bool {
+    a.id == id && a.segment_bytes == segment_bytes
+}

@@ -1,0 +1,141 @@
+//! The small files under `run/`: the state page of a tape that was not closed, named cursors, what retention keeps in
+//! mind, and where the hot segments are.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use unitape_model::LINE;
+
+use crate::disk::hot::{HotLink, find};
+use crate::disk::hot_notice::HOT_WAYS;
+use crate::disk::layout::{Meta, PLACE_MAX, read_small, remove};
+use crate::disk::live::Live;
+use crate::disk::run::{Cursor, State, write_whole};
+use crate::error::{Error, Result};
+use crate::record::durable::Flushed;
+use crate::repair::Repair;
+
+impl Repair<'_> {
+    /// Looks at all of them; those that cannot be mended make room for new ones.
+    pub(super) fn small_files(&mut self, meta: &Meta) -> Result<()> {
+        self.state_page()?;
+        self.cursors()?;
+        self.retention()?;
+        self.hot_name(meta)
+    }
+
+    fn state_page(&mut self) -> Result<()> {
+        let path = self.paths.run().join(State::NAME);
+        let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
+        let what = match State::look(self.paths) {
+            Some(state) => {
+                let impossible = |at: u64| !at.is_multiple_of(LINE as u64) || at > PLACE_MAX;
+                // Relaxed: nobody writes to it.
+                let word = |word: &usize| impossible(state.word(*word).load(Ordering::Relaxed));
+                match [0, 2, 4].into_iter().find(word).filter(|_| !self.rebooted) {
+                    Some(word) => format!("word {word} is no position of a tape"),
+                    None => return Ok(()),
+                }
+            }
+            None if found.len() < State::BYTES => "the page is cut short".to_owned(),
+            None => return Ok(()),
+        };
+        let action = "a new one is made; the next writer compares and writes again all that is not durable";
+        self.mends(&path, 0, what, action);
+        if self.options.apply {
+            self.aside.keep(&path)?;
+            remove(&path)?;
+            // It said whether a flush had failed.
+            State::open(self.paths)?.fail(libc::EIO, Flushed::Durable, false);
+        }
+        Ok(())
+    }
+
+    fn cursors(&mut self) -> Result<()> {
+        for name in Cursor::names(&self.paths.dir)? {
+            let path = self.paths.run().join("cursors").join(&name);
+            let (offset, what) = match Cursor::open(&self.paths.dir, &name).and_then(|c| c.load()) {
+                Ok(_) => continue,
+                Err(Error::Damage { offset, what, .. }) => (offset, what),
+                Err(e @ (Error::ForeignTape { .. } | Error::ForeignVersion { .. })) => (0, e.to_string()),
+                // Not a cursor's name, or one that may not be opened: nothing of ours.
+                Err(_) => continue,
+            };
+            let action = "moved away: its place is lost, and its reader begins where it is opened";
+            self.move_away(&path, offset, &what, action)?;
+        }
+        Ok(())
+    }
+
+    fn retention(&mut self) -> Result<()> {
+        let path = self.paths.retention();
+        let Ok(bytes) = read_small(&path) else { return Ok(()) };
+        if std::str::from_utf8(&bytes).is_ok_and(|text| text.lines().all(|line| line.contains(' '))) {
+            return Ok(());
+        }
+        let action = "moved away: the next recorder announces again, and learns the clock from the tape";
+        self.move_away(&path, 0, "it is not lines of names and values", action)
+    }
+
+    /// The file that says where the hot segments are. Without it the next writer would not find what only they have.
+    fn hot_name(&mut self, meta: &Meta) -> Result<()> {
+        let path = self.paths.hot();
+        if !self.rebooted
+            && let Ok(HotLink::Other { notice, .. }) = find(self.paths, meta.id)
+        {
+            // Of a copy, or one that names a directory of somebody else, nothing is missing.
+            if notice.may_miss_part() {
+                self.stays(&path, 0, notice.fault(), HOT_WAYS);
+            }
+            return Ok(());
+        }
+        let Ok(bytes) = read_small(&path) else { return Ok(()) };
+        if self.rebooted || Live::of(self.paths.clone(), *meta).hot_place()?.is_some() {
+            return Ok(());
+        }
+        let sound = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).ok().filter(|t| t.starts_with('/') && t.ends_with('\n'))
+        };
+        if let Some(text) = sound(bytes) {
+            let what = format!("the directory {} that it names is not there", text.trim_end());
+            let action = "what was only in shared memory is lost; the next writer goes on from the disk";
+            if !self.closed {
+                self.stays(&path, 0, what, action);
+            }
+            return Ok(());
+        }
+        let usual = default_hot(&self.paths.dir, meta);
+        match usual.filter(|dir| dir.is_dir()) {
+            Some(dir) => {
+                let action = format!("made again: {}", dir.display());
+                self.mends(&path, 0, "it names no directory", action);
+                if self.options.apply {
+                    self.aside.keep(&path)?;
+                    write_whole(&path, format!("{}\n", dir.display()).as_bytes())?;
+                }
+            }
+            None => self.stays(
+                &path,
+                0,
+                "it names no directory",
+                "write the directory of the hot segments into it, or remove it: what only they have is then lost",
+            ),
+        }
+        Ok(())
+    }
+
+    fn move_away(&mut self, path: &Path, offset: u64, what: &str, action: &str) -> Result<()> {
+        self.mends(path, offset, what, action);
+        if self.options.apply {
+            self.aside.take(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// The directory of hot segments of a tape where nobody names another.
+pub(crate) fn default_hot(dir: &Path, meta: &Meta) -> Option<PathBuf> {
+    let full = std::fs::canonicalize(dir).ok()?;
+    let name = full.as_os_str().as_encoded_bytes();
+    Some(Path::new("/dev/shm").join(format!("unitape-{}-{:08x}", meta.id, crc32c::crc32c(name))))
+}

@@ -1,0 +1,194 @@
+//! Spans for which nothing vouches, and checksums that are lost.
+
+use unitape_model::Position;
+
+use crate::disk::layout::{HEADER_PAGE, read_start, segment_path};
+use crate::disk::live::Live;
+use crate::disk::map::Segment;
+use crate::disk::sys;
+use crate::error::{At, Result};
+use crate::keep::seal::{is_sealed, seal_file, unseal};
+use crate::record::durable::Durable;
+use crate::record::segment_sums::{OpenSpan, SegmentSums, SpanFault, StoredSum};
+use crate::record::sums::span_sum;
+use crate::repair::aside::FileLook;
+use crate::repair::survey::{SegmentSurvey, Stop, TapeSurvey};
+use crate::repair::{Remedy, Repair, RepairFinding, marks};
+
+/// A part of the tape that cannot be mended, unless you say how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wound {
+    /// Positions.
+    pub from: u64,
+    pub to: u64,
+}
+
+/// What becomes of a span with a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It gets a checksum, because something else vouches for its bytes.
+    Sum,
+    /// Its bytes are those of the hot segment, for which the checksum vouches.
+    Twin,
+    /// It gets a checksum because you say so.
+    Accept,
+    /// It stays as it is.
+    Stay,
+}
+
+impl Repair<'_> {
+    /// Looks at all spans before the durable position; gives those that stay wounds.
+    pub(super) fn spans(&mut self, survey: &TapeSurvey, durable: &mut Durable) -> Result<Vec<Wound>> {
+        let mut wounds = Vec::new();
+        let size = survey.meta.segment_bytes;
+        let stored = if self.closed { StoredSum::Covered } else { StoredSum::AtLeastCovered };
+        let mut open_is_right = true;
+        for of in survey.segments.iter().filter(|s| s.base < durable.position) {
+            let covered = (durable.position - of.base).min(size);
+            let there =
+                if of.length < covered { of.length - of.length % survey.meta.span() } else { covered };
+            if there == 0 {
+                continue;
+            }
+            let checks = SegmentSums::load(self.paths, &survey.meta, of.index)?;
+            let segment = survey.open(of, false)?;
+            let open = OpenSpan { sum: durable.open_sum, stored };
+            let twin = self.twin(survey, of)?;
+            let mut fates = Vec::new();
+            for i in 0..there.div_ceil(survey.meta.span()) {
+                let Some(fault) = checks.fault(&segment, i, there, open) else { continue };
+                let walked = fault.to <= of.frames_end || of.stop == Stop::Full;
+                let fate = if fault.vouched {
+                    Fate::Sum
+                } else if twin.as_ref().is_some_and(|t| checks.fault(t, i, there, open).is_none()) {
+                    Fate::Twin
+                } else if self.options.accept_unverified && walked {
+                    Fate::Accept
+                } else {
+                    Fate::Stay
+                };
+                self.tell_span(of, fault, fate, walked);
+                if fate == Fate::Stay {
+                    wounds.push(Wound { from: of.base + fault.from, to: of.base + fault.to });
+                    open_is_right &= fault.to < covered || covered == size;
+                }
+                fates.push((fault, fate));
+            }
+            if self.options.apply && fates.iter().any(|(_, fate)| *fate != Fate::Stay) {
+                self.mend_spans(survey, of, there, &fates, twin.as_ref())?;
+            }
+            let accepted = |(fault, fate): &(SpanFault, Fate)| *fate == Fate::Accept && fault.to == covered;
+            if fates.iter().any(accepted) {
+                durable.open_sum = None;
+            }
+        }
+        if durable.open_sum.is_none() && open_is_right {
+            durable.open_sum = marks::open_sum(survey, durable.position)?;
+        }
+        Ok(wounds)
+    }
+
+    /// The hot segment of the same index, if there still is one.
+    fn twin(&self, survey: &TapeSurvey, of: &SegmentSurvey) -> Result<Option<Segment>> {
+        let hot = Live::of(self.paths.clone(), survey.meta).hot_place()?;
+        let Some(hot) = hot.filter(|_| !self.rebooted) else { return Ok(None) };
+        Segment::map(&segment_path(&hot, of.index), &survey.meta, of.index, false)
+    }
+
+    fn tell_span(&mut self, of: &SegmentSurvey, fault: SpanFault, fate: Fate, walked: bool) {
+        let path = segment_path(&self.paths.segments(), of.index);
+        let (from, to) = (of.base + fault.from, of.base + fault.to);
+        let what = match fault.missing {
+            true => "the checksum was lost",
+            false => "the bytes do not match their checksum: they are damaged, or it is",
+        };
+        let unverified = "nothing vouches for the data";
+        let (remedy, action) = match fate {
+            Fate::Sum => (Remedy::Mend, "made again: the file `durable` vouches for the data".to_owned()),
+            Fate::Twin => (Remedy::Mend, "written again from the hot segment".to_owned()),
+            Fate::Accept => (Remedy::Accept, format!("{unverified}; accepted as they are, and marked so")),
+            Fate::Stay if !walked => {
+                (Remedy::Truncate, format!("{unverified}; cut the tape here (--truncate), or leave it"))
+            }
+            Fate::Stay => (
+                Remedy::AcceptOrTruncate,
+                format!(
+                    "{unverified}; accept them as they are (--accept-unverified), cut the tape here (--truncate), or leave it"
+                ),
+            ),
+        };
+        self.find(RepairFinding {
+            file: path,
+            offset: HEADER_PAGE + fault.from,
+            positions: Some((Position(from), Position(to))),
+            what: what.to_owned(),
+            remedy,
+            action,
+            mended: fate != Fate::Stay,
+        });
+    }
+
+    fn mend_spans(
+        &mut self,
+        survey: &TapeSurvey,
+        of: &SegmentSurvey,
+        covered: u64,
+        fates: &[(SpanFault, Fate)],
+        twin: Option<&Segment>,
+    ) -> Result<()> {
+        let span = survey.meta.span();
+        let path = segment_path(&self.paths.segments(), of.index);
+        for (fault, _) in fates.iter().filter(|(_, fate)| *fate == Fate::Accept) {
+            // Before it is done: a mark without a deed does no harm.
+            self.aside.log(&format!("unverified {} {}", of.base + fault.from, of.base + fault.to))?;
+        }
+        let from_twin: Vec<_> = fates.iter().filter(|(_, fate)| *fate == Fate::Twin).collect();
+        if let Some(twin) = twin
+            && !from_twin.is_empty()
+        {
+            self.aside.keep(&path)?;
+            let sealed = is_sealed(&path);
+            unseal(&path)?;
+            let file = sys::open(&path, std::fs::OpenOptions::new().write(true)).at("open", &path)?;
+            for (fault, _) in from_twin {
+                // SAFETY: the twin's span was compared with its checksum, and nobody writes to it.
+                let bytes = unsafe { twin.bytes(fault.from, (fault.to - fault.from) as usize) };
+                sys::write_at(&file, bytes, HEADER_PAGE + fault.from).at("write", &path)?;
+            }
+            sys::sync_data(&file).at("flush", &path)?;
+            if sealed {
+                seal_file(&path)?;
+            }
+        }
+        let sums_path = self.paths.crc(of.index);
+        let mut sums = read_start(&sums_path, survey.meta.segment_bytes / span * 4).unwrap_or_default();
+        sums.truncate(sums.len() - sums.len() % 4);
+        let segment = survey.open(of, false)?;
+        let mut changed = false;
+        for (fault, _) in fates.iter().filter(|(_, fate)| matches!(fate, Fate::Sum | Fate::Accept)) {
+            let at = (fault.from / span * 4) as usize;
+            if sums.len() < at {
+                // Those before it are lost as well, and nobody has accepted them: there is no place for this one.
+                break;
+            }
+            // SAFETY: within the file, which nobody writes.
+            let bytes = unsafe { segment.bytes(fault.from, (fault.to - fault.from) as usize) };
+            let sum = span_sum(bytes, span).to_le_bytes();
+            match sums.get_mut(at..at + 4) {
+                Some(place) => place.copy_from_slice(&sum),
+                None => sums.extend_from_slice(&sum),
+            }
+            changed = true;
+        }
+        if !changed {
+            return Ok(());
+        }
+        if self.closed && !covered.is_multiple_of(survey.meta.segment_bytes) {
+            sums.truncate(covered.div_ceil(span) as usize * 4);
+        }
+        // Retention counts from its date.
+        let dated = [&sums_path, &path].iter().find_map(|p| std::fs::metadata(p).ok()?.modified().ok());
+        let look = FileLook { read_only: is_sealed(&path), modified: dated };
+        self.aside.replace(&sums_path, &sums, &look)
+    }
+}

@@ -1,0 +1,237 @@
+//! A look at every segment of a tape that nobody writes: how far its frames go, whether its header page is right.
+//!
+//! Nothing here believes a header page or a checksum: frames carry their own place in their header word.
+
+use unitape_model::{LINE, Position};
+
+use crate::DEFINITION_KINDS;
+use crate::disk::layout::{HEADER_PAGE, Meta, Paths, SegmentHeader, list_segments, read_start, segment_path};
+use crate::disk::map::{Seen, Segment};
+use crate::error::{At, Error, Result};
+
+/// One segment on the disk.
+#[derive(Debug)]
+pub(crate) struct SegmentSurvey {
+    pub index: u64,
+    /// Position of its first byte of data.
+    pub base: u64,
+    /// Whole lines of data that the file has.
+    pub length: u64,
+    /// The first ordinal by its own header page, or what is wrong with that.
+    pub header: Result<u64>,
+    /// Data offset behind the last frame that can be walked to, and behind the last of them that ends a unit.
+    pub frames_end: u64,
+    pub unit_end: Option<u64>,
+    /// Events among the frames.
+    pub events: u64,
+    /// What is met behind the last frame.
+    pub stop: Stop,
+}
+
+/// What ends a walk through a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The frames fill the segment, or a pad says that the rest is empty: the tape goes on in the next one.
+    Full,
+    /// A word that is zero.
+    Nothing,
+    /// A word that is neither zero nor a frame's, or the end of a file that was cut short.
+    Damage,
+}
+
+/// All segments of a tape on the disk.
+#[derive(Debug)]
+pub(crate) struct TapeSurvey {
+    pub paths: Paths,
+    pub meta: Meta,
+    /// By index, ascending; those between may be missing.
+    pub segments: Vec<SegmentSurvey>,
+}
+
+impl TapeSurvey {
+    /// Looks at the segments of a tape.
+    ///
+    /// # Errors
+    /// A file that cannot be read; damage is in what it gives.
+    pub fn of(paths: &Paths, meta: &Meta) -> Result<Self> {
+        let mut segments = Vec::new();
+        for index in list_segments(&paths.segments())? {
+            segments.push(survey(paths, meta, index)?);
+        }
+        Ok(Self { paths: paths.clone(), meta: *meta, segments })
+    }
+
+    /// The segment `index`, as far as its file has it.
+    pub fn open(&self, survey: &SegmentSurvey, writable: bool) -> Result<Segment> {
+        let path = segment_path(&self.paths.segments(), survey.index);
+        let found = Segment::map_cut(&path, &self.meta, survey.index, writable, survey.length)?;
+        found.ok_or_else(|| Error::damage(&path, 0, "the segment went away while it was looked at"))
+    }
+
+    /// That of the segment which holds `position`.
+    pub fn at(&self, position: u64) -> Option<&SegmentSurvey> {
+        self.segments.iter().find(|s| s.base <= position && position - s.base < self.meta.segment_bytes)
+    }
+
+    /// Position of the first byte of the oldest segment.
+    pub fn first(&self) -> u64 {
+        self.segments.first().map_or(0, |s| s.base)
+    }
+
+    /// Position behind the last unit on the tape, and behind the last frame.
+    pub fn end(&self) -> (u64, u64) {
+        let last = |of: fn(&SegmentSurvey) -> Option<u64>| {
+            self.segments.iter().rev().find_map(|s| of(s).map(|at| s.base + at)).unwrap_or(self.first())
+        };
+        (last(|s| s.unit_end), last(|s| Some(s.frames_end).filter(|end| *end > 0)))
+    }
+
+    /// The end of the last unit that ends at or before `limit`, behind a pad where one follows; the tape's first
+    /// position where there is none. With it, the number of events before it, if that is known.
+    pub fn unit_end_before(&self, limit: u64) -> Result<(u64, Option<u64>)> {
+        for survey in self.segments.iter().rev().filter(|s| s.base < limit) {
+            let room = (limit - survey.base).min(survey.length);
+            let segment = self.open(survey, false)?;
+            let (mut at, mut events, mut found) = (0, 0, None);
+            while at < room {
+                match segment.look(at) {
+                    Seen::Frame(header) if at + header.len_bytes() as u64 <= room => {
+                        at += header.len_bytes() as u64;
+                        events += u64::from(!header.is_meta());
+                        if header.is_last() {
+                            found = Some((at, events));
+                        }
+                    }
+                    Seen::Pad if survey.base + self.meta.segment_bytes <= limit => {
+                        if let Some((end, _)) = found.as_mut().filter(|(end, _)| *end == at) {
+                            *end = self.meta.segment_bytes;
+                        }
+                        break;
+                    }
+                    _ => break,
+                }
+            }
+            if let Some((end, events)) = found {
+                let ordinal = self.first_ordinal(survey.index).map(|first| first + events);
+                return Ok((survey.base + end, ordinal));
+            }
+        }
+        let ordinal = self.segments.first().and_then(|s| self.first_ordinal(s.index));
+        Ok((self.first(), ordinal))
+    }
+
+    /// The first ordinal of segment `index`: as its header page says, or as its neighbours do.
+    pub fn first_ordinal(&self, index: u64) -> Option<u64> {
+        let i = self.segments.iter().position(|s| s.index == index)?;
+        if let Ok(ordinal) = self.segments[i].header {
+            return Some(ordinal);
+        }
+        self.ordinal_of_neighbours(i)
+    }
+
+    /// The first ordinal of the segment at place `i`, as the ones before and behind it say.
+    pub fn ordinal_of_neighbours(&self, i: usize) -> Option<u64> {
+        let of = &self.segments[i];
+        if of.index == 0 {
+            return Some(0);
+        }
+        let (mut events, mut index) = (0, of.index);
+        for before in self.segments[..i].iter().rev() {
+            if before.index + 1 != index || before.stop != Stop::Full {
+                break;
+            }
+            events += before.events;
+            index = before.index;
+            match before.header {
+                Ok(ordinal) => return Some(ordinal + events),
+                Err(_) if index == 0 => return Some(events),
+                Err(_) => {}
+            }
+        }
+        let (mut events, mut index) = (0, of.index);
+        for next in &self.segments[i..] {
+            if next.index != index {
+                break;
+            }
+            // An empty one may have been made ahead, and says nothing.
+            if let Ok(ordinal) = next.header
+                && next.frames_end > 0
+            {
+                return ordinal.checked_sub(events);
+            }
+            if next.stop != Stop::Full {
+                break;
+            }
+            (events, index) = (events + next.events, index + 1);
+        }
+        None
+    }
+
+    /// Gives the definitions before position `end`, in order, with where they are.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that of `visit`.
+    pub fn definitions(&self, end: u64, visit: &mut dyn FnMut(Position, &[u8]) -> Result<()>) -> Result<()> {
+        for survey in self.segments.iter().filter(|s| s.base < end) {
+            let segment = self.open(survey, false)?;
+            let mut at = 0;
+            while at < survey.frames_end && survey.base + at < end {
+                let Seen::Frame(header) = segment.look(at) else { break };
+                if DEFINITION_KINDS.contains(&header.kind()) {
+                    // SAFETY: `look` saw the frame, its length within the segment; nobody writes it.
+                    let frame = unsafe { segment.bytes(at, header.len_bytes()) };
+                    visit(Position(survey.base + at), frame)?;
+                }
+                at += header.len_bytes() as u64;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn survey(paths: &Paths, meta: &Meta, index: u64) -> Result<SegmentSurvey> {
+    let path = segment_path(&paths.segments(), index);
+    let file_bytes = std::fs::metadata(&path).at("look at", &path)?.len();
+    let data = file_bytes.saturating_sub(HEADER_PAGE).min(meta.segment_bytes);
+    let mut out = SegmentSurvey {
+        index,
+        base: index * meta.segment_bytes,
+        length: data - data % LINE as u64,
+        header: Ok(0),
+        frames_end: 0,
+        unit_end: None,
+        events: 0,
+        stop: Stop::Damage,
+    };
+    let page = read_start(&path, HEADER_PAGE).at("read", &path)?;
+    out.header = SegmentHeader::check(&page, meta, index, &path);
+    if out.length == 0 {
+        return Ok(out);
+    }
+    let Some(segment) = Segment::map_cut(&path, meta, index, false, out.length)? else { return Ok(out) };
+    segment.read_once();
+    while out.frames_end < out.length {
+        match segment.look(out.frames_end) {
+            Seen::Frame(header) => {
+                out.frames_end += header.len_bytes() as u64;
+                out.events += u64::from(!header.is_meta());
+                if header.is_last() {
+                    out.unit_end = Some(out.frames_end);
+                }
+            }
+            Seen::Pad => {
+                out.stop = Stop::Full;
+                return Ok(out);
+            }
+            Seen::Nothing => {
+                out.stop = Stop::Nothing;
+                return Ok(out);
+            }
+            Seen::Damage(_) => return Ok(out),
+        }
+    }
+    if out.length == meta.segment_bytes {
+        out.stop = Stop::Full;
+    }
+    Ok(out)
+}

@@ -1,0 +1,168 @@
+//! Hot segments that have lost their tape: found, brought onto the tape that was moved or copied, or forgotten.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::disk::hot::{
+    HotLink, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, find, holds_tape, is_in_use, look,
+    named,
+};
+use crate::disk::layout::{Meta, Paths, TapeId};
+use crate::disk::run::{Lock, State, write_whole};
+use crate::error::{Error, Result};
+use crate::write::hot::{forget_link, write_mark};
+
+/// Makes the tape in `dir` the one that the hot segments belong to which it names: it was moved to another file system,
+/// or copied from a tape that is gone, before it was closed. The next writer finds them.
+///
+/// # Errors
+/// A tape that names none, a tape that has them and is there or in use, a directory that is not theirs, a tape in use,
+/// or the system's refusal. Nothing was changed then.
+pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
+    let meta = Meta::load(dir)?;
+    let paths = Paths { dir: dir.into() };
+    let refuse = |path: &Path, what: String| Err(Error::UnsafeHot { path: path.into(), what });
+    with_writer_lock(&paths, || {
+        let link = find(&paths, meta.id)?;
+        let doubted = match &link {
+            HotLink::Other { notice: HotNotice::Doubtful { hot, .. }, .. } => Some(hot.clone()),
+            _ => None,
+        };
+        let hot = match doubted.clone() {
+            Some(Some(hot)) => hot,
+            Some(None) => {
+                let what = "names no hot directory any more; write the full path of that directory and a line end into it";
+                return refuse(&paths.hot(), what.into());
+            }
+            None => named(&paths)?.ok_or(Error::Option("the tape names no hot directory"))?,
+        };
+        let Some(owner) = look(&hot)? else { return refuse(&hot, "is not there any more".into()) };
+        check_writable(&hot, owner)?;
+        let own = HotMark::decode(&std::fs::read(paths.hot_mark()).unwrap_or_default());
+        let there = HotMark::load(&hot)?;
+        let lock = match &there {
+            Some(mark) if mark.tape != meta.id => {
+                return Err(Error::ForeignTape { path: hot, found: mark.tape, wanted: meta.id });
+            }
+            Some(mark) if own.as_ref().is_some_and(|own| own.random != mark.random) => {
+                return refuse(
+                    &hot,
+                    "was made again since this tape was copied; its segments do not follow".into(),
+                );
+            }
+            Some(mark) if mark.is_of(dir, meta.id) && own.as_ref() == Some(mark) && doubted.is_none() => {
+                return Ok(hot);
+            }
+            Some(mark) if mark.home.is_at(&mark.path) && !mark.is_of(dir, meta.id) => {
+                let path = mark.path.display();
+                return refuse(&hot, format!("belongs to the tape at {path}, which is there: open that one"));
+            }
+            Some(_) => Some(Lock::take(&hot.join(MARK))?),
+            None if matches!(link, HotLink::Early(_)) => return Ok(hot),
+            // Its mark is lost or damaged, so what is in it says of which tape it is.
+            None => match &link {
+                HotLink::Other { notice, .. } if notice.may_miss_part() && holds_tape(&paths, &hot)? => {
+                    let mark = hot.join(MARK);
+                    mark.exists().then(|| Lock::take(&mark)).transpose()?
+                }
+                _ => return refuse(&hot, "is no hot directory of this tape".into()),
+            },
+        };
+        let random = match there {
+            Some(mark) => mark.random,
+            None => TapeId::random()?.0,
+        };
+        let bytes = HotMark::with(dir, meta.id, random)?.encode();
+        let text = hot.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;
+        write_mark(&hot, &bytes)?;
+        write_whole(&paths.hot(), format!("{text}\n").as_bytes())?;
+        write_whole(&paths.hot_mark(), &bytes)?;
+        drop(lock);
+        Ok(hot)
+    })
+}
+
+/// Makes the tape in `dir` forget hot segments that are not its own: it is opened from its own files. Gives the hot
+/// directory, which stays as it is.
+///
+/// # Errors
+/// A tape that names none, hot segments of its own (open it, and they are recorded), a tape in use, or the system's
+/// refusal.
+pub fn forget_hot(dir: &Path) -> Result<PathBuf> {
+    let meta = Meta::load(dir)?;
+    let paths = Paths { dir: dir.into() };
+    with_writer_lock(&paths, || match find(&paths, meta.id) {
+        Ok(HotLink::None) => Err(Error::Option("the tape names no hot directory")),
+        Ok(HotLink::Own(_) | HotLink::Early(_)) => Err(Error::Option(
+            "the hot segments are this tape's own: open it for writing, and they are recorded",
+        )),
+        Err(e @ Error::Io { .. }) => Err(e),
+        Ok(HotLink::Gone(hot)) => forget(&paths, hot),
+        Ok(HotLink::Other { notice: HotNotice::Doubtful { hot, .. }, .. }) => {
+            forget(&paths, hot.unwrap_or_else(|| paths.hot_mark()))
+        }
+        Ok(HotLink::Other { .. }) | Err(_) => {
+            let hot = named(&paths).ok().flatten().unwrap_or_default();
+            forget(&paths, hot)
+        }
+    })
+}
+
+fn forget(paths: &Paths, hot: PathBuf) -> Result<PathBuf> {
+    // What it says of how far the tape came is of the hot segments.
+    State::open(paths)?.renounce();
+    forget_link(paths)?;
+    Ok(hot)
+}
+
+/// Does something while nobody writes or records the tape.
+fn with_writer_lock<T>(paths: &Paths, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    if [paths.hot(), paths.hot_mark()].iter().all(|path| path.symlink_metadata().is_err()) {
+        return Err(Error::Option("the tape names no hot directory"));
+    }
+    let lock = Lock::take(&paths.writer_lock())?;
+    let recorder = Lock::take(&paths.recorder_lock())?;
+    let done = act();
+    // What a writer that died has left in its lock file is for the next writer.
+    for lock in [lock, recorder] {
+        if lock.before.is_empty() {
+            lock.remove()?;
+        }
+    }
+    done
+}
+
+/// A hot directory under `/dev/shm` whose tape is not there, or not where it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotLeftover {
+    /// The directory.
+    pub hot: PathBuf,
+    /// Where its tape was.
+    pub tape: PathBuf,
+    /// Bytes of memory that it occupies.
+    pub bytes: u64,
+}
+
+/// Hot directories of this user under `/dev/shm` that nobody writes and whose tapes are not where they were: removed
+/// without being closed, or moved. unitape removes none of them, for a tape that was moved still needs its own.
+pub fn hot_leftovers() -> Vec<HotLeftover> {
+    let Ok(entries) = std::fs::read_dir(SHARED_MEMORY) else { return Vec::new() };
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"unitape-"));
+        let is_mine = || matches!(look(&path), Ok(Some(meta)) if check_writable(&path, meta).is_ok());
+        if !ours || !is_mine() {
+            continue;
+        }
+        let Ok(Some(mark)) = HotMark::load(&path) else { continue };
+        if mark.home.is_at(&mark.path) || is_in_use(&path) {
+            continue;
+        }
+        let files = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        let bytes = files.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).sum();
+        found.push(HotLeftover { hot: path, tape: mark.path, bytes });
+    }
+    found.sort_by(|a, b| a.hot.cmp(&b.hot));
+    found
+}

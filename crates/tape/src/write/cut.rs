@@ -1,0 +1,170 @@
+//! What an opening for writing makes of the tape's past: its epoch, whether the machine was restarted, and how what lies
+//! beyond the end goes without a reader that has it mapped taking new frames for it.
+
+use std::path::Path;
+
+use crate::disk::layout::{Paths, SegmentHeader, TapeId, list_sums, read_start, remove, sync_dir};
+use crate::disk::lineage::{Lineage, Past, boot_number};
+use crate::disk::live::Live;
+use crate::disk::map::{Making, Segment};
+use crate::disk::run::field;
+use crate::disk::sys;
+use crate::error::{At, Error, Result};
+use crate::keep::seal::unseal;
+use crate::record::sums::span_sum;
+use crate::write::options::Options;
+
+/// What was there before this opening.
+pub(crate) struct Found<'a> {
+    /// What the lock's file said.
+    pub before: &'a str,
+    /// This boot of the machine.
+    pub boot: &'a str,
+    /// The tape is made just now.
+    pub created: bool,
+}
+
+/// An opening, before the tape is looked at.
+pub(crate) struct Opening {
+    /// With the epoch of this opening; not stored yet.
+    pub lineage: Lineage,
+    /// That of the writer before, 0 where none is known.
+    pub epoch_before: u64,
+    /// What the lineage said of the boot in which a writer has the tape open.
+    pub open_before: Option<u128>,
+    /// The last writer closed the tape.
+    pub clean: bool,
+    /// The machine was restarted since a writer that had not.
+    pub rebooted: bool,
+}
+
+impl Opening {
+    /// Begins an opening: finds out how the last one ended, and gives this one its epoch.
+    pub fn begin(paths: &Paths, tape: TapeId, found: &Found<'_>, options: &Options) -> Result<Self> {
+        let &Found { before, boot, created } = found;
+        let known = match Lineage::load(paths, tape) {
+            // Of a tape that was removed, or given up with the damage: it counts as lost.
+            Err(Error::Damage { .. } | Error::ForeignTape { .. }) if created || options.truncate_damage => {
+                None
+            }
+            other => other?,
+        };
+        // The lineage is flushed when a writer opens. The lock is not, and a power loss can take it away.
+        let open = known.as_ref().and_then(|lineage| lineage.open);
+        let rebooted = open.is_some_and(|open| open != boot_number(boot))
+            || !before.is_empty() && field(before, "boot").unwrap_or_default() != boot;
+        let is_lost = known.is_none() && (!created || Lineage::path(paths).exists());
+        let past = Past {
+            tape,
+            created,
+            known: field(before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0),
+            least: options.epoch_min,
+            // The clock only where it is needed. Of a lineage that was lost nobody knows which epochs it had. The time is
+            // later than all of them, so that no holder of an old epoch mistakes a new one for its own.
+            first: if is_lost { options.removal.clock.now().wall_ns.max(1000) as u64 / 1000 } else { 1 },
+        };
+        Ok(Self {
+            epoch_before: known.as_ref().map_or(0, |lineage| lineage.epoch),
+            lineage: Lineage::next(known, &past, paths)?,
+            open_before: open,
+            clean: before.is_empty() && open.is_none(),
+            rebooted,
+        })
+    }
+
+    /// Writes the lineage with this opening, and with the cut if readers may have seen more than `cut`.
+    pub fn store(&mut self, live: &Live, cut: Option<u64>, boot: &str) -> Result<()> {
+        if let Some(position) = cut {
+            let oldest = live.indices()?.first().copied().unwrap_or(0);
+            self.lineage.cut(position, oldest.saturating_mul(live.meta.segment_bytes));
+        }
+        self.lineage.open = Some(boot_number(boot));
+        self.lineage.store(&live.paths)
+    }
+}
+
+/// How what lies beyond the end goes.
+pub(crate) struct Cutting {
+    /// A reader may be there: the segment of the end gets a new file, and who has the old one mapped keeps it as it is.
+    pub replaces: bool,
+    /// Without room for that file the old one is zeroed: nobody who had it mapped is left.
+    pub may_zero: bool,
+    pub how: Making,
+}
+
+impl Cutting {
+    /// Gives the segment of the end a new file with what is before the end, or removes it where nothing of it is; false
+    /// where it stays and must be zeroed.
+    ///
+    /// What a reader can see is never written again, and what it finds under the name is of the new epoch.
+    pub fn replace(&self, segment: &Segment, live: &Live, end: u64) -> Result<bool> {
+        if !self.replaces {
+            return Ok(false);
+        }
+        let (at, path) = (end - segment.base, &segment.path);
+        if at == 0 {
+            let removes = segment.index == 0 || live.indices()?.contains(&(segment.index - 1));
+            if removes {
+                remove(path)?;
+                remove(&live.paths.crc(segment.index))?;
+            }
+            return Ok(removes);
+        }
+        let first_ordinal = segment.first_ordinal(&live.meta)?;
+        let header = SegmentHeader { meta: live.meta, index: segment.index, first_ordinal };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let on_disk = folder == live.paths.segments();
+        let making = if on_disk { live.paths.run() } else { folder.into() };
+        let temp = making.join(format!("making-{:016x}", segment.index));
+        let made = (|| {
+            let to = Segment::create(&temp, &header, self.how)?;
+            // SAFETY: the range was found committed by the walk to the end, and the new file is ours.
+            unsafe { to.copy_in(0, segment.bytes(0, at as usize)) };
+            // Before it has the name: some of it is durable under that name already.
+            sys::sync_data(&to.file).at("flush", &temp)?;
+            sys::rename(&temp, path).at("rename", path)?;
+            sync_dir(folder)
+        })();
+        if made.is_err() {
+            let _ = remove(&temp);
+        }
+        match made {
+            Err(e) if self.may_zero && e.is_disk_full() => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+}
+
+/// Takes from the checksums what they say of bytes beyond the end. New bytes come there, and a writer that dies before
+/// its recorder has begun would leave them with checksums of the old ones.
+///
+/// It comes before the bytes are cut: the checksum of a start of the span is right before and after.
+pub(crate) fn cut_sums(live: &Live, end: u64) -> Result<()> {
+    let (size, span) = (live.meta.segment_bytes, live.meta.span());
+    let last = end / size;
+    for index in list_sums(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
+        let path = live.paths.crc(index);
+        let at = if index == last { end - last * size } else { 0 };
+        if at == 0 {
+            remove(&path)?;
+            continue;
+        }
+        let mut sums = read_start(&path, size / span * 4).at("read", &path)?;
+        let whole = (at / span) as usize * 4;
+        if sums.len() <= whole {
+            continue;
+        }
+        sums.truncate(whole);
+        if !at.is_multiple_of(span) {
+            let Some((segment, _)) = live.segment(index)? else { continue };
+            // SAFETY: the walk to the end found these bytes committed; the lock is ours and no writer lives.
+            let start = unsafe { segment.bytes(at - at % span, (at % span) as usize) };
+            sums.extend_from_slice(&span_sum(start, span).to_le_bytes());
+        }
+        unseal(&path)?;
+        let file = sys::open_or_make(&path).at("open", &path)?;
+        sys::write_at(&file, &sums[whole..], whole as u64).at("write", &path)?;
+        sys::set_len(&file, sums.len() as u64).at("cut", &path)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! A word that a forked child finds cleared, so that a writer notices in its way that it is none of its own.
+//!
+//! A child that was forked has a copy of the writer: the same open files with their locks, the same shared memory, and
+//! none of the helper threads. What it appended would be written over by its parent. To ask for the process id costs a
+//! system call, so the writer looks at a word instead that it looks at anyway. The kernel clears the word's page in the
+//! child (`MADV_WIPEONFORK`). Where the kernel knows no such pages, only closing and dropping notice.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+
+/// The word of a writer: 0 in a child, otherwise what the writer stores.
+#[derive(Debug)]
+pub(crate) struct ForkWord {
+    word: &'static AtomicU64,
+    pid: u32,
+}
+
+/// The writer can go on.
+pub(crate) const WELL: u64 = 1;
+/// An error waits for the writer's next call.
+pub(crate) const TROUBLED: u64 = 2;
+
+/// Words that no writer has; as many as there were writers at once.
+static FREE: Mutex<Vec<&'static AtomicU64>> = Mutex::new(Vec::new());
+
+impl Default for ForkWord {
+    fn default() -> Self {
+        // Not waited for: a child that was forked while it was locked finds it locked for ever.
+        let free = FREE.try_lock().ok().and_then(|mut free| free.pop());
+        let word = free.unwrap_or_else(make);
+        // Relaxed: nobody else has it yet.
+        word.store(WELL, Ordering::Relaxed);
+        Self { word, pid: std::process::id() }
+    }
+}
+
+impl ForkWord {
+    /// The word, for who looks at it often; only as long as this one lives.
+    pub fn word(&self) -> &'static AtomicU64 {
+        self.word
+    }
+
+    /// Whether this process opened the writer; a look at the word, which does not ask the system.
+    #[inline]
+    pub fn is_ours(&self) -> bool {
+        // Relaxed: the kernel cleared it before the child ran.
+        self.word.load(Ordering::Relaxed) != 0
+    }
+
+    /// The same for certain, as an error.
+    pub fn check(&self) -> Result<()> {
+        if self.pid == std::process::id() { Ok(()) } else { Err(Error::Forked { opened_by: self.pid }) }
+    }
+}
+
+impl Drop for ForkWord {
+    fn drop(&mut self) {
+        // A child leaves it: it may not wait for the lock, and the page is small.
+        if self.check().is_ok() {
+            FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.word);
+        }
+    }
+}
+
+/// A word in a page of its own that is cleared in a child, or an ordinary one where that cannot be had.
+fn make() -> &'static AtomicU64 {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+        // SAFETY: a mapping of its own, of which nobody else knows: private and without a file, as the advice needs.
+        // A page that takes the advice is never unmapped, so the word lives as long as the process; its 4096 bytes
+        // are zero, aligned, and accessed as that atomic alone.
+        unsafe {
+            let flags = ProtFlags::READ | ProtFlags::WRITE;
+            if let Ok(page) = mmap_anonymous(std::ptr::null_mut(), PAGE, flags, MapFlags::PRIVATE) {
+                if madvise(page, PAGE, Advice::LinuxWipeOnFork).is_ok() {
+                    return AtomicU64::from_ptr(page.cast());
+                }
+                let _ = munmap(page, PAGE);
+            }
+        }
+    }
+    Box::leak(Box::new(AtomicU64::new(0)))
+}
+
+#[cfg(target_os = "linux")]
+const PAGE: usize = 4096;

@@ -1,0 +1,248 @@
+//! The hot directory of a writer: made, locked, taken over after a death, removed.
+//!
+//! unitape removes files only in a directory that has the mark of this tape, and only those of its own names. Whose a
+//! directory is says [`crate::disk::hot`].
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::disk::hot::{HotLink, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, find, look};
+use crate::disk::layout::{
+    Meta, Paths, TapeId, is_unfinished, list_segments, remove, remove_unfinished, segment_path,
+};
+use crate::disk::run::{Lock, write_whole};
+use crate::disk::sys;
+use crate::error::{At, Error, Result};
+
+/// The hot directory of a tape that is open for writing; its mark is locked.
+#[derive(Debug)]
+pub(crate) struct HotDirectory {
+    pub path: PathBuf,
+    /// Held as long as the writer is there, so that nobody who has a copy of the tape adopts the directory.
+    lock: Lock,
+}
+
+/// What a writer finds when it opens a tape.
+#[derive(Debug, Default)]
+pub(crate) struct HotStart {
+    /// The hot directory of the last writer, which did not close.
+    pub own: Option<HotDirectory>,
+    /// The same of a version that made no marks: it is read and left as it is.
+    pub early: Option<PathBuf>,
+    /// What is to be said of it.
+    pub notice: Option<HotNotice>,
+    /// The tape is a copy of one that is there and has everything.
+    pub is_copy: bool,
+}
+
+impl HotStart {
+    /// Finds the hot directory of a tape whose writer's lock is held. After a restart of the machine what it holds is
+    /// not what shared memory was, and goes.
+    ///
+    /// # Errors
+    /// Hot segments that belong to a tape which is not there any more, a directory of another user, or the system's
+    /// refusal.
+    pub fn find(paths: &Paths, tape: TapeId, rebooted: bool) -> Result<Self> {
+        let mut start = Self::default();
+        match find(paths, tape)? {
+            HotLink::None => {}
+            HotLink::Gone(path) => {
+                // Of a writer that died when it had made the directory, and nothing in it.
+                if look(&path)?.is_some_and(|meta| check_writable(&path, meta).is_ok()) {
+                    remove(&path.join(MARK_UNFINISHED))?;
+                    let _ = sys::remove_dir(&path);
+                }
+                forget_link(paths)?;
+            }
+            HotLink::Own(path) => {
+                let own = HotDirectory::lock(path)?;
+                remove_unfinished(&own.path)?;
+                match rebooted {
+                    true => own.remove(paths)?,
+                    false => start.own = Some(own),
+                }
+            }
+            HotLink::Early(path) => {
+                check_owner_now(&path)?;
+                start.notice = Some(HotNotice::Early { hot: path.clone() });
+                match rebooted {
+                    true => forget_link(paths)?,
+                    false => start.early = Some(path),
+                }
+            }
+            HotLink::Other { notice, .. } if notice.may_miss_part() && !rebooted => {
+                return Err(Error::HotElsewhere { path: paths.dir.clone(), notice: Box::new(notice) });
+            }
+            HotLink::Other { notice, is_whole } => {
+                (start.notice, start.is_copy) = (Some(notice), is_whole);
+            }
+        }
+        Ok(start)
+    }
+}
+
+impl HotDirectory {
+    /// Locks the hot directory at `path`, which has the mark of this tape.
+    pub fn lock(path: PathBuf) -> Result<Self> {
+        check_owner_now(&path)?;
+        let lock = Lock::take(&path.join(MARK))?;
+        Ok(Self { path, lock })
+    }
+
+    /// Makes one for the tape in `paths.dir`: in `wanted`, or one of its own under `/dev/shm`.
+    ///
+    /// In this order: the name, the tape's own mark, the directory, its mark. A writer that dies in between leaves a
+    /// name of something that is nobody's, or a directory with its mark. A mark without a name is a name that was lost.
+    ///
+    /// # Errors
+    /// A directory that others may write to or that is not empty of segments, or the system's refusal.
+    pub fn make(paths: &Paths, meta: &Meta, wanted: Option<&Path>) -> Result<Self> {
+        let mark = HotMark::new(&paths.dir, meta.id)?;
+        let wanted = wanted.map_or_else(|| mark.usual_place(), Path::to_path_buf);
+        let (path, is_there) = settle_path(&wanted)?;
+        if is_there {
+            check_free(&path, paths, meta)?;
+        }
+        let text = path.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;
+        let bytes = mark.encode();
+        // Of a directory before this one, for which the new name is not.
+        remove(&paths.hot_mark())?;
+        write_whole(&paths.hot(), format!("{text}\n").as_bytes())?;
+        write_whole(&paths.hot_mark(), &bytes)?;
+        if !is_there {
+            sys::make_own_dir(&path).at("make", &path)?;
+            // Whom the tape's directory lets in may read here too; nobody else may write.
+            let mode = reachable_mode(&mark.path, &path);
+            sys::set_mode(&path, mode).at("change the mode of", &path)?;
+        }
+        write_mark(&path, &bytes)?;
+        Self::lock(path)
+    }
+
+    /// Removes our files, and the directory when nothing else is in it; then the name that the tape has of it.
+    ///
+    /// Only what has our names: the directory may be one that the user named.
+    pub fn remove(self, paths: &Paths) -> Result<()> {
+        remove_unfinished(&self.path)?;
+        for index in list_segments(&self.path)? {
+            remove(&segment_path(&self.path, index))?;
+        }
+        // Last of all, so that what is left after a death is still known.
+        self.lock.remove()?;
+        // One that holds other things is not ours and stays.
+        let _ = sys::remove_dir(&self.path);
+        forget_link(paths)
+    }
+}
+
+/// Writes the mark of a hot directory, whole or not at all.
+pub(crate) fn write_mark(hot: &Path, bytes: &[u8]) -> Result<()> {
+    match write_whole(&hot.join(MARK), bytes) {
+        // A file system of huge pages takes no bytes by calls.
+        Err(Error::Io { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
+            let (temp, path) = (hot.join(MARK_UNFINISHED), hot.join(MARK));
+            let file = sys::make_file(&temp).at("create", &temp)?;
+            sys::allocate(&file, 0, bytes.len() as u64).at("reserve", &temp)?;
+            let map = sys::map(&file).at("map", &temp)?;
+            assert!(map.len() >= bytes.len());
+            // SAFETY: within the mapping (asserted) of a file that was made just now; nobody else has it.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), map.as_mut_ptr(), bytes.len()) };
+            sys::rename(&temp, &path).at("rename", &path)
+        }
+        other => other,
+    }
+}
+
+/// Forgets which hot directory the tape had; the name last, for a mark without one means that the name was lost.
+pub(crate) fn forget_link(paths: &Paths) -> Result<()> {
+    remove(&paths.hot_mark())?;
+    remove(&paths.hot())
+}
+
+/// The full path of a hot directory, and whether it is there.
+fn settle_path(wanted: &Path) -> Result<(PathBuf, bool)> {
+    let name = wanted.file_name().ok_or(Error::Option("the hot directory must have a name of its own"))?;
+    let parent = match wanted.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    sys::make_dir(parent).at("make", parent)?;
+    let parent = std::fs::canonicalize(parent).at("resolve", parent)?;
+    let meta = std::fs::metadata(&parent).at("look at", &parent)?;
+    // Where anybody may rename, what was checked may be another directory a moment later.
+    if meta.mode() & 0o1002 == 0o002 {
+        let what =
+            "may be written to by everybody and has no sticky bit: a hot directory in it is not safe".into();
+        return Err(Error::UnsafeHot { path: parent, what });
+    }
+    let path = parent.join(name);
+    let there = look(&path)?;
+    if let Some(meta) = there {
+        check_writable(&path, meta)?;
+    }
+    Ok((path, there.is_some()))
+}
+
+/// Makes sure that no hot segments are in a directory that a writer is about to use.
+fn check_free(path: &Path, paths: &Paths, meta: &Meta) -> Result<()> {
+    let unsafe_hot = |what| Err(Error::UnsafeHot { path: path.into(), what });
+    match HotMark::load(path)? {
+        // Its name was lost, or forgotten.
+        Some(mark) if mark.is_of(&paths.dir, meta.id) => {
+            let old = HotDirectory::lock(path.into())?;
+            remove_unfinished(&old.path)?;
+            for index in list_segments(&old.path)? {
+                remove(&segment_path(&old.path, index))?;
+            }
+            remove(&path.join(MARK))
+        }
+        Some(mark) => unsafe_hot(format!(
+            "holds the hot segments of the tape at {}; name another directory, or remove this one if that tape is gone",
+            mark.path.display()
+        )),
+        None => {
+            for entry in std::fs::read_dir(path).at("list", path)? {
+                let name = entry.at("list", path)?.file_name();
+                let name = name.to_str().unwrap_or_default();
+                if name == MARK || is_unfinished(name) || name.ends_with(".seg") {
+                    return unsafe_hot(format!(
+                        "holds {name}, and no mark says of which tape; name another directory"
+                    ));
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn check_owner_now(path: &Path) -> Result<()> {
+    match look(path)? {
+        Some(meta) => check_writable(path, meta),
+        None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)).at("look at", path),
+    }
+}
+
+/// The mode with which a hot directory lets in whom the tape's directory `dir` lets in, and nobody to write.
+///
+/// A tape in a private directory is not read by others because its hot segments are elsewhere.
+fn reachable_mode(dir: &Path, hot: &Path) -> u32 {
+    let Ok(tape) = std::fs::metadata(dir) else { return 0o700 };
+    let group = || {
+        let same = std::fs::metadata(hot).is_ok_and(|hot| hot.gid() == tape.gid());
+        same || std::os::unix::fs::chown(hot, None, Some(tape.gid())).is_ok()
+    };
+    let mut mode = 0o700 | tape.mode() & 0o055;
+    for above in dir.ancestors().skip(1) {
+        let Ok(meta) = std::fs::metadata(above) else { return 0o700 };
+        if meta.mode() & 0o001 == 0 {
+            mode &= !0o005;
+            if meta.mode() & 0o010 == 0 || meta.gid() != tape.gid() {
+                mode &= !0o050;
+            }
+        }
+    }
+    if mode & 0o050 != 0 && !group() {
+        mode &= !0o050;
+    }
+    mode
+}

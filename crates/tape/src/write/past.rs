@@ -1,0 +1,56 @@
+//! How a tape was when a writer came, and how a writer that was refused leaves it.
+//!
+//! A tape that was closed stays closed: of a refused opening remains the epoch in `run/lineage` and nothing else. A
+//! tape whose writer had died stays so, and its lock file says what it said.
+
+use crate::disk::hot::{HotLink, find};
+use crate::disk::layout::{Paths, TapeId};
+use crate::disk::lineage::Lineage;
+use crate::disk::run::{Lock, tidy};
+use crate::write::hot::HotDirectory;
+
+/// What a writer found before it changed anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TapePast {
+    /// There was no tape.
+    pub created: bool,
+    /// The boot in which the lineage had the tape open; none as long as the opening has not come to it.
+    pub open: Option<Option<u128>>,
+    /// It named hot segments, or had a mark of such.
+    pub named_hot: bool,
+}
+
+impl TapePast {
+    /// Looks at a tape before an opening changes it.
+    pub fn of(paths: &Paths, created: bool) -> Self {
+        let named_hot = [paths.hot(), paths.hot_mark()].iter().any(|path| path.symlink_metadata().is_ok());
+        Self { created, open: None, named_hot }
+    }
+
+    /// Leaves the tape as it was found. What cannot be put back is for the next writer, and the caller reports why it
+    /// was refused.
+    pub fn put_back(&self, paths: &Paths, tape: TapeId, mut lock: Lock) {
+        if self.created {
+            return;
+        }
+        if let Some(open) = self.open
+            && let Ok(Some(mut lineage)) = Lineage::load(paths, tape)
+            && lineage.open != open
+        {
+            lineage.open = open;
+            _ = lineage.store(paths);
+        }
+        if !lock.before.is_empty() {
+            let before = lock.before.clone();
+            _ = lock.sign(&before);
+            return;
+        }
+        // This opening made it, and nothing is in it that the disk does not have.
+        if !self.named_hot
+            && let Ok(HotLink::Own(hot)) = find(paths, tape)
+        {
+            _ = HotDirectory::lock(hot).and_then(|hot| hot.remove(paths));
+        }
+        _ = tidy(paths, lock);
+    }
+}

@@ -1,0 +1,208 @@
+//! How much beyond the durable position a writer may believe: what checksums say after a restart of the machine, or
+//! after a flush that failed; and whether the durable part is there at all.
+
+use crate::disk::definitions::{DefinitionLog, HEAD, LogBounds};
+use crate::disk::layout::{HEADER_PAGE, list_segments, read_start, segment_path};
+use crate::disk::live::Live;
+use crate::disk::map::{Seen, Segment};
+use crate::disk::run::holder;
+use crate::error::{Error, Result};
+use crate::keep::seal::is_sealed;
+use crate::record::durable::{Durable, load_durable, store_durable};
+use crate::record::segment_sums::{OpenSpan, SegmentSums, StoredSum, check_durable, vouch};
+use crate::record::sums::is_of_a_start;
+use crate::repair::{TapeSurvey, remake_durable};
+
+/// Refuses a tape that was durable and does not know any more how far; a new one, or one that was killed before its
+/// first flush, knows nothing yet.
+///
+/// # Errors
+/// Damage.
+pub(crate) fn check_known(live: &Live, clean: bool) -> Result<()> {
+    let path = live.paths.durable();
+    if path.exists() || !was_durable(live, clean)? {
+        return Ok(());
+    }
+    let what = "the file is missing, it says how far the tape is durable; `unitape tape repair` makes it again by \
+                walking the tape";
+    Err(Error::damage(&path, 0, what))
+}
+
+/// Whether a tape without the file `durable` must have had it: it was closed with frames on it, or something of it was
+/// sealed or removed, which only happens to what is durable.
+pub(crate) fn was_durable(live: &Live, clean: bool) -> Result<bool> {
+    let all = list_segments(&live.paths.segments())?;
+    let Some(&first) = all.first() else { return Ok(false) };
+    let place = live.paths.segments();
+    if first > 0 || all.iter().any(|&i| is_sealed(&segment_path(&place, i))) {
+        return Ok(true);
+    }
+    let path = segment_path(&place, first);
+    let begun = |segment: &Segment| segment.look(0) != Seen::Nothing;
+    Ok(clean && Segment::map(&path, &live.meta, first, false)?.as_ref().is_some_and(begun))
+}
+
+/// Compares what a writer or its recorder will read again of the durable part: the spans of the segment that holds its
+/// end, and the dictionary log. Of a tape of an earlier build the sum of the open span is kept from here on.
+///
+/// # Errors
+/// Damage; nothing was changed.
+pub(crate) fn check_before_writing(live: &Live, durable: &mut Durable, end: u64, clean: bool) -> Result<()> {
+    let bounds = LogBounds { durable_bytes: durable.definitions_bytes, end, cut: false };
+    if live.paths.definitions().exists() || bounds.durable_bytes > HEAD as u64 {
+        DefinitionLog::open(&live.paths, &live.meta, end, bounds)?;
+    }
+    // One that lives has compared it, and is writing the checksums behind it.
+    if holder(&live.paths.recorder_lock()).is_some() {
+        return Ok(());
+    }
+    let stored = if clean { StoredSum::Covered } else { StoredSum::AtLeastCovered };
+    check_durable(&live.paths, &live.meta, durable, stored)?;
+    check_sealed(live, durable.position)?;
+    vouch(&live.paths, &live.meta, durable)
+}
+
+/// Compares the sealed segments that end beyond the durable position: only what is durable is sealed, so the file
+/// `durable` is of an earlier moment.
+fn check_sealed(live: &Live, durable: u64) -> Result<()> {
+    let (size, place) = (live.meta.segment_bytes, live.paths.segments());
+    for index in list_segments(&place)?.into_iter().filter(|&index| index >= durable / size) {
+        let path = segment_path(&place, index);
+        if !is_sealed(&path) {
+            continue;
+        }
+        let Some((segment, _)) = Segment::open(&path, &live.meta, index, false)? else { continue };
+        let open = OpenSpan { sum: None, stored: StoredSum::Covered };
+        let sums = SegmentSums::load(&live.paths, &live.meta, index)?;
+        if let Some(fault) = sums.first_fault(&segment, size, open) {
+            return Err(fault.error(&path, segment.base));
+        }
+    }
+    Ok(())
+}
+
+/// The end of a copy of a tape that was written while it was copied. Its files are of different moments, so `durable` may
+/// be ahead of the rest. The copy ends where its own units do: `durable` goes back to what its checksums vouch for, and
+/// `look` walks from there. What follows is kept as it is after the death of a writer, which flushed nothing of it.
+///
+/// # Errors
+/// `damage`, with `durable` as it was, where no file is older than `durable`, or where bytes before the last span of the
+/// copy are not what their checksum says.
+pub(crate) fn end_of_copy<T>(live: &Live, damage: Error, look: impl FnOnce() -> Result<T>) -> Result<T> {
+    let before = match load_durable(&live.paths) {
+        Ok(before) if is_older_than(live, &before)? => before,
+        _ => return Err(damage),
+    };
+    let result = remake_durable(live).and_then(|made| {
+        let reach = made.position - made.position % live.meta.span() + live.meta.span();
+        // What lies a whole span beyond is damage, and not the place at which the copy ends.
+        match TapeSurvey::of(&live.paths, &live.meta)?.end().0 > reach || made.position > before.position {
+            true => Err(Error::damage(&live.paths.durable(), 0, "")),
+            false => look(),
+        }
+    });
+    if result.is_err() {
+        store_durable(&live.paths, &before)?;
+    }
+    result.map_err(|e| if let Error::Damage { .. } = e { damage } else { e })
+}
+
+/// Whether a file of the tape is of an earlier moment than `durable`: the dictionary log is shorter than `durable` says,
+/// a segment lacks frames before the durable position, or a `.crc` lacks checksums of them.
+fn is_older_than(live: &Live, durable: &Durable) -> Result<bool> {
+    let (size, span) = (live.meta.segment_bytes, live.meta.span());
+    let log = live.paths.definitions();
+    if std::fs::metadata(&log).map_or(0, |m| m.len()) < durable.definitions_bytes {
+        return Ok(true);
+    }
+    let place = live.paths.segments();
+    let first = list_segments(&place)?.first().copied().unwrap_or(0);
+    for index in first..durable.position.div_ceil(size) {
+        let covered = (durable.position - index * size).min(size);
+        // Damage of a header does not come from copying.
+        let Ok(found) = Segment::open(&segment_path(&place, index), &live.meta, index, false) else {
+            continue;
+        };
+        let Some((segment, _)) = found else { return Ok(true) };
+        let mut at = 0;
+        while at < covered {
+            match segment.look(at) {
+                Seen::Frame(header) => at += header.len_bytes() as u64,
+                Seen::Nothing => return Ok(true),
+                Seen::Pad | Seen::Damage(_) => break,
+            }
+        }
+        let sums = SegmentSums::load(&live.paths, &live.meta, index)?;
+        if sums.len() < covered.div_ceil(span) {
+            return Ok(true);
+        }
+        // The last one may be of fewer bytes than the span has by now.
+        let last = covered / span;
+        if let Some(sum) = last.checked_sub(1).filter(|_| sums.len() == last).and_then(|i| sums.get(i)) {
+            // SAFETY: within the segment by `covered`; the lock is ours and no writer lives.
+            let bytes = unsafe { segment.bytes((last - 1) * span, span as usize) };
+            if crc32c::crc32c(bytes) != sum && is_of_a_start(bytes, span, sum.to_le_bytes()) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// After a restart: how far beyond the durable position the checksums vouch for what is on the disk.
+pub(crate) fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
+    let (size, span) = (live.meta.segment_bytes, live.meta.span());
+    let mut trusted = durable;
+    for index in durable / size.. {
+        let path = segment_path(&live.paths.segments(), index);
+        let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { break };
+        let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { break };
+        for (i, sum) in sums.chunks_exact(4).enumerate() {
+            let from = i as u64 * span;
+            if from >= size {
+                break;
+            }
+            // SAFETY: within the segment; the lock is ours and no writer lives.
+            let bytes = unsafe { segment.bytes(from, span as usize) };
+            if crc32c::crc32c(bytes).to_le_bytes() != *sum {
+                return Ok(trusted.max(durable));
+            }
+            trusted = trusted.max(segment.base + from + span);
+        }
+        if trusted < segment.end() {
+            break;
+        }
+    }
+    Ok(trusted)
+}
+
+/// After the death of a writer, on a machine that was not restarted: the first span beyond the durable position that is
+/// not what its checksum, made when it was written, says. After a flush that failed the kernel may have dropped pages
+/// that it could not write.
+pub(crate) fn first_lost(live: &Live, durable: u64) -> Result<Option<(u64, Error)>> {
+    let (size, span) = (live.meta.segment_bytes, live.meta.span());
+    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable / size) {
+        let path = segment_path(&live.paths.segments(), index);
+        if live.hot_place()?.is_some_and(|hot| segment_path(&hot, index).exists()) {
+            continue;
+        }
+        let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { continue };
+        let Some((segment, _)) = Segment::open(&path, &live.meta, index, false)? else { continue };
+        for (i, sum) in sums.chunks_exact(4).take((size / span) as usize).enumerate() {
+            let from = i as u64 * span;
+            // SAFETY: within the segment; the lock is ours and no writer lives.
+            let bytes = unsafe { segment.bytes(from, span as usize) };
+            let last = (i + 1) * 4 + 4 > sums.len();
+            let same = crc32c::crc32c(bytes).to_le_bytes() == *sum;
+            if !(same || last && is_of_a_start(bytes, span, sum.try_into().expect("four bytes"))) {
+                let what = format!(
+                    "the checksum of the {span} bytes from here does not match; they were not durable, and a flush that \
+                     fails can lose them"
+                );
+                let error = Error::damage(&path, HEADER_PAGE + from, what);
+                return Ok(Some((segment.base + from, error)));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,96 @@
+//! The end of a writer: closed in order, or dropped.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::Writer;
+use crate::disk::layout::{list_segments, remove, segment_path, sync_dir};
+use crate::disk::map::Segment;
+use crate::disk::run::tidy;
+use crate::error::{Error, Result, committed};
+
+impl Writer {
+    /// Flushes everything, completes checksums, makes the end durable and takes `run/` away.
+    ///
+    /// # Errors
+    /// Claims that are still out, or what the recorder meets on its last way; the tape is then as after a kill,
+    /// and the next open recovers it. [`Error::Forked`] in a child of the process that opened it, and nothing happens.
+    pub fn close(mut self) -> Result<()> {
+        self.close_in_order()
+    }
+
+    fn close_in_order(&mut self) -> Result<()> {
+        self.core.fork.check()?;
+        self.found_closed = None;
+        // Acquire: pairs with the Release in `Claim::publish`.
+        let outstanding = self.core.outstanding.load(Ordering::Acquire);
+        if outstanding > 0 {
+            return Err(Error::ClaimsOutstanding(outstanding));
+        }
+        self.settle();
+        self.stop_keeper();
+        // What is removed below, and the word that all is well, are the later writer's.
+        self.stay_newest()?;
+        // Release: pairs with the Acquire in the recorder's loop; `end` is final.
+        self.core.drain.store(true, Ordering::Release);
+        self.current = None;
+        *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        match self.recorder.take() {
+            Some(mut recorder) => committed(recorder.join(), self.end)?,
+            None => committed(self.drain_external(), self.end)?,
+        }
+        for dir in [self.paths.segments(), self.place.clone()] {
+            for index in list_segments(&dir)? {
+                if index > 0 && index * self.meta.segment_bytes >= self.end {
+                    remove(&segment_path(&dir, index))?;
+                    remove(&self.paths.crc(index))?;
+                }
+            }
+        }
+        let last = self.end / self.meta.segment_bytes;
+        let path = segment_path(&self.paths.segments(), last);
+        if let Some((segment, _)) = Segment::open(&path, &self.meta, last, true)? {
+            segment.give_back(self.end - segment.base);
+        }
+        if let Some(hot) = self.hot.take() {
+            hot.remove(&self.paths)?;
+        }
+        self.gates.close(&self.paths, self.meta.id)?;
+        self.lineage.open = None;
+        self.lineage.store(&self.paths)?;
+        tidy(&self.paths, self.lock.take().expect("locked until closed"))?;
+        sync_dir(&self.paths.dir)
+    }
+
+    fn stop_keeper(&mut self) {
+        // Relaxed: a wish; joining the thread orders everything else.
+        self.core.stop_keeper.store(true, Ordering::Relaxed);
+        self.keeper.stop();
+        for segment in self.stash.drain(..) {
+            // One that was in place already is removed by `close` or by recovery.
+            let _ = remove(&segment.path);
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.core.fork.check().is_err() {
+            // A child that was forked: files, locks and threads are those of the process that opened it.
+            self.keeper.leave();
+            std::mem::forget(self.recorder.take());
+            return;
+        }
+        // Its owner was refused by something else. A tape that was closed must not look as after a kill.
+        let is_unused = self.found_closed.take() == Some(self.end) && self.recorder.is_some();
+        if is_unused && self.lock.is_some() && !std::thread::panicking() && self.close_in_order().is_ok() {
+            return;
+        }
+        self.stop_keeper();
+        self.core.abandon.store(true, Ordering::Relaxed);
+        if let Some(mut recorder) = self.recorder.take() {
+            // Not closed: the tape is as after a kill, and recovery finds what the recorder met.
+            let _ = recorder.join();
+        }
+    }
+}

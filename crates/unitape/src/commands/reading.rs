@@ -1,0 +1,114 @@
+//! What all commands that read a tape share: the options, the names on it, and what was not or could not be checked.
+
+use crate::output::{self, Done, Failure, grouped, note};
+use std::path::Path;
+use unitape_model::{LostNames, NameTable};
+use unitape_tape::{DamagedParts, LostDefinitions, ReadOptions, Reader, Start, Unverified};
+
+/// Options of every command that reads a tape.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct ReadArgs {
+    /// Read without comparing the tape with its checksums
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Read on after damage, at the next segment, and count what is lost; the exit code is still 3
+    #[arg(long)]
+    pub skip_damage: bool,
+}
+
+impl ReadArgs {
+    /// The same for a reader.
+    pub fn options(self) -> ReadOptions {
+        ReadOptions { verify: !self.no_verify, skip_damage: self.skip_damage }
+    }
+
+    /// A reader of all of the tape in `dir`, and the names of what is gone before it.
+    pub fn open(self, dir: &Path) -> Result<(Reader, NameTable), Failure> {
+        let reader = Reader::open_with(dir, Start::Oldest, self.options())?;
+        let mut names = NameTable::default();
+        if self.skip_damage {
+            names.set_log(LostDefinitions::names(dir));
+        }
+        let mut lost = LostDefinitions::new(dir, self.skip_damage);
+        lost.before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))?;
+        Ok((reader, names))
+    }
+}
+
+/// Prints what a reader has passed over or could not check; gives how the command ends.
+pub fn finish(reader: &Reader, names: LostNames, done: Done) -> output::Result {
+    finish_with(reader.damaged(), reader.unverified(), names, done)
+}
+
+/// The same from what a reader has said.
+pub fn finish_with(
+    damaged: &DamagedParts,
+    unverified: &Unverified,
+    names: LostNames,
+    done: Done,
+) -> output::Result {
+    for part in &damaged.parts {
+        let events = match part.events {
+            Some(events) => format!("{} events", grouped(events)),
+            None => "events that nobody has counted".to_owned(),
+        };
+        note!(
+            "unitape: damage: {} at offset {}: {}; skipped positions {} to {}, {} bytes, {events}",
+            part.path.display(),
+            part.offset,
+            part.what,
+            part.from,
+            part.to,
+            grouped(part.to.0 - part.from.0)
+        );
+    }
+    if damaged.count > 0 {
+        let open = match damaged.uncounted {
+            0 => String::new(),
+            n => format!(", and those of {} parts that nobody has counted", grouped(n)),
+        };
+        note!(
+            "unitape: skipped {} damaged parts: {} bytes, {} events{open}",
+            grouped(damaged.count),
+            grouped(damaged.bytes),
+            grouped(damaged.events)
+        );
+    }
+    if names.from_log > 0 {
+        note!("unitape: {} definitions are lost; their names are those of the log", grouped(names.from_log));
+    }
+    if names.nameless > 0 {
+        note!("unitape: {} ids have no name, because their definitions are lost", grouped(names.nameless));
+    }
+    if let Some((path, what)) = &unverified.first {
+        let bytes = match unverified.from {
+            Some(from) => {
+                format!("{} bytes from position {from} on were not checked", grouped(unverified.bytes))
+            }
+            None => "what was read matches its checksums, but nothing says where the tape ends".to_owned(),
+        };
+        note!("unitape: unverified: {}: {what}; {bytes}", path.display());
+    }
+    let clean = damaged.count == 0 && unverified.is_empty() && names == LostNames::default();
+    Ok(if clean { done } else { Done::Flawed })
+}
+
+/// The same as JSON, to be added to what a command prints.
+pub fn fields(damaged: &DamagedParts, unverified: &Unverified) -> serde_json::Value {
+    let parts: Vec<_> = damaged
+        .parts
+        .iter()
+        .map(|part| {
+            serde_json::json!({
+                "file": part.path, "offset": part.offset, "what": part.what, "from": part.from.0, "to": part.to.0,
+                "events": part.events,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "skipped": damaged.count, "skipped_bytes": damaged.bytes, "skipped_events": damaged.events,
+        "skipped_uncounted": damaged.uncounted, "parts": parts,
+        "unverified_bytes": unverified.bytes, "unverified_from": unverified.from.map(|from| from.0),
+        "unverified": unverified.first.as_ref().map(|(path, what)| format!("{}: {what}", path.display())),
+    })
+}

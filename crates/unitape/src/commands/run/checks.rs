@@ -1,0 +1,173 @@
+//! What the types of a configuration do not say: what goes together, and what is to be there before a run.
+
+use super::config::{Config, INPUTS, Merge};
+use super::udp::{Full, Udp};
+use crate::config::Origins;
+use crate::output::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
+
+/// What its types do not say of a configuration.
+///
+/// # Errors
+/// The first key whose value cannot be.
+pub fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
+    let wrong = |key: &str, what: String| Failure::Error(format!("{}: {key}: {what}", origins.of(key)));
+    let mut names = BTreeSet::new();
+    if config.feed.is_empty() {
+        return Err(wrong("feed", "no feed; each is a table [[feed]]".to_owned()));
+    }
+    if !config.tape.segment_bytes.is_power_of_two() {
+        return Err(wrong("tape.segment_bytes", "a power of two is needed".to_owned()));
+    }
+    if config.tape.retain_days == Some(0) {
+        return Err(wrong("tape.retain_days", "at least 1: today is one".to_owned()));
+    }
+    if config.tape.retain_hold_bytes.is_some() && !config.tape.retention().is_limited() {
+        let what = "goes with retain_bytes, retain_age or retain_days: without them everything is kept";
+        return Err(wrong("tape.retain_hold_bytes", what.to_owned()));
+    }
+    if config.run.reference_strict && config.reference.is_empty() {
+        return Err(wrong("run.reference_strict", "goes with [[reference]]: there is none".to_owned()));
+    }
+    for feed in &config.feed {
+        let key = |k: &str| format!("feed.{}.{k}", feed.name);
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if feed.name.is_empty() || !feed.name.chars().all(plain) || feed.name.starts_with('.') {
+            let what = format!("`{}` is no name; letters, digits, `-`, `_` and `.` are", feed.name);
+            return Err(wrong(&key("name"), what));
+        }
+        if !names.insert(&feed.name) {
+            let what = "two feeds have this name; each is a segment of its own, with its journal and its place on the tape";
+            return Err(wrong(&key("name"), what.to_owned()));
+        }
+        let given = feed.inputs();
+        if given.len() != 1 {
+            let have = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
+            let what = format!("one of {} is needed, there is {have}", INPUTS.join(", "));
+            return Err(wrong(&format!("feed.{}", feed.name), what));
+        }
+        let only = |k: &str, set: bool, inputs: &[&str]| match set && !inputs.contains(&given[0]) {
+            true => Err(wrong(&key(k), format!("goes with {}, not with {}", inputs.join(" or "), given[0]))),
+            false => Ok(()),
+        };
+        only("follow", !feed.follow, &["directory"])?;
+        only("resume", feed.resume, &["listen", "connect"])?;
+        only("connections", feed.connections > 0, &["listen", "connect"])?;
+        only("interface", feed.interface.is_some(), &["udp"])?;
+        only("interface_b", feed.interface_b.is_some(), &["udp"])?;
+        if feed.interface_b.is_some() && feed.udp != Some(Udp::Channels) {
+            let what = "goes with udp = \"channels\": other addresses have no line B";
+            return Err(wrong(&key("interface_b"), what.to_owned()));
+        }
+        only("day_begins", feed.day_begins.is_some(), &["udp"])?;
+        only("when_full", feed.when_full != Full::Drop, &["udp"])?;
+        only("ports", !feed.ports.is_empty(), &["files", "directory"])?;
+        only("groups", !feed.groups.is_empty(), &["files", "directory"])?;
+    }
+    if let Some(second) = config.feed.iter().filter(|f| f.stdin).nth(1) {
+        return Err(wrong(
+            &format!("feed.{}.stdin", second.name),
+            "another feed reads it already".to_owned(),
+        ));
+    }
+    check_ports(config, &wrong)?;
+    if config.run.merge == Merge::Receive
+        && let Some(feed) = config.feed.iter().find(|f| !f.receive_times)
+    {
+        let key = format!("feed.{}.receive_times", feed.name);
+        return Err(wrong(&key, "a merge by receive time needs them".to_owned()));
+    }
+    Ok(())
+}
+
+/// Ports that no host has, and ports that two feeds want to have.
+fn check_ports(config: &Config, wrong: &impl Fn(&str, String) -> Failure) -> Result<(), Failure> {
+    let mut used = BTreeMap::new();
+    for feed in &config.feed {
+        for (key, address) in [("listen", &feed.listen), ("connect", &feed.connect)] {
+            let Some(address) = address else { continue };
+            let key = format!("feed.{}.{key}", feed.name);
+            let port = address.rsplit_once(':').map(|(_, port)| port);
+            let number = port.filter(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
+            match number.map(str::parse::<u16>) {
+                Some(Ok(_)) => {}
+                Some(Err(_)) => {
+                    let port = port.unwrap_or_default();
+                    return Err(wrong(&key, format!("{address}: {port} is no port; the last one is 65535")));
+                }
+                None => {
+                    return Err(wrong(
+                        &key,
+                        format!("`{address}` is no host with its port, as 127.0.0.1:9000"),
+                    ));
+                }
+            }
+        }
+        let to = match (&feed.listen, &feed.udp) {
+            (Some(address), _) => vec![("listen", address.parse::<SocketAddr>().ok(), address.clone())],
+            (_, Some(Udp::To(all))) => all.iter().map(|to| ("udp", Some(*to), to.to_string())).collect(),
+            _ => Vec::new(),
+        };
+        for (key, socket, text) in to {
+            // Several readers of one group are usual, and port 0 is any that is free.
+            if socket.is_some_and(|to| to.ip().is_multicast() || to.port() == 0) {
+                continue;
+            }
+            let name = format!("feed.{}.{key}", feed.name);
+            let port = text.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
+            let same = |ip: Option<IpAddr>, host: &str, (ip2, host2): &(Option<IpAddr>, String)| {
+                let all = |ip: &Option<IpAddr>| ip.is_some_and(|ip| ip.is_unspecified());
+                all(&ip) || all(ip2) || host == host2
+            };
+            let host = text.rsplit_once(':').map_or("", |(host, _)| host).to_owned();
+            let ip = socket.map(|to| to.ip());
+            let others: &mut Vec<((Option<IpAddr>, String), String)> = used.entry((key, port)).or_default();
+            if let Some((_, other)) = others.iter().find(|(place, _)| same(ip, &host, place)) {
+                return Err(wrong(&name, format!("{text}: {other} has this port")));
+            }
+            others.push(((ip, host), name));
+        }
+    }
+    Ok(())
+}
+
+/// Files, directories, interfaces and hosts that are to be there before a run.
+///
+/// # Errors
+/// The first that is not there.
+pub fn check_places(config: &Config, origins: &Origins) -> Result<(), Failure> {
+    for feed in &config.feed {
+        let wrong = |key: &str, what: String| {
+            let key = format!("feed.{}.{key}", feed.name);
+            Err(Failure::Error(format!("{}: {key}: {what}", origins.of(&key))))
+        };
+        let missing = |key: &str, path: &Path, what: &str| wrong(key, format!("{}: {what}", path.display()));
+        for (key, interface) in [("interface", &feed.interface), ("interface_b", &feed.interface_b)] {
+            if let Some((interface, e)) = interface.as_ref().and_then(|i| Some((i, i.look().err()?))) {
+                return wrong(key, format!("{interface} is no interface of this host: {e}"));
+            }
+        }
+        for (key, address) in [("listen", &feed.listen), ("connect", &feed.connect)] {
+            let Some(address) = address else { continue };
+            match address.to_socket_addrs().map(|mut all| all.next().is_some()) {
+                Ok(true) => {}
+                Ok(false) => return wrong(key, format!("{address}: the host has no address")),
+                Err(e) => return wrong(key, format!("{address}: the host is not known: {e}")),
+            }
+        }
+        for path in &feed.files {
+            if !path.is_file() {
+                return missing("files", path, "is no file");
+            }
+        }
+        if let Some(path) = feed.directory.as_ref().filter(|p| !p.is_dir()) {
+            return missing("directory", path, "is no directory");
+        }
+        if let Some(path) = feed.fifo.as_ref().filter(|p| !p.exists()) {
+            return missing("fifo", path, "is not there; make it with mkfifo");
+        }
+    }
+    Ok(())
+}

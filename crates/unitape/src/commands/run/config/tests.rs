@@ -1,0 +1,50 @@
+//! The keys of a configuration and their values.
+
+use super::*;
+
+/// The guide once told of a key that had been renamed. Each line of its table is a key here, and the other way
+/// round, with the default that is in force.
+#[test]
+fn the_guide_tells_every_key() {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide-engineer.md"));
+    let guide = guide.unwrap();
+    let row = |l: &str| {
+        let cells: Vec<_> = l.strip_prefix("| `")?.split(" | ").map(str::to_owned).collect();
+        let key = cells[0].trim_end_matches('`').to_owned();
+        let known = ["tape.", "run.", "feed.", "reference."].iter().any(|s| key.starts_with(s));
+        known.then(|| (key, cells[1].clone()))
+    };
+    let told: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
+                mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
+                udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
+                interface_b = \"lo\"\nday_begins = \"01:00\"\nwait = \"1s\"\n\
+                [[reference]]\nfile = \"m\"\nmapping = \"events\"\n";
+    std::fs::write(&file, text).unwrap();
+    let loaded: Loaded<Config> = load(&file, [], &[]).unwrap();
+    let shown = crate::config::show(&loaded.value, &loaded.origins);
+    let keys: std::collections::BTreeMap<_, _> = shown
+        .into_iter()
+        .map(|s| {
+            let default = matches!(s.origin, crate::config::Origin::Default);
+            let value = if default { format!("`{}`", s.value) } else { "–".to_owned() };
+            (s.key.replace("feed.n.", "feed.").replace("reference.0.", "reference."), value)
+        })
+        .collect();
+    assert_eq!(told, keys);
+}
+
+#[test]
+fn spans_come_back() {
+    for text in ["50us", "250ms", "10s", "300s", "0s"] {
+        assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+    }
+    assert_eq!("5min".parse::<Span>().unwrap().to_string(), "300s");
+    assert_eq!("2h".parse::<Span>().unwrap(), "120min".parse().unwrap());
+    assert_eq!("3d".parse::<Span>().unwrap(), "72h".parse().unwrap());
+    for text in ["", "5", "ms", "-1s", "1w", "99999999999999999999s", "99999999999999min"] {
+        assert!(text.parse::<Span>().is_err(), "{text}");
+    }
+}

@@ -1,0 +1,69 @@
+//! What `store scan` says when it has no events to print.
+
+use super::Scan;
+use crate::commands::tape::utc;
+use crate::output::{Failure, grouped, known, note};
+use std::collections::BTreeMap;
+use unitape_model::Dict;
+use unitape_store::{Amount, Filter, Store, TickSchema};
+
+/// Refuses bounds between which nothing can be.
+pub fn check(args: &Scan) -> Result<(), Failure> {
+    match (args.from, args.to) {
+        (Some(from), Some(to)) if from.0 >= to.0 => {
+            let (from, to) = (utc(from.0), utc(to.0));
+            Err(Failure::Usage(format!("--from {from} is not before --to {to}: nothing can be between them")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes names out of the filter that no sealed event has, and says what there is; false when nothing is left to read.
+pub fn known_names(store: &Store, filter: &mut Filter) -> bool {
+    let names = store.names();
+    let is_known = |dict, name: &str| names.get(dict, name.as_bytes()).is_some();
+    let all = |dict| (1..=names.len(dict)).filter_map(move |id| names.name(dict, id));
+    let asked = filter.symbols.len();
+    for symbol in filter.symbols.iter().filter(|symbol| !is_known(Dict::Instrument, symbol)) {
+        let there = known(symbol, "symbols", all(Dict::Instrument));
+        note!("unitape: nothing in the store has the symbol {symbol}; {there}");
+    }
+    filter.symbols.retain(|symbol| is_known(Dict::Instrument, symbol));
+    if let Some(venue) = filter.venue.as_ref().filter(|venue| !is_known(Dict::Venue, venue)) {
+        let there = known(venue, "venues", all(Dict::Venue));
+        note!("unitape: nothing in the store is of the venue {venue}; {there}");
+        filter.venue = None;
+        return false;
+    }
+    asked == 0 || !filter.symbols.is_empty()
+}
+
+/// Says what there is, where no event was printed.
+pub fn explain(store: &Store, args: &Scan) {
+    let info = store.info();
+    let all = info.all();
+    if all.rows == 0 {
+        note!("unitape: no events: nothing was sealed into the store yet");
+        return;
+    }
+    let mut schemas: BTreeMap<TickSchema, Amount> = BTreeMap::new();
+    for (schema, amount) in info.days.values().flat_map(|day| &day.schemas) {
+        schemas.entry(*schema).or_default().add(amount);
+    }
+    let schemas: Vec<String> =
+        schemas.iter().map(|(schema, a)| format!("{} {}", grouped(a.rows), schema.name())).collect();
+    let mut asked = Vec::new();
+    asked.extend((!args.symbols.is_empty()).then(|| format!("--symbols {}", args.symbols.join(","))));
+    asked.extend((!args.schema.is_empty()).then(|| format!("--schema {}", args.schema.join(","))));
+    asked.extend(args.venue.as_ref().map(|venue| format!("--venue {venue}")));
+    asked.extend(args.date.map(|date| format!("--date {date}")));
+    asked.extend(args.from.map(|from| format!("--from {}", utc(from.0))));
+    asked.extend(args.to.map(|to| format!("--to {}", utc(to.0))));
+    note!(
+        "unitape: no events with {}: the store has {}, from {} to {}",
+        asked.join(" "),
+        schemas.join(", "),
+        utc(all.ts_min),
+        utc(all.ts_max)
+    );
+}

@@ -1,0 +1,288 @@
+//! Which events `tape cat` prints, and what to say when there are none.
+
+use super::Cat;
+use crate::output::{Failure, grouped, known, note};
+use std::path::Path;
+use unitape_model::{Dict, Dictionary, Event, Kind, Value};
+
+/// The options of `tape cat` that choose events, and how many events each of them let pass.
+///
+/// Once one event was printed, nothing has to be explained and nothing more is counted.
+#[derive(Debug)]
+pub struct EventFilter {
+    from: Option<Bound>,
+    to: Option<Bound>,
+    any_kind: bool,
+    kinds: Vec<Kind>,
+    messages: bool,
+    names: [NameFilter; 2],
+    /// Whether bookkeeping is printed.
+    all: bool,
+    left: u64,
+    counts: Counts,
+}
+
+/// Where an event is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its ordinal; of bookkeeping that of the next event.
+    pub seq: u64,
+    /// Its position.
+    pub position: u64,
+}
+
+/// What passed each option while nothing was printed.
+#[derive(Debug, Default)]
+struct Counts {
+    printed: u64,
+    /// Between `--from` and `--to`; the others are of these.
+    within: u64,
+    by_kind: Vec<u64>,
+    messages: u64,
+    of_kinds: u64,
+    of_names: [u64; 2],
+}
+
+impl EventFilter {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// When they are no bounds or kinds, or contradict each other.
+    pub fn new(args: &Cat) -> Result<Self, Failure> {
+        let bound = |text: &Option<String>| text.as_deref().map(Bound::parse).transpose();
+        let (from, to) = (bound(&args.from)?, bound(&args.to)?);
+        if let (Some(from), Some(to)) = (&from, &to)
+            && from.is_after(to)
+        {
+            let (from, to) = (from.text(), to.text());
+            return Err(Failure::Usage(format!(
+                "--from {from} is after --to {to}: nothing can be between them"
+            )));
+        }
+        let mut kinds = Vec::new();
+        for name in args.kind.iter().filter(|name| *name != MESSAGE) {
+            let all = || Kind::EVENTS.map(Kind::name).join(", ");
+            let unknown = || Failure::Usage(format!("no kind `{name}`; kinds: {}, {MESSAGE}", all()));
+            kinds.push(Kind::from_name(name).ok_or_else(unknown)?);
+        }
+        let names = [
+            NameFilter::new("--instr", Dict::Instrument, "instruments", &args.instr),
+            NameFilter::new("--venue", Dict::Venue, "venues", &args.venue),
+        ];
+        let any_kind = args.kind.is_empty();
+        let messages = any_kind || args.kind.iter().any(|name| name == MESSAGE);
+        let counts = Counts { by_kind: vec![0; KINDS], ..Counts::default() };
+        let (all, left) = (args.all, args.limit.unwrap_or(u64::MAX));
+        Ok(Self { from, to, any_kind, kinds, messages, names, all, left, counts })
+    }
+
+    /// Learns the ids of the names that were asked for; call it with each definition.
+    pub fn learn(&mut self, names: &Dictionary) {
+        self.names.iter_mut().for_each(|filter| filter.learn(names));
+    }
+
+    /// Whether nothing more can come.
+    pub fn is_done(&self, place: Place) -> bool {
+        self.left == 0 || self.to.is_some_and(|to| to.before(place))
+    }
+
+    /// Whether this event is printed.
+    pub fn wants(&mut self, event: &Event<'_>, place: Place) -> bool {
+        let meta = event.header().is_meta();
+        if self.from.is_some_and(|from| !from.reached(place)) || (meta && !self.all) {
+            return false;
+        }
+        let is_kind = self.any_kind || self.kinds.contains(&event.kind());
+        if self.counts.printed > 0 || meta {
+            let wanted = is_kind && self.names.iter().all(|filter| filter.has(event));
+            return self.printed(wanted);
+        }
+        let of_names = [self.names[0].has(event), self.names[1].has(event)];
+        let counts = &mut self.counts;
+        counts.within += 1;
+        counts.by_kind[event.kind() as usize] += 1;
+        counts.of_kinds += u64::from(is_kind);
+        counts.of_names.iter_mut().zip(of_names).for_each(|(n, is)| *n += u64::from(is));
+        self.printed(is_kind && of_names == [true; 2])
+    }
+
+    /// Whether a user's message is printed; it names no instrument and no venue.
+    pub fn wants_message(&mut self, place: Place) -> bool {
+        if self.from.is_some_and(|from| !from.reached(place)) {
+            return false;
+        }
+        let counts = &mut self.counts;
+        counts.within += 1;
+        counts.messages += 1;
+        counts.of_kinds += u64::from(self.messages);
+        self.printed(self.messages && self.names.iter().all(|filter| filter.asked.is_empty()))
+    }
+
+    /// Says why nothing was printed, and what there is.
+    pub fn explain(&self, dir: &Path, names: &Dictionary) {
+        if self.counts.printed > 0 || self.left == 0 {
+            return;
+        }
+        // Damage after `--to` is no business of this command.
+        let Ok(info) = unitape_tape::info(dir) else { return };
+        let (first, last) = (info.first_ordinal + 1, info.ordinals);
+        if first > last {
+            note!("unitape: nothing to print: the tape has no events");
+            return;
+        }
+        let mut why = Vec::new();
+        for filter in &self.names {
+            why.extend(filter.unknown(names));
+        }
+        if self.counts.within == 0 {
+            let bounds = [("--from", &self.from), ("--to", &self.to)];
+            let asked: Vec<String> = bounds
+                .iter()
+                .filter_map(|(option, b)| Some(format!("{option} {}", b.as_ref()?.text())))
+                .collect();
+            why.push(format!(
+                "no event with {}: there are events {first} to {last}, at positions @{} to @{}",
+                asked.join(" "),
+                info.first,
+                info.end
+            ));
+        } else if self.counts.of_kinds == 0 {
+            why.push(format!("no event of {}; there are: {}", self.kinds_text(), self.counts.text()));
+        } else if why.is_empty() {
+            let mut each = vec![format!("{} of the kinds", grouped(self.counts.of_kinds))];
+            for (filter, n) in self.names.iter().zip(self.counts.of_names) {
+                if !filter.asked.is_empty() {
+                    each.push(format!("{} with {} {}", grouped(n), filter.option, filter.asked.join(", ")));
+                }
+            }
+            let within = grouped(self.counts.within);
+            why.push(format!("of {within} events none is all that was asked for: {}", each.join(", ")));
+        }
+        note!("unitape: nothing to print: {}", why.join("; "));
+    }
+
+    fn printed(&mut self, wanted: bool) -> bool {
+        if wanted {
+            self.counts.printed += 1;
+            self.left -= 1;
+        }
+        wanted
+    }
+
+    fn kinds_text(&self) -> String {
+        let kinds = self.kinds.iter().map(|kind| kind.name());
+        let kinds: Vec<&str> = kinds.chain(self.messages.then_some(MESSAGE)).collect();
+        format!("kind {}", kinds.join(", "))
+    }
+}
+
+impl Counts {
+    fn text(&self) -> String {
+        let of = |kind: &Kind| Some((self.by_kind[*kind as usize], kind.name())).filter(|(n, _)| *n > 0);
+        let kinds = Kind::EVENTS.iter().filter_map(of);
+        let kinds = kinds.chain(Some((self.messages, MESSAGE)).filter(|(n, _)| *n > 0));
+        kinds.map(|(n, name)| format!("{} {name}", grouped(n))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Names of a dictionary that an option asks for.
+#[derive(Debug)]
+struct NameFilter {
+    option: &'static str,
+    dict: Dict,
+    plural: &'static str,
+    asked: Vec<String>,
+    /// The ids of those that the tape has defined so far.
+    ids: Vec<u32>,
+}
+
+impl NameFilter {
+    fn new(option: &'static str, dict: Dict, plural: &'static str, asked: &[String]) -> Self {
+        Self { option, dict, plural, asked: asked.to_vec(), ids: Vec::new() }
+    }
+
+    fn learn(&mut self, names: &Dictionary) {
+        if self.ids.len() < self.asked.len() {
+            self.ids = self.asked.iter().filter_map(|name| names.get(self.dict, name.as_bytes())).collect();
+        }
+    }
+
+    /// Whether a field of the event names one of them; a bank that quotes counts as a venue.
+    fn has(&self, event: &Event<'_>) -> bool {
+        if self.asked.is_empty() {
+            return true;
+        }
+        let mut scratch = [0; 36];
+        !self.ids.is_empty()
+            && event.schema().fields.iter().any(|spec| match event.value(spec, &mut scratch) {
+                Some(Value::Sym(dict, id)) => dict == self.dict && self.ids.contains(&id),
+                Some(Value::Syms(dict, ids)) => {
+                    let (ids, _) = ids.as_chunks::<4>();
+                    dict == self.dict && ids.iter().any(|id| self.ids.contains(&u32::from_le_bytes(*id)))
+                }
+                _ => false,
+            })
+    }
+
+    /// What the tape has instead of the names that it does not have.
+    fn unknown(&self, names: &Dictionary) -> Option<String> {
+        let missing = |name: &&String| names.get(self.dict, name.as_bytes()).is_none();
+        let missing: Vec<&str> = self.asked.iter().filter(missing).map(String::as_str).collect();
+        let all = (1..=names.len(self.dict)).filter_map(|id| names.name(self.dict, id));
+        let there = known(missing.first()?, self.plural, all);
+        Some(format!("no event has {} {}; {there}", self.option, missing.join(", ")))
+    }
+}
+
+/// A bound of what is printed.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Ordinal(u64),
+    Position(u64),
+}
+
+impl Bound {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let bad = || Failure::Usage(format!("`{text}` is neither an ordinal nor an @position"));
+        match text.strip_prefix('@') {
+            Some(position) => position.parse().map(Bound::Position).map_err(|_| bad()),
+            None => text.parse().map(Bound::Ordinal).map_err(|_| bad()),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Ordinal(n) => n.to_string(),
+            Self::Position(p) => format!("@{p}"),
+        }
+    }
+
+    /// Whether the place is this one or after it.
+    fn reached(self, place: Place) -> bool {
+        match self {
+            Self::Ordinal(n) => place.seq >= n,
+            Self::Position(p) => place.position >= p,
+        }
+    }
+
+    /// Whether this is before the place.
+    fn before(self, place: Place) -> bool {
+        match self {
+            Self::Ordinal(n) => place.seq > n,
+            Self::Position(p) => place.position > p,
+        }
+    }
+
+    /// Whether this is after the other; of an ordinal and a position nobody knows.
+    fn is_after(self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Ordinal(a), Self::Ordinal(b)) | (Self::Position(a), Self::Position(b)) => a > *b,
+            _ => false,
+        }
+    }
+}
+
+/// What `--kind` calls a user's message.
+const MESSAGE: &str = "message";
+/// More than the highest number of a kind.
+const KINDS: usize = 64;

@@ -1,0 +1,162 @@
+//! `unitape tape repair`: what of a damaged tape can be made again, and what needs your word.
+
+use super::verify::Inspection;
+use crate::output::{self, Done, Failure, grouped, say};
+use std::path::PathBuf;
+use unitape_tape::{Remedy, RepairFinding, RepairOptions, RepairReport};
+
+/// Arguments of `tape repair`.
+#[derive(Debug, clap::Args)]
+pub struct Repair {
+    /// Directory of the tape
+    dir: PathBuf,
+    /// Change the tape; without it repair only says what it would do
+    #[arg(long)]
+    apply: bool,
+    /// Accept data that no checksum vouches for as they are; `tape verify` goes on to name them
+    #[arg(long)]
+    accept_unverified: bool,
+    /// Cut the tape before the first damage that cannot be mended; what comes after it is moved away
+    #[arg(long)]
+    truncate: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn repair(args: &Repair) -> output::Result {
+    // Of a tape that cannot be read nothing can be said; the next repair knows it.
+    let mut beside: Vec<_> = unitape_feed::gone_damage(&args.dir).ok().flatten().into_iter().collect();
+    let lost_bytes = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or_default();
+    beside.extend(lost_bytes.iter().cloned());
+    let options = RepairOptions {
+        apply: args.apply,
+        accept_unverified: args.accept_unverified,
+        truncate: args.truncate,
+        beside,
+    };
+    let report = unitape_tape::repair(&args.dir, &options)?;
+    // What was mended shows what else is wrong.
+    let remains = match args.apply && !report.is_clean() {
+        true => {
+            // A cut may have removed some of their events.
+            let beside = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or(lost_bytes);
+            unitape_tape::repair(&args.dir, &RepairOptions { beside, ..RepairOptions::default() })?
+        }
+        false => RepairReport::default(),
+    };
+    // A repair knows how files are made again, `verify` knows all that can be wrong with them.
+    let unmended = match report.is_clean() || args.apply && remains.is_clean() {
+        true => Inspection::of(&args.dir)?.problems,
+        false => Vec::new(),
+    };
+    let lost = report.findings.iter().any(|f| f.remedy == Remedy::Nothing);
+    let flawed = if args.apply { lost || !remains.is_clean() } else { !report.is_clean() };
+    let flawed = flawed || !unmended.is_empty();
+    let outcome = Outcome { report, remains, unmended };
+    if args.json {
+        json(args, &outcome)?;
+    } else {
+        print(args, &outcome)?;
+    }
+    Ok(if flawed { Done::Flawed } else { Done::Clean })
+}
+
+/// What a repair found and did, and what is wrong after it.
+struct Outcome {
+    report: RepairReport,
+    /// What another repair would find.
+    remains: RepairReport,
+    /// What `verify` finds and no repair mends.
+    unmended: Vec<String>,
+}
+
+fn json(args: &Repair, outcome: &Outcome) -> Result<(), Failure> {
+    let Outcome { report, remains, unmended } = outcome;
+    let finding = |f: &RepairFinding| {
+        serde_json::json!({
+            "file": f.file, "offset": f.offset,
+            "positions": f.positions.map(|(from, to)| [from.0, to.0]),
+            "what": f.what, "remedy": word(f.remedy), "action": f.action, "mended": f.mended && args.apply,
+        })
+    };
+    let cut = report.cut.map(|cut| {
+        serde_json::json!({
+            "position": cut.position.0, "end": cut.end.0, "events": cut.events, "done": cut.wanted && args.apply,
+        })
+    });
+    output::print_json(&serde_json::json!({
+        "applied": report.applied, "aside": report.aside, "cut": cut,
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "remains": remains.findings.iter().map(finding).collect::<Vec<_>>(), "unmended": unmended,
+    }))
+}
+
+fn print(args: &Repair, outcome: &Outcome) -> Result<(), Failure> {
+    let Outcome { report, remains, unmended } = outcome;
+    if report.is_clean() {
+        if unmended.is_empty() {
+            say!("nothing to repair");
+        }
+        return print_unmended(unmended);
+    }
+    report.findings.iter().try_for_each(|f| finding(f, args.apply))?;
+    if let Some(cut) = report.cut {
+        let (from, to, events) = (cut.position, cut.end, grouped(cut.events));
+        match (cut.wanted, args.apply) {
+            (true, true) => say!("cut at position {from}: {events} events up to position {to} went"),
+            (true, false) => {
+                say!("would cut at position {from}: {events} events up to position {to} would go")
+            }
+            (false, _) => {
+                say!("--truncate would cut at position {from}: {events} events up to position {to} would go")
+            }
+        }
+    }
+    if let Some(aside) = &report.aside {
+        say!("what was replaced is in {}", aside.display());
+    }
+    if !args.apply {
+        say!("nothing was changed; --apply does it");
+    } else if remains.is_clean() && unmended.is_empty() {
+        say!("repaired");
+    } else if remains.is_clean() {
+        print_unmended(unmended)?;
+    } else {
+        say!("still damaged:");
+        remains.findings.iter().try_for_each(|f| finding(f, false))?;
+    }
+    Ok(())
+}
+
+fn print_unmended(problems: &[String]) -> Result<(), Failure> {
+    for problem in problems {
+        say!("cannot be mended: {problem}");
+    }
+    Ok(())
+}
+
+fn finding(f: &RepairFinding, applied: bool) -> Result<(), Failure> {
+    let positions = f.positions.map(|(from, to)| format!(" (positions {from} to {to})")).unwrap_or_default();
+    let state = match (f.mended, applied) {
+        (true, true) => "mended",
+        (true, false) => "can be mended",
+        (false, _) if f.remedy == Remedy::Nothing => "lost",
+        (false, _) => "damaged",
+    };
+    say!("{state}: {} at offset {}: {}{positions}", f.file.display(), f.offset, f.what);
+    say!("    {}", f.action);
+    Ok(())
+}
+
+/// What can be done, in one word.
+fn word(remedy: Remedy) -> &'static str {
+    match remedy {
+        Remedy::Mend => "mend",
+        Remedy::Accept => "accept-unverified",
+        Remedy::Truncate => "truncate",
+        Remedy::AcceptOrTruncate => "accept-unverified or truncate",
+        Remedy::Nothing => "none",
+    }
+}

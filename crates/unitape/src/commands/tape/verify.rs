@@ -1,0 +1,123 @@
+//! `unitape tape verify`: every check of a tape, of its account and of the bytes that its quarantine names.
+
+use crate::output::{self, Done, Failure, grouped, say};
+use std::path::Path;
+use unitape_feed::Account;
+use unitape_feed::quarantine::{RawReport, check_raw};
+use unitape_model::{ErrorCause, Position};
+use unitape_tape::Report;
+
+/// Runs the command.
+pub fn verify(dir: &Path, json: bool) -> output::Result {
+    output::print_hot_notice(dir);
+    let found = Inspection::of(dir)?;
+    if json {
+        found.print_json()?
+    } else {
+        found.print(dir)?
+    }
+    match found.outside {
+        Some(failure) => Err(failure),
+        None => Ok(if found.problems.is_empty() { Done::Clean } else { Done::Flawed }),
+    }
+}
+
+/// What all checks of a tape found.
+#[derive(Debug)]
+pub struct Inspection {
+    /// Frames, checksums and the dictionary log.
+    report: Report,
+    /// The bytes that the quarantine names.
+    raw: RawReport,
+    /// What is wrong, one line each; where it is comes first.
+    pub problems: Vec<String>,
+    /// The account could not be read, for a cause outside the data.
+    outside: Option<Failure>,
+}
+
+impl Inspection {
+    /// Checks the tape in `dir`.
+    ///
+    /// # Errors
+    /// Not a tape, a foreign version, or a file that cannot be read.
+    pub fn of(dir: &Path) -> Result<Self, Failure> {
+        let report = unitape_tape::verify(dir)?;
+        let mut problems: Vec<String> = report
+            .problems
+            .iter()
+            .map(|p| {
+                let positions = p.positions.map(|(from, to)| format!(" (positions {from} to {to})"));
+                let positions = positions.unwrap_or_default();
+                format!("{} at offset {}: {}{positions}", p.file.display(), p.offset, p.what)
+            })
+            .collect();
+        // A ring tape is of messages alone.
+        let account = if dir.is_file() { Ok(Account::default()) } else { Account::of(dir) };
+        let mut raw = RawReport::default();
+        match &account {
+            Ok(account) => {
+                for s in account.sources.iter().filter(|s| !s.tally.closes()) {
+                    problems.push(format!("account of {}/{} does not close", s.feed, s.file));
+                }
+                if let Some(m) = &account.mismatch {
+                    problems.push(format!("position {}: {}", m.position, m.what));
+                }
+                match check_raw(dir, account) {
+                    Ok(report) => raw = report,
+                    Err(e) => problems.push(e.to_string()),
+                }
+                problems.extend(raw.problems());
+            }
+            Err(e) => problems.push(e.to_string()),
+        }
+        let outside = account.err().map(Failure::from).filter(|e| e.cause() == ErrorCause::Outside);
+        Ok(Self { report, raw, problems, outside })
+    }
+
+    fn print_json(&self) -> Result<(), Failure> {
+        let part = |(from, to): (Position, Position)| [from.0, to.0];
+        output::print_json(&serde_json::json!({
+            "frames": self.report.frames, "units": self.report.units, "events": self.report.events,
+            "checksums": self.report.spans, "definitions": self.report.definitions, "intact_to": self.report.intact_to,
+            "not_covered": self.report.not_covered.map(part),
+            "accepted_unverified": self.report.accepted.iter().copied().map(part).collect::<Vec<_>>(),
+            "quarantine": { "intact": self.raw.intact, "without_checksum": self.raw.unhashed, "damaged": self.raw.damaged },
+            "problems": self.problems,
+        }))
+    }
+
+    fn print(&self, dir: &Path) -> Result<(), Failure> {
+        say!(
+            "{} frames, {} messages, {} events, {} checksums, {} definitions",
+            grouped(self.report.frames),
+            grouped(self.report.units),
+            grouped(self.report.events),
+            grouped(self.report.spans),
+            grouped(self.report.definitions)
+        );
+        for p in &self.problems {
+            say!("{p}");
+        }
+        for (from, to) in &self.report.accepted {
+            say!("accepted unverified by a repair: positions {from} to {to}");
+        }
+        if self.raw.entries() > 0 {
+            say!(
+                "quarantine: {} messages match their checksum, {} carry no checksum, {} are damaged",
+                grouped(self.raw.intact),
+                grouped(self.raw.unhashed),
+                grouped(self.raw.damaged)
+            );
+        }
+        if let Some((from, to)) = self.report.not_covered {
+            let why = if dir.is_file() { "a ring tape has none" } else { "not durable yet" };
+            say!("not covered by checksums: positions {from} to {to}, {why}");
+        }
+        if self.problems.is_empty() {
+            say!("intact to position {}", self.report.intact_to);
+        } else {
+            say!("intact only to position {}", self.report.intact_to);
+        }
+        Ok(())
+    }
+}

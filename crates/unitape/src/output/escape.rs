@@ -1,0 +1,82 @@
+//! What feeds and file names say, made harmless for a terminal.
+//!
+//! A headline may hold `ESC ] 0 ;` and set the window's title, clear the screen or hide the line above; a line feed in
+//! a name makes a second line that looks like one of ours; U+202E shows the rest of a line backwards. People see such
+//! characters as `\x1b`, `\n`, `\u{202e}`; everything else is printed as it is. JSON has rules of its own for them, and
+//! raw bytes are printed only where a command says so.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// `text` as a part of one line: also without line feeds.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    escaped(text, false)
+}
+
+/// `text` of several lines that are ours, such as a table.
+pub fn plain_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, true)
+}
+
+fn escaped(text: &str, lines: bool) -> Cow<'_, str> {
+    let harmless = |b: u8| (0x20..0x7f).contains(&b) || (lines && b == b'\n');
+    let Some(first) = text.bytes().position(|b| !harmless(b)) else { return Cow::Borrowed(text) };
+    // Bytes before it are ASCII, so a character begins there.
+    if !text[first..].chars().any(|c| is_control(c, lines)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        match c {
+            _ if !is_control(c, lines) => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // Writing to a String cannot fail, here and below.
+            '\0'..='\x7f' => _ = write!(out, "\\x{:02x}", u32::from(c)),
+            _ => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Controls of ASCII and of ISO 8859 (C1), separators of lines, and marks that change the direction of text.
+fn is_control(c: char, lines: bool) -> bool {
+    match c {
+        '\n' => !lines,
+        '\0'..='\x1f' | '\x7f'..='\u{9f}' => true,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_not_copied() {
+        for text in ["", "XLON 2,500.5 <tag> \\ {\"a\":1}", "Gruyère 株式 – ▁▂▃ שלום"] {
+            assert!(matches!(plain(text), Cow::Borrowed(same) if same == text));
+            assert!(matches!(plain_lines(text), Cow::Borrowed(same) if same == text));
+        }
+        assert!(matches!(plain_lines("a\nb"), Cow::Borrowed("a\nb")));
+    }
+
+    #[test]
+    fn every_control_character_is_shown_and_none_is_sent() {
+        let controls = (0..0x20).chain(0x7f..0xa0).chain([0x61c, 0x200e, 0x200f]);
+        let controls = controls.chain(0x2028..0x202f).chain(0x2066..0x206a);
+        for c in controls.map(|c| char::from_u32(c).unwrap()) {
+            let shown = plain(&format!("é{c}x")).into_owned();
+            assert!(shown.starts_with("é\\") && shown.ends_with('x'), "{c:?}: {shown}");
+            assert!(!shown.contains(c), "{c:?}: {shown}");
+        }
+        assert_eq!(
+            plain("\x1b]0;x\x07\r\n\t\u{9b}2J\u{7f}\u{202e}"),
+            r"\x1b]0;x\x07\r\n\t\u{9b}2J\x7f\u{202e}"
+        );
+        assert_eq!(plain_lines("a\x1b\nb"), "a\\x1b\nb");
+    }
+}

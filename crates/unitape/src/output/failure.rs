@@ -1,0 +1,203 @@
+//! How a command ends, and the one rule for its exit code. Users read the rule in docs/guide-engineer.md.
+//!
+//! | code | when |
+//! |---|---|
+//! | 0 | done; also when nothing was found, and when the reader of stdout has closed it |
+//! | 1 | the cause lies outside the call and the data: [`ErrorCause::Outside`] |
+//! | 2 | the call is wrong: [`ErrorCause::Call`] |
+//! | 3 | the data are damaged, missing or in quarantine, whether the command finished or not: [`ErrorCause::Data`] |
+//!
+//! Each error type of the crates names its cause, and [`Caused`] brings it here; a failure of a command's own is made
+//! by its cause: [`Failure::Usage`], [`Failure::Data`], [`Failure::Error`].
+
+use super::stdout::StdoutError;
+use std::process::ExitCode;
+use unitape_model::ErrorCause;
+
+/// How a command ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing to remark.
+    Clean,
+    /// Done, but there are gaps, quarantined or damaged data.
+    Flawed,
+}
+
+/// How a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// Stdout was closed by its reader.
+    ClosedStdout,
+    /// The call is wrong.
+    Usage(String),
+    /// The data are not what they must be.
+    Data(String),
+    /// The cause lies outside the call and the data.
+    Error(String),
+}
+
+/// What a command comes to.
+pub type Result = std::result::Result<Done, Failure>;
+
+impl Failure {
+    /// A failure with this cause, in words.
+    pub fn new(cause: ErrorCause, what: String) -> Self {
+        match cause {
+            ErrorCause::Call => Self::Usage(what),
+            ErrorCause::Data => Self::Data(what),
+            ErrorCause::Outside => Self::Error(what),
+        }
+    }
+
+    /// The same failure, said of something: `tape.toml: no such file`.
+    pub fn of(self, what: impl std::fmt::Display) -> Self {
+        let put = |text| format!("{what}: {text}");
+        match self {
+            Self::ClosedStdout => self,
+            Self::Usage(text) => Self::Usage(put(text)),
+            Self::Data(text) => Self::Data(put(text)),
+            Self::Error(text) => Self::Error(put(text)),
+        }
+    }
+
+    /// The same failure where the value came from a configuration, not from the call.
+    pub fn configured(self) -> Self {
+        match self {
+            Self::Usage(text) => Self::Error(text),
+            other => other,
+        }
+    }
+
+    /// The same failure where the value came from the call, not from a configuration.
+    pub fn called(self) -> Self {
+        match self {
+            Self::Error(text) => Self::Usage(text),
+            other => other,
+        }
+    }
+
+    /// On whose side its cause lies; a closed stdout is nobody's.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::ClosedStdout | Self::Error(_) => ErrorCause::Outside,
+            Self::Usage(_) => ErrorCause::Call,
+            Self::Data(_) => ErrorCause::Data,
+        }
+    }
+
+    /// What to print; nothing where stdout was closed.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::ClosedStdout => None,
+            Self::Usage(text) | Self::Data(text) | Self::Error(text) => Some(text),
+        }
+    }
+}
+
+/// The exit code of a command. Nothing else in the binary names a number.
+pub fn exit_code(result: &Result) -> ExitCode {
+    ExitCode::from(match result {
+        Ok(Done::Clean) | Err(Failure::ClosedStdout) => 0,
+        Err(Failure::Error(_)) => 1,
+        Err(Failure::Usage(_)) => 2,
+        Ok(Done::Flawed) | Err(Failure::Data(_)) => 3,
+    })
+}
+
+/// The cause of the failure that a process of ours ended with this exit code for.
+pub fn cause_of(exit_code: i32) -> ErrorCause {
+    match exit_code {
+        2 => ErrorCause::Call,
+        3 => ErrorCause::Data,
+        _ => ErrorCause::Outside,
+    }
+}
+
+/// An error that names its cause.
+pub trait Caused: std::error::Error + 'static {
+    /// On whose side it lies.
+    fn error_cause(&self) -> ErrorCause;
+}
+
+impl<E: Caused> From<E> for Failure {
+    fn from(error: E) -> Self {
+        match StdoutError::find(&error) {
+            Some(stdout) => stdout.into(),
+            None => Self::new(error.error_cause(), error.to_string()),
+        }
+    }
+}
+
+macro_rules! caused {
+    ($($error:ty),* $(,)?) => {
+        $(impl Caused for $error {
+            fn error_cause(&self) -> ErrorCause {
+                <$error>::cause(self)
+            }
+        })*
+    };
+}
+
+caused!(
+    unitape_book::Error,
+    unitape_codec::fast::StaticError,
+    unitape_codec::fix::Error,
+    unitape_codec::fixed::Error,
+    unitape_feed::Error,
+    unitape_handler::Error,
+    unitape_sim::Error,
+    unitape_store::Error,
+    unitape_tape::Error,
+    unitape_watch::Error,
+);
+
+impl Caused for std::io::Error {
+    fn error_cause(&self) -> ErrorCause {
+        ErrorCause::of_io(self)
+    }
+}
+
+impl Caused for unitape_model::FrameFlaw {
+    fn error_cause(&self) -> ErrorCause {
+        ErrorCause::Data
+    }
+}
+
+impl Caused for rustix::io::Errno {
+    fn error_cause(&self) -> ErrorCause {
+        ErrorCause::Outside
+    }
+}
+
+impl<E: std::error::Error + 'static> Caused for unitape_ring::Error<E> {
+    fn error_cause(&self) -> ErrorCause {
+        ErrorCause::Outside
+    }
+}
+
+impl Caused for serde_json::Error {
+    /// What we write as JSON is ours, and what we read is data.
+    fn error_cause(&self) -> ErrorCause {
+        if self.is_syntax() || self.is_eof() { ErrorCause::Data } else { ErrorCause::Outside }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_an_exit_code() {
+        let of = |cause| format!("{:?}", exit_code(&Err(Failure::new(cause, String::new()))));
+        for (cause, code) in [(ErrorCause::Outside, 1), (ErrorCause::Call, 2), (ErrorCause::Data, 3)] {
+            assert_eq!(of(cause), format!("{:?}", ExitCode::from(code)));
+        }
+    }
+
+    /// A pipe that somebody else broke is an error; only our own stdout may be closed.
+    #[test]
+    fn only_stdout_may_be_closed() {
+        let other = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert!(matches!(Failure::from(other), Failure::Error(_)));
+    }
+}

@@ -1,0 +1,45 @@
+//! Files that a command is given: every error names the file.
+
+use super::Failure;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::Path;
+
+/// The failure of what the system refused to do with the file.
+pub fn at(path: &Path, error: Error) -> Failure {
+    Failure::from(error).of(path.display())
+}
+
+/// Opens a file to read it; a directory is refused here, not with the first read.
+///
+/// # Errors
+/// When it is not there, not a file or not readable.
+pub fn open_file(path: &Path) -> Result<File, Failure> {
+    let open = || {
+        let file = File::open(path)?;
+        match file.metadata()?.is_dir() {
+            true => Err(Error::new(ErrorKind::IsADirectory, "is a directory; a file is needed")),
+            false => Ok(file),
+        }
+    };
+    open().map_err(|e| at(path, e))
+}
+
+/// The content of a file.
+///
+/// # Errors
+/// As [`open_file`], or when it cannot be read.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    open_file(path)?.read_to_end(&mut bytes).map_err(|e| at(path, e))?;
+    Ok(bytes)
+}
+
+/// The text of a configuration or of parameters.
+///
+/// # Errors
+/// As [`read_bytes`], or when it is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read_bytes(path)?)
+        .map_err(|_| Failure::Error(format!("{}: is not text in UTF-8", path.display())))
+}

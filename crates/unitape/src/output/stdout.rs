@@ -1,0 +1,127 @@
+//! Stdout: buffered, and no error of it is lost.
+//!
+//! A reader that closes its end has seen enough, which is no error. Anything else that stdout refuses is one, also when
+//! a buffer is flushed as it is dropped: [`Stdout`] then leaves a note, and [`finish`] finds it when the command ends.
+
+use super::Failure;
+use std::fmt;
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+
+/// Buffered stdout; flush it before the command ends.
+#[derive(Debug)]
+pub struct Stdout(BufWriter<Descriptor>);
+
+/// Stdout, locked.
+pub fn stdout() -> Stdout {
+    Stdout(BufWriter::with_capacity(BUFFER_BYTES, unbuffered()))
+}
+
+/// Stdout, locked and without a buffer: for one line that is made as a whole.
+pub fn unbuffered() -> Descriptor {
+    Descriptor(io::stdout().lock())
+}
+
+/// The error of a writer that was dropped, if there was one.
+///
+/// # Errors
+/// That one.
+pub fn finish() -> Result<(), Failure> {
+    match DROPPED.get() {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+/// What stdout refused; inside the [`io::Error`] that its writers return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StdoutError {
+    kind: ErrorKind,
+    what: String,
+}
+
+impl StdoutError {
+    /// Finds it in an error or in the causes of that.
+    pub fn find<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Self> {
+        let mut cause = Some(error);
+        while let Some(e) = cause {
+            let inner = e.downcast_ref::<io::Error>().and_then(|e| e.get_ref()?.downcast_ref());
+            if let Some(found) = inner.or_else(|| e.downcast_ref()) {
+                return Some(found);
+            }
+            cause = e.source();
+        }
+        None
+    }
+}
+
+impl From<&StdoutError> for Failure {
+    fn from(error: &StdoutError) -> Self {
+        match error.kind {
+            ErrorKind::BrokenPipe => Self::ClosedStdout,
+            _ => Self::Error(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for StdoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write to stdout: {}; the output is not complete", self.what)
+    }
+}
+
+impl std::error::Error for StdoutError {}
+
+impl Write for Stdout {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    // A line of JSON is many short writes; that of the trait loops around each.
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Stdout {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.flush()
+            && let Some(found) = StdoutError::find(&error)
+        {
+            // The first one says why; later ones follow from it.
+            _ = DROPPED.set(found.clone());
+        }
+    }
+}
+
+/// The descriptor itself. The standard library's own writer swallows what a descriptor refuses that
+/// may only be read.
+#[derive(Debug)]
+pub struct Descriptor(StdoutLock<'static>);
+
+impl Write for Descriptor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        rustix::io::write(self.0.as_fd(), bytes).map_err(|errno| {
+            let error = io::Error::from(errno);
+            match error.kind() {
+                ErrorKind::Interrupted => error,
+                kind => io::Error::new(kind, StdoutError { kind, what: error.to_string() }),
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+static DROPPED: OnceLock<StdoutError> = OnceLock::new();
+
+const BUFFER_BYTES: usize = 1 << 16;

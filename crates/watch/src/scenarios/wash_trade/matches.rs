@@ -1,0 +1,181 @@
+//! The legs of matches that may make a self match, match by match.
+//!
+//! ```text
+//!   match (venue, instrument, id)   ┌ two legs ┐ ┌ two legs ┐ …      as many as an auction prints
+//!   bought = sold: complete         forgotten before those that are not
+//! ```
+//!
+//! A match has two legs mostly, and an auction may print many under one id. Nobody says which is the last one. So the legs
+//! of a match stay after they have met; once as much was bought as was sold they are the first to be forgotten.
+
+use super::Leg;
+use crate::ids::IdKey;
+use crate::parties::Parties;
+use crate::table::{Rank, Table};
+
+/// Venue, instrument, id.
+pub(super) type MatchKey = (u16, u32, IdKey);
+
+/// Legs of one match at most; later ones do not wait.
+pub const LEGS_PER_MATCH_MAX: u32 = 1 << 10;
+/// Pairs of legs of complete matches that are remembered.
+const COMPLETE_MAX: usize = 1 << 14;
+
+/// A leg that waits for another.
+#[derive(Clone, Copy)]
+struct Waiting {
+    leg: Leg,
+    /// Its number among the legs of round trips.
+    number: u64,
+    /// It is evidence of an alert already.
+    consumed: bool,
+}
+
+/// Two legs; those of a match are numbered from 0, and the first has what is known of all.
+#[derive(Clone, Copy)]
+struct Pair {
+    legs: [Option<Waiting>; 2],
+    /// Legs of the match that wait.
+    count: u32,
+    /// Of them, those in pairs that are known to be of a complete match.
+    complete: u32,
+    /// Bought less sold, in 10^exponent; none when it cannot be held.
+    net: Option<(i128, i8)>,
+    /// An alert was given.
+    alerted: bool,
+}
+
+const NO_PAIR: Pair = Pair { legs: [None; 2], count: 0, complete: 0, net: Some((0, 0)), alerted: false };
+
+/// All matches that are remembered.
+pub(super) struct Matches {
+    table: Table<(MatchKey, u32), Pair>,
+    /// Legs that did not wait because their match had too many.
+    pub bound_hit: u64,
+}
+
+impl Matches {
+    /// At most `max` pairs.
+    pub fn new(max: usize) -> Self {
+        Self { table: Table::new(max, COMPLETE_MAX.min(max)), bound_hit: 0 }
+    }
+
+    /// Pairs of legs.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Pairs that were forgotten for want of room, and legs that did not wait.
+    pub fn forgotten(&self) -> u64 {
+        self.table.forgotten[Rank::Kept as usize] + self.bound_hit
+    }
+
+    pub fn clear(&mut self) {
+        self.table.clear();
+    }
+
+    /// The earliest leg of the match on the other side and of the same group, with its number; both legs are consumed, and
+    /// the match gives no other.
+    #[inline]
+    pub fn meet(&mut self, key: &MatchKey, e: &Leg, parties: &Parties) -> Option<(u64, Leg)> {
+        let head = self.table.find(&(*key, 0))?;
+        let Pair { count, alerted, .. } = *self.table.get(head);
+        if alerted {
+            return None;
+        }
+        let group = parties.group(e.owner);
+        for pair in 0..count.div_ceil(2) {
+            let Some(slot) = self.table.find(&(*key, pair)) else { continue };
+            let meets =
+                |w: &&mut Waiting| !w.consumed && w.leg.side != e.side && parties.group(w.leg.owner) == group;
+            let found = self.table.get_mut(slot).legs.iter_mut().flatten().find(meets);
+            if let Some(found) = found {
+                found.consumed = true;
+                let found = (found.number, found.leg);
+                self.table.get_mut(head).alerted = true;
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// A leg of the match is evidence of an alert of another kind.
+    pub fn consume(&mut self, key: &MatchKey, number: u64) {
+        let Some(head) = self.table.find(&(*key, 0)) else { return };
+        for pair in 0..self.table.get(head).count.div_ceil(2) {
+            let Some(slot) = self.table.find(&(*key, pair)) else { continue };
+            let legs = &mut self.table.get_mut(slot).legs;
+            if let Some(leg) = legs.iter_mut().flatten().find(|w| w.number == number) {
+                leg.consumed = true;
+                return;
+            }
+        }
+    }
+
+    /// A leg comes to its match and waits; without a number it is evidence already, and does not.
+    #[inline]
+    pub fn add(&mut self, key: &MatchKey, leg: &Leg, number: Option<u64>) {
+        let head = match self.table.find(&(*key, 0)) {
+            Some(head) => head,
+            None => self.table.insert((*key, 0), NO_PAIR, Rank::Kept),
+        };
+        let first = self.table.get_mut(head);
+        first.net = first.net.and_then(|net| net_of(net, leg));
+        let is_complete = first.net.is_some_and(|net| net.0 == 0);
+        if let Some(number) = number.filter(|_| !first.alerted) {
+            let at = first.count;
+            if at >= LEGS_PER_MATCH_MAX {
+                self.bound_hit += 1;
+            } else {
+                first.count += 1;
+                let slot = match at {
+                    0 | 1 => head,
+                    at => {
+                        let key = (*key, at / 2);
+                        let new = (at % 2 == 1).then(|| self.table.find(&key)).flatten();
+                        new.unwrap_or_else(|| self.table.insert(key, NO_PAIR, Rank::Kept))
+                    }
+                };
+                let waiting = Waiting { leg: *leg, number, consumed: false };
+                self.table.get_mut(slot).legs[at as usize % 2] = Some(waiting);
+            }
+        }
+        // An entry that was inserted may have pushed the head out.
+        if let Some(head) = self.table.find(&(*key, 0)) {
+            self.rank(key, head, is_complete);
+        }
+    }
+
+    /// What is complete is forgotten first, what is not any more is kept again.
+    #[inline]
+    fn rank(&mut self, key: &MatchKey, head: u32, is_complete: bool) {
+        let first = self.table.get_mut(head);
+        let count = first.count;
+        if !is_complete {
+            return self.table.set_rank(head, Rank::Kept);
+        }
+        let from = std::mem::replace(&mut first.complete, count) / 2;
+        for pair in from.max(1)..count.div_ceil(2) {
+            if let Some(slot) = self.table.find(&(*key, pair)) {
+                self.table.set_rank(slot, Rank::Spent);
+            }
+        }
+        if let Some(head) = self.table.find(&(*key, 0)) {
+            self.table.set_rank(head, Rank::Spent);
+        }
+    }
+}
+
+/// Bought less sold, with one leg more; none when it cannot be held.
+#[inline]
+fn net_of((net, exp): (i128, i8), leg: &Leg) -> Option<(i128, i8)> {
+    let (mantissa, exponent) = (i128::from(leg.qty.mantissa()), leg.qty.exponent());
+    let to = exp.min(exponent);
+    let scaled = |m: i128, from: i8| {
+        let zeros = u32::try_from(i32::from(from) - i32::from(to)).ok()?;
+        if zeros == 0 { Some(m) } else { m.checked_mul(10i128.checked_pow(zeros)?) }
+    };
+    let (net, more) = (scaled(net, exp)?, scaled(mantissa, exponent)?);
+    let net = if leg.side == 0 { net.checked_add(more)? } else { net.checked_sub(more)? };
+    Some((net, to))
+}

@@ -1,0 +1,95 @@
+//! What was counted before: by the bytes of the binaries, so that it is right whatever made them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Map, Value};
+
+use super::builds::Build;
+use super::cases::{Case, Work};
+use super::measure::Figure;
+
+/// How cases are run and what of the counts is the figure; another number where that changes.
+const METHOD: u32 = 1;
+
+/// The figures of one build.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    path: PathBuf,
+    /// What else a figure depends on: how it is counted, and the example's bytes for cases of the tape or the inputs for
+    /// the others.
+    with: [String; 2],
+    known: Map<String, Value>,
+}
+
+impl Cache {
+    /// Of a build, counted on these inputs by this valgrind.
+    pub(crate) fn open(dir: &Path, build: &Build, inputs: u64, valgrind: &Path) -> Result<Self, String> {
+        let version = Command::new(valgrind).arg("--version").output();
+        let version = version.map_err(|e| format!("{}: {e}", valgrind.display()))?;
+        let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+        let with = |what: u64| format!("{METHOD} {what:016x} {version}");
+        Self::of(dir, build.hash, [with(build.probe_hash), with(inputs)])
+    }
+
+    fn of(dir: &Path, build: u64, with: [String; 2]) -> Result<Self, String> {
+        let folder = dir.join("results");
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let path = folder.join(format!("{build:016x}.json"));
+        // One that cannot be read has nothing: the cases are counted again.
+        let known =
+            fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        Ok(Self { path, with, known })
+    }
+
+    /// The figures of a case, if it was counted in the same way.
+    pub(crate) fn get(&self, case: &Case) -> Option<Vec<Figure>> {
+        self.known.get(&self.key(case))?.as_array()?.iter().map(Figure::from_json).collect()
+    }
+
+    /// Keeps the figures of a case.
+    pub(crate) fn put(&mut self, case: &Case, figures: &[Figure]) {
+        let figures = figures.iter().map(Figure::to_json).collect();
+        self.known.insert(self.key(case), Value::Array(figures));
+        let text = serde_json::to_string_pretty(&self.known).unwrap_or_default();
+        let new = self.path.with_extension("new");
+        if let Err(e) = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)) {
+            eprintln!("xtask: {}: {e}; the figures are not kept", self.path.display());
+        }
+    }
+
+    fn key(&self, case: &Case) -> String {
+        let [tape, others] = &self.with;
+        let with = if matches!(case.work, Work::Tape) { tape } else { others };
+        format!("{} {with}", case.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A figure of other inputs, of another valgrind or of another binary is not this one's.
+    #[test]
+    fn figures_come_back_for_the_same_binary_inputs_and_valgrind_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let figures =
+            vec![Figure { name: "a/b".to_owned(), instructions: 2.5, all_threads: 3.0, operations: 4 }];
+        let open = |build, tape: &str, others: &str| {
+            Cache::of(dir.path(), build, [tape.to_owned(), others.to_owned()]).unwrap()
+        };
+        let case = |name| super::super::cases::wanted(&[String::from(name)]).unwrap()[0];
+        let (fix, tape) = (case("fix/jse"), case("tape/ring"));
+        open(1, "x", "y").put(&fix, &figures);
+        open(1, "x", "y").put(&tape, &[]);
+        assert_eq!(open(1, "z", "y").get(&fix), Some(figures), "another example is nothing to a bench");
+        assert_eq!(open(1, "x", "z").get(&tape), Some(Vec::new()), "other inputs are nothing to the tape");
+        assert_eq!(open(1, "x", "z").get(&fix), None);
+        assert_eq!(open(1, "z", "y").get(&tape), None);
+        assert_eq!(open(2, "x", "y").get(&fix), None);
+        assert_eq!(open(1, "x", "y").get(&case("fix/orders")), None);
+        fs::write(dir.path().join("results").join(format!("{:016x}.json", 1)), "{").unwrap();
+        assert_eq!(open(1, "x", "y").get(&fix), None, "half a file");
+    }
+}

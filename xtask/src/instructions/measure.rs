@@ -1,0 +1,307 @@
+//! Counts one case of one build: what is run, and what of the counts is the figure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::builds::Build;
+use super::callgrind::{self, Counts, Instructions, Job, Trouble, count};
+use super::cases::{Amount, Case, Operations, Places, Stretches, Work, arguments};
+use super::inputs::Inputs;
+use crate::cargo::root;
+
+/// Instructions of an operation.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    /// The case, and which of several ways of it.
+    pub(crate) name: String,
+    /// Of the thread that does the work.
+    pub(crate) instructions: f64,
+    /// Of all threads.
+    pub(crate) all_threads: f64,
+    /// How many operations were divided by.
+    pub(crate) operations: u64,
+}
+
+/// What all runs share.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) valgrind: &'a Path,
+    pub(crate) inputs: &'a Inputs,
+    /// Tapes and stores that this build has made of the inputs.
+    pub(crate) tapes: &'a Path,
+    /// A directory of this run alone; its path is as long for every build.
+    pub(crate) scratch: &'a Path,
+}
+
+/// The function that each benchmark of a binary with `--marks` calls around each repeat.
+const MARK: &str = "unitape::commands::bench::record::mark";
+/// The one that reads the processor's clock, in binaries without.
+const CLOCK: &str = "rustix::backend::vdso_wrappers::clock_gettime_via_syscall";
+/// That of the example.
+const PROBE_MARK: &str = "instructions::mark";
+
+/// Counts a case.
+pub(crate) fn measure(build: &Build, case: &Case, scene: &Scene<'_>) -> Result<Vec<Figure>, Trouble> {
+    match &case.work {
+        Work::Bench(stretches) => bench(build, case.name, stretches, scene),
+        Work::Tape => tape(build, case.name, scene),
+        Work::Command { args, operations } => command(build, case.name, args, *operations, scene),
+    }
+}
+
+/// The instruction sets that programs find under valgrind.
+pub(crate) fn instruction_sets(build: &Build, scene: &Scene<'_>) -> Result<String, Trouble> {
+    let Some(probe) = &build.probe else {
+        return Err(Trouble::Failed("the example is not built".to_owned()));
+    };
+    let args = ["cpu".to_owned()];
+    let stdout = fresh(scene, |scratch| callgrind::plain(&job(probe, &args, None, scratch, scene)))?;
+    Ok(String::from_utf8_lossy(&stdout).trim().to_owned())
+}
+
+fn job<'a>(
+    program: &'a Path,
+    args: &'a [String],
+    mark: Option<&'a str>,
+    scratch: &'a Path,
+    scene: &'a Scene<'_>,
+) -> Job<'a> {
+    // Samples that are not in the repository are found from its root.
+    Job { valgrind: scene.valgrind, program, args, mark, scratch, current_dir: Path::new(ROOT.as_str()) }
+}
+
+static ROOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| root().to_string_lossy().into_owned());
+
+/// Runs in an empty directory, which is gone afterwards.
+fn fresh<T>(scene: &Scene<'_>, work: impl FnOnce(&Path) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    let failed = |e: std::io::Error| Trouble::Failed(format!("{}: {e}", scene.scratch.display()));
+    _ = fs::remove_dir_all(scene.scratch);
+    fs::create_dir_all(scene.scratch).map_err(failed)?;
+    let result = work(scene.scratch);
+    fs::remove_dir_all(scene.scratch).map_err(failed)?;
+    result
+}
+
+fn bench(build: &Build, name: &str, known: &Stretches, scene: &Scene<'_>) -> Result<Vec<Figure>, Trouble> {
+    fresh(scene, |scratch| {
+        let dir = scratch.join("bench");
+        let mut args: Vec<String> = ["bench", "--quick", "--json", "--dir"].map(str::to_owned).to_vec();
+        args.extend([dir.to_string_lossy().into_owned(), name.to_owned()]);
+        args.extend(build.marks.then(|| "--marks".to_owned()));
+        let mark = if build.marks { MARK } else { CLOCK };
+        let counted = count(&job(&build.unitape, &args, Some(mark), scratch, scene))?;
+        let records = lines(&counted.stdout).map_err(Trouble::Failed)?;
+        let known = if build.marks { None } else { Some(known) };
+        figures_of_bench(&records, &counted.counts, known).map_err(Trouble::Failed)
+    })
+}
+
+fn lines(stdout: &[u8]) -> Result<Vec<Value>, String> {
+    let lines = stdout.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).map_err(|e| format!("a line that is not JSON: {e}")))
+        .collect()
+}
+
+/// The figures of the records with one thread: by their marks, or by what the table knows of binaries without.
+fn figures_of_bench(
+    records: &[Value],
+    counts: &Counts,
+    known: Option<&Stretches>,
+) -> Result<Vec<Figure>, String> {
+    if let Some(known) = known.filter(|known| known.reads != counts.marks()) {
+        return Err(format!("{} reads of the clock where {} are known of", counts.marks(), known.reads));
+    }
+    let alone: Vec<&Value> = records.iter().filter(|record| record["threads"] == 1).collect();
+    if let Some(known) = known.filter(|known| known.from.len() != alone.len()) {
+        return Err(format!("{} records of one thread where {} are known of", alone.len(), known.from.len()));
+    }
+    if alone.is_empty() {
+        return Err("no record of one thread".to_owned());
+    }
+    let figure = |(n, record): (usize, &&Value)| {
+        let number = |value: &Value, name: &str| {
+            value[name].as_u64().ok_or_else(|| format!("a record without {name}"))
+        };
+        let (from, operations) = match known {
+            Some(known) => (known.from[n], number(record, "count")? * known.repeats),
+            None => (number(&record["marks"], "from")?, number(&record["marks"], "operations")?),
+        };
+        let text = |name: &str| record[name].as_str().unwrap_or_default();
+        let mut name = format!("{}/{}", text("bench"), text("case"));
+        if !text("condition").is_empty() {
+            name = format!("{name}, {}", text("condition"));
+        }
+        each(name, counts.stretch(from), operations)
+    };
+    alone.iter().enumerate().map(figure).collect()
+}
+
+/// Instructions over operations.
+fn each(name: String, counted: Instructions, operations: u64) -> Result<Figure, String> {
+    if operations == 0 || counted.main == 0 {
+        return Err(format!("{name}: {} instructions for {operations} operations", counted.main));
+    }
+    let over = |count: u64| count as f64 / operations as f64;
+    Ok(Figure { name, instructions: over(counted.main), all_threads: over(counted.all), operations })
+}
+
+fn tape(build: &Build, name: &str, scene: &Scene<'_>) -> Result<Vec<Figure>, Trouble> {
+    let none = || Trouble::Unknown("the cases of the tape do not compile there".to_owned());
+    let probe = build.probe.as_ref().ok_or_else(none)?;
+    fresh(scene, |scratch| {
+        let dir = scratch.join("dir");
+        fs::create_dir(&dir).map_err(|e| Trouble::Failed(format!("{}: {e}", dir.display())))?;
+        let case = name.split_once('/').map_or(name, |(_, case)| case);
+        let args = [case.to_owned(), dir.to_string_lossy().into_owned()];
+        let counted = count(&job(probe, &args, Some(PROBE_MARK), scratch, scene))?;
+        let records = lines(&counted.stdout).map_err(Trouble::Failed)?;
+        let operations = records.first().and_then(|record| record["count"].as_u64()).unwrap_or(0);
+        if counted.counts.marks() != 4 {
+            return Err(Trouble::Failed(format!("{} marks, not 4", counted.counts.marks())));
+        }
+        each(name.to_owned(), counted.counts.stretch(2), operations).map(|f| vec![f]).map_err(Trouble::Failed)
+    })
+}
+
+fn command(
+    build: &Build,
+    name: &str,
+    args: &[&str],
+    operations: Operations,
+    scene: &Scene<'_>,
+) -> Result<Vec<Figure>, Trouble> {
+    let run = |amount| {
+        fresh(scene, |scratch| {
+            let (root, inputs) = (root(), &scene.inputs.dir);
+            let places = Places { root: &root, inputs, tapes: scene.tapes, fresh: scratch };
+            let args = arguments(args, amount, &places);
+            let counted = count(&job(&build.unitape, &args, None, scratch, scene))?;
+            let done = match operations {
+                Operations::Lines => counted.stdout.iter().filter(|b| **b == b'\n').count() as u64,
+                Operations::Messages(file) => scene.inputs.messages(file, amount),
+            };
+            Ok((counted.counts.total(), done))
+        })
+    };
+    let (one, two) = (run(Amount::One)?, run(Amount::Two)?);
+    difference(name, one, two).map(|figure| vec![figure]).map_err(Trouble::Failed)
+}
+
+/// What the second run had more than the first: starting, ending and everything that is done once is not in it.
+fn difference(name: &str, one: (Instructions, u64), two: (Instructions, u64)) -> Result<Figure, String> {
+    let less = |a: u64, b: u64| a.checked_sub(b).ok_or_else(|| format!("{name}: less for twice the input"));
+    let main = less(two.0.main, one.0.main)?;
+    // Threads that wait may wait less.
+    let all = two.0.all.saturating_sub(one.0.all);
+    each(name.to_owned(), Instructions { main, all }, less(two.1, one.1)?)
+}
+
+/// Has a build make the tapes and stores that its commands read, of half and of all events.
+pub(crate) fn make_tapes(build: &Build, inputs: &Inputs, dir: &Path) -> Result<(), String> {
+    _ = fs::remove_dir_all(dir);
+    for amount in [Amount::One, Amount::Two] {
+        let place = dir.join(amount.folder());
+        fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+        let (tape, store) = (place.join("tape"), place.join("store"));
+        let events = inputs.dir.join(amount.folder()).join("events.jsonl");
+        let words = |words: &[&str], paths: [&PathBuf; 2]| -> Vec<std::ffi::OsString> {
+            let [a, b] = paths;
+            let place = |word: &&str| match *word {
+                "A" => a.into(),
+                "B" => b.into(),
+                word => word.into(),
+            };
+            words.iter().map(place).collect()
+        };
+        make(build, &words(&["consolidate", "A", "--tape", "B", "--workers", "1"], [&events, &tape]))?;
+        make(build, &words(&["store", "seal", "A", "--store", "B"], [&tape, &store]))?;
+    }
+    Ok(())
+}
+
+fn make(build: &Build, args: &[std::ffi::OsString]) -> Result<(), String> {
+    let mut command = Command::new(&build.unitape);
+    let output = command.args(args).stdin(Stdio::null()).output();
+    let output = output.map_err(|e| format!("{}: {e}", build.unitape.display()))?;
+    // 3: the simulated day has faults on purpose.
+    if output.status.success() || output.status.code() == Some(3) {
+        return Ok(());
+    }
+    let what = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(format!("{}: {args:?}: {}: {what}", build.unitape.display(), output.status))
+}
+
+impl Figure {
+    /// For the cache.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({"name": self.name, "instructions": self.instructions, "all_threads": self.all_threads,
+            "operations": self.operations})
+    }
+
+    /// Back from the cache.
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        Some(Self {
+            name: value["name"].as_str()?.to_owned(),
+            instructions: value["instructions"].as_f64()?,
+            all_threads: value["all_threads"].as_f64()?,
+            operations: value["operations"].as_u64()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records() -> Vec<Value> {
+        let record = |way: &str, threads: u64, from: u64| {
+            json!({"bench": "itch", "case": "events", "condition": way, "threads": threads, "count": 10,
+                "marks": {"from": from, "operations": 10}})
+        };
+        vec![record("slow", 1, 2), record("two", 2, 4), record("fast", 1, 6)]
+    }
+
+    fn counts() -> Counts {
+        Counts::of((1..=9).map(|part| (part, 1, 100 * part)))
+    }
+
+    /// A figure of another repeat, or of several threads, would be compared with the right one of another commit.
+    #[test]
+    fn figures_are_those_of_the_marks_and_of_one_thread() {
+        let found = figures_of_bench(&records(), &counts(), None).unwrap();
+        let names: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.instructions)).collect();
+        assert_eq!(names, [("itch/events, slow", 40.0), ("itch/events, fast", 80.0)]);
+    }
+
+    /// A program that the table does not know must not be read by it.
+    #[test]
+    fn the_table_is_believed_only_where_it_fits() {
+        let known = Stretches { from: &[2, 6], reads: 8, repeats: 2 };
+        let found = figures_of_bench(&records(), &counts(), Some(&known)).unwrap();
+        assert_eq!(found[0].instructions, 20.0, "two repeats in a stretch");
+        let other = |known: Stretches| figures_of_bench(&records(), &counts(), Some(&known)).unwrap_err();
+        assert!(other(Stretches { reads: 9, ..known }).contains("8 reads"), "reads");
+        assert!(other(Stretches { from: &[2], ..known }).contains("2 records"), "records");
+    }
+
+    /// Starting costs the same with any input, and must not be in the figure.
+    #[test]
+    fn a_command_costs_what_twice_the_input_costs_more() {
+        let of = |main, all, done| (Instructions { main, all }, done);
+        let figure = difference("x", of(1_000, 1_100, 10), of(1_500, 1_050, 20)).unwrap();
+        assert_eq!((figure.instructions, figure.all_threads, figure.operations), (50.0, 0.0, 10));
+        assert!(difference("x", of(1_000, 1_000, 10), of(900, 900, 20)).is_err());
+        assert!(difference("x", of(1_000, 1_000, 10), of(1_500, 1_500, 10)).is_err(), "no operations");
+    }
+
+    #[test]
+    fn a_figure_comes_back_from_the_cache() {
+        let figure = Figure { name: "a".to_owned(), instructions: 1.5, all_threads: 2.25, operations: 7 };
+        assert_eq!(Figure::from_json(&figure.to_json()), Some(figure));
+        assert_eq!(Figure::from_json(&json!({"name": "a"})), None);
+    }
+}

@@ -1,0 +1,246 @@
+//! Before and after: the ratio, what it means, and how it is shown.
+
+use serde_json::{Value, json};
+
+use super::measure::Figure;
+
+/// One figure of two builds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) before: Option<Figure>,
+    pub(crate) after: Option<Figure>,
+    /// Why one of them is missing.
+    pub(crate) why: Option<String>,
+    /// After over before.
+    pub(crate) ratio: Option<f64>,
+    pub(crate) verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Counted, and nothing to compare it with was asked for.
+    Counted,
+    /// Within what is permitted.
+    Same,
+    /// Beyond it.
+    More,
+    /// As much below it.
+    Less,
+    /// The other build does not have the case.
+    New,
+    /// This tree does not have the case any more.
+    Gone,
+    /// It could not be counted.
+    Failed,
+}
+
+/// What came of a case in a build: figures, or why there are none and whether it is unknown there.
+pub(crate) type Outcome = Result<Vec<Figure>, MissingCase>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MissingCase {
+    /// The build does not have the case; else it failed.
+    pub(crate) unknown: bool,
+    pub(crate) why: String,
+}
+
+/// Holds what a case costs against what it cost before, if that was asked for.
+pub(crate) fn compare(case: &str, after: &Outcome, before: Option<&Outcome>, most_percent: f64) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let (found, missing) = match after {
+        Ok(found) => (found.as_slice(), None),
+        Err(missing) => (&[][..], Some(missing)),
+    };
+    let (past, past_missing) = match before {
+        Some(Ok(past)) => (past.as_slice(), None),
+        Some(Err(missing)) => (&[][..], Some(missing)),
+        None => (&[][..], None),
+    };
+    if let Some(missing) = missing {
+        let verdict = if missing.unknown { Verdict::Gone } else { Verdict::Failed };
+        let line = Line { why: Some(missing.why.clone()), ..Line::empty(case, verdict) };
+        lines.push(Line { before: past.first().cloned().filter(|_| past.len() == 1), ..line });
+        return lines;
+    }
+    for figure in found {
+        let old = past.iter().find(|old| old.name == figure.name);
+        let (verdict, why) = match (old, before, past_missing) {
+            (Some(old), ..) => (Verdict::of(figure.instructions / old.instructions, most_percent), None),
+            (None, None, _) => (Verdict::Counted, None),
+            (None, Some(_), Some(missing)) if !missing.unknown => {
+                (Verdict::Failed, Some(missing.why.clone()))
+            }
+            (None, Some(_), missing) => (Verdict::New, missing.map(|m| m.why.clone())),
+        };
+        lines.push(Line {
+            name: figure.name.clone(),
+            before: old.cloned(),
+            after: Some(figure.clone()),
+            why,
+            ratio: old.map(|old| figure.instructions / old.instructions),
+            verdict,
+        });
+    }
+    for old in past.iter().filter(|old| !found.iter().any(|figure| figure.name == old.name)) {
+        lines.push(Line { before: Some(old.clone()), ..Line::empty(&old.name, Verdict::Gone) });
+    }
+    lines
+}
+
+impl Verdict {
+    fn of(ratio: f64, most_percent: f64) -> Self {
+        // Rounding must not decide: what is permitted is permitted to the last digit that is shown.
+        let percent = ((ratio - 1.0) * 1e6).round() / 1e4;
+        match percent {
+            more if more > most_percent => Self::More,
+            less if less < -most_percent => Self::Less,
+            _ => Self::Same,
+        }
+    }
+
+    /// Whether the command ends with 1.
+    pub(crate) fn is_bad(self) -> bool {
+        matches!(self, Self::More | Self::Failed)
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Same => "same",
+            Self::More => "MORE",
+            Self::Less => "less",
+            Self::New => "new",
+            Self::Gone => "gone",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+impl Line {
+    fn empty(name: &str, verdict: Verdict) -> Self {
+        Self { name: name.to_owned(), before: None, after: None, why: None, ratio: None, verdict }
+    }
+
+    /// One object of `--json`.
+    pub(crate) fn to_json(&self, against: Option<&str>, sets: &str) -> Value {
+        let mut object = json!({"case": self.name, "verdict": self.verdict.word().to_lowercase()});
+        let mut set = |name: &str, value: Value| object[name] = value;
+        if let Some(after) = &self.after {
+            set("instructions", rounded(after.instructions));
+            set("all_threads", rounded(after.all_threads));
+            set("operations", after.operations.into());
+        }
+        if let Some(before) = &self.before {
+            set("before", rounded(before.instructions));
+            set("before_all_threads", rounded(before.all_threads));
+        }
+        if let Some(ratio) = self.ratio {
+            set("ratio", json!((ratio * 1e5).round() / 1e5));
+        }
+        if let Some(why) = &self.why {
+            set("why", why.as_str().into());
+        }
+        if let Some(against) = against {
+            set("against", against.into());
+        }
+        set("instruction_sets", sets.into());
+        object
+    }
+}
+
+fn rounded(value: f64) -> Value {
+    json!((value * 1e3).round() / 1e3)
+}
+
+/// The lines as a table for people; without a second build it has one figure a case.
+pub(crate) fn table(lines: &[Line], compared: bool) -> String {
+    let header = if compared {
+        ["case", "before", "after", "ratio", ""]
+    } else {
+        ["case", "", "instructions/op", "", ""]
+    };
+    let figure =
+        |figure: &Option<Figure>| figure.as_ref().map_or(String::new(), |f| format!("{:.1}", f.instructions));
+    let mut rows = vec![header.map(str::to_owned)];
+    for line in lines {
+        let ratio = line.ratio.map_or(String::new(), |ratio| format!("{ratio:.4}"));
+        let mut word = if line.verdict == Verdict::Counted { "" } else { line.verdict.word() }.to_owned();
+        if let Some(why) = &line.why {
+            word = format!("{word}: {why}");
+        }
+        rows.push([line.name.clone(), figure(&line.before), figure(&line.after), ratio, word]);
+    }
+    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3].map(width);
+    let mut text = String::new();
+    for [name, before, after, ratio, word] in &rows {
+        let [n, b, a, r] = widths;
+        let line = format!("{name:n$}  {before:>b$}  {after:>a$}  {ratio:>r$}  {word}");
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(name: &str, instructions: f64) -> Figure {
+        Figure { name: name.to_owned(), instructions, all_threads: instructions, operations: 10 }
+    }
+
+    fn verdicts(after: &Outcome, before: Option<&Outcome>, most: f64) -> Vec<(String, Verdict)> {
+        compare("c", after, before, most).into_iter().map(|line| (line.name, line.verdict)).collect()
+    }
+
+    /// Two per cent more is permitted, and no more than that.
+    #[test]
+    fn the_bound_itself_is_permitted_and_nothing_beyond_it() {
+        let before = Ok(vec![figure("c", 1_000.0)]);
+        for (after, verdict) in [
+            (1_020.0, Verdict::Same),
+            (1_020.1, Verdict::More),
+            (980.0, Verdict::Same),
+            (979.0, Verdict::Less),
+            (1_000.0, Verdict::Same),
+        ] {
+            let after = Ok(vec![figure("c", after)]);
+            assert_eq!(verdicts(&after, Some(&before), 2.0), [("c".to_owned(), verdict)], "{after:?}");
+        }
+        let half = Ok(vec![figure("c", 1_006.0)]);
+        assert_eq!(verdicts(&half, Some(&before), 0.5)[0].1, Verdict::More);
+        assert!(Verdict::More.is_bad() && Verdict::Failed.is_bad());
+        assert!(![Verdict::Same, Verdict::Less, Verdict::New, Verdict::Gone].iter().any(|v| v.is_bad()));
+    }
+
+    /// A case that the old binary does not know is new; one that fails there says nothing, and must not pass for new.
+    #[test]
+    fn what_one_side_does_not_have_is_new_or_gone_and_what_fails_is_bad() {
+        let missing = |unknown| Err(MissingCase { unknown, why: "w".to_owned() });
+        let two = Ok(vec![figure("a", 1.0), figure("b", 1.0)]);
+        let one = Ok(vec![figure("a", 1.0), figure("z", 1.0)]);
+        let named = |name: &str, verdict| (name.to_owned(), verdict);
+        assert_eq!(
+            verdicts(&two, Some(&one), 2.0),
+            [named("a", Verdict::Same), named("b", Verdict::New), named("z", Verdict::Gone)]
+        );
+        assert_eq!(verdicts(&two, Some(&missing(true)), 2.0)[1], named("b", Verdict::New));
+        assert_eq!(verdicts(&two, Some(&missing(false)), 2.0)[1], named("b", Verdict::Failed));
+        assert_eq!(verdicts(&missing(false), Some(&one), 2.0), [named("c", Verdict::Failed)]);
+        assert_eq!(verdicts(&missing(true), None, 2.0), [named("c", Verdict::Gone)]);
+        assert_eq!(verdicts(&two, None, 2.0)[0], named("a", Verdict::Counted));
+    }
+
+    #[test]
+    fn a_line_says_both_figures_and_their_ratio() {
+        let (before, after) = (Ok(vec![figure("c", 200.0)]), Ok(vec![figure("c", 210.0)]));
+        let lines = compare("c", &after, Some(&before), 2.0);
+        assert_eq!(
+            lines[0].to_json(Some("f0"), "avx2").to_string(),
+            r#"{"case":"c","verdict":"more","instructions":210.0,"all_threads":210.0,"operations":10,"before":200.0,"before_all_threads":200.0,"ratio":1.05,"against":"f0","instruction_sets":"avx2"}"#
+        );
+        assert_eq!(table(&lines, true), "case  before  after   ratio\nc      200.0  210.0  1.0500  MORE\n");
+    }
+}
