@@ -371,7 +371,7 @@ fn live_lines() {
     std::fs::write(&path, &venue.capture).unwrap();
     let mut file = unitape_handler::PacketFile::open(&path, None).unwrap();
     let mut notes = Notes::default();
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(180);
     let mut got = 0;
     while let Some(packet) = file.next().unwrap() {
         socket.send_to(packet.payload, packet.to).unwrap();

@@ -41,7 +41,7 @@ fn fill(writer: &mut Writer, hot: &Path, seed: u64, from: u64, segments: u64) ->
         append(writer, seed, index, index + 20);
         index += 20;
         let since = Instant::now();
-        while writer.recorded() < writer.end() && since.elapsed() < Duration::from_secs(20) {
+        while writer.recorded() < writer.end() && since.elapsed() < Duration::from_secs(180) {
             std::thread::yield_now();
         }
         seen.extend(files(hot).into_iter().map(|(_, file)| file));

@@ -106,7 +106,7 @@ impl Round {
             wait_for(|| writer.recorded() == writer.end(), "the recorder");
         }
         if self.r.is_multiple_of(2) {
-            writer.wait_durable(writer.end(), Duration::from_secs(30)).expect(&self.at);
+            writer.wait_durable(writer.end(), Duration::from_secs(180)).expect(&self.at);
         }
         let mut writer = match self.state {
             State::Closed => {

@@ -34,7 +34,7 @@ fn in_child(act: impl FnOnce() -> i32) -> Option<i32> {
         if ended == pid {
             return libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
         }
-        if since.elapsed() > Duration::from_secs(20) {
+        if since.elapsed() > Duration::from_secs(180) {
             // SAFETY: as above; a signal to a child of this process.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             // SAFETY: as above.

@@ -123,7 +123,7 @@ fn run(steps: &[Step], options: &Options, dir: &Path) {
     publication.close().unwrap();
     let frames = expected(steps);
     while seen.len() < frames.len() {
-        assert!(subscription.wait(Duration::from_secs(20)).unwrap(), "{} of {}", seen.len(), frames.len());
+        assert!(subscription.wait(Duration::from_secs(180)).unwrap(), "{} of {}", seen.len(), frames.len());
         seen.extend(subscription.next().unwrap().map(|frame| frame.bytes.to_vec()));
     }
     assert!(subscription.next().unwrap().is_none());

@@ -47,7 +47,10 @@ fn as_another(role: &str, tape: &Path, position: Position, timeout_ms: u64) -> O
     let base = directory();
     fs::set_permissions(base.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = base.path().join("reader");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // Not `fs::copy`: a process that another test forks meanwhile would hold the copy open for writing, and what is open for
+    // writing cannot be started.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap();
+    assert!(copied.success());
     let mut command = Command::new(program);
     command.args(["--exact", "child", "--nocapture"]).env("UNITAPE_READER", role).env("DIR", tape);
     command.env("POSITION", position.0.to_string()).env("TIMEOUT_MS", timeout_ms.to_string());

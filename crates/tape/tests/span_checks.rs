@@ -169,7 +169,7 @@ fn abandoned(dir: &Path, segment_bytes: u64) -> (Position, Position) {
     let (mut writer, _) = Writer::open(dir, ID, options(segment_bytes, None)).unwrap();
     append(&mut writer, SEED, 0, 700);
     let durable = writer.end();
-    writer.wait_durable(durable, Duration::from_secs(20)).unwrap();
+    writer.wait_durable(durable, Duration::from_secs(180)).unwrap();
     append(&mut writer, SEED, 700, 720);
     let end = writer.end();
     while writer.recorded() < end {

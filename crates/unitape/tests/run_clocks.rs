@@ -4,33 +4,11 @@
 
 mod common;
 
-use common::run::{Bench, Running, free_port, orders};
+use common::run::{Bench, Running, becomes, connect, free_port, orders};
 use common::{cat, file, fix, order, run};
 use serde_json::Value;
 use std::io::Write;
-use std::net::TcpStream;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Whether it becomes so; what hangs is no answer.
-fn becomes(mut there: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !there() {
-        if begun.elapsed() > Duration::from_secs(20) {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
-}
-
-fn connect(port: u16) -> TcpStream {
-    let mut stream = None;
-    assert!(becomes(|| {
-        stream = TcpStream::connect(("127.0.0.1", port)).ok();
-        stream.is_some()
-    }));
-    stream.unwrap()
-}
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An order with this time of sending and event.
 fn at(n: u32, time: &str) -> Vec<u8> {

@@ -7,12 +7,11 @@
 mod common;
 
 use common::oids;
-use common::run::{Bench, Running, free_port, names, orders};
+use common::run::{Bench, Running, becomes, connect, free_port, names, orders};
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 const SHIM: &str = r#"
 #define _GNU_SOURCE
@@ -92,29 +91,6 @@ fn raise(bench: &Bench, fault: &str) {
 
 fn clear(bench: &Bench, fault: &str) {
     std::fs::remove_file(bench.path(fault)).unwrap();
-}
-
-/// Whether it becomes so; what hangs is no answer.
-fn becomes(mut there: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !there() {
-        if begun.elapsed() > Duration::from_secs(20) {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
-}
-
-/// Connects, unless the port stays refused.
-fn connect(port: u16) -> TcpStream {
-    let mut stream = None;
-    let there = becomes(|| {
-        stream = TcpStream::connect(("127.0.0.1", port)).ok();
-        stream.is_some()
-    });
-    assert!(there, "port {port} is refused");
-    stream.unwrap()
 }
 
 fn said(bench: &Bench) -> String {

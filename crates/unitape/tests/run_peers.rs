@@ -4,34 +4,12 @@
 
 mod common;
 
-use common::run::{Bench, Running, free_port, names, orders};
+use common::run::{Bench, PATIENCE, Running, becomes, connect, free_port, names, orders};
 use common::{assert_same, file, oids};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// Whether it becomes so; what hangs is no answer.
-fn becomes(mut there: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !there() {
-        if begun.elapsed() > Duration::from_secs(30) {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
-}
-
-fn connect(port: u16) -> TcpStream {
-    let mut stream = None;
-    let there = becomes(|| {
-        stream = TcpStream::connect(("127.0.0.1", port)).ok();
-        stream.is_some()
-    });
-    assert!(there, "port {port} is refused");
-    stream.unwrap()
-}
+use std::time::Duration;
 
 fn said(bench: &Bench) -> String {
     std::fs::read_to_string(bench.path("err")).unwrap_or_default()
@@ -48,7 +26,7 @@ fn placed(bench: &Bench) -> u64 {
 
 /// Whether the other side has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     match stream.read(&mut [0; 64]) {
         Ok(n) => n == 0,
         Err(e) => !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
@@ -111,12 +89,12 @@ fn half_open_peers_are_found_out() {
     assert_eq!((row[3], &row[5][..2]), ("01", "02"), "{row:?}");
     assert_eq!(run.stop().0, Some(0));
     // One that says nothing for too long.
-    bench.configure("", &[("a", &format!("{listen}\nidle_limit = \"100ms\""))]);
+    bench.configure("", &[("a", &format!("{listen}\nidle_limit = \"1s\""))]);
     let run = bench.start();
     let mut silent = connect(port);
     silent.write_all(&orders(10..20)).unwrap();
     assert!(is_closed(&mut silent), "{}", said(&bench));
-    says(&bench, &["has sent nothing for 100ms"]);
+    says(&bench, &["has sent nothing for 1s"]);
     connect(port).write_all(&orders(20..30)).unwrap();
     assert!(becomes(|| placed(&bench) == 29), "{}", said(&bench));
     assert_eq!(run.stop().0, Some(0));

@@ -10,7 +10,7 @@
 
 mod common;
 
-use common::run::{Bench, Running, free_port};
+use common::run::{Bench, Running, becomes, free_port};
 use common::{file, files, oids, order};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -482,18 +482,6 @@ fn catches_interrupts(id: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
-}
-
-/// Whether it becomes so; what hangs is no answer.
-fn becomes(mut there: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !there() {
-        if begun.elapsed() > Duration::from_secs(60) {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {

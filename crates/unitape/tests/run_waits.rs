@@ -5,32 +5,11 @@
 mod common;
 
 use common::cat;
-use common::run::{Bench, Running, free_port};
+use common::run::{Bench, Running, becomes, connect, free_port};
 use serde_json::Value;
 use std::io::Write;
-use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Whether it becomes so; what hangs is no answer.
-fn becomes(mut there: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !there() {
-        if begun.elapsed() > Duration::from_secs(30) {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
-}
-
-fn connect(port: u16) -> TcpStream {
-    let mut stream = None;
-    assert!(becomes(|| {
-        stream = TcpStream::connect(("127.0.0.1", port)).ok();
-        stream.is_some()
-    }));
-    stream.unwrap()
-}
 
 fn orders_of(bench: &Bench, feed: &str) -> u64 {
     unitape_feed::Account::of(&bench.tape())
@@ -43,9 +22,12 @@ fn late(bench: &Bench) -> Vec<String> {
     events.iter().filter(|e| has(e)).map(|e| e["oid"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A dense feed and one that sends every two seconds and runs 50 ms behind: its order is earlier than the last one of the dense
-/// feed, and comes 50 ms after it.
-fn sparse(bench: &Bench, ports: [u16; 2]) -> (Option<i32>, String, Vec<Value>) {
+/// Orders of the dense feed in a round.
+const DENSE: u32 = 20;
+
+/// A dense feed and one that is seldom and behind: in each round its order is earlier than the last one of the dense feed, and
+/// comes after it, when `ready` says so of the orders that the dense feed has sent.
+fn sparse(bench: &Bench, ports: [u16; 2], ready: impl Fn(u32) -> bool) -> Ended {
     let out = bench.path("out");
     let mut command = bench.command();
     command.arg("--json").stdout(std::fs::File::create(&out).unwrap());
@@ -53,22 +35,41 @@ fn sparse(bench: &Bench, ports: [u16; 2]) -> (Option<i32>, String, Vec<Value>) {
     let child = command.stderr(std::fs::File::create(&err).unwrap()).spawn().unwrap();
     let run = Running { child, err };
     let (mut dense, mut seldom) = (connect(ports[0]), connect(ports[1]));
-    for round in 1..4u32 {
-        for n in 0..40 {
+    for round in 1..4 {
+        for n in 0..DENSE {
             dense.write_all(&common::order(1000 * round + 10 * n)).unwrap();
-            std::thread::sleep(Duration::from_millis(50));
         }
-        seldom.write_all(&common::order(1000 * round + 385)).unwrap();
+        assert!(becomes(|| ready(round * DENSE)), "{}", run.said());
+        seldom.write_all(&common::order(1000 * round + 10 * DENSE - 15)).unwrap();
     }
-    assert!(becomes(|| orders_of(bench, "dense") + orders_of(bench, "seldom") == 123), "{}", run.said());
+    // What the dense feed has sent waits for the other no longer; the last order may wait for the dense feed.
+    seldom.write_all(&common::order(9_000)).unwrap();
+    let all = u64::from(3 * DENSE + 4);
+    assert!(becomes(|| orders_of(bench, "dense") + orders_of(bench, "seldom") + 1 >= all), "{}", run.said());
+    // The figures of the wait that has ended come with the next ones.
+    let waited = || figures(&read(&out), "seldom").is_some_and(|f| f["waited_ns"].as_u64() > Some(0));
+    assert!(becomes(waited), "{}", run.said());
     let (code, said) = run.stop();
-    let lines = std::fs::read_to_string(out).unwrap();
-    (code, said, lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect())
+    assert_eq!(orders_of(bench, "dense") + orders_of(bench, "seldom"), all, "{said}");
+    Ended { code, said, figures: read(&out) }
 }
 
-fn figures<'a>(lines: &'a [Value], feed: &str) -> &'a Value {
-    let of_feed = |l: &&Value| l["stats"]["feed"] == feed;
-    &lines.iter().rev().find(of_feed).unwrap()["stats"]
+/// A run that was stopped.
+struct Ended {
+    code: Option<i32>,
+    said: String,
+    figures: Vec<Value>,
+}
+
+/// The lines that a run has printed; the last one may be half a line yet.
+fn read(out: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(out).unwrap();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The last figures of a feed.
+fn figures(lines: &[Value], feed: &str) -> Option<Value> {
+    lines.iter().rev().find(|l| l["stats"]["feed"] == feed).map(|l| l["stats"].clone())
 }
 
 /// Together and apart: what comes within the wait of what it is earlier than is in its place, again and again, and the figures
@@ -79,11 +80,14 @@ fn a_sparse_feed_is_waited_for_each_time() {
         let ports = [free_port(), free_port()];
         let listen = ports.map(|p| format!("listen = \"127.0.0.1:{p}\""));
         let feeds = [("dense", &*listen[0]), ("seldom", &*listen[1])];
-        let bench = Bench::new(&format!("wait = \"1s\"\nstats = \"50ms\"\n{segments}"), &feeds);
-        let (code, said, lines) = sparse(&bench, ports);
-        assert_eq!(code, Some(0), "{said}");
-        assert_eq!(late(&bench), [""; 0], "{segments}: {said}");
-        let (dense, seldom) = (figures(&lines, "dense"), figures(&lines, "seldom"));
+        let bench = Bench::new(&format!("wait = \"4s\"\nstats = \"20ms\"\n{segments}"), &feeds);
+        let ended = sparse(&bench, ports, |_| {
+            std::thread::sleep(Duration::from_millis(250));
+            true
+        });
+        assert_eq!(ended.code, Some(0), "{}", ended.said);
+        assert_eq!(late(&bench), [""; 0], "{segments}: {}", ended.said);
+        let [dense, seldom] = ["dense", "seldom"].map(|feed| figures(&ended.figures, feed).unwrap());
         assert!(dense["held_ns_max"].as_u64().unwrap() > 100_000_000, "{dense}");
         assert!(seldom["waited_ns"].as_u64().unwrap() > 100_000_000, "{seldom}");
     }
@@ -96,11 +100,11 @@ fn a_feed_with_a_wait_of_its_own() {
     let listen = ports.map(|p| format!("listen = \"127.0.0.1:{p}\""));
     let feeds = [("dense", listen[0].clone()), ("seldom", format!("{}\nwait = \"1ms\"", listen[1]))];
     let feeds: Vec<_> = feeds.iter().map(|(name, input)| (*name, input.as_str())).collect();
-    let bench = Bench::new("wait = \"10s\"\nstats = \"50ms\"", &feeds);
-    let (code, said, lines) = sparse(&bench, ports);
-    assert_eq!(code, Some(0), "{said}");
-    assert_eq!(late(&bench), ["O1385", "O2385", "O3385"]);
-    assert_eq!(figures(&lines, "seldom")["late"], 3);
+    let bench = Bench::new("wait = \"500ms\"\nstats = \"20ms\"", &feeds);
+    let ended = sparse(&bench, ports, |sent| orders_of(&bench, "dense") == u64::from(sent));
+    assert_eq!(ended.code, Some(0), "{}", ended.said);
+    assert_eq!(late(&bench), ["O1185", "O2185", "O3185"]);
+    assert_eq!(figures(&ended.figures, "seldom").unwrap()["late"], 3);
     let check = common::finish(bench.command().arg("--check")).code(0);
     assert!(check.text().contains("1ms for seldom"), "{}", check.text());
 }

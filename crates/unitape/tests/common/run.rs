@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A run of one or more feeds of orders, each given by name and the lines that say where it is from.
 pub struct Bench {
@@ -82,12 +82,15 @@ impl Drop for Running {
 impl Running {
     #[track_caller]
     pub fn until(&mut self, there: impl Fn() -> bool) {
-        while !there() {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                panic!("ended with {status}: {}", self.said());
-            }
-            std::thread::sleep(Duration::from_millis(2));
+        let mut ended = None;
+        let came = becomes(|| {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some() || there()
+        });
+        if let Some(status) = ended {
+            panic!("ended with {status}: {}", self.said());
         }
+        assert!(came, "it hangs: {}", self.said());
     }
 
     pub fn said(&self) -> String {
@@ -136,11 +139,29 @@ pub fn free_port() -> u16 {
     }
 }
 
+/// Connects, unless the port stays refused.
+#[track_caller]
 pub fn connect(port: u16) -> TcpStream {
-    loop {
-        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
-            return stream;
+    let mut stream = None;
+    let there = becomes(|| {
+        stream = TcpStream::connect(("127.0.0.1", port)).ok();
+        stream.is_some()
+    });
+    assert!(there, "port {port} is refused");
+    stream.unwrap()
+}
+
+/// What does not happen within this time hangs. It is no measure of speed: a machine that is busy may need long.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Waits until it is so; false if it hangs.
+pub fn becomes(mut there: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while !there() {
+        if begun.elapsed() > PATIENCE {
+            return false;
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+    true
 }
