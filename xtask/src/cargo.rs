@@ -72,13 +72,10 @@ pub(crate) struct Package {
 }
 
 impl Metadata {
-    /// Asks cargo. `manifest` is another workspace's manifest, or none for ours.
-    pub(crate) fn load(manifest: Option<&Path>) -> Result<Self, String> {
+    /// Asks cargo.
+    pub(crate) fn load() -> Result<Self, String> {
         let mut command = cargo();
         command.args(["metadata", "--no-deps", "--format-version", "1", "--offline"]);
-        if let Some(path) = manifest {
-            command.arg("--manifest-path").arg(path);
-        }
         let output = command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo metadata: {e}"))?;
         if !output.status.success() {
             return Err(format!("cargo metadata: {}", output.status));
@@ -98,11 +95,6 @@ impl Metadata {
     /// The packages, as cargo orders them.
     pub(crate) fn packages(&self) -> Vec<Package> {
         items(&self.0["packages"]).map(package).collect()
-    }
-
-    /// The names of all binaries.
-    pub(crate) fn binaries(&self) -> Vec<String> {
-        items(&self.0["packages"]).flat_map(|package| targets(package, "bin")).collect()
     }
 }
 

@@ -34,5 +34,5 @@ fn build() -> Result<PathBuf, Failure> {
     if !status.success() {
         return Err(Failure::Other(format!("cargo build: {status}")));
     }
-    Ok(Metadata::load(None)?.target_dir()?.join("release").join(BINARY))
+    Ok(Metadata::load()?.target_dir()?.join("release").join(BINARY))
 }

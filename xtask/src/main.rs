@@ -12,11 +12,13 @@
 
 mod cargo;
 mod demo;
+mod fuzz;
 mod instructions;
 mod report;
 mod rounds;
 mod seeds;
 mod steps;
+mod suite;
 mod test;
 mod tidy;
 mod tools;

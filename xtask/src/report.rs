@@ -100,7 +100,7 @@ fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut Count) ->
     Ok(())
 }
 
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let mut text = String::new();
     for (name, value) in command.get_envs() {

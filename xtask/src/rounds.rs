@@ -18,7 +18,7 @@ const ROUNDS: u64 = 10_000;
 /// Runs them and prints the record; exit code 1 if a test failed or rounds are missing.
 pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     let (rounds, seed) = choose(args).map_err(Failure::Usage)?;
-    let out = Metadata::load(None)?.target_dir()?.join("rounds.jsonl");
+    let out = Metadata::load()?.target_dir()?.join("rounds.jsonl");
     match std::fs::remove_file(&out) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             return Err(Failure::Other(format!("{}: {e}", out.display())));

@@ -1,10 +1,10 @@
 //! The steps of `cargo xtask test`, in the order in which they run: what fails fast comes first.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
 use crate::report::{self, Count};
-use crate::{demo, tidy, tools};
+use crate::{demo, fuzz, suite, tidy, tools};
 
 /// One step.
 pub(crate) struct Step {
@@ -64,7 +64,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "test",
         about: "all tests of all crates, and the commands in the docs",
         tier: Tier::Quick,
-        run: test,
+        run: suite::run,
     },
     Step {
         name: "faults",
@@ -96,17 +96,16 @@ pub(crate) const STEPS: &[Step] = &[
         name: "fuzz",
         about: "each fuzz target: its seeds and a short search, with ASan (nightly)",
         tier: Tier::Ordinary,
-        run: fuzz,
+        run: fuzz::run,
     },
     Step { name: "peers", about: "the measurements of peers compile", tier: Tier::Deep, run: peers },
 ];
 
 /// Crates with lock-free code.
 const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
-/// Inputs of a fuzz target in the ordinary run, and the seconds after which it ends with fewer.
-const FUZZ_RUNS: u32 = 20_000;
-const FUZZ_SECONDS: u32 = 3;
-const NO_NIGHTLY: &str = "no nightly toolchain is installed here (rustup toolchain install nightly)";
+/// What loom tests is built fast. ThreadSanitizer wants the link-time optimisation: without it, code of the standard
+/// library that is not instrumented looks like races.
+const LTO: &str = "CARGO_PROFILE_RELEASE_LTO";
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -139,16 +138,6 @@ fn peers(context: &Context, count: &mut Count) -> Outcome {
     report::run(&mut command, count).into()
 }
 
-fn test(context: &Context, count: &mut Count) -> Outcome {
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast", context.locked]);
-    // The same cases unless others are asked for, as with the fuzzers.
-    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
-        command.env("PROPTEST_RNG_SEED", "1");
-    }
-    report::run(&mut command, count).into()
-}
-
 fn faults(context: &Context, count: &mut Count) -> Outcome {
     let args = ["test", "--package", "unitape-tape", "--features", "faults", "--lib", "--test", "faults"];
     let mut command = cargo();
@@ -168,6 +157,7 @@ fn loom(context: &Context, count: &mut Count) -> Outcome {
         command
             .args(["test", "--package", package, "--release", "--test", "loom", context.locked])
             .env("RUSTFLAGS", rustflags("--cfg loom"))
+            .env(LTO, "off")
             .env("CARGO_TARGET_DIR", context.target_dir.join("loom"));
         // Exploring without a bound takes days; three preemptions find the known kinds of mistakes.
         if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
@@ -214,11 +204,11 @@ fn run_demo(context: &Context, count: &mut Count) -> Outcome {
 /// scoped threads look like races; then only tests named `tsan` run, which bring their own `main` and
 /// share memory through our code and plain threads alone.
 fn tsan(context: &Context, count: &mut Count) -> Outcome {
-    let Some(has_source) = tools::nightly() else { return Outcome::Skipped(NO_NIGHTLY.to_owned()) };
+    let Some(has_source) = tools::nightly() else { return Outcome::Skipped(tools::NO_NIGHTLY.to_owned()) };
     if tools::host().as_deref() != Some(SANITIZER_TARGET) {
         return Outcome::Skipped(format!("ThreadSanitizer is set up for {SANITIZER_TARGET} alone"));
     }
-    let packages = match Metadata::load(None) {
+    let packages = match Metadata::load() {
         Ok(metadata) => metadata.packages(),
         Err(why) => return Outcome::Failed(why),
     };
@@ -249,80 +239,6 @@ fn tsan(context: &Context, count: &mut Count) -> Outcome {
     if ran { joined(problems) } else { Outcome::Skipped("no crate has a test named `tsan`".to_owned()) }
 }
 
-fn fuzz(context: &Context, count: &mut Count) -> Outcome {
-    if tools::nightly().is_none() {
-        return Outcome::Skipped(NO_NIGHTLY.to_owned());
-    }
-    let manifest = root().join("fuzz/Cargo.toml");
-    let targets = match Metadata::load(Some(&manifest)) {
-        Ok(metadata) => metadata.binaries(),
-        Err(why) => return Outcome::Failed(format!("{}: {why}", manifest.display())),
-    };
-    if targets.is_empty() {
-        return Outcome::Failed("fuzz/ names no targets".to_owned());
-    }
-    let cargo_fuzz = match tools::install(&tools::CARGO_FUZZ, &context.target_dir) {
-        Ok(binary) => binary,
-        Err(why) => return Outcome::Skipped(why),
-    };
-    let found = context.target_dir.join("fuzz-corpus");
-    let bounds = match std::env::var("FUZZ_SECONDS") {
-        Ok(seconds) => vec![format!("-max_total_time={seconds}")],
-        Err(_) => {
-            // The ordinary run starts from the tracked seeds alone: what it does must not depend on earlier runs.
-            // All seeds run; the search after them ends after some inputs, so that it is the same on every machine
-            // that is fast enough.
-            if found.exists()
-                && let Err(e) = std::fs::remove_dir_all(&found)
-            {
-                return Outcome::Failed(format!("{}: {e}", found.display()));
-            }
-            vec![format!("-runs={FUZZ_RUNS}"), format!("-max_total_time={FUZZ_SECONDS}")]
-        }
-    };
-    let mut problems = Vec::new();
-    for target in &targets {
-        match fuzz_one(context, &cargo_fuzz, target, &found.join(target), &bounds, count) {
-            // A run of the fuzzer is a test of its own: it has no closing line that could be counted.
-            Ok(()) => count.passed += 1,
-            Err(why) => {
-                count.failed += 1;
-                problems.push(why);
-            }
-        }
-    }
-    joined(problems)
-}
-
-fn fuzz_one(
-    context: &Context,
-    cargo_fuzz: &Path,
-    target: &str,
-    found: &Path,
-    bounds: &[String],
-    count: &mut Count,
-) -> Result<(), String> {
-    // The fuzzer writes what it finds into the first corpus and only reads the others, so that a run
-    // leaves the tracked seeds as they were.
-    std::fs::create_dir_all(found).map_err(|e| format!("{}: {e}", found.display()))?;
-    let mut command = std::process::Command::new("rustup");
-    for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTDOC"] {
-        command.env_remove(name);
-    }
-    command.args(["run", "nightly"]).arg(cargo_fuzz).args(["run", "--target-dir"]);
-    command.arg(context.target_dir.join("fuzz")).arg(target).arg(found).current_dir(root());
-    let seeds = root().join("fuzz/corpus").join(target);
-    if seeds.is_dir() {
-        command.arg(&seeds);
-    }
-    // Inputs that need more memory or time than any message deserves are findings too.
-    command.arg("--").args(bounds).args(["-rss_limit_mb=2048", "-timeout=10"]);
-    // The same search unless another is asked for: what is green stays green, and a longer run looks elsewhere.
-    let seed = std::env::var("FUZZ_SEED").unwrap_or_else(|_| "1".to_owned());
-    command.args(["-print_final_stats=1", &format!("-seed={seed}")]);
-    report::run(&mut command, count)
-}
-
-fn joined(problems: Vec<String>) -> Outcome {
+pub(crate) fn joined(problems: Vec<String>) -> Outcome {
     if problems.is_empty() { Outcome::Ok } else { Outcome::Failed(problems.join("; ")) }
 }

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     };
     report_machine();
     tools::c_compiler()?;
-    let context = Context { target_dir: Metadata::load(None)?.target_dir()?, locked: tools::fetch() };
+    let context = Context { target_dir: Metadata::load()?.target_dir()?, locked: tools::fetch() };
 
     let mut total = Count::default();
     let mut lines = Vec::new();

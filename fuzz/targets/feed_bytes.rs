@@ -1,8 +1,5 @@
 //! Any bytes, as a source of each shipped sort: no panic, whole frames, and an account that closes.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use unitape_feed::{Format, Mapping};
 
@@ -13,8 +10,8 @@ static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
     mapped.chain([Format::Events(None)]).collect()
 });
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let Some((sort, bytes)) = bytes.split_first() else { return };
     let format = &FORMATS[usize::from(*sort) % FORMATS.len()];
     unitape_feed::try_bytes(format, bytes).expect("shipped mappings compile");
-});
+}

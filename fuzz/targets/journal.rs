@@ -1,11 +1,8 @@
 //! Any bytes as what a kill left of a journal: it is mended or refused, and what is read of it has times that go up.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use unitape_feed::journal::{PacketJournal, StreamJournal, Times};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let Some((split, bytes)) = bytes.split_first() else { return };
     let (raw, times) = bytes.split_at(usize::from(*split).min(bytes.len()));
     let dir = tempfile::tempdir().unwrap();
@@ -34,4 +31,4 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(mut journal) = PacketJournal::open(&packets, 1 << 20, day_begins) {
         journal.flush().unwrap();
     }
-});
+}

@@ -1,13 +1,10 @@
 //! Any bytes as events, by line and as frames of a damaged tape: books take or count them, and stay whole.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use unitape_book::{Basis, Books, Options, Side};
 use unitape_codec::events::{Line, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event, frames};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let mut books = Books::new(Options { levels_max: 20, orders_per_book_max: 50, ..Options::default() });
     let (mut names, mut arena) = (Dictionary::default(), Vec::new());
     for line in data.split(|b| *b == b'\n') {
@@ -43,4 +40,4 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     assert_eq!(orders, books.orders());
-});
+}

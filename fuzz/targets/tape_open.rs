@@ -1,14 +1,11 @@
 //! A good tape with its files changed by the input: everything that opens it gives a result or an error, and what
 //! the verification calls intact can be read. The input is changes of 16 bytes each.
 
-#![no_main]
-
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use libfuzzer_sys::fuzz_target;
 use unitape_model::{Header, LINE, flags};
 use unitape_tape::{
     Definitions, Options, Reader, Removal, Retention, Start, TapeId, Writer, info, keeping, retain, verify,
@@ -17,7 +14,7 @@ use unitape_tape::{
 const ID: TapeId = TapeId(0xf022);
 const SEGMENT_BYTES: u64 = 4096;
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((&first, changes)) = data.split_first() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let mut names = Vec::new();
@@ -55,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}
 
 fn options() -> Options {
     Options { segment_bytes: SEGMENT_BYTES, prefault_bytes: 0, ..Options::default() }

@@ -1,12 +1,9 @@
 //! Any bytes as an event line: read or refused, and what was read comes back whole from its full form.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use unitape_codec::events::{Form, Line, LineOptions, NoSources, parse_full, parse_line, write_event};
 use unitape_model::{Dictionary, Event};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let (mut names, mut arena) = (Dictionary::default(), Vec::new());
     for full in [false, true] {
         arena.clear();
@@ -29,4 +26,4 @@ fuzz_target!(|data: &[u8]| {
         text.clear();
         write_event(&mut text, &event, 0, &names, &NoSources, Form::Plain);
     }
-});
+}

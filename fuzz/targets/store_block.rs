@@ -1,13 +1,10 @@
 //! A block of a store, and a manifest, from any bytes: rows or an error, within what the header says. The first byte
 //! chooses between bytes as they are and a good block with changes of four bytes each, checksums made right.
-#![no_main]
-
 use std::sync::OnceLock;
 
-use libfuzzer_sys::fuzz_target;
 use unitape_store::check;
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     match first % 4 {
         0 => check::any_manifest(rest),
@@ -27,4 +24,4 @@ fuzz_target!(|data: &[u8]| {
             check::any_block(&block);
         }
     }
-});
+}

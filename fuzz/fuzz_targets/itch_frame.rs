@@ -1,6 +1,0 @@
-//! ITCH in files and in packets of SoupBinTCP: the fast path against the slow twin, on any bytes, in any pieces.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|data: &[u8]| unitape_codec::itch::check::any_bytes(data));

@@ -1,6 +1,0 @@
-//! JSON Lines: what is told of a line is what another parser reads, at every cut the same, on any bytes.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|data: &[u8]| unitape_codec::text::jsonl::check::any_bytes(data));
