@@ -62,6 +62,8 @@ pub(crate) struct Dependency {
 #[derive(Debug, Clone)]
 pub(crate) struct Package {
     pub(crate) name: String,
+    /// From the root of the repository: `crates/tape`.
+    pub(crate) folder: String,
     /// `[package.metadata.unitape] layer`, where it is given as an integer.
     pub(crate) layer: Option<i64>,
     pub(crate) publish_forbidden: bool,
@@ -69,6 +71,13 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
     /// Integration tests by name.
     pub(crate) tests: Vec<String>,
+}
+
+impl Package {
+    /// Whether a file, as a path from the root, is in the package's folder.
+    pub(crate) fn holds(&self, file: &str) -> bool {
+        file.strip_prefix(&self.folder).is_some_and(|rest| rest.starts_with('/'))
+    }
 }
 
 impl Metadata {
@@ -100,8 +109,11 @@ impl Metadata {
 
 fn package(value: &Value) -> Package {
     let ours = &value["metadata"]["unitape"];
+    let manifest = Path::new(value["manifest_path"].as_str().unwrap_or_default());
+    let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root()).ok());
     Package {
         name: text(&value["name"]),
+        folder: folder.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(),
         layer: ours["layer"].as_i64(),
         publish_forbidden: value["publish"].as_array().is_some_and(Vec::is_empty),
         license: value["license"].as_str().map(str::to_owned),
@@ -151,13 +163,14 @@ mod tests {
     #[test]
     fn fields_are_read_from_where_cargo_puts_them() {
         let got = package(&json!({
-            "name": "unitape-tape", "publish": [], "license": "Apache-2.0",
+            "name": "unitape-tape", "manifest_path": root().join("crates/tape/Cargo.toml"), "publish": [], "license": "Apache-2.0",
             "metadata": {"unitape": {"layer": 1}},
             "dependencies": [{"name": "a", "kind": null}, {"name": "b", "kind": "dev"}],
             "targets": [{"name": "lib", "kind": ["lib"]}, {"name": "kill", "kind": ["test"]}],
         }));
         assert_eq!((got.layer, got.license.as_deref()), (Some(1), Some("Apache-2.0")));
         assert_eq!(got.tests, ["kill"]);
+        assert_eq!(got.folder, "crates/tape");
         let kinds: Vec<_> = got.dependencies.iter().map(|d| d.kind.as_str()).collect();
         assert_eq!(kinds, ["normal", "dev"]);
     }

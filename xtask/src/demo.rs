@@ -24,7 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
 }
 
 /// Builds `unitape` for release and says where it is.
-fn build() -> Result<PathBuf, Failure> {
+pub(crate) fn build() -> Result<PathBuf, Failure> {
     tools::c_compiler()?;
     let network = tools::fetch();
     eprintln!("building unitape (release); the first time takes a few minutes");

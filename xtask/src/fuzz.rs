@@ -4,7 +4,7 @@
 //! fuzz/targets/*.rs ──cargo fuzz build──▶ targets ──▶ seeds of the corpus, then a search ──▶ inputs, findings
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -12,76 +12,87 @@ use std::time::Instant;
 
 use crate::cargo::{root, rustflags};
 use crate::report::{self, Count};
-use crate::steps::{Context, Outcome, joined};
+use crate::steps::{Context, Outcome};
 use crate::tools;
 
 /// Inputs of a fuzz target in the ordinary run, and the seconds after which it ends with fewer.
 const RUNS: u32 = 20_000;
 const SECONDS: u32 = 3;
+/// Where the search begins if nothing else is asked for: what is green stays green, and a longer run looks elsewhere.
+const SEED: u64 = 1;
 /// The binary that holds all targets, and the variable that names the one to run.
 const BINARY: &str = "targets";
 const VARIABLE: &str = "UNITAPE_FUZZ_TARGET";
 /// Targets that run at the same time: each is one thread and up to 2 GB.
-const AT_ONCE: usize = 2;
+pub(crate) const AT_ONCE: usize = 2;
 
-/// Builds all targets and runs each.
+/// How long each target searches.
+pub(crate) enum Effort {
+    /// All seeds, then some inputs or seconds, always the same.
+    Ordinary,
+    /// From the inputs that earlier runs found, for a time.
+    Seconds { seconds: u64, seed: u64 },
+}
+
+/// Builds all targets and runs each: as in the ordinary run, or for `FUZZ_SECONDS` from `FUZZ_SEED`.
 pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
     if tools::nightly().is_none() {
         return Outcome::Skipped(tools::NO_NIGHTLY.to_owned());
     }
-    let targets = match targets() {
-        Ok(targets) => targets,
-        Err(why) => return Outcome::Failed(why),
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let effort = match number("FUZZ_SECONDS") {
+        Some(seconds) => Effort::Seconds { seconds, seed: number("FUZZ_SEED").unwrap_or(SEED) },
+        None => Effort::Ordinary,
     };
-    let cargo_fuzz = match tools::install(&tools::CARGO_FUZZ, &context.target_dir) {
-        Ok(binary) => binary,
-        Err(why) => return Outcome::Skipped(why),
-    };
-    let binary = match build(context, &cargo_fuzz, count) {
+    let start = Instant::now();
+    let binary = match build_targets(context, count) {
         Ok(binary) => binary,
         Err(why) => return Outcome::Failed(why),
     };
-    let search = match Search::wanted(context) {
-        Ok(search) => search,
-        Err(why) => return Outcome::Failed(why),
-    };
-    let left = Mutex::new(targets.into_iter().collect::<VecDeque<_>>());
+    let seconds = start.elapsed().as_secs_f64();
+    eprintln!("building the targets took {seconds:.1} s");
+    context.timings.add("building fuzz targets", seconds);
+    run_all(context, &binary, effort, count).map(|_| ()).into()
+}
+
+/// Runs each target, two at a time, and gives the inputs of each.
+pub(crate) fn run_all(
+    context: &Context,
+    binary: &Path,
+    effort: Effort,
+    count: &mut Count,
+) -> Result<BTreeMap<String, u64>, String> {
+    let search = Search::new(context, effort)?;
+    let left = Mutex::new(targets()?.into_iter().collect::<VecDeque<_>>());
     let next = || left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop_front();
-    let problems = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..AT_ONCE)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut problems = Vec::new();
-                    let mut passed = 0;
-                    while let Some(target) = next() {
-                        match search.run(&binary, &target) {
-                            Ok(()) => passed += 1,
-                            Err(why) => problems.push(why),
-                        }
-                    }
-                    (passed, problems)
-                })
-            })
-            .collect();
-        let mut problems = Vec::new();
-        for thread in threads {
-            // A run of the fuzzer is a test of its own: it has no closing line that could be counted.
-            match thread.join() {
-                Ok((passed, failed)) => {
-                    count.passed += passed;
-                    count.failed += failed.len() as u64;
-                    problems.extend(failed);
-                }
-                Err(_) => problems.push("a thread of the fuzz step has panicked".to_owned()),
+    let results: Vec<Result<(String, u64), String>> = std::thread::scope(|scope| {
+        let run_some = || {
+            let mut results = Vec::new();
+            while let Some(target) = next() {
+                results.push(search.run(binary, &target).map(|inputs| (target, inputs)));
             }
-        }
-        problems
+            results
+        };
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(run_some)).collect();
+        let panicked = || vec![Err("a thread of the fuzz step has panicked".to_owned())];
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
     });
-    joined(problems)
+    // A run of the fuzzer is a test of its own: it has no closing line that could be counted.
+    let mut inputs = BTreeMap::new();
+    let mut problems = Vec::new();
+    for result in results {
+        match result {
+            Ok((target, number)) => _ = inputs.insert(target, number),
+            Err(why) => problems.push(why),
+        }
+    }
+    count.passed += inputs.len() as u64;
+    count.failed += problems.len() as u64;
+    if problems.is_empty() { Ok(inputs) } else { Err(problems.join("; ")) }
 }
 
 /// The targets by name: each is a file beside the one with the table.
-fn targets() -> Result<Vec<String>, String> {
+pub(crate) fn targets() -> Result<Vec<String>, String> {
     let folder = root().join("fuzz/targets");
     let at = |e: std::io::Error| format!("{}: {e}", folder.display());
     let mut names = Vec::new();
@@ -96,7 +107,9 @@ fn targets() -> Result<Vec<String>, String> {
     if names.is_empty() { Err(format!("{}: no targets", folder.display())) } else { Ok(names) }
 }
 
-fn build(context: &Context, cargo_fuzz: &Path, count: &mut Count) -> Result<PathBuf, String> {
+/// Builds the binary of all targets.
+pub(crate) fn build_targets(context: &Context, count: &mut Count) -> Result<PathBuf, String> {
+    let cargo_fuzz = tools::install(&tools::CARGO_FUZZ, &context.target_dir)?;
     let folder = context.target_dir.join("fuzz");
     let mut command = Command::new("rustup");
     for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC", "RUSTDOC"] {
@@ -118,29 +131,29 @@ struct Search {
 }
 
 impl Search {
-    /// By `FUZZ_SECONDS` and `FUZZ_SEED`, or as in the ordinary run.
-    fn wanted(context: &Context) -> Result<Self, String> {
+    fn new(context: &Context, effort: Effort) -> Result<Self, String> {
         let found = context.target_dir.join("fuzz-corpus");
-        let mut args = match std::env::var("FUZZ_SECONDS") {
-            Ok(seconds) => vec![format!("-max_total_time={seconds}")],
-            Err(_) => {
+        let (mut args, seed) = match effort {
+            Effort::Seconds { seconds, seed } => (vec![format!("-max_total_time={seconds}")], seed),
+            Effort::Ordinary => {
                 // The ordinary run starts from the tracked seeds alone: what it does must not depend on earlier runs.
                 // All seeds run; the search after them ends after some inputs, so that it is the same on every machine
                 // that is fast enough.
                 if found.exists() {
                     std::fs::remove_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
                 }
-                vec![format!("-runs={RUNS}"), format!("-max_total_time={SECONDS}")]
+                (vec![format!("-runs={RUNS}"), format!("-max_total_time={SECONDS}")], SEED)
             }
         };
         // Inputs that need more memory or time than any message deserves are findings too.
         args.extend(["-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"].map(str::to_owned));
-        // The same search unless another is asked for: what is green stays green, and a longer run looks elsewhere.
-        args.push(format!("-seed={}", std::env::var("FUZZ_SEED").unwrap_or_else(|_| "1".to_owned())));
+        // The fuzzer reads the seed as an unsigned number of 32 bits.
+        args.push(format!("-seed={}", seed % (1 << 32)));
         Ok(Self { found, args })
     }
 
-    fn run(&self, binary: &Path, target: &str) -> Result<(), String> {
+    /// The number of inputs that ran.
+    fn run(&self, binary: &Path, target: &str) -> Result<u64, String> {
         let found = self.found.join(target);
         let artifacts = root().join("fuzz/artifacts").join(target);
         for folder in [&found, &artifacts] {
@@ -154,19 +167,23 @@ impl Search {
         }
         command.arg(format!("-artifact_prefix={}/", artifacts.display())).args(&self.args);
         command.env(VARIABLE, target).env("ASAN_OPTIONS", "detect_odr_violation=0").current_dir(root());
-        // Targets that work on files flush them: in memory that costs nothing.
+        // Targets that work on files flush them: in memory that costs nothing. A target that crashes leaves its files.
         let memory = Path::new("/dev/shm");
+        let scratch = memory.join(format!("unitape-fuzz-{}-{target}", std::process::id()));
         if memory.is_dir() {
-            command.env("TMPDIR", memory);
+            std::fs::create_dir_all(&scratch).map_err(|e| format!("{}: {e}", scratch.display()))?;
+            command.env("TMPDIR", &scratch);
         }
         let start = Instant::now();
-        let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{target}: {e}"))?;
+        let output = command.stdin(Stdio::null()).output();
+        _ = std::fs::remove_dir_all(&scratch);
+        let output = output.map_err(|e| format!("{target}: {e}"))?;
         let said = String::from_utf8_lossy(&output.stderr);
         let seconds = start.elapsed().as_secs_f64();
         let inputs = executed(&said);
         if output.status.success() {
             eprintln!("fuzz {target:16} {inputs:>9} inputs in {seconds:.1} s");
-            return Ok(());
+            return Ok(inputs);
         }
         eprintln!("{said}");
         eprintln!("fuzz {target:16} FAILED after {inputs} inputs: {}", output.status);

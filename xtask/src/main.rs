@@ -11,9 +11,13 @@
 //! over in silence. It does not build releases and holds no code that the product uses.
 
 mod cargo;
+mod changed;
+mod deep;
 mod demo;
 mod fuzz;
 mod instructions;
+mod noise;
+mod records;
 mod report;
 mod rounds;
 mod seeds;
@@ -21,6 +25,7 @@ mod steps;
 mod suite;
 mod test;
 mod tidy;
+mod timings;
 mod tools;
 
 use std::process::ExitCode;
@@ -31,6 +36,12 @@ usage: cargo xtask COMMAND
   demo [ARGS…]                  build, then run `unitape demo ARGS…` on sample data
   test [--quick] [--only NAME]  run every check and test; --quick leaves out the slow ones,
                                 --only (repeatable) runs the named steps, --list names them
+       [--changed [BASE]]       only the packages that changed since BASE (main), and those that depend on them
+       [--noise]                four busy loops beside the tests
+       [--add-up] [--record]    compare the seconds with the last record; write a record under bench/record
+  deep [--minutes N] [--only NAME]
+                                run the checks that take long, an hour or N minutes, and write a record;
+                                --only (repeatable) runs the named parts, --list names them
   rounds [--rounds N] [--seed S]
                                 kill, stall and fault tests of the tape for long, a record of each on stdout
   instructions [--against COMMIT] [--case NAME…] [--most PERCENT] [--json] [--check-noise] [--list]
@@ -47,6 +58,7 @@ fn main() -> ExitCode {
     let result = match command.as_deref() {
         Some("demo") => demo::run(&rest),
         Some("test") => test::run(&rest),
+        Some("deep") => deep::run(&rest),
         Some("rounds") => rounds::run(&rest),
         Some("instructions") => instructions::run(&rest),
         Some("seeds") => seeds::run(&rest),

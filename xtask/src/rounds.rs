@@ -5,12 +5,14 @@
 //!                                                              └▶ one line of JSON a test on stdout
 //! ```
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::Failure;
-use crate::cargo::{Metadata, cargo};
+use crate::cargo::Metadata;
+use crate::deep::release_tests;
 
 /// Rounds where none are asked for.
 const ROUNDS: u64 = 10_000;
@@ -18,17 +20,27 @@ const ROUNDS: u64 = 10_000;
 /// Runs them and prints the record; exit code 1 if a test failed or rounds are missing.
 pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     let (rounds, seed) = choose(args).map_err(Failure::Usage)?;
-    let out = Metadata::load()?.target_dir()?.join("rounds.jsonl");
+    let records = make(&Metadata::load()?.target_dir()?, rounds, seed)?;
+    records.iter().for_each(|record| println!("{record}"));
+    let total = sum(&records);
+    eprintln!("{total} rounds, seed {seed}");
+    if total < rounds {
+        eprintln!("xtask: {rounds} rounds were asked for");
+    }
+    Ok(u8::from(total < rounds))
+}
+
+/// Runs so many rounds and gives a record of each test. An error if a test fails.
+pub(crate) fn make(target_dir: &Path, rounds: u64, seed: u64) -> Result<Vec<Value>, String> {
+    let out = target_dir.join("rounds.jsonl");
     match std::fs::remove_file(&out) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Failure::Other(format!("{}: {e}", out.display())));
-        }
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(format!("{}: {e}", out.display())),
         _ => {}
     }
-    let mut passed = true;
+    let mut failed = Vec::new();
     for (package, features, tests, names) in TESTS {
-        let mut command = cargo();
-        command.args(["test", "--release", "--no-fail-fast", "--package", package]).args(features);
+        let mut command = release_tests(target_dir);
+        command.args(["--package", package]).args(features);
         for test in tests {
             command.args(["--test", test]);
         }
@@ -37,20 +49,24 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
             command.env(name, share.to_string());
         }
         command.env("UNITAPE_SEED", seed.to_string()).env("UNITAPE_ROUNDS_OUT", &out);
-        passed &= to_stderr(&mut command)?;
+        if !to_stderr(&mut command)? {
+            failed.push(package);
+        }
+    }
+    if !failed.is_empty() {
+        let records = std::fs::read_to_string(&out).unwrap_or_default();
+        return Err(format!(
+            "rounds of {} failed with seed {seed}; the records:\n{records}",
+            failed.join(", ")
+        ));
     }
     let text = std::fs::read_to_string(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    let mut total = 0;
-    for line in text.lines() {
-        let record: Value = serde_json::from_str(line).map_err(|e| format!("{line:?}: {e}"))?;
-        total += record["rounds"].as_u64().unwrap_or(0);
-        println!("{line}");
-    }
-    eprintln!("{total} rounds, seed {seed}");
-    if total < rounds {
-        eprintln!("xtask: {rounds} rounds were asked for");
-    }
-    Ok(u8::from(!passed || total < rounds))
+    text.lines().map(|line| serde_json::from_str(line).map_err(|e| format!("{line:?}: {e}"))).collect()
+}
+
+/// The rounds of all records.
+pub(crate) fn sum(records: &[Value]) -> u64 {
+    records.iter().filter_map(|record| record["rounds"].as_u64()).sum()
 }
 
 /// A package with its features, its tests, and which functions of these make rounds.

@@ -6,8 +6,11 @@
 //!
 //! With T7's own templates, too, where `UNITAPE_SAMPLES` says where they are.
 
+use std::path::Path;
+
 use crate::Failure;
-use crate::cargo::cargo;
+use crate::cargo::Metadata;
+use crate::deep::release_tests;
 use crate::rounds::{numbers, to_stderr};
 
 /// Seeds where none are asked for.
@@ -16,21 +19,21 @@ const SEEDS: u64 = 3_000;
 /// Runs them; exit code 1 if one failed.
 pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     let (seeds, from) = choose(args).map_err(Failure::Usage)?;
-    let mut command = cargo();
-    command.args([
-        "test",
-        "--release",
-        "--no-fail-fast",
-        "--package",
-        "unitape-handler",
-        "--test",
-        "exchange",
-    ]);
-    command.args(["--", "--nocapture"]);
+    make(&Metadata::load()?.target_dir()?, seeds, from)?;
+    Ok(0)
+}
+
+/// Runs so many seeds, the first of them `from`. An error if one fails.
+pub(crate) fn make(target_dir: &Path, seeds: u64, from: u64) -> Result<(), String> {
+    let mut command = release_tests(target_dir);
+    command.args(["--package", "unitape-handler", "--test", "exchange", "--", "--nocapture"]);
     command.env("UNITAPE_SEEDS", seeds.to_string()).env("UNITAPE_SEEDS_FROM", from.to_string());
     command.env_remove("UNITAPE_SEED");
-    let passed = to_stderr(&mut command)?;
-    Ok(u8::from(!passed))
+    if to_stderr(&mut command)? {
+        Ok(())
+    } else {
+        Err(format!("one of the {seeds} seeds from {from} on failed"))
+    }
 }
 
 /// How many seeds, and the first.

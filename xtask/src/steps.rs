@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
 use crate::report::{self, Count};
+use crate::timings::Timings;
 use crate::{demo, fuzz, suite, tidy, tools};
 
 /// One step.
@@ -16,6 +17,18 @@ pub(crate) struct Step {
     pub(crate) run: fn(&Context, &mut Count) -> Outcome,
 }
 
+impl Step {
+    /// Whether the step heeds the choice of packages.
+    pub(crate) fn is_by_package(&self) -> bool {
+        ["clippy", "test"].contains(&self.name)
+    }
+
+    /// Whether `--changed` runs it: it takes seconds, or heeds the choice of packages.
+    pub(crate) fn is_inner_loop(&self) -> bool {
+        self.is_by_package() || ["fmt", "tidy"].contains(&self.name)
+    }
+}
+
 /// Which runs a step belongs to. A run does the steps of its own tier and of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
@@ -23,8 +36,6 @@ pub(crate) enum Tier {
     Quick,
     /// `cargo xtask test`.
     Ordinary,
-    /// By name alone: `cargo xtask test --only NAME`.
-    Deep,
 }
 
 /// What all steps share.
@@ -34,6 +45,21 @@ pub(crate) struct Context {
     pub(crate) target_dir: PathBuf,
     /// `--locked`, or `--frozen` without a network.
     pub(crate) locked: &'static str,
+    /// The packages that are checked and tested; none for all.
+    pub(crate) packages: Option<Vec<String>>,
+    /// Whether busy loops run beside the tests.
+    pub(crate) has_noise: bool,
+    pub(crate) timings: Timings,
+}
+
+impl Context {
+    /// The packages as cargo takes them.
+    pub(crate) fn package_args(&self) -> Vec<String> {
+        match &self.packages {
+            None => vec!["--workspace".to_owned()],
+            Some(names) => names.iter().flat_map(|name| ["--package".to_owned(), name.clone()]).collect(),
+        }
+    }
 }
 
 /// How a step ended.
@@ -98,14 +124,15 @@ pub(crate) const STEPS: &[Step] = &[
         tier: Tier::Ordinary,
         run: fuzz::run,
     },
-    Step { name: "peers", about: "the measurements of peers compile", tier: Tier::Deep, run: peers },
 ];
 
 /// Crates with lock-free code.
 const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
 /// What loom tests is built fast. ThreadSanitizer wants the link-time optimisation: without it, code of the standard
 /// library that is not instrumented looks like races.
-const LTO: &str = "CARGO_PROFILE_RELEASE_LTO";
+pub(crate) const LTO: &str = "CARGO_PROFILE_RELEASE_LTO";
+/// Exploring without a bound takes days; three preemptions find the known kinds of mistakes.
+pub(crate) const LOOM_PREEMPTIONS: u64 = 3;
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -125,17 +152,9 @@ fn tidy(_: &Context, _: &mut Count) -> Outcome {
 }
 
 fn clippy(context: &Context, count: &mut Count) -> Outcome {
-    let args = ["clippy", "--workspace", "--all-targets", context.locked, "--", "-D", "warnings"];
-    report::run(cargo().args(args), count).into()
-}
-
-/// The peers share files with us: a change here can break them.
-fn peers(context: &Context, count: &mut Count) -> Outcome {
     let mut command = cargo();
-    command
-        .args(["check", "--manifest-path", "bench/Cargo.toml", context.locked])
-        .env("CARGO_TARGET_DIR", context.target_dir.join("peers"));
-    report::run(&mut command, count).into()
+    command.args(["clippy", "--all-targets", context.locked]).args(context.package_args());
+    report::run(command.args(["--", "-D", "warnings"]), count).into()
 }
 
 fn faults(context: &Context, count: &mut Count) -> Outcome {
@@ -151,6 +170,11 @@ fn doc(context: &Context, count: &mut Count) -> Outcome {
 }
 
 fn loom(context: &Context, count: &mut Count) -> Outcome {
+    loom_with(context, LOOM_PREEMPTIONS, count)
+}
+
+/// Every interleaving with so many preemptions, or with `LOOM_MAX_PREEMPTIONS`.
+pub(crate) fn loom_with(context: &Context, preemptions: u64, count: &mut Count) -> Outcome {
     let mut problems = Vec::new();
     for package in LOCK_FREE {
         let mut command = cargo();
@@ -159,9 +183,8 @@ fn loom(context: &Context, count: &mut Count) -> Outcome {
             .env("RUSTFLAGS", rustflags("--cfg loom"))
             .env(LTO, "off")
             .env("CARGO_TARGET_DIR", context.target_dir.join("loom"));
-        // Exploring without a bound takes days; three preemptions find the known kinds of mistakes.
         if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
-            command.env("LOOM_MAX_PREEMPTIONS", "3");
+            command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
         }
         problems.extend(report::run(&mut command, count).err());
     }
@@ -203,7 +226,7 @@ fn run_demo(context: &Context, count: &mut Count) -> Outcome {
 /// run. Without it the standard library and the test harness are not instrumented, their channels and
 /// scoped threads look like races; then only tests named `tsan` run, which bring their own `main` and
 /// share memory through our code and plain threads alone.
-fn tsan(context: &Context, count: &mut Count) -> Outcome {
+pub(crate) fn tsan(context: &Context, count: &mut Count) -> Outcome {
     let Some(has_source) = tools::nightly() else { return Outcome::Skipped(tools::NO_NIGHTLY.to_owned()) };
     if tools::host().as_deref() != Some(SANITIZER_TARGET) {
         return Outcome::Skipped(format!("ThreadSanitizer is set up for {SANITIZER_TARGET} alone"));

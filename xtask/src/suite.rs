@@ -1,23 +1,30 @@
 //! The step `test`: all tests of the workspace by cargo-nextest, then the examples in the documentation by cargo.
 //!
 //! ```text
-//! cargo nextest run ──▶ PASS [ 0.011s] (  1/900) unitape-tape::kill writer ──▶ counts, seconds, the slowest
-//! cargo test --doc  ──▶ test result: ok. 7 passed; …                       ──▶ counts
+//! cargo nextest run --no-run ──▶ all test binaries                                      ──▶ seconds
+//! cargo nextest run          ──▶ PASS [ 0.011s] (  1/900) unitape-tape::kill writer ──▶ counts, seconds, the slowest
+//! cargo test --doc           ──▶ test result: ok. 7 passed; …                       ──▶ counts
 //! ```
 //!
 //! Nextest runs each test in a process of its own, tests of several binaries at a time, and measures each. Where it
 //! cannot be installed, plain `cargo test` runs the same tests.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::cargo::cargo;
+use crate::noise::BusyLoops;
 use crate::report::{self, Count};
 use crate::steps::{Context, Outcome, joined};
 use crate::tools;
 
 /// How many of the slowest tests are listed.
 const SLOWEST: usize = 20;
+/// What the seconds of compiling are recorded under.
+const COMPILING: &str = "compiling";
 /// More than this of the end of a run's output is not repeated in the summary.
 const FAILURE_LINES: usize = 40;
 
@@ -25,23 +32,43 @@ pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
     let mut problems = Vec::new();
     match tools::install(&tools::CARGO_NEXTEST, &context.target_dir) {
         Ok(nextest) => {
-            let mut command = Command::new(nextest);
-            command.args(["nextest", "run", "--workspace", "--color", "never", context.locked]);
+            if let Err(why) = build(&nextest, context, count) {
+                return Outcome::Failed(why);
+            }
+            let _noise = context.has_noise.then(BusyLoops::start);
+            let mut command = nextest_run(&nextest, context);
             command.args(["--status-level", "pass", "--final-status-level", "fail"]);
             command.args(["--show-progress", "none", "--failure-output", "final", "--no-fail-fast"]);
-            problems.extend(by_nextest(seeded(&mut command), count).err());
+            problems.extend(by_nextest(seeded(&mut command), context, count).err());
             let mut examples = cargo();
-            examples.args(["test", "--workspace", "--doc", "--no-fail-fast", context.locked]);
+            examples.args(["test", "--doc", "--no-fail-fast", context.locked]).args(context.package_args());
             problems.extend(report::run(&mut examples, count).err());
         }
         Err(why) => {
             eprintln!("{why}; cargo runs the tests");
             let mut command = cargo();
-            command.args(["test", "--workspace", "--no-fail-fast", context.locked]);
+            command.args(["test", "--no-fail-fast", context.locked]).args(context.package_args());
             problems.extend(report::run(seeded(&mut command), count).err());
         }
     }
     joined(problems)
+}
+
+fn nextest_run(nextest: &Path, context: &Context) -> Command {
+    let mut command = Command::new(nextest);
+    command.args(["nextest", "run", "--color", "never", context.locked]).args(context.package_args());
+    command.current_dir(crate::cargo::root());
+    command
+}
+
+/// Builds everything first, so that the seconds of compiling and of the tests are printed apart.
+fn build(nextest: &Path, context: &Context, count: &mut Count) -> Result<(), String> {
+    let start = Instant::now();
+    report::run(nextest_run(nextest, context).arg("--no-run"), count)?;
+    let seconds = start.elapsed().as_secs_f64();
+    eprintln!("compiling took {seconds:.1} s");
+    context.timings.add(COMPILING, seconds);
+    Ok(())
 }
 
 /// The property tests run the same cases unless others are asked for.
@@ -49,10 +76,10 @@ fn seeded(command: &mut Command) -> &mut Command {
     if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
         command.env("PROPTEST_RNG_SEED", "1");
     }
-    command.current_dir(crate::cargo::root())
+    command
 }
 
-fn by_nextest(command: &mut Command, count: &mut Count) -> Result<(), String> {
+fn by_nextest(command: &mut Command, context: &Context, count: &mut Count) -> Result<(), String> {
     let name = report::shown(command);
     eprintln!("$ {name}");
     let mut child = command
@@ -67,6 +94,7 @@ fn by_nextest(command: &mut Command, count: &mut Count) -> Result<(), String> {
     }
     let status = child.wait().map_err(|e| format!("`{name}`: {e}"))?;
     results.slowest().iter().for_each(|line| eprintln!("{line}"));
+    results.by_binary().into_iter().for_each(|(binary, seconds)| context.timings.add(&binary, seconds));
     *count += results.count;
     if status.success() { Ok(()) } else { Err(format!("`{name}` ended with {status}")) }
 }
@@ -119,6 +147,16 @@ impl Results {
         {
             failure.extend(["\n", text]);
         }
+    }
+
+    /// Seconds of all tests of a binary, by the name that nextest gives it.
+    fn by_binary(&self) -> BTreeMap<String, f64> {
+        let mut seconds = BTreeMap::new();
+        for (took, name) in &self.times {
+            let binary = name.split(' ').next().unwrap_or(name);
+            *seconds.entry(binary.to_owned()).or_insert(0.0) += took;
+        }
+        seconds
     }
 
     /// The slowest tests, a line each.
@@ -182,6 +220,16 @@ mod tests {
         assert_eq!(result("SLOW [> 60.000s] unitape x"), None, "not ended yet");
         assert_eq!(result("TIMEOUT [ 900.1s] (1/1) unitape::x y").map(|r| r.0), Some("TIMEOUT"));
         assert_eq!(result("SIGABRT [   0.1s] (1/1) unitape::x y").map(|r| r.0), Some("SIGABRT"));
+    }
+
+    /// A landing states the seconds it adds: by binary, because single tests come and go.
+    #[test]
+    fn seconds_are_added_up_by_binary() {
+        let text = "PASS [ 0.2s] (1/3) a::b x\nPASS [ 0.3s] (2/3) a::b y\nFAIL [ 1.5s] (3/3) c z\n";
+        let mut results = Results::default();
+        results.read(text.as_bytes(), &mut Vec::new()).unwrap();
+        let seconds: Vec<_> = results.by_binary().into_iter().collect();
+        assert_eq!(seconds, [("a::b".to_owned(), 0.5), ("c".to_owned(), 1.5)]);
     }
 
     /// The closing lines are often all that is kept of a run: what failed must be among them.

@@ -4,13 +4,30 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::cargo::Metadata;
+use crate::records::{self, Commit};
 use crate::report::Count;
 use crate::steps::{Context, Outcome, STEPS, Step, Tier};
-use crate::{Failure, tools};
+use crate::timings::{self, Timings};
+use crate::{Failure, changed, deep, tools};
+
+/// What the arguments ask for.
+struct Request {
+    steps: Vec<&'static Step>,
+    /// The commit whose changes are tested, instead of everything.
+    changed_since: Option<String>,
+    has_noise: bool,
+    /// Compare the seconds with the last record.
+    adds_up: bool,
+    /// Write a record of the seconds.
+    records: bool,
+}
+
+/// Where `--changed` counts from if no commit is named.
+const BASE: &str = "main";
 
 /// Runs the chosen steps to the last, also when one fails, and lists what failed at the end.
 pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
-    let Some(chosen) = choose(args).map_err(Failure::Usage)? else {
+    let Some(request) = parse(args).map_err(Failure::Usage)? else {
         for step in STEPS {
             println!("{:8} {}", step.name, step.about);
         }
@@ -18,11 +35,29 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     };
     report_machine();
     tools::c_compiler()?;
-    let context = Context { target_dir: Metadata::load()?.target_dir()?, locked: tools::fetch() };
+    let metadata = Metadata::load()?;
+    let packages = match &request.changed_since {
+        None => None,
+        Some(base) => {
+            let files = changed::files_since(base)?;
+            let packages = changed::packages_of(&files, &metadata.packages());
+            eprintln!("{} files differ from {base}; tested are: {}", files.len(), packages.join(", "));
+            Some(packages)
+        }
+    };
+    let nothing = packages.as_ref().is_some_and(Vec::is_empty);
+    let target_dir = metadata.target_dir()?;
+    let start = Instant::now();
+    let locked = tools::download(&request.steps, &target_dir);
+    let downloaded = start.elapsed();
+    let context =
+        Context { target_dir, locked, packages, has_noise: request.has_noise, timings: Timings::default() };
 
     let mut total = Count::default();
     let mut lines = Vec::new();
     let mut failed = Vec::new();
+    // Packages that nobody names would mean all packages to cargo.
+    let chosen = request.steps.iter().filter(|step| !nothing || !step.is_by_package());
     for step in chosen {
         eprintln!("\n== {}: {}", step.name, step.about);
         let mut count = Count::default();
@@ -46,13 +81,19 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
         let line = format!("{:8} {:>6}  {result}", step.name, seconds(took));
         eprintln!("-- {line}");
         lines.push(line);
+        context.timings.add(&format!("step {}", step.name), took.as_secs_f64());
         total += count;
     }
 
     for failure in &total.failures {
         eprintln!("\n{failure}");
     }
+    report_timings(&request, &context, failed.is_empty())?;
+    if request.changed_since.is_none() {
+        deep::report_due()?;
+    }
     eprintln!("\n== summary");
+    eprintln!("{:8} {:>6}  crates and tools, before the steps", "download", seconds(downloaded));
     for line in &lines {
         eprintln!("{line}");
     }
@@ -68,16 +109,44 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     Ok(u8::from(!failed.is_empty()))
 }
 
-/// The steps that the arguments ask for; none if they ask for the list.
-fn choose(args: &[String]) -> Result<Option<Vec<&'static Step>>, String> {
+/// Compares and records the seconds of the run, as the arguments ask.
+fn report_timings(request: &Request, context: &Context, has_passed: bool) -> Result<(), Failure> {
+    if request.adds_up {
+        eprintln!();
+        let before = records::newest(timings::KIND)?;
+        context.timings.compare(&before).iter().for_each(|line| eprintln!("{line}"));
+    }
+    if request.records && !has_passed {
+        eprintln!("\nthe run failed: no record of its seconds is written");
+    } else if request.records {
+        let commit = Commit::current()?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let lines = context.timings.to_lines(&commit, cores);
+        let path = records::write(timings::KIND, &commit.date, &lines)?;
+        eprintln!("\nthe seconds of this run are in {}", path.display());
+    }
+    Ok(())
+}
+
+/// What the arguments ask for; none if they ask for the list of steps.
+fn parse(args: &[String]) -> Result<Option<Request>, String> {
+    let mut request =
+        Request { steps: Vec::new(), changed_since: None, has_noise: false, adds_up: false, records: false };
     let mut tier = Tier::Ordinary;
     let mut only: Vec<&str> = Vec::new();
-    let mut args = args.iter();
+    let mut args = args.iter().peekable();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--" => {}
             "--quick" => tier = Tier::Quick,
             "--list" => return Ok(None),
+            "--changed" => {
+                let base = args.next_if(|next| !next.starts_with("--"));
+                request.changed_since = Some(base.map_or(BASE, String::as_str).to_owned());
+            }
+            "--noise" => request.has_noise = true,
+            "--add-up" => request.adds_up = true,
+            "--record" => request.records = true,
             "--only" => only.push(args.next().ok_or("--only wants the name of a step")?),
             other => match other.strip_prefix("--only=") {
                 Some(name) => only.push(name),
@@ -91,10 +160,20 @@ fn choose(args: &[String]) -> Result<Option<Vec<&'static Step>>, String> {
             return Err(format!("no step `{name}`; there are: {}", known.join(", ")));
         }
     }
+    let is_partial = request.changed_since.is_some() || request.has_noise;
+    if request.changed_since.is_some() {
+        tier = Tier::Quick;
+    }
     let wanted = |step: &&Step| {
-        if only.is_empty() { step.tier <= tier } else { only.contains(&step.name) }
+        let is_chosen = if only.is_empty() { step.tier <= tier } else { only.contains(&step.name) };
+        // The other steps know no packages.
+        is_chosen && (request.changed_since.is_none() || !only.is_empty() || step.is_inner_loop())
     };
-    Ok(Some(STEPS.iter().filter(wanted).collect()))
+    request.steps = STEPS.iter().filter(wanted).collect();
+    if request.records && (is_partial || !only.is_empty() || tier != Tier::Ordinary) {
+        return Err("--record goes with the whole ordinary run alone".to_owned());
+    }
+    Ok(Some(request))
 }
 
 fn report_machine() {
@@ -118,9 +197,13 @@ fn seconds(took: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn names(args: &[&str]) -> Result<Vec<&'static str>, String> {
+    fn request(args: &[&str]) -> Result<Request, String> {
         let args: Vec<String> = args.iter().map(|&a| a.to_owned()).collect();
-        Ok(choose(&args)?.unwrap_or_default().into_iter().map(|step| step.name).collect())
+        parse(&args).map(|request| request.expect("no list is asked for"))
+    }
+
+    fn names(args: &[&str]) -> Result<Vec<&'static str>, String> {
+        Ok(request(args)?.steps.into_iter().map(|step| step.name).collect())
     }
 
     /// A mistyped step that ran nothing would look like success.
@@ -131,11 +214,30 @@ mod tests {
         assert!(names(&["--only", "tiddy"]).unwrap_err().contains("no step `tiddy`"));
         assert!(names(&["--only"]).is_err());
         assert!(names(&["--fast"]).is_err());
-        assert_eq!(names(&["--only", "peers"]).unwrap(), ["peers"]);
-        let ordinary = names(&[]).unwrap();
-        assert!(ordinary.contains(&"fuzz") && !ordinary.contains(&"peers"));
+        assert!(names(&[]).unwrap().contains(&"fuzz"));
         let quick = names(&["--quick"]).unwrap();
         assert!(quick.contains(&"test") && !quick.contains(&"fuzz"));
+    }
+
+    /// The inner loop leaves out what takes minutes whatever was changed.
+    #[test]
+    fn changes_are_tested_since_a_commit_or_since_main() {
+        let since = |args: &[&str]| request(args).unwrap().changed_since;
+        assert_eq!(since(&["--changed"]).as_deref(), Some("main"));
+        assert_eq!(since(&["--changed", "HEAD~3", "--noise"]).as_deref(), Some("HEAD~3"));
+        assert_eq!(since(&["--changed", "--noise"]).as_deref(), Some("main"));
+        assert_eq!(since(&[]), None);
+        assert_eq!(names(&["--changed"]).unwrap(), ["fmt", "tidy", "clippy", "test"]);
+        assert_eq!(names(&["--changed", "--only", "test"]).unwrap(), ["test"]);
+    }
+
+    /// A record of half a run would make the next whole one look slow.
+    #[test]
+    fn only_a_whole_run_is_recorded() {
+        assert!(request(&["--record", "--add-up"]).unwrap().records);
+        for partial in ["--quick", "--noise", "--changed", "--only=tidy"] {
+            assert!(request(&["--record", partial]).is_err(), "{partial}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::Failure;
 use crate::cargo::{cargo, succeeds};
+use crate::steps::Step;
 
 /// A cargo tool that is installed from PyPI, where its ready binary is published.
 pub(crate) struct Tool {
@@ -94,6 +95,32 @@ pub(crate) fn fetch() -> &'static str {
     }
     eprintln!("the dependencies could not be fetched (no network?); going on with what is at hand");
     "--frozen"
+}
+
+/// Downloads what the steps need, so that the seconds of the steps are those of building and testing alone. What
+/// cannot be had is reported by the step that needs it. The answer is that of [`fetch`].
+pub(crate) fn download(steps: &[&Step], target_dir: &Path) -> &'static str {
+    let locked = fetch();
+    for step in steps {
+        let tool = match step.name {
+            "test" => &CARGO_NEXTEST,
+            "deny" => &CARGO_DENY,
+            "fuzz" => &CARGO_FUZZ,
+            _ => continue,
+        };
+        // Errors come again, and are shown, where the tool is used.
+        _ = install(tool, target_dir);
+    }
+    if steps.iter().any(|step| step.name == "fuzz") {
+        let mut fetch = cargo();
+        fetch.args(["fetch", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]);
+        _ = fetch.status();
+    }
+    if steps.iter().any(|step| step.name == "deny") {
+        // Packages of other systems as well, which nothing else here uses and the check reads.
+        _ = cargo().args(["fetch", "--quiet", locked]).status();
+    }
+    locked
 }
 
 /// The host's target triple, for instance `x86_64-unknown-linux-gnu`.

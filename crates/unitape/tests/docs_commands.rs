@@ -27,7 +27,7 @@ const HANG: Duration = Duration::from_secs(300);
 const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
 
 /// Beginnings of commands that are shown but not run here.
-const NOT_RUN: [&str; 15] = [
+const NOT_RUN: [&str; 17] = [
     "apt-get install",
     "cargo build",
     "cargo clippy",
@@ -35,6 +35,8 @@ const NOT_RUN: [&str; 15] = [
     "cargo install",
     "cargo run",
     "cargo test",
+    "cargo xtask checks",
+    "cargo xtask deep",
     "cargo xtask demo",
     "cargo xtask instructions",
     "cargo xtask rounds",

@@ -118,6 +118,7 @@ mod tests {
     fn package(name: &str, layer: i64, dependencies: &[(&str, &str)]) -> Package {
         Package {
             name: name.to_owned(),
+            folder: format!("crates/{name}"),
             layer: Some(layer),
             publish_forbidden: true,
             license: Some(LICENSE.to_owned()),

@@ -1,0 +1,443 @@
+//! `cargo xtask deep`: the checks that take long, each with the count that it must reach, and a record of the run.
+//!
+//! ```text
+//! peers ─▶ demo ─▶ cases ─▶ loom ─▶ tsan ─▶ rounds ─▶ seeds ─▶ fuzz (the minutes that are left)
+//!                                                                └▶ bench/record/DATE-deep.jsonl, a line a part
+//! ```
+//!
+//! A person runs it before an issue that touches these parts is called done; `docs/testing.md` has the table. The
+//! ordinary run prints which packages changed since the last record. Property tests run in the ordinary run alone.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cargo::{Metadata, cargo};
+use crate::fuzz::Effort;
+use crate::records::{self, Commit, git};
+use crate::report::{self, Count};
+use crate::steps::{Context, Outcome};
+use crate::timings::Timings;
+use crate::{Failure, changed, demo, fuzz, rounds, seeds, steps, tools};
+
+/// What the records of these runs are called.
+const KIND: &str = "deep";
+/// Minutes of a run if none are asked for, builds included.
+const MINUTES: u64 = 60;
+/// Each fuzz target searches at least this long, however little time the other parts left.
+const FUZZ_SECONDS_LEAST: u64 = 20;
+
+/// Preemptions that loom explores: one more than in the ordinary run.
+pub(crate) const LOOM_PREEMPTIONS: u64 = 4;
+/// Rounds of kills, stalls, faults, copies, flips, restarts and live faults.
+pub(crate) const ROUNDS: u64 = 10_000;
+/// Seeds of the exchange in a box.
+pub(crate) const SEEDS: u64 = 3_000;
+/// Inputs of each fuzz target.
+pub(crate) const FUZZ_INPUTS: u64 = 2_000;
+
+/// One part of the deep run.
+struct Part {
+    name: &'static str,
+    about: &'static str,
+    /// What the counted things are.
+    counts: &'static str,
+    /// The part fails if it counts fewer.
+    minimum: u64,
+    /// The packages whose changes ask for this part again.
+    packages: &'static [&'static str],
+    run: fn(&DeepRun, &mut Count) -> Result<Counts, String>,
+}
+
+/// What a part counted: one sum, or a count for each of several things that must each reach the minimum.
+enum Counts {
+    Sum(u64),
+    Each(BTreeMap<String, u64>),
+}
+
+/// What all parts share.
+struct DeepRun {
+    context: Context,
+    /// Where the minutes end.
+    end: Instant,
+    seed: u64,
+}
+
+const PARTS: [Part; 8] = [
+    Part {
+        name: "peers",
+        about: "the measurements of peers compile",
+        counts: "workspaces",
+        minimum: 1,
+        packages: &[],
+        run: peers,
+    },
+    Part {
+        name: "demo",
+        about: "the demo of a release build checks itself",
+        counts: "demos",
+        minimum: 1,
+        packages: &[],
+        run: run_demo,
+    },
+    Part {
+        name: "cases",
+        about: "every bench case has the fields of the contract; Python reads the demo's whole tape",
+        counts: "tests",
+        minimum: DEEP_TESTS.len() as u64,
+        packages: &["unitape"],
+        run: cases,
+    },
+    Part {
+        name: "loom",
+        about: "rings and tape under every interleaving of one preemption more",
+        counts: "models",
+        minimum: 60,
+        packages: &["unitape-ring", "unitape-tape"],
+        run: loom,
+    },
+    Part {
+        name: "tsan",
+        about: "lock-free code under ThreadSanitizer (nightly)",
+        counts: "programs or tests",
+        minimum: 2,
+        packages: &["unitape-ring", "unitape-tape"],
+        run: tsan,
+    },
+    Part {
+        name: "rounds",
+        about: "kills, stalls, faults, copies, flips, restarts and live faults",
+        counts: "rounds",
+        minimum: ROUNDS,
+        packages: &["unitape-tape", "unitape-feed", "unitape"],
+        run: run_rounds,
+    },
+    Part {
+        name: "seeds",
+        about: "the exchange in a box against the market-data handler",
+        counts: "seeds",
+        minimum: SEEDS,
+        packages: &["unitape-handler", "unitape-feed", "unitape-codec", "unitape-book"],
+        run: run_seeds,
+    },
+    Part {
+        name: "fuzz",
+        about: "each fuzz target for the time that is left",
+        counts: "inputs of each target",
+        minimum: FUZZ_INPUTS,
+        packages: &["unitape-codec", "unitape-feed", "unitape-book", "unitape-store", "unitape-tape"],
+        run: run_fuzz,
+    },
+];
+
+/// Tests that do more where `UNITAPE_DEEP` is set.
+const DEEP_TESTS: [&str; 2] = ["every_measurement_has_the_fields_of_the_contract", "the_tape_of_the_demo"];
+
+/// Runs all parts, or those that are named, prints one closing line and writes the record.
+pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
+    let Some(request) = parse(args).map_err(Failure::Usage)? else {
+        PARTS.iter().for_each(|part| {
+            println!("{:7} {} (at least {} {})", part.name, part.about, part.minimum, part.counts)
+        });
+        return Ok(0);
+    };
+    tools::c_compiler()?;
+    let metadata = Metadata::load()?;
+    let context = Context {
+        target_dir: metadata.target_dir()?,
+        locked: tools::fetch(),
+        packages: None,
+        has_noise: false,
+        timings: Timings::default(),
+    };
+    let commit = Commit::current()?;
+    if !commit.is_clean {
+        eprintln!("files are changed or untracked: the record of this run does not count for the commit");
+    }
+    let deep = DeepRun {
+        context,
+        end: Instant::now() + Duration::from_secs(60 * request.minutes),
+        seed: std::env::var("UNITAPE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(new_seed),
+    };
+    let mut total = Count::default();
+    let mut lines = Vec::new();
+    let mut summary = Vec::new();
+    for part in PARTS.iter().filter(|part| request.names(part.name)) {
+        eprintln!("\n== {}: {}", part.name, part.about);
+        let mut count = Count::default();
+        let start = Instant::now();
+        let result = (part.run)(&deep, &mut count).and_then(|counts| part.judge(counts));
+        let seconds = start.elapsed().as_secs_f64();
+        let text = match &result {
+            Ok(counted) => format!("ok: {} {}", counted, part.counts),
+            Err(why) => {
+                count.failed = count.failed.max(1);
+                format!("FAILED: {why}")
+            }
+        };
+        count.passed = count.passed.max(u64::from(result.is_ok()));
+        eprintln!("-- {:7} {seconds:6.0} s  {text}", part.name);
+        summary.push(format!("{:7} {seconds:6.0} s  {text}", part.name));
+        let mut line = json!({"record": KIND, "part": part.name, "passed": result.is_ok(),
+            "count": result.as_ref().ok(), "counts": part.counts, "minimum": part.minimum,
+            "seconds": seconds.round(), "seed": deep.seed});
+        if let Err(why) = &result {
+            line["why"] = json!(why);
+        }
+        commit.describe(&mut line);
+        lines.push(line);
+        total += count;
+    }
+    for failure in &total.failures {
+        eprintln!("\n{failure}");
+    }
+    eprintln!("\n== summary");
+    summary.iter().for_each(|line| eprintln!("{line}"));
+    let path = records::write(KIND, &commit.date, &lines)?;
+    eprintln!("the record is {}", path.display());
+    let has_failed = lines.iter().any(|line| line["passed"] != true);
+    println!("{total}");
+    Ok(u8::from(has_failed))
+}
+
+impl Part {
+    /// The count that goes into the record: the sum, or the least of several.
+    fn judge(&self, counts: Counts) -> Result<u64, String> {
+        match counts {
+            Counts::Sum(count) if count >= self.minimum => Ok(count),
+            Counts::Sum(count) => {
+                Err(format!("{count} {} instead of at least {}", self.counts, self.minimum))
+            }
+            Counts::Each(counts) => {
+                let few: Vec<String> = counts
+                    .iter()
+                    .filter(|(_, count)| **count < self.minimum)
+                    .map(|(name, count)| format!("{name} {count}"))
+                    .collect();
+                match counts.values().min() {
+                    Some(least) if few.is_empty() => Ok(*least),
+                    _ => Err(format!(
+                        "at least {} {} are wanted: {}",
+                        self.minimum,
+                        self.counts,
+                        few.join(", ")
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// What the arguments ask for.
+struct Request {
+    minutes: u64,
+    only: Vec<String>,
+}
+
+impl Request {
+    fn names(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == part)
+    }
+}
+
+/// None if the arguments ask for the list of parts.
+fn parse(args: &[String]) -> Result<Option<Request>, String> {
+    let mut request = Request { minutes: MINUTES, only: Vec::new() };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = |what: &str| args.next().ok_or_else(|| format!("{arg} wants {what}"));
+        match arg.as_str() {
+            "--minutes" => {
+                let text = value("a number")?;
+                request.minutes =
+                    text.parse().map_err(|_| format!("--minutes wants a number, not `{text}`"))?;
+            }
+            "--only" => {
+                let name = value("the name of a part")?;
+                if !PARTS.iter().any(|part| part.name == name) {
+                    let known: Vec<_> = PARTS.iter().map(|part| part.name).collect();
+                    return Err(format!("no part `{name}`; there are: {}", known.join(", ")));
+                }
+                request.only.push(name.clone());
+            }
+            "--list" => return Ok(None),
+            other => return Err(format!("unknown argument `{other}`; see cargo xtask help")),
+        }
+    }
+    Ok(Some(request))
+}
+
+fn new_seed() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The peers share files with us: a change here can break them.
+fn peers(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    let mut command = cargo();
+    command.args(["check", "--manifest-path", "bench/Cargo.toml", deep.context.locked]);
+    command.env("CARGO_TARGET_DIR", deep.context.target_dir.join("peers"));
+    report::run(&mut command, count)?;
+    Ok(Counts::Sum(1))
+}
+
+fn run_demo(_: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    let binary = demo::build().map_err(|failure| failure.to_string())?;
+    report::run(std::process::Command::new(binary).arg("demo"), count)?;
+    Ok(Counts::Sum(1))
+}
+
+/// The tests that a step counted.
+fn tests_of(outcome: Outcome, count: &Count) -> Result<Counts, String> {
+    match outcome {
+        Outcome::Ok => Ok(Counts::Sum(count.passed)),
+        Outcome::Failed(why) | Outcome::Skipped(why) => Err(why),
+    }
+}
+
+fn cases(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    let mut command = release_tests(&deep.context.target_dir);
+    command.args(["--package", "unitape", "--test", "bench", "--test", "python_reader"]);
+    command.arg("--").args(DEEP_TESTS).env("UNITAPE_DEEP", "1");
+    report::run(&mut command, count)?;
+    Ok(Counts::Sum(count.passed))
+}
+
+fn loom(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    tests_of(steps::loom_with(&deep.context, LOOM_PREEMPTIONS, count), count)
+}
+
+fn tsan(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    tests_of(steps::tsan(&deep.context, count), count)
+}
+
+fn run_rounds(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    let records = rounds::make(&deep.context.target_dir, ROUNDS, deep.seed)?;
+    count.passed += records.iter().filter(|record| record["failures"] == 0).count() as u64;
+    Ok(Counts::Sum(rounds::sum(&records)))
+}
+
+fn run_seeds(deep: &DeepRun, _: &mut Count) -> Result<Counts, String> {
+    // Every run looks at other days than the last.
+    seeds::make(&deep.context.target_dir, SEEDS, deep.seed % 1_000_000)?;
+    Ok(Counts::Sum(SEEDS))
+}
+
+fn run_fuzz(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    let binary = fuzz::build_targets(&deep.context, count)?;
+    let left = deep.end.saturating_duration_since(Instant::now()).as_secs();
+    let seconds = (left * fuzz::AT_ONCE as u64 / fuzz::targets()?.len() as u64).max(FUZZ_SECONDS_LEAST);
+    let effort = Effort::Seconds { seconds, seed: deep.seed };
+    fuzz::run_all(&deep.context, &binary, effort, count).map(Counts::Each)
+}
+
+/// `cargo test` in release. Link-time optimisation is left out: it takes minutes, and no check needs it.
+pub(crate) fn release_tests(target_dir: &std::path::Path) -> std::process::Command {
+    let folder: PathBuf = target_dir.join("deep");
+    let mut command = cargo();
+    command.args(["test", "--release", "--no-fail-fast"]);
+    command.env(steps::LTO, "off").env("CARGO_TARGET_DIR", folder);
+    command
+}
+
+/// Prints the packages that changed since a deep run that passed, and the parts that they ask for.
+pub(crate) fn report_due() -> Result<(), Failure> {
+    match due() {
+        Ok(lines) => lines.iter().for_each(|line| eprintln!("{line}")),
+        // A clone without history, or no git at all: the tests are as good as without it.
+        Err(why) => eprintln!("\nwhat changed since the last deep run is not known: {why}"),
+    }
+    Ok(())
+}
+
+fn due() -> Result<Vec<String>, String> {
+    let packages = Metadata::load()?.packages();
+    let records = records::all(&records::folder(), KIND)?;
+    let mut lines = vec!["\nchanged since a deep run that passed (cargo xtask deep):".to_owned()];
+    let mut is_due = false;
+    for part in PARTS.iter().filter(|part| !part.packages.is_empty()) {
+        let Some(record) = last_passing(&records, part.name) else {
+            lines.push(format!("{:7} no passing run is on record", part.name));
+            is_due = true;
+            continue;
+        };
+        let commit = records::text(&record["commit"]);
+        let files = git(&["diff", "--name-only", "--no-renames", commit])?;
+        let files: Vec<String> = files.lines().map(str::to_owned).collect();
+        let owners = changed::owners(&files, &packages);
+        let changed: Vec<&str> =
+            part.packages.iter().copied().filter(|name| owners.contains(*name)).collect();
+        if !changed.is_empty() {
+            let (date, commit) = (records::text(&record["date"]), records::short(commit));
+            lines.push(format!("{:7} {} (last run {date}, {commit})", part.name, changed.join(", ")));
+            is_due = true;
+        }
+    }
+    if is_due { Ok(lines) } else { Ok(vec!["\nno part of the deep run is due".to_owned()]) }
+}
+
+/// The line of the newest record in which a part passed, on files that were all committed.
+fn last_passing<'a>(records: &'a [Vec<Value>], part: &str) -> Option<&'a Value> {
+    let passed = |line: &&Value| line["part"] == part && line["passed"] == true && line["clean"] == true;
+    records.iter().rev().find_map(|lines| lines.iter().find(passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(args: &[&str]) -> Result<Request, String> {
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        parse(&args).map(|request| request.expect("no list is asked for"))
+    }
+
+    #[test]
+    fn parts_and_minutes_are_chosen_by_name() {
+        let got = request(&["--minutes", "40", "--only", "loom"]).unwrap();
+        assert_eq!(got.minutes, 40);
+        assert!(got.names("loom") && !got.names("fuzz"));
+        assert!(request(&[]).unwrap().names("fuzz"));
+        for bad in [&["--minutes"][..], &["--minutes", "x"], &["--only", "lom"], &["--fast"]] {
+            assert!(request(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    /// A part that did less than it should would be recorded as done.
+    #[test]
+    fn a_part_below_its_minimum_fails() {
+        let part = |name: &str| PARTS.iter().find(|part| part.name == name).unwrap();
+        assert_eq!(part("rounds").judge(Counts::Sum(ROUNDS)), Ok(ROUNDS));
+        assert!(part("rounds").judge(Counts::Sum(ROUNDS - 1)).unwrap_err().contains("9999 rounds"));
+        let each = |counts: &[(&str, u64)]| {
+            Counts::Each(counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect())
+        };
+        let fuzz = part("fuzz");
+        assert_eq!(fuzz.judge(each(&[("a", FUZZ_INPUTS + 5), ("b", FUZZ_INPUTS)])), Ok(FUZZ_INPUTS));
+        let why = fuzz.judge(each(&[("a", FUZZ_INPUTS), ("slow", 93)])).unwrap_err();
+        assert!(why.ends_with("slow 93"), "{why}");
+        assert!(fuzz.judge(each(&[])).is_err(), "no target at all");
+    }
+
+    /// A run that failed, or one of files that nobody else has, says nothing of a commit.
+    #[test]
+    fn the_last_passing_record_counts() {
+        let line = |n: u64, passed: bool, clean: bool| json!({"part": "loom", "n": n, "passed": passed, "clean": clean});
+        let records = [
+            vec![line(1, true, true)],
+            vec![line(2, true, true)],
+            vec![line(3, false, true)],
+            vec![line(4, true, false)],
+        ];
+        assert_eq!(last_passing(&records, "loom").unwrap()["n"], 2);
+        assert_eq!(last_passing(&records, "fuzz"), None);
+    }
+
+    #[test]
+    fn the_parts_name_packages_of_this_workspace() {
+        let packages = Metadata::load().unwrap().packages();
+        for name in PARTS.iter().flat_map(|part| part.packages) {
+            assert!(packages.iter().any(|package| package.name == *name), "{name}");
+        }
+    }
+}
