@@ -46,7 +46,7 @@ usage: cargo xtask COMMAND
                                 kill, stall and fault tests of the tape for long, a record of each on stdout
   instructions [--against COMMIT] [--case NAME…] [--most PERCENT] [--json] [--check-noise] [--list]
                                 count the instructions of every bench case and command under callgrind; exit code 1
-                                if one costs over 2 % (or PERCENT) more than at COMMIT
+                                if one costs over 3 % (or PERCENT) more than at COMMIT, or all together over 1 %
   seeds [--seeds N] [--from S]  the exchange in a box against the market-data handler, 3000 seeds or N
   tidy                          check layers, file sizes, links and the other rules of the house
 ";

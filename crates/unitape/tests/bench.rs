@@ -1,10 +1,13 @@
 //! `unitape bench` and `unitape doctor`: the fields of the contract, and what makes them fail.
 
+#[path = "common/binary.rs"]
+mod binary;
+
 use serde_json::{Map, Value};
 use std::process::{Command, Output};
 
 fn unitape(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_unitape")).args(arguments).output().unwrap()
+    Command::new(binary::binary()).args(arguments).output().unwrap()
 }
 
 fn lines(output: &Output) -> Vec<Map<String, Value>> {
@@ -217,7 +220,7 @@ fn the_frozen_orders_are_those_of_the_record() {
 fn a_case_without_its_messages_says_where_to_put_them() {
     let dir = std::env::temp_dir();
     for (name, code) in [("fast/cme", 1), ("fast/cme-half", 1), ("fast/moex2521", 0)] {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_unitape"));
+        let mut command = std::process::Command::new(binary::binary());
         command.args(["bench", name, "--quick", "--json"]).current_dir(&dir).env("UNITAPE_SAMPLES", &dir);
         let output = command.output().unwrap();
         let says = String::from_utf8_lossy(&output.stderr);

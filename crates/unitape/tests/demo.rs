@@ -1,6 +1,9 @@
 //! `unitape demo` from outside: it holds, it can be run again, and it touches nothing that is not its own.
 #![cfg(unix)]
 
+#[path = "common/binary.rs"]
+mod binary;
+
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -8,7 +11,7 @@ use std::process::{Command, Output};
 
 fn demo(dir: &Path) -> Output {
     let args = ["demo", "--seconds", "1", "--json", "--dir"];
-    Command::new(env!("CARGO_BIN_EXE_unitape")).args(args).arg(dir).output().unwrap()
+    Command::new(binary::binary()).args(args).arg(dir).output().unwrap()
 }
 
 fn story(output: &Output) -> Value {
@@ -134,7 +137,7 @@ fn the_demo_holds_and_runs_again() {
 #[test]
 fn the_summary_fits_and_is_plain() {
     let temp = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_unitape"))
+    let output = Command::new(binary::binary())
         .args(["demo", "--seconds", "1", "--dir", "demo"])
         .current_dir(temp.path())
         .output()

@@ -9,6 +9,8 @@
 //! (`git clone`, `cargo xtask demo`) are not run, but must be known ones.
 #![cfg(unix)]
 
+#[path = "common/binary.rs"]
+mod binary;
 #[path = "common/example.rs"]
 mod example;
 
@@ -225,7 +227,7 @@ fn starts(command: &str, known: &str) -> bool {
 }
 
 fn run(shown: &Shown, work: &Path, logs: &Path) -> Result<(), String> {
-    let binary = Path::new(env!("CARGO_BIN_EXE_unitape"));
+    let binary = binary::binary();
     let mut path = std::ffi::OsString::from(binary.parent().expect("the binary lies in a folder"));
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());

@@ -88,8 +88,20 @@ pub(crate) fn compare(case: &str, after: &Outcome, before: Option<&Outcome>, mos
     lines
 }
 
+/// The instructions of all cases that both builds have, after over before.
+pub(crate) fn sum_ratio(lines: &[Line]) -> Option<f64> {
+    let (mut before, mut after) = (0.0, 0.0);
+    for line in lines {
+        if let (Some(old), Some(new)) = (&line.before, &line.after) {
+            before += old.instructions;
+            after += new.instructions;
+        }
+    }
+    (before > 0.0).then(|| after / before)
+}
+
 impl Verdict {
-    fn of(ratio: f64, most_percent: f64) -> Self {
+    pub(crate) fn of(ratio: f64, most_percent: f64) -> Self {
         // Rounding must not decide: what is permitted is permitted to the last digit that is shown.
         let percent = ((ratio - 1.0) * 1e6).round() / 1e4;
         match percent {
@@ -213,6 +225,15 @@ mod tests {
         assert_eq!(verdicts(&half, Some(&before), 0.5)[0].1, Verdict::More);
         assert!(Verdict::More.is_bad() && Verdict::Failed.is_bad());
         assert!(![Verdict::Same, Verdict::Less, Verdict::New, Verdict::Gone].iter().any(|v| v.is_bad()));
+    }
+
+    /// Forty cases of 0.9 % each would pass one by one. A new case has nothing to be compared with.
+    #[test]
+    fn the_sum_counts_the_cases_that_both_builds_have() {
+        let two = Ok(vec![figure("a", 1_009.0), figure("b", 2_018.0), figure("new", 9_999.0)]);
+        let one = Ok(vec![figure("a", 1_000.0), figure("b", 2_000.0), figure("gone", 5_000.0)]);
+        assert_eq!(sum_ratio(&compare("c", &two, Some(&one), 2.0)), Some(1.009));
+        assert_eq!(sum_ratio(&compare("c", &two, None, 2.0)), None);
     }
 
     /// A case that the old binary does not know is new; one that fails there says nothing, and must not pass for new.

@@ -2,7 +2,10 @@
 //! compared byte for byte.
 #![allow(dead_code)] // each test file uses its part
 
+mod binary;
 pub mod run;
+
+pub use binary::binary;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -70,7 +73,7 @@ impl Ran {
 
 /// The command, ready for arguments.
 pub fn unitape() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_unitape"))
+    Command::new(binary())
 }
 
 /// Runs the command with these arguments to its end.
