@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cargo::{Metadata, cargo};
+use crate::checks::{CheckKind, DeepNumber};
 use crate::fuzz::Effort;
 use crate::records::{self, Commit, git};
 use crate::report::{self, Count};
@@ -330,6 +331,17 @@ fn run_fuzz(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
     let seconds = (left * fuzz::AT_ONCE as u64 / fuzz::targets()?.len() as u64).max(FUZZ_SECONDS_LEAST);
     let effort = Effort::Seconds { seconds, seed: deep.seed };
     fuzz::run_all(&deep.context, &binary, effort, count).map(Counts::Each)
+}
+
+/// What the deep run raises above the ordinary one, for the manifest of checks.
+pub(crate) fn numbers() -> Vec<DeepNumber> {
+    let rounds = rounds::shares(ROUNDS).map(|(name, number)| DeepNumber { kind: CheckKind::Rounds, name, number });
+    let others = [
+        DeepNumber { kind: CheckKind::Rounds, name: "UNITAPE_SEEDS/exchange", number: SEEDS },
+        DeepNumber { kind: CheckKind::Loom, name: "preemptions", number: LOOM_PREEMPTIONS },
+        DeepNumber { kind: CheckKind::FuzzInputs, name: "each", number: FUZZ_INPUTS },
+    ];
+    rounds.into_iter().chain(others).collect()
 }
 
 /// `cargo test` in release. Link-time optimisation is left out: it takes minutes, and no check needs it.

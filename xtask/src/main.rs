@@ -12,6 +12,7 @@
 
 mod cargo;
 mod changed;
+mod checks;
 mod deep;
 mod demo;
 mod fuzz;
@@ -48,6 +49,8 @@ usage: cargo xtask COMMAND
                                 count the instructions of every bench case and command under callgrind; exit code 1
                                 if one costs over 3 % (or PERCENT) more than at COMMIT, or all together over 1 %
   seeds [--seeds N] [--from S]  the exchange in a box against the market-data handler, 3000 seeds or N
+  checks [--new] [--tree DIR]   list what this tree checks, or another, in the form of xtask/checks.tsv; --new lists
+                                what is not in there or higher than it says
   tidy                          check layers, file sizes, links and the other rules of the house
 ";
 
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Some("rounds") => rounds::run(&rest),
         Some("instructions") => instructions::run(&rest),
         Some("seeds") => seeds::run(&rest),
+        Some("checks") => checks::run(&rest),
         Some("tidy") => tidy::run(),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");

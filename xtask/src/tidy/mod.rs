@@ -1,6 +1,6 @@
 //! The rules of the house that no compiler checks, each told where it is broken.
 
-mod files;
+pub(crate) mod files;
 mod layers;
 mod links;
 mod text;
@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::Failure;
 use crate::cargo::{Metadata, root};
+use crate::checks;
 
 /// One broken rule. `place` is `path` or `path:line`, relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +47,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Problem>, String> {
         problems.extend(links::check(file, root));
     }
     problems.extend(changelog(&files));
+    problems.extend(checks::check(root)?);
     problems.sort();
     problems.dedup();
     Ok(problems)
