@@ -19,7 +19,9 @@
 //! stronger than what is needed between the last byte zeroed and the first one read.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::disk::layout::{Meta, SPARE, SegmentHeader, remove, segment_path};
 use crate::disk::map::Segment;
@@ -59,7 +61,7 @@ impl<T> Default for Mappings<T> {
 impl<T: AsRef<Segment>> Mappings<T> {
     /// Keeps a mapping, and drops those whose files are gone: they would hold the memory.
     pub fn keep(&self, segment: T) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|kept| kept.as_ref().is_linked());
         if all.len() < MAPPINGS_MAX {
             all.push(segment);
@@ -68,7 +70,7 @@ impl<T: AsRef<Segment>> Mappings<T> {
 
     /// The mapping of a file, if it is kept.
     pub fn take(&self, file: FileId) -> Option<T> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let at = all.iter().position(|kept| kept.as_ref().id() == Some(file))?;
         Some(all.swap_remove(at))
     }

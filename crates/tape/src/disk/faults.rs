@@ -9,7 +9,9 @@
 //! Compiled in with the feature `faults` only, which no product build has. One fault of each kind can be armed;
 //! they belong to the process and so to all tapes in it.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Kinds of system calls that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +162,7 @@ fn table() -> MutexGuard<'static, [Armed; Call::ALL.len()]> {
         }
         Mutex::new(table)
     });
-    table.lock().unwrap_or_else(PoisonError::into_inner)
+    table.lock()
 }
 
 fn parse(text: &str) -> Option<(Call, u64, Fault)> {

@@ -1,7 +1,8 @@
 //! Where a segment is to be found right now: among the hot ones, or on the disk.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::disk::again::{self, Mappings};
 use crate::disk::hot::KnownHot;
@@ -32,7 +33,7 @@ impl Live {
 
     /// Where the hot segments of the tape are, if it has such at the moment.
     pub fn hot_place(&self) -> Result<Option<PathBuf>> {
-        let mut known = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.hot.lock();
         KnownHot::place(&mut known, &self.paths, self.meta.id)
     }
 

@@ -16,7 +16,8 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, segment_path};
 use crate::disk::live::Live;
@@ -69,7 +70,7 @@ impl Copy {
         if from >= to {
             return Ok(());
         }
-        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut way = self.way.lock();
         if to - from >= DIRECT_MIN && way.direct.is_some() {
             match way.extend(source, from, to) {
                 // A file system that opens a file for this and then will not have it.

@@ -6,7 +6,8 @@
 //! child (`MADV_WIPEONFORK`). Where the kernel knows no such pages, only closing and dropping notice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 
@@ -28,7 +29,7 @@ static FREE: Mutex<Vec<&'static AtomicU64>> = Mutex::new(Vec::new());
 impl Default for ForkWord {
     fn default() -> Self {
         // Not waited for: a child that was forked while it was locked finds it locked for ever.
-        let free = FREE.try_lock().ok().and_then(|mut free| free.pop());
+        let free = FREE.try_lock().and_then(|mut free| free.pop());
         let word = free.unwrap_or_else(make);
         // Relaxed: nobody else has it yet.
         word.store(WELL, Ordering::Relaxed);
@@ -59,7 +60,7 @@ impl Drop for ForkWord {
     fn drop(&mut self) {
         // A child leaves it: it may not wait for the lock, and the page is small.
         if self.check().is_ok() {
-            FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.word);
+            FREE.lock().push(self.word);
         }
     }
 }

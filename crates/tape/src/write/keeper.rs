@@ -2,9 +2,9 @@
 //! follows behind it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ impl Task {
                 // Handed over, or not to be had.
                 self.core.making.store(0, Ordering::Relaxed);
             }
-            let current = self.core.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let current = self.core.current.lock().clone();
             if let Some(segment) = current {
                 let at = end.saturating_sub(segment.base).min(segment.size);
                 if self.by_call {

@@ -1,7 +1,9 @@
 //! What a writer shares with its claims, its keeper and its recorder.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::disk::again::Mappings;
 use crate::disk::map::Segment;
@@ -40,17 +42,17 @@ impl Core {
 
     /// Memory for a claim that is written by calls.
     pub fn stage(&self) -> Staged {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.stages.lock().pop().unwrap_or_default()
     }
 
     /// Takes it back.
     pub fn unstage(&self, staged: Staged) {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner).push(staged);
+        self.stages.lock().push(staged);
     }
 
     /// Leaves an error for the writer's next call; a lasting one stays.
     pub fn raise(&self, error: Error, lasting: bool) {
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trouble = self.trouble.lock();
         if !matches!(*trouble, Some((_, true))) {
             *trouble = Some((error, lasting));
         }
@@ -74,7 +76,7 @@ impl Core {
     fn trouble(&self) -> Result<()> {
         // Before anything is locked, which a child may find locked for ever.
         self.fork.check()?;
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trouble = self.trouble.lock();
         match trouble.take() {
             Some((Error::ClaimAbandoned(at), true)) => {
                 *trouble = Some((Error::ClaimAbandoned(at), true));

@@ -1,8 +1,8 @@
 //! Appending: the live path of one unit at a time, and claims for many threads.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use unitape_model::{Header, Position};
@@ -105,7 +105,7 @@ impl Writer {
         {
             segment.prefault(end - segment.base, options.prefault_bytes);
         }
-        *core.current.lock().unwrap_or_else(PoisonError::into_inner) = current.clone();
+        *core.current.lock() = current.clone();
         let gates = Gates::open(&paths, meta.id, end, &options.gates)?;
         let (state, keepers) = (State::open(&paths)?, State::open(&paths)?);
         state.set_end(end, ordinal);
@@ -530,7 +530,7 @@ impl Writer {
 
     fn set_current(&mut self, segment: Arc<Segment>) {
         self.short_end = 0;
-        *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(segment.clone());
+        *self.core.current.lock() = Some(segment.clone());
         if let Some(full) = self.current.replace(segment)
             && full.is_in_memory()
         {

@@ -1,6 +1,5 @@
 //! The end of a writer: closed in order, or dropped.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::Writer;
@@ -34,7 +33,7 @@ impl Writer {
         // Release: pairs with the Acquire in the recorder's loop; `end` is final.
         self.core.drain.store(true, Ordering::Release);
         self.current = None;
-        *self.core.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.core.current.lock() = None;
         match self.recorder.take() {
             Some(mut recorder) => committed(recorder.join(), self.end)?,
             None => committed(self.drain_external(), self.end)?,
