@@ -117,7 +117,7 @@ pub(crate) fn build_targets(context: &Context, count: &mut Count) -> Result<Path
     }
     command.args(["run", "nightly"]).arg(cargo_fuzz).args(["build", "--target-dir"]).arg(&folder);
     // Cargo-fuzz asks for one unit of code for each crate, which keeps a core idle for minutes.
-    command.env("RUSTFLAGS", rustflags("-Ccodegen-units=16"));
+    command.env("RUSTFLAGS", rustflags("-Ccodegen-units=4"));
     report::run(command.arg(BINARY).current_dir(root()), count)?;
     let host = tools::host().ok_or("rustc does not name its host")?;
     Ok(folder.join(host).join("release").join(BINARY))
