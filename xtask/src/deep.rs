@@ -335,7 +335,8 @@ fn run_fuzz(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
 
 /// What the deep run raises above the ordinary one, for the manifest of checks.
 pub(crate) fn numbers() -> Vec<DeepNumber> {
-    let rounds = rounds::shares(ROUNDS).map(|(name, number)| DeepNumber { kind: CheckKind::Rounds, name, number });
+    let rounds =
+        rounds::shares(ROUNDS).map(|(name, number)| DeepNumber { kind: CheckKind::Rounds, name, number });
     let others = [
         DeepNumber { kind: CheckKind::Rounds, name: "UNITAPE_SEEDS/exchange", number: SEEDS },
         DeepNumber { kind: CheckKind::Loom, name: "preemptions", number: LOOM_PREEMPTIONS },

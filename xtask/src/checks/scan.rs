@@ -183,7 +183,8 @@ mod tests {
             ("xtask/src/steps.rs", loom),
             ("xtask/src/deep.rs", "fn f() { command.env(\"LOOM_MAX_PREEMPTIONS\", \"4\"); }"),
         ];
-        let constant = ("xtask/src/steps.rs", "const LOOM_PREEMPTIONS: u64 = 3; f(\"LOOM_MAX_PREEMPTIONS\", n)");
+        let constant =
+            ("xtask/src/steps.rs", "const LOOM_PREEMPTIONS: u64 = 3; f(\"LOOM_MAX_PREEMPTIONS\", n)");
         assert_eq!(told(&[constant]), ["loom preemptions 3"]);
         let both = ["fuzz x 1", "fuzz-inputs each 20000", "loom preemptions 3"];
         assert_eq!(

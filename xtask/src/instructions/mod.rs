@@ -108,7 +108,9 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     let sum = if request.cases.is_empty() { sum_ratio(&lines) } else { None };
     let is_sum_bad = sum.is_some_and(|ratio| Verdict::of(ratio, SUM_MOST_PERCENT) == Verdict::More);
     if let Some(ratio) = sum {
-        eprintln!("the sum of all cases is {ratio:.4} of what it was; {SUM_MOST_PERCENT} % more is permitted");
+        eprintln!(
+            "the sum of all cases is {ratio:.4} of what it was; {SUM_MOST_PERCENT} % more is permitted"
+        );
     }
     let bad = lines.iter().filter(|line| line.verdict.is_bad()).count();
     if let (Some(against), false) = (against, bad == 0) {
