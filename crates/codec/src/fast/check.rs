@@ -8,7 +8,7 @@ use super::{
     Visitor,
 };
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Decodes the message at the start of each of `messages` by both, and tells where they differ. Those whose number `resets`
 /// picks are preceded by a reset. Gives how many were good.
@@ -494,11 +494,13 @@ pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
 /// # Panics
 /// Where engine and twin differ.
 pub fn any_bytes(bytes: &[u8]) {
-    const TEMPLATES: &[u8] = include_bytes!("../../../../vectors/fast/mfast/example.xml");
-    let templates = Templates::load(&[Source { name: "example", content: TEMPLATES }]);
-    let templates = Arc::new(templates.expect("it was looked at"));
+    static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
+        let content = include_bytes!("../../../../vectors/fast/mfast/example.xml");
+        let templates = Templates::load(&[Source { name: "example", content }]);
+        Arc::new(templates.expect("it was looked at"))
+    });
     let messages: Vec<&[u8]> = bytes.split(|b| *b == 0xff).collect();
-    compare(&templates, messages.iter().copied(), false, |n| n % 5 == 4);
+    compare(&TEMPLATES, messages.iter().copied(), false, |n| n % 5 == 4);
     for framing in [
         Framing::Frames,
         Framing::Cme,
@@ -508,14 +510,14 @@ pub fn any_bytes(bytes: &[u8]) {
         Framing::Raw,
         Framing::HexLines,
     ] {
-        let mut decoder = Decoder::new(templates.clone());
+        let mut decoder = Decoder::new(TEMPLATES.clone());
         let (options, mut out) = (DecodeOptions { framing, ..DecodeOptions::default() }, Vec::new());
         let summary = decode_json(&mut &bytes[..], "any", &mut decoder, options, &mut out);
         let summary = summary.expect("it is in memory");
         let lines: Vec<&[u8]> = out.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
         assert_eq!(summary.messages + summary.errors, lines.len() as u64);
         for line in lines {
-            serde_json::from_slice::<serde_json::Value>(line).expect("a line of JSON");
+            serde_json::from_slice::<serde::de::IgnoredAny>(line).expect("a line of JSON");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The slow twin: the whole input in memory, every place looked at by itself, the specification's tables as text.
 
+use std::sync::LazyLock;
+
 use super::frame::{Framing, GARBAGE_BYTES_MAX};
 
 /// What was found at a place.
@@ -120,30 +122,34 @@ fn good(framing: Framing, input: &[u8], at: usize) -> Option<(usize, Option<usiz
     }
 }
 
-fn parts(line: &str) -> impl Iterator<Item = (&str, char, usize)> {
-    let words: Vec<&str> = line[1..].split_whitespace().collect();
-    let parts: Vec<_> = words
-        .chunks(2)
-        .map(|pair| {
-            let sort = pair[1].chars().next().expect("a sort");
-            let bytes = match sort {
-                's' => 8,
-                'b' => 1,
-                _ => pair[1][1..].parse().expect("its bytes"),
-            };
-            (pair[0], sort, bytes)
-        })
-        .collect();
-    parts.into_iter()
+/// A type's letter, and the name, the sort and the bytes of each field.
+type Table = (u8, Vec<(&'static str, char, usize)>);
+
+/// The tables, read once.
+static TABLES: LazyLock<Vec<Table>> =
+    LazyLock::new(|| TYPES.iter().map(|line| (line.as_bytes()[0], parts(&line[1..]))).collect());
+
+fn parts(line: &'static str) -> Vec<(&'static str, char, usize)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let part = |pair: &[&'static str]| {
+        let sort = pair[1].chars().next().expect("a sort");
+        let bytes = match sort {
+            's' => 8,
+            'b' => 1,
+            _ => pair[1][1..].parse().expect("its bytes"),
+        };
+        (pair[0], sort, bytes)
+    };
+    words.chunks(2).map(part).collect()
 }
 
 /// Letters and lengths.
 fn types() -> impl Iterator<Item = (u8, usize)> {
-    TYPES.iter().map(|line| (line.as_bytes()[0], 11 + parts(line).map(|p| p.2).sum::<usize>()))
+    TABLES.iter().map(|(letter, parts)| (*letter, 11 + parts.iter().map(|part| part.2).sum::<usize>()))
 }
 
 fn fields(body: &[u8]) -> Said {
-    let line = TYPES.iter().find(|line| line.as_bytes()[0] == body[0]).expect("of a known type");
+    let (_, parts) = TABLES.iter().find(|(letter, _)| *letter == body[0]).expect("of a known type");
     let whole = |bytes: &[u8]| bytes.iter().fold(0u128, |n, b| n * 256 + u128::from(*b));
     if whole(&body[5..11]) >= 24 * 3600 * 1_000_000_000 {
         return Err("bad_time");
@@ -153,7 +159,7 @@ fn fields(body: &[u8]) -> Said {
             .map(|(name, from, to)| (name.to_owned(), whole(&body[from..to]).to_string()))
             .into();
     let mut at = 11;
-    for (name, sort, bytes) in parts(line) {
+    for &(name, sort, bytes) in parts {
         let value = &body[at..at + bytes];
         at += bytes;
         let text = match sort {

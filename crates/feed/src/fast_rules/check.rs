@@ -4,6 +4,7 @@ use super::FastRulesDecoder;
 use crate::block::{Block, Unit, What};
 use crate::decode::{Decoder, How};
 use crate::mapping::Mapping;
+use std::sync::OnceLock;
 use unitape_model::Dictionary;
 
 const TEMPLATES: &str = r#"<templates>
@@ -59,11 +60,22 @@ fields = { oid = "Order", px = "Px", qty = "Qty", match_id = "Id", trader = "Tra
 /// # Panics
 /// When it does not.
 pub fn try_bytes(bytes: &[u8]) {
+    /// One mapping of each framing and reset: reading a mapping takes longer than reading the bytes.
+    static MAPPINGS: [OnceLock<Mapping>; FRAMINGS.len() * RESETS.len()] =
+        [const { OnceLock::new() }; FRAMINGS.len() * RESETS.len()];
     let [how, piece, bytes @ ..] = bytes else { return };
-    let framings = ["frames", "cme", "moex", "emdi", "length-prefix", "raw"];
-    let resets = ["message", "packet", "never"];
-    let framing = framings[usize::from(*how) % framings.len()];
-    let reset = resets[usize::from(*how) / framings.len() % resets.len()];
+    let how = usize::from(*how) % MAPPINGS.len();
+    let (framing, reset) = (FRAMINGS[how % FRAMINGS.len()], RESETS[how / FRAMINGS.len()]);
+    let mapping = MAPPINGS[how].get_or_init(|| mapping(framing, reset));
+    let whole = read(mapping, bytes, bytes.len().max(1));
+    let parts = read(mapping, bytes, usize::from(*piece) + 1);
+    assert_eq!(whole, parts, "{framing}, {reset}, in pieces of {piece}");
+}
+
+const FRAMINGS: [&str; 6] = ["frames", "cme", "moex", "emdi", "length-prefix", "raw"];
+const RESETS: [&str; 3] = ["message", "packet", "never"];
+
+fn mapping(framing: &str, reset: &str) -> Mapping {
     let head = MAPPING.replace("FRAMING", framing).replace("RESET", reset);
     // Files are not the fuzzer's business: the templates are put in place of those that are named.
     let mut mapping = Mapping::parse(&head, "any").expect("it is ours");
@@ -71,9 +83,7 @@ pub fn try_bytes(bytes: &[u8]) {
     let rules: Mapping = toml::from_str(&format!("{table}{RULES}")).expect("it is ours");
     mapping = Mapping { text: head, origin: mapping.origin.clone(), ..rules };
     mapping.template_texts = vec![("t.xml".to_owned(), TEMPLATES.to_owned())];
-    let whole = read(&mapping, bytes, bytes.len().max(1));
-    let parts = read(&mapping, bytes, usize::from(*piece) + 1);
-    assert_eq!(whole, parts, "{framing}, {reset}, in pieces of {piece}");
+    mapping
 }
 
 type Told = (u64, i64, u32, u32, bool);
