@@ -7,7 +7,7 @@ use crate::cargo::Metadata;
 use crate::records::{self, Commit};
 use crate::report::Count;
 use crate::steps::{Context, Outcome, STEPS, Step, Tier};
-use crate::timings::{self, Timings};
+use crate::timings::{self, CpuSeconds, Timings};
 use crate::{Failure, changed, deep, tools};
 
 /// What the arguments ask for.
@@ -18,8 +18,10 @@ struct Request {
     has_noise: bool,
     /// Compare the seconds with the last record.
     adds_up: bool,
-    /// Write a record of the seconds.
+    /// Write the record of the seconds where records are tracked.
     records: bool,
+    /// All of the ordinary run is asked for, nothing less.
+    is_whole: bool,
 }
 
 /// Where `--changed` counts from if no commit is named.
@@ -53,6 +55,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     let context =
         Context { target_dir, locked, packages, has_noise: request.has_noise, timings: Timings::default() };
 
+    let cpu_before = CpuSeconds::now();
     let mut total = Count::default();
     let mut lines = Vec::new();
     let mut failed = Vec::new();
@@ -88,6 +91,11 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     for failure in &total.failures {
         eprintln!("\n{failure}");
     }
+    let cpu = cpu_before.zip(CpuSeconds::now()).map(|(before, now)| now.since(before));
+    if let Some(cpu) = cpu {
+        context.timings.add("cpu used", cpu.used);
+        context.timings.add("cpu stolen", cpu.stolen);
+    }
     report_timings(&request, &context, failed.is_empty())?;
     if request.changed_since.is_none() {
         deep::report_due()?;
@@ -96,6 +104,9 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     eprintln!("{:8} {:>6}  crates and tools, before the steps", "download", seconds(downloaded));
     for line in &lines {
         eprintln!("{line}");
+    }
+    if let Some(CpuSeconds { used, stolen }) = cpu {
+        eprintln!("{used:.0} CPU seconds were used on this machine; its host gave {stolen:.0} to others");
     }
     if !failed.is_empty() {
         eprintln!(
@@ -118,20 +129,30 @@ fn report_timings(request: &Request, context: &Context, has_passed: bool) -> Res
     }
     if request.records && !has_passed {
         eprintln!("\nthe run failed: no record of its seconds is written");
-    } else if request.records {
-        let commit = Commit::current()?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let lines = context.timings.to_lines(&commit, cores);
-        let path = records::write(timings::KIND, &commit.date, &lines)?;
-        eprintln!("\nthe seconds of this run are in {}", path.display());
     }
+    if !(has_passed && request.is_whole) {
+        return Ok(());
+    }
+    let commit = Commit::current()?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lines = context.timings.to_lines(&commit, cores);
+    // Also a run that nobody thought of recording can become a record: by a copy of this file.
+    let folder = if request.records { records::folder() } else { context.target_dir.join("record") };
+    let path = records::write_in(&folder, timings::KIND, &commit.date, &lines)?;
+    eprintln!("\nthe seconds of this run are in {}", path.display());
     Ok(())
 }
 
 /// What the arguments ask for; none if they ask for the list of steps.
 fn parse(args: &[String]) -> Result<Option<Request>, String> {
-    let mut request =
-        Request { steps: Vec::new(), changed_since: None, has_noise: false, adds_up: false, records: false };
+    let mut request = Request {
+        steps: Vec::new(),
+        changed_since: None,
+        has_noise: false,
+        adds_up: false,
+        records: false,
+        is_whole: false,
+    };
     let mut tier = Tier::Ordinary;
     let mut only: Vec<&str> = Vec::new();
     let mut args = args.iter().peekable();
@@ -170,7 +191,8 @@ fn parse(args: &[String]) -> Result<Option<Request>, String> {
         is_chosen && (request.changed_since.is_none() || !only.is_empty() || step.is_inner_loop())
     };
     request.steps = STEPS.iter().filter(wanted).collect();
-    if request.records && (is_partial || !only.is_empty() || tier != Tier::Ordinary) {
+    request.is_whole = !is_partial && only.is_empty() && tier == Tier::Ordinary;
+    if request.records && !request.is_whole {
         return Err("--record goes with the whole ordinary run alone".to_owned());
     }
     Ok(Some(request))

@@ -71,9 +71,49 @@ impl Timings {
     }
 }
 
+/// CPU seconds of the whole machine since it started.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CpuSeconds {
+    /// What all processes used.
+    pub(crate) used: f64,
+    /// What a virtual machine wanted and its host gave to others: seconds of a run beside them say little.
+    pub(crate) stolen: f64,
+}
+
+impl CpuSeconds {
+    /// What the kernel has counted; none where it does not tell.
+    pub(crate) fn now() -> Option<Self> {
+        Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// The line `cpu` of proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal.
+    fn of(stat: &str) -> Option<Self> {
+        /// In this file the kernel counts hundredths of a second (`USER_HZ`).
+        const TICKS_PER_SECOND: f64 = 100.0;
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<f64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else { return None };
+        let used = user + nice + system + irq + softirq;
+        Some(Self { used: used / TICKS_PER_SECOND, stolen: steal / TICKS_PER_SECOND })
+    }
+
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { used: self.used - before.used, stolen: self.stolen - before.stolen }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stolen_seconds_are_told_apart() {
+        let stat = "cpu  100 20 300 4000 50 6 70 800 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        let before = CpuSeconds { used: 1.96, stolen: 2.0 };
+        let since = CpuSeconds::of(stat).map(|now| now.since(before));
+        assert_eq!(since, Some(CpuSeconds { used: 3.0, stolen: 6.0 }));
+        assert_eq!(CpuSeconds::of("cpu  1 2 3\n"), None, "a kernel that does not count steal");
+    }
 
     fn record(parts: &[(&str, f64)]) -> Vec<Value> {
         let timings = Timings::default();
