@@ -199,6 +199,55 @@ fn a_snapshot_of_trades_leaves_the_best_prices() {
     );
 }
 
+/// FIX 4.4, volume 3, Market Data Snapshot: entries of several levels may come in any order, and nothing but an optional
+/// field ranks them.
+#[test]
+fn a_snapshot_of_several_levels_shows_the_best() {
+    let dir = tempfile::tempdir().unwrap();
+    let bids = "269=0|270=9.5|271=1|269=0|270=10|271=2|269=0|270=9.75|271=3";
+    let asks = "269=1|270=11.5|271=4|269=1|270=11|271=5|269=1|270=11|271=6";
+    let tape = tape_of(dir.path(), &[&format!("W|{OF}|268=6|{asks}|{bids}")], 0);
+    let best = cat(&tape, &["--kind", "bbo"]);
+    let of = |field: &str| best[0][field].as_str().unwrap().to_owned();
+    assert_eq!([of("bid"), of("bid_qty"), of("ask"), of("ask_qty")], ["10", "2", "11", "5"]);
+
+    // A price that is no number may be the best: the message is not taken without it.
+    let other = tempfile::tempdir().unwrap();
+    let bad = format!("W|{OF}|268=3|269=0|270=10|271=2|269=0|270=1e1|271=1|269=0|270=9|271=1");
+    let tape = tape_of(other.path(), &[&bad], 3);
+    assert_eq!(cat(&tape, &["--kind", "bbo"]).len(), 0);
+    assert!(quarantine(&tape)[0]["detail"].as_str().unwrap().contains("1e1"), "{:?}", quarantine(&tape));
+}
+
+/// FIX 4.4, volume 3, Market Data Incremental Refresh: a bid that changed leaves no best price that looks right.
+#[test]
+fn an_increment_of_a_bid_ends_the_best_price_of_the_snapshot() {
+    let snapshot = format!("W|{OF}|268=2|269=0|270=10|271=5|269=1|270=11|271=6");
+    let print = format!("X|268=1|279=0|269=2|278=T1|{OF}|270=10.5|271=1");
+    for (action, kind) in [(0, 0), (1, 0), (2, 1)] {
+        let change = format!("X|268=1|279={action}|269={kind}|278=B1|{OF}|270=9|271=5");
+        let dir = tempfile::tempdir().unwrap();
+        let tape = tape_of(dir.path(), &[&snapshot, &print, &change, &snapshot], 0);
+        let marks = |at: &str, code| book(&tape, &["--at", at]).code(code).json()["marks"].clone();
+        assert_eq!(marks("2", 0), json!([]), "a print changes no best price");
+        assert_eq!(marks("3", 3), json!(["stale"]), "279={action} of 269={kind}");
+        assert_eq!(marks("4", 0), json!([]), "the next snapshot gives the best price anew");
+    }
+}
+
+/// FIX 4.4, volume 6, tag 150, `L` (triggered or activated by system): a stop order then stands in the book as a limit order.
+#[test]
+fn an_elected_stop_enters_the_book() {
+    for kind in ["4", "2"] {
+        let dir = tempfile::tempdir().unwrap();
+        let of = format!("{OF}|54=1|38=100|44=10|99=11|59=0|151=100|14=0");
+        let stop = format!("8|37=S|17=E1|150=0|39=0|{of}|40=4");
+        let elected = format!("8|37=S|17=E2|150=L|39=0|{of}|40={kind}");
+        let tape = tape_of(dir.path(), &[&new("A", 1, "9", 50, ""), &stop, &elected], 0);
+        assert_eq!(live(&tape), json!({"A": "50", "S": "100"}), "40={kind} in the report of the election");
+    }
+}
+
 /// Currency (15) is of the price: 1250 GBX is not 1250 GBP.
 #[test]
 fn the_currency_reaches_the_event() {

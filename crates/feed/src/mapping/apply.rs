@@ -7,14 +7,14 @@ use super::entries::next_entry;
 use super::explain::Explainer;
 use super::instruments::{by_venue, is_looked_up, set_looked_up};
 use super::json::write_json;
-use super::plan::{Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
+use super::plan::{BestPicks, Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
 use crate::block::{Block, Names, SessionKey, What};
 use crate::numbers::Numbering;
 use crate::reference::{AsTheyAre, ByReference, Instruments};
 use unitape_model::event::Value;
-use unitape_model::{Dictionary, EventBuilder, Header, Refusal, UnixNanos, flags, words};
+use unitape_model::{Dictionary, EventBuilder, Header, Price, Refusal, UnixNanos, flags, words};
 
 /// Makes events of messages; one per worker and feed. `R` finds a value of a message.
 #[derive(Debug)]
@@ -501,16 +501,45 @@ pub(super) fn fill_picks<M: Message>(
                 let Some(key) = entry[usize::from(keys.key)] else { continue };
                 let key = message.text(key, scratch);
                 let word = words::word(key);
-                for (is, value, i) in &keys.picks {
+                for (is, value, i) in &keys.firsts {
                     if is.is_word(word, key) {
                         let found = &mut picks[usize::from(*i)];
                         *found = found.or(entry[usize::from(*value)]);
                     }
                 }
+                if !keys.bests.is_empty() {
+                    let fits = |best: &&BestPicks| best.is.is_word(word, key);
+                    // At most one: no two have the same key and the same order.
+                    best_of(keys.bests.iter().filter(fits), message, (entry, picks));
+                }
             }
         }
     }
     Ok(())
+}
+
+/// Takes the values of an entry that is better than the one whose values were taken.
+fn best_of<'p, M: Message>(
+    bests: impl Iterator<Item = &'p BestPicks>,
+    message: &M,
+    (entry, picks): (&[Option<M::Ref>], Slots<'_, M>),
+) {
+    let number = |value: Option<M::Ref>| value.map(|v| Price::parse(message.text(v, &mut Vec::new())));
+    for best in bests {
+        let new = number(entry[usize::from(best.best.by)]);
+        let is_better = match (new, number(picks[usize::from(best.number)])) {
+            (Some(Ok(new)), Some(Ok(known))) => new.cmp(&known) == best.best.wanted,
+            // What is no number is kept, and the message is refused for it.
+            (Some(Err(_)), Some(Ok(_))) | (Some(_), None) => true,
+            (_, Some(Err(_))) | (None, Some(_)) => false,
+            (None, None) => best.values.iter().all(|(_, i)| picks[usize::from(*i)].is_none()),
+        };
+        if is_better {
+            for (value, i) in &best.values {
+                picks[usize::from(*i)] = entry[usize::from(*value)];
+            }
+        }
+    }
 }
 
 /// The value after its table and suffix; `None` when it is to be left out.

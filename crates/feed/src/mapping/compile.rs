@@ -2,8 +2,8 @@
 
 use super::entries::INHERIT_MAX;
 use super::plan::{
-    Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, SLOTS_MAX, Test, TypeRules,
-    ValueTable, Wanted, Way,
+    Best, BestPicks, Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, SLOTS_MAX,
+    Test, TypeRules, ValueTable, Wanted, Way,
 };
 use super::seam::{Dialect, GroupPlaces, Places};
 use super::suggest::meant;
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::error::Error;
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Kind, Ready, Schema};
@@ -171,10 +172,22 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         for (i, pick) in self.picks.iter().enumerate() {
             let keys: &mut Vec<KeyPicks> = &mut group_picks[pick.group];
             let at = keys.iter().position(|k| k.key == pick.key).unwrap_or_else(|| {
-                keys.push(KeyPicks { key: pick.key, picks: Vec::new() });
+                keys.push(KeyPicks { key: pick.key, firsts: Vec::new(), bests: Vec::new() });
                 keys.len() - 1
             });
-            keys[at].picks.push((pick.is.clone(), pick.value, i as u8));
+            let KeyPicks { firsts, bests, .. } = &mut keys[at];
+            let Some(best) = pick.best else {
+                firsts.push((pick.is.clone(), pick.value, i as u8));
+                continue;
+            };
+            let same = bests.iter().position(|b| b.best == best && b.is == pick.is).unwrap_or_else(|| {
+                bests.push(BestPicks { is: pick.is.clone(), best, number: 0, values: Vec::new() });
+                bests.len() - 1
+            });
+            bests[same].values.push((pick.value, i as u8));
+            if pick.value == best.by {
+                bests[same].number = i as u8;
+            }
         }
         let plan = Plan {
             slot_count: self.next,
@@ -393,19 +406,27 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                     self.entry_slot(group, &path)?
                         .ok_or_else(|| Wrong::from(format!("`{text}` is no member of group `{g}`")))
                 };
-                let pick =
-                    Pick { group, value: member(value)?, key: member(key)?, is: Wanted::new(is.as_bytes()) };
-                let i = self.picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
-                    self.picks.push(pick);
-                    self.picks.len() - 1
-                });
-                let i =
-                    u8::try_from(i).map_err(|_| "more than 256 values picked out of groups".to_owned())?;
-                (From::Pick(i), value.clone())
+                let best = match (&long.highest, &long.lowest) {
+                    (None, None) => None,
+                    (Some(by), None) => Some(Best { by: member(by)?, wanted: Ordering::Greater }),
+                    (None, Some(by)) => Some(Best { by: member(by)?, wanted: Ordering::Less }),
+                    (Some(_), Some(_)) => {
+                        return Err("`highest` and `lowest` exclude each other".to_owned().into());
+                    }
+                };
+                let is = Wanted::new(is.as_bytes());
+                let pick = Pick { group, value: member(value)?, key: member(key)?, is, best };
+                if let Some(best) = best {
+                    // The number itself is picked as well: the next entry is compared with it.
+                    self.pick(Pick { value: best.by, ..pick.clone() })?;
+                }
+                (From::Pick(self.pick(pick)?), value.clone())
             }
-            FieldTable { from: Some(t), group: None, r#const: None, .. } => (self.from(t, each)?, t.clone()),
+            FieldTable { from: Some(t), group: None, r#const: None, highest: None, lowest: None, .. } => {
+                (self.from(t, each)?, t.clone())
+            }
             _ => {
-                let what = "one of `from`, `const`, or `group` with `key`, `is` and `value`";
+                let what = "one of `from`, `const`, or `group` with `key`, `is`, `value`, and `highest` or `lowest` if wanted";
                 return Err(what.to_owned().into());
             }
         };
@@ -414,6 +435,15 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         self.check_targets(spec, &long)?;
         let required = spec.required || long.required;
         Ok(FieldPlan { spec, required, from, or, table, suffix, absolute: long.absolute, path })
+    }
+
+    /// The index of a pick, which is made if there is none like it yet.
+    fn pick(&mut self, pick: Pick) -> Step<u8> {
+        let i = self.picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
+            self.picks.push(pick);
+            self.picks.len() - 1
+        });
+        u8::try_from(i).map_err(|_| "more than 256 values picked out of groups".to_owned().into())
     }
 
     /// What a table or the mapping itself gives to a field of few values must be one of them: the first message with

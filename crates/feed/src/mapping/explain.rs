@@ -413,7 +413,10 @@ fn one_field<M: Message>(
     };
     told.from = match (&long, &field.from) {
         (FieldTable { group: Some(g), key: Some(k), is: Some(is), value: Some(v), .. }, From::Pick(_)) => {
-            format!("{v} of the entry of group {g} where {k} is {is}")
+            let best = [("highest", &long.highest), ("lowest", &long.lowest)];
+            let best =
+                best.iter().find_map(|(word, by)| by.as_ref().map(|by| format!(" and {by} is {word}")));
+            format!("{v} of the entry of group {g} where {k} is {is}{}", best.unwrap_or_default())
         }
         (_, From::Const(_)) => "const".to_owned(),
         (FieldTable { from: Some(path), .. }, _) => path.clone(),

@@ -39,7 +39,8 @@
 //!
 //! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
 //! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign), or the value of a group entry that is picked by a key:
-//! `{ group = "453", key = "452", is = "3", value = "448" }`. A group that looks different in different
+//! `{ group = "453", key = "452", is = "3", value = "448" }`, of several such entries the first, or with `highest = "270"` or
+//! `lowest = "270"` the one whose member has that number. A group that looks different in different
 //! messages is told several times, under names of its own with `count = "268"`. With `required = true` a message
 //! without the value is refused, also where the event could do without it.
 //!
@@ -333,6 +334,10 @@ pub struct FieldTable {
     pub key: Option<String>,
     pub is: Option<String>,
     pub value: Option<String>,
+    /// Of several entries that `is` picks, the one with the highest number in this member.
+    pub highest: Option<String>,
+    /// The same with the lowest.
+    pub lowest: Option<String>,
 }
 
 /// What becomes of a value that the table does not have; by default the message is refused.

@@ -8,6 +8,7 @@
 use super::Otherwise;
 use crate::reference::Reference;
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 use std::sync::Arc;
 use unitape_model::schema::Spec;
 use unitape_model::{Kind, Ready, words};
@@ -342,7 +343,7 @@ pub enum Way {
     Ready(Ready),
 }
 
-/// A value picked out of a group: of the first entry in which `key` is `is`, the field `value`.
+/// A value picked out of a group: of the first or the best entry in which `key` is `is`, the field `value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// The group.
@@ -353,6 +354,17 @@ pub struct Pick {
     pub key: u8,
     /// The key looked for.
     pub is: Wanted,
+    /// Which of several such entries; the first if none.
+    pub best: Option<Best>,
+}
+
+/// The best of several entries, by a number of theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Best {
+    /// Slot of the number in an entry.
+    pub by: u8,
+    /// The highest number, or the lowest.
+    pub wanted: Ordering,
 }
 
 /// Keys looked for in one slot of a group's entries.
@@ -361,7 +373,22 @@ pub struct KeyPicks {
     /// The slot.
     pub key: u8,
     /// Each key, with the slot of the value beside it and the index of the pick.
-    pub picks: Vec<(Wanted, u8, u8)>,
+    pub firsts: Vec<(Wanted, u8, u8)>,
+    /// The keys of which the best entry is wanted.
+    pub bests: Vec<BestPicks>,
+}
+
+/// Values that are all of the same entry: the best in which the key is `is`.
+#[derive(Clone, Debug)]
+pub struct BestPicks {
+    /// The key looked for.
+    pub is: Wanted,
+    /// What makes an entry the best.
+    pub best: Best,
+    /// The index of the pick that holds the best entry's number.
+    pub number: u8,
+    /// Slot of a value, and the index of its pick; the number is one of them.
+    pub values: Vec<(u8, u8)>,
 }
 
 /// Value → value. Codes of one byte, which most are, are found without hashing.
