@@ -38,7 +38,7 @@ usage: cargo xtask COMMAND
   test [--quick] [--only NAME]  run every check and test; --quick leaves out the slow ones,
                                 --only (repeatable) runs the named steps, --list names them
        [--changed [BASE]]       only the packages that changed since BASE (main), and those that depend on them
-       [--noise]                four busy loops beside the tests
+       [--noise]                four busy loops beside the steps test, faults, loom and tsan
        [--add-up] [--record]    compare the seconds with the last record; write a record under bench/record
   deep [--minutes N] [--only NAME]
                                 run the checks that take long, an hour or N minutes, and write a record;

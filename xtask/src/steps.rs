@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
+use crate::noise::BusyLoops;
 use crate::report::{self, Count};
 use crate::timings::Timings;
 use crate::{demo, fuzz, suite, tidy, tools};
@@ -47,7 +48,7 @@ pub(crate) struct Context {
     pub(crate) locked: &'static str,
     /// The packages that are checked and tested; none for all.
     pub(crate) packages: Option<Vec<String>>,
-    /// Whether busy loops run beside the tests.
+    /// Whether busy loops run beside the steps `test`, `faults`, `loom` and `tsan`.
     pub(crate) has_noise: bool,
     pub(crate) timings: Timings,
 }
@@ -161,7 +162,7 @@ fn faults(context: &Context, count: &mut Count) -> Outcome {
     let args = ["test", "--package", "unitape-tape", "--features", "faults", "--lib", "--test", "faults"];
     let mut command = cargo();
     command.args(args).args(["--test", "faults_apart", context.locked]);
-    report::run(&mut command, count).into()
+    run_tests(&mut command, context, count).into()
 }
 
 fn doc(context: &Context, count: &mut Count) -> Outcome {
@@ -186,7 +187,7 @@ pub(crate) fn loom_with(context: &Context, preemptions: u64, count: &mut Count) 
         if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
             command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
         }
-        problems.extend(report::run(&mut command, count).err());
+        problems.extend(run_tests(&mut command, context, count).err());
     }
     joined(problems)
 }
@@ -257,9 +258,31 @@ pub(crate) fn tsan(context: &Context, count: &mut Count) -> Outcome {
             continue;
         }
         ran = true;
-        problems.extend(report::run(&mut command, count).err());
+        problems.extend(run_tests(&mut command, context, count).err());
     }
     if ran { joined(problems) } else { Outcome::Skipped("no crate has a test named `tsan`".to_owned()) }
+}
+
+/// Runs tests by cargo, beside busy loops if they are asked for: these wait until everything is built.
+fn run_tests(
+    command: &mut std::process::Command,
+    context: &Context,
+    count: &mut Count,
+) -> Result<(), String> {
+    if !context.has_noise {
+        return report::run(command, count);
+    }
+    let mut build = std::process::Command::new(command.get_program());
+    build.args(command.get_args()).arg("--no-run").current_dir(root());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => build.env(name, value),
+            None => build.env_remove(name),
+        };
+    }
+    report::run(&mut build, count)?;
+    let _noise = BusyLoops::start();
+    report::run(command, count)
 }
 
 pub(crate) fn joined(problems: Vec<String>) -> Outcome {

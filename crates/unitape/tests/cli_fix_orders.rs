@@ -204,19 +204,23 @@ fn a_snapshot_of_trades_leaves_the_best_prices() {
 #[test]
 fn a_snapshot_of_several_levels_shows_the_best() {
     let dir = tempfile::tempdir().unwrap();
-    let bids = "269=0|270=9.5|271=1|269=0|270=10|271=2|269=0|270=9.75|271=3";
+    let bids = "269=0|270=9.5|15=GBP|271=1|269=0|270=10|15=EUR|271=2|269=0|270=9.75|271=3";
     let asks = "269=1|270=11.5|271=4|269=1|270=11|271=5|269=1|270=11|271=6";
     let tape = tape_of(dir.path(), &[&format!("W|{OF}|268=6|{asks}|{bids}")], 0);
     let best = cat(&tape, &["--kind", "bbo"]);
     let of = |field: &str| best[0][field].as_str().unwrap().to_owned();
-    assert_eq!([of("bid"), of("bid_qty"), of("ask"), of("ask_qty")], ["10", "2", "11", "5"]);
+    let got = [of("bid"), of("bid_qty"), of("ccy"), of("ask"), of("ask_qty")];
+    assert_eq!(got, ["10", "2", "EUR", "11", "5"]);
 
     // A price that is no number may be the best: the message is not taken without it.
-    let other = tempfile::tempdir().unwrap();
-    let bad = format!("W|{OF}|268=3|269=0|270=10|271=2|269=0|270=1e1|271=1|269=0|270=9|271=1");
-    let tape = tape_of(other.path(), &[&bad], 3);
-    assert_eq!(cat(&tape, &["--kind", "bbo"]).len(), 0);
-    assert!(quarantine(&tape)[0]["detail"].as_str().unwrap().contains("1e1"), "{:?}", quarantine(&tape));
+    for prices in [["10", "1e1", "9"], ["1e1", "10", "9"], ["10", "9", "1e1"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let bids = prices.map(|price| format!("|269=0|270={price}|271=1")).concat();
+        let tape = tape_of(dir.path(), &[&format!("W|{OF}|268=3{bids}")], 3);
+        assert_eq!(cat(&tape, &["--kind", "bbo"]).len(), 0, "{prices:?}");
+        let detail = quarantine(&tape)[0]["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("\"1e1\""), "{prices:?}: {detail}");
+    }
 }
 
 /// FIX 4.4, volume 3, Market Data Incremental Refresh: a bid that changed leaves no best price that looks right.

@@ -49,6 +49,37 @@ fn targets_of_tables_are_values_of_their_field() {
     check(&dir, &text).code(1).says(&["`Sell` is none of B, S"]);
 }
 
+// Words that only a value picked out of a group has were accepted beside others, and did nothing.
+#[test]
+fn words_of_a_pick_go_with_a_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let pick = "group = '269', key = '269', is = '0', value = '270'";
+    let alone = "go with `group` alone";
+    for (bid, says) in [
+        (format!("{pick}, highest = '270'"), None),
+        (format!("{pick}, lowest = '271'"), None),
+        (
+            format!("{pick}, highest = '270', lowest = '270'"),
+            Some("`highest` and `lowest` exclude each other"),
+        ),
+        (format!("{pick}, highest = '99'"), Some("`99` is no member of group `269`")),
+        (format!("{pick}, const = '1'"), Some("one of `from`, `const`, or `group`")),
+        (format!("{pick}, from = '44'"), Some("one of `from`, `const`, or `group`")),
+        ("group = '269', key = '269', value = '270', highest = '270'".to_owned(), Some("one of `from`")),
+        ("const = '1', highest = '270'".to_owned(), Some(alone)),
+        ("from = '44', lowest = '270'".to_owned(), Some(alone)),
+        ("from = '44', key = '269'".to_owned(), Some(alone)),
+    ] {
+        let group = "[group.269]\ncount = '268'\ndelimiter = '269'\nmembers = ['269', '270', '271']\n";
+        let event = "[[rule]]\n[[rule.event]]\nkind = 'bbo'\n[rule.event.fields]\ninstr = '55'\n";
+        let ran = check(&dir, &format!("{group}{event}bid = {{ {bid} }}\n"));
+        match says {
+            Some(says) => _ = ran.code(1).says(&["mine.toml:14: ", says]),
+            None => _ = ran.code(0),
+        }
+    }
+}
+
 // A device without end took all memory there was.
 #[test]
 fn a_mapping_has_a_bound() {

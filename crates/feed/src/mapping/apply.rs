@@ -507,10 +507,12 @@ pub(super) fn fill_picks<M: Message>(
                         *found = found.or(entry[usize::from(*value)]);
                     }
                 }
-                if !keys.bests.is_empty() {
-                    let fits = |best: &&BestPicks| best.is.is_word(word, key);
-                    // At most one: no two have the same key and the same order.
-                    best_of(keys.bests.iter().filter(fits), message, (entry, picks));
+                for best in keys.bests.iter().filter(|best| best.is.is_word(word, key)) {
+                    if is_better(best, message, entry, picks)? {
+                        for (value, i) in &best.values {
+                            picks[usize::from(*i)] = entry[usize::from(*value)];
+                        }
+                    }
                 }
             }
         }
@@ -518,28 +520,31 @@ pub(super) fn fill_picks<M: Message>(
     Ok(())
 }
 
-/// Takes the values of an entry that is better than the one whose values were taken.
-fn best_of<'p, M: Message>(
-    bests: impl Iterator<Item = &'p BestPicks>,
+/// Whether an entry is better than the one whose values were picked so far. One with a number is better than one without.
+///
+/// # Errors
+/// The entry's number is none: which entry is the best cannot be known.
+fn is_better<M: Message>(
+    best: &BestPicks,
     message: &M,
-    (entry, picks): (&[Option<M::Ref>], Slots<'_, M>),
-) {
-    let number = |value: Option<M::Ref>| value.map(|v| Price::parse(message.text(v, &mut Vec::new())));
-    for best in bests {
-        let new = number(entry[usize::from(best.best.by)]);
-        let is_better = match (new, number(picks[usize::from(best.number)])) {
-            (Some(Ok(new)), Some(Ok(known))) => new.cmp(&known) == best.best.wanted,
-            // What is no number is kept, and the message is refused for it.
-            (Some(Err(_)), Some(Ok(_))) | (Some(_), None) => true,
-            (_, Some(Err(_))) | (None, Some(_)) => false,
-            (None, None) => best.values.iter().all(|(_, i)| picks[usize::from(*i)].is_none()),
-        };
-        if is_better {
-            for (value, i) in &best.values {
-                picks[usize::from(*i)] = entry[usize::from(*value)];
-            }
-        }
-    }
+    entry: &[Option<M::Ref>],
+    picks: &[Option<M::Ref>],
+) -> Result<bool, Refused> {
+    let number = |value: M::Ref| {
+        let mut scratch = Vec::new();
+        let text = message.text(value, &mut scratch);
+        Price::parse(text).map_err(|error| {
+            let refusal = Refusal::from(error);
+            let detail = format!("the number by which the best entry is found: {}: {refusal}", shown(text));
+            Refused { code: refusal.code(), detail }
+        })
+    };
+    let Some(new) = entry[usize::from(best.best.by)] else {
+        return Ok(best.values.iter().all(|(_, i)| picks[usize::from(*i)].is_none()));
+    };
+    let new = number(new)?;
+    let Some(known) = picks[usize::from(best.number)] else { return Ok(true) };
+    Ok(new.cmp(&number(known)?) == best.best.wanted)
 }
 
 /// The value after its table and suffix; `None` when it is to be left out.

@@ -388,6 +388,12 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             }
             None => None,
         };
+        let picks = [&long.key, &long.is, &long.value, &long.highest, &long.lowest];
+        if long.group.is_none() && picks.iter().any(|part| part.is_some()) {
+            return Err("`key`, `is`, `value`, `highest` and `lowest` go with `group` alone"
+                .to_owned()
+                .into());
+        }
         let (from, path) = match &long {
             FieldTable { r#const: Some(c), from: None, group: None, .. } => {
                 (From::Const(c.clone().into_bytes()), "const".to_owned())
@@ -398,6 +404,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 is: Some(is),
                 value: Some(value),
                 from: None,
+                r#const: None,
                 ..
             } => {
                 let group = self.group_named(g)?;
@@ -422,11 +429,9 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 }
                 (From::Pick(self.pick(pick)?), value.clone())
             }
-            FieldTable { from: Some(t), group: None, r#const: None, highest: None, lowest: None, .. } => {
-                (self.from(t, each)?, t.clone())
-            }
+            FieldTable { from: Some(t), group: None, r#const: None, .. } => (self.from(t, each)?, t.clone()),
             _ => {
-                let what = "one of `from`, `const`, or `group` with `key`, `is`, `value`, and `highest` or `lowest` if wanted";
+                let what = "one of `from`, `const`, or `group` with `key`, `is` and `value`";
                 return Err(what.to_owned().into());
             }
         };
