@@ -52,7 +52,7 @@ fn recognise(head: &[u8]) -> Option<Format> {
         return Some(Format::Events(None));
     }
     if is_itch(head) {
-        return Format::by(Mapping::built_in("nasdaq-itch50")?).ok();
+        return Format::by(Mapping::built_in("nasdaq-itch50")?.clone()).ok();
     }
     if let Some(format) = fixed(head) {
         return Some(format);
@@ -62,29 +62,29 @@ fn recognise(head: &[u8]) -> Option<Format> {
     }
     if is_swift(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
-        return Format::by(best).ok();
+        return Format::by(best.clone()).ok();
     }
     if is_mail(text) {
-        return Format::by(Mapping::built_in("mail")?).ok();
+        return Format::by(Mapping::built_in("mail")?.clone()).ok();
     }
     if let Some(root) = xml::root(text) {
-        return Format::by(Mapping::built_in(news_mapping(root))?).ok();
+        return Format::by(Mapping::built_in(news_mapping(root))?.clone()).ok();
     }
     if is_iso20022(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "iso20022")?;
-        return Format::by(best).ok();
+        return Format::by(best.clone()).ok();
     }
     let start = head.windows(5).position(|w| w == b"8=FIX")?;
     let end = head[start..].iter().position(|b| *b == 1)? + start;
     let begin_string = std::str::from_utf8(&head[start + 2..end]).ok()?;
-    let fits = |m: &Mapping| {
+    let fits = |m: &&Mapping| {
         m.format == "fix"
             && m.detect.begin_string.iter().any(|b| b == begin_string)
             && m.detect.contains.iter().all(|c| contains(head, c.as_bytes()))
     };
     // The mapping that asks for most is the one that knows the file best.
     let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
-    Format::by(best).ok()
+    Format::by(best.clone()).ok()
 }
 
 /// JSON Lines with all that a shipped mapping looks for in the first one, and without what makes it an event of ours;
@@ -97,7 +97,7 @@ fn jsonl(text: &[u8]) -> Option<Format> {
     let has = |m: &Mapping| has_paths(TextSort::Jsonl, text, &m.detect.contains, &["kind", "rec"]);
     let best =
         Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
-    Format::by(best).ok()
+    Format::by(best.clone()).ok()
 }
 
 /// A length and a type that has it, again and again.
@@ -116,7 +116,7 @@ fn is_itch(head: &[u8]) -> bool {
 /// The shipped layout by which the header reads well, and whatever follows it.
 fn fixed(head: &[u8]) -> Option<Format> {
     Mapping::all_built_in().filter(|m| m.format == "fixed" && m.detect.layout).find_map(|mapping| {
-        let format = Format::by(mapping).ok()?;
+        let format = Format::by(mapping.clone()).ok()?;
         let Format::Fixed(_, layout) = &format else { return None };
         let mut decoder = Decoder::new(layout.clone());
         let mut at = 0;
@@ -136,7 +136,7 @@ fn fixed(head: &[u8]) -> Option<Format> {
 fn csv(head: &[u8]) -> Option<Format> {
     let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
     let fits = csv.filter_map(|mapping| {
-        let format = Format::by(mapping).ok()?;
+        let format = Format::by(mapping.clone()).ok()?;
         let Format::Csv(_, layout) = &format else { return None };
         let mut decoder = unitape_codec::csv::Decoder::new(layout.clone());
         match decoder.next(head, 0, 0, false) {

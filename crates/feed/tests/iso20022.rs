@@ -358,7 +358,7 @@ proptest! {
 // What a mended mapping recovers, it recovers too where the message stood in a batch or was a part of a large one.
 #[test]
 fn quarantine_is_retried_with_its_context() {
-    let text = Mapping::built_in("iso20022").unwrap().text;
+    let text = &Mapping::built_in("iso20022").unwrap().text;
     let strict = text.replace("\"../Id\"", "{ from = \"./NotThere\", required = true }");
     let strict = strict.replace("ref = { from = \"./PmtId/EndToEndId\"", "ref = { from = \"./NotThere\"");
     let strict = strict.replace("name = \"iso20022\"", "name = \"strict\"");
@@ -371,7 +371,7 @@ fn quarantine_is_retried_with_its_context() {
     let s = run(&tape, &[Feed { name: "iso".to_owned(), format, files: vec![file] }], 2, 64 << 10).summary;
     assert_eq!(s.quarantined, s.messages, "{s:?}");
     let mended = Mapping::built_in("iso20022").unwrap();
-    let retried = quarantine::retry(&tape, Some(&mended), None).unwrap();
+    let retried = quarantine::retry(&tape, Some(mended), None).unwrap();
     assert_eq!(
         (retried.tried, retried.left, retried.events),
         (s.quarantined, 0, 9_000 + 1 + 3),

@@ -29,7 +29,7 @@ fn told(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
 }
 
 fn shipped(name: &str) -> Format {
-    Format::by(Mapping::built_in(name).unwrap()).unwrap()
+    Format::by(Mapping::built_in(name).unwrap().clone()).unwrap()
 }
 
 fn mine(rest: &str) -> Format {

@@ -83,7 +83,7 @@ fn books_from_itch_are_the_engines_after_every_step() {
         let dir = tempfile::tempdir().unwrap();
         let (file, tape) = (dir.path().join(format!("sim-{date}.itch")), dir.path().join("tape"));
         std::fs::write(&file, bytes).unwrap();
-        let format = Format::by(Mapping::built_in("nasdaq-itch50").unwrap()).unwrap();
+        let format = Format::by(Mapping::built_in("nasdaq-itch50").unwrap().clone()).unwrap();
         let feeds = vec![Feed { name: "itch".to_owned(), format, files: vec![file] }];
         let summary =
             consolidate(&tape, Options { feeds, workers: 2, ..Options::default() }).unwrap().summary;

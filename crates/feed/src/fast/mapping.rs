@@ -34,12 +34,12 @@ pub fn read(mapping: &Mapping) -> Result<FastFiles, Error> {
     if let Some(name) = &text.like {
         let Some(like) = Mapping::built_in(name).filter(|m| m.fast.is_some()) else {
             let shipped: Vec<_> =
-                Mapping::all_built_in().filter(|m| m.fast.is_some()).map(|m| m.name).collect();
+                Mapping::all_built_in().filter(|m| m.fast.is_some()).map(|m| m.name.as_str()).collect();
             let what =
                 format!("like: no shipped mapping `{name}` for a FAST handler; {}", shipped.join(", "));
             return Err(mapping.wrong_at(&["fast", "like"], what));
         };
-        files.like = like.text;
+        files.like.clone_from(&like.text);
     }
     let named = text.channel.iter().flat_map(|c| &c.templates).chain(&text.templates);
     for name in named {
@@ -76,7 +76,7 @@ pub fn config(mapping: &Mapping) -> Result<Arc<Config>, Error> {
 pub(super) fn whole(text: &FastText) -> FastText {
     match &text.like {
         Some(name) => {
-            let like = Mapping::built_in(name).and_then(|m| m.fast);
+            let like = Mapping::built_in(name).and_then(|m| m.fast.clone());
             text.clone().over(&like.unwrap_or_default())
         }
         None => text.clone(),
@@ -106,6 +106,6 @@ pub fn check(mapping: &Mapping) -> Result<(), Error> {
 /// The venue, as events name it.
 pub fn venue(mapping: &Mapping) -> String {
     let text = mapping.fast.as_ref();
-    let like = || Mapping::built_in(text?.like.as_ref()?)?.fast?.venue;
+    let like = || Mapping::built_in(text?.like.as_ref()?)?.fast.as_ref()?.venue.clone();
     text.and_then(|t| t.venue.clone()).or_else(like).unwrap_or_default()
 }

@@ -39,7 +39,7 @@ fn same(mapping: &Mapping, input: &[u8], block_bytes: usize, learn: bool) {
 fn the_taq_file_both_ways() {
     let mapping = Mapping::built_in("nyse-taq-bbo-98").unwrap();
     for (block_bytes, learn) in [(1 << 18, true), (1 << 18, false), (5000, true), (98 * 64, false)] {
-        same(&mapping, TAQ, block_bytes, learn);
+        same(mapping, TAQ, block_bytes, learn);
     }
 }
 
@@ -222,7 +222,7 @@ proptest! {
         for (at, byte) in noise {
             input[at] = byte;
         }
-        same(&Mapping::built_in("nyse-taq-bbo-98").unwrap(), &input, block_bytes, true);
+        same(Mapping::built_in("nyse-taq-bbo-98").unwrap(), &input, block_bytes, true);
     }
 }
 
@@ -230,14 +230,14 @@ proptest! {
 #[test]
 fn shipped_mappings_take_the_fast_way() {
     for (mapping, kinds) in [
-        (Mapping::built_in("nyse-taq-bbo-98").unwrap(), vec![false, true]),
-        (Mapping::built_in("sim-day").unwrap(), [vec![false], vec![true; 8], vec![false]].concat()),
+        (Mapping::built_in("nyse-taq-bbo-98").unwrap().clone(), vec![false, true]),
+        (Mapping::built_in("sim-day").unwrap().clone(), [vec![false], vec![true; 8], vec![false]].concat()),
         (mixed(), vec![false, true, true, false]),
     ] {
         let decoder = super::FixedDecoder::new(&mapping).unwrap();
         assert_eq!(decoder.fast.unwrap().kinds(), kinds, "{}", mapping.name);
     }
-    let mut decoder = super::FixedDecoder::new(&Mapping::built_in("nyse-taq-bbo-98").unwrap()).unwrap();
+    let mut decoder = super::FixedDecoder::new(Mapping::built_in("nyse-taq-bbo-98").unwrap()).unwrap();
     let mut block = Block { bytes: TAQ.to_vec(), eof: true, ..Block::default() };
     decoder.decode(&mut block, 1, &unitape_model::Dictionary::default());
     // The last record has no bytes behind it to load with it.

@@ -14,7 +14,7 @@ const DAY: &[u8] = b"2026-03-02";
 const MIDNIGHT: i64 = 1_772_427_600_000_000_000;
 
 fn decoder(name: &str) -> ItchDecoder {
-    ItchDecoder::new(&Mapping::built_in(name).unwrap()).unwrap()
+    ItchDecoder::new(Mapping::built_in(name).unwrap()).unwrap()
 }
 
 /// A dictionary in which all names of the samples have their ids.

@@ -1,27 +1,83 @@
 //! The shipped mappings.
 
-/// Their texts.
-pub(super) const ALL: &[&str] = &[
-    include_str!("../../../../mappings/jse-fix50-indices.toml"),
-    include_str!("../../../../mappings/fix44-orders.toml"),
-    include_str!("../../../../mappings/swift-mt.toml"),
-    include_str!("../../../../mappings/nyse-taq-bbo-98.toml"),
-    include_str!("../../../../mappings/sim-day.toml"),
-    include_str!("../../../../mappings/nasdaq-itch50.toml"),
-    include_str!("../../../../mappings/nasdaq-itch50-stateless.toml"),
-    include_str!("../../../../mappings/iso20022.toml"),
-    include_str!("../../../../mappings/nyse-taq-trades.toml"),
-    include_str!("../../../../mappings/nyse-taq-quotes.toml"),
-    include_str!("../../../../mappings/nyse-taq-nbbo.toml"),
-    include_str!("../../../../mappings/nyse-taq-master.toml"),
-    include_str!("../../../../mappings/ninjs.toml"),
-    include_str!("../../../../mappings/slack-messages.toml"),
-    include_str!("../../../../mappings/symphony-messages.toml"),
-    include_str!("../../../../mappings/mail.toml"),
-    include_str!("../../../../mappings/rss-news.toml"),
-    include_str!("../../../../mappings/atom-news.toml"),
-    include_str!("../../../../mappings/newsml-g2.toml"),
-    include_str!("../../../../mappings/t7-emdi.toml"),
-    include_str!("../../../../mappings/cme-mdp2.toml"),
-    include_str!("../../../../mappings/moex-trades.toml"),
+use super::Mapping;
+use std::sync::OnceLock;
+
+/// One of them.
+pub(super) struct Shipped {
+    /// Its name, which is that of its file.
+    name: &'static str,
+    text: &'static str,
+    /// What the text says, once somebody wanted to know: reading all of them takes longer than a small file.
+    mapping: OnceLock<Mapping>,
+}
+
+impl Shipped {
+    /// What it says. That it can be used is a test's business, not every caller's.
+    ///
+    /// # Panics
+    /// When it cannot be read, which a test excludes.
+    fn mapping(&self) -> &Mapping {
+        self.mapping
+            .get_or_init(|| Mapping::read(self.text, "built in").expect("a shipped mapping is tested"))
+    }
+}
+
+/// The one of this name.
+pub(super) fn named(name: &str) -> Option<&'static Mapping> {
+    ALL.iter().find(|shipped| shipped.name == name).map(Shipped::mapping)
+}
+
+/// All of them, each read when its turn comes.
+pub(super) fn all() -> impl Iterator<Item = &'static Mapping> {
+    ALL.iter().map(Shipped::mapping)
+}
+
+macro_rules! shipped {
+    ($($name:literal,)*) => {
+        [$(Shipped {
+            name: $name,
+            text: include_str!(concat!("../../../../mappings/", $name, ".toml")),
+            mapping: OnceLock::new(),
+        }),*]
+    };
+}
+
+static ALL: [Shipped; 22] = shipped![
+    "jse-fix50-indices",
+    "fix44-orders",
+    "swift-mt",
+    "nyse-taq-bbo-98",
+    "sim-day",
+    "nasdaq-itch50",
+    "nasdaq-itch50-stateless",
+    "iso20022",
+    "nyse-taq-trades",
+    "nyse-taq-quotes",
+    "nyse-taq-nbbo",
+    "nyse-taq-master",
+    "ninjs",
+    "slack-messages",
+    "symphony-messages",
+    "mail",
+    "rss-news",
+    "atom-news",
+    "newsml-g2",
+    "t7-emdi",
+    "cme-mdp2",
+    "moex-trades",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_mappings_compile_and_have_names_of_their_own() {
+        for shipped in &ALL {
+            let mapping = Mapping::parse(shipped.text, "built in").unwrap();
+            assert_eq!(mapping.name, shipped.name);
+            assert_eq!(mapping.identity(), shipped.mapping().identity());
+        }
+    }
+}

@@ -356,6 +356,13 @@ impl Mapping {
     /// # Errors
     /// What is wrong, with the line where TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        let mapping = Self::read(text, origin)?;
+        crate::decode::check(&mapping)?;
+        Ok(mapping)
+    }
+
+    /// The same without a look at what its rules mean.
+    fn read(text: &str, origin: &str) -> Result<Self, Error> {
         let mut mapping: Mapping = toml::from_str(text).map_err(|e| Error::Mapping {
             // What is missing as a whole is missing in line 1.
             origin: format!("{origin}:{}", line::at(text, e.span().map_or(0, |span| span.start))),
@@ -371,18 +378,17 @@ impl Mapping {
             let what = format!("framing: format {} has none to choose", mapping.format);
             return Err(mapping.wrong("framing", what));
         }
-        crate::decode::check(&mapping)?;
         Ok(mapping)
     }
 
     /// The shipped mapping of this name.
-    pub fn built_in(name: &str) -> Option<Self> {
-        Self::all_built_in().find(|m| m.name == name)
+    pub fn built_in(name: &str) -> Option<&'static Self> {
+        built_in::named(name)
     }
 
     /// All shipped mappings.
-    pub fn all_built_in() -> impl Iterator<Item = Self> {
-        built_in::ALL.iter().map(|text| Self::parse(text, "built in").expect("a shipped mapping is tested"))
+    pub fn all_built_in() -> impl Iterator<Item = &'static Self> {
+        built_in::all()
     }
 
     /// A shipped mapping by name, or a file by path.
@@ -391,7 +397,7 @@ impl Mapping {
     /// When there is neither, or the file is no mapping.
     pub fn load(name_or_path: &str) -> Result<Self, Error> {
         if let Some(m) = Self::built_in(name_or_path) {
-            return Ok(m);
+            return Ok(m.clone());
         }
         match text_of(Path::new(name_or_path)) {
             Ok(text) => Self::parse(&text, name_or_path),
@@ -399,7 +405,7 @@ impl Mapping {
                 origin: name_or_path.to_owned(),
                 what: format!(
                     "neither a shipped mapping ({}) nor a readable file: {e}",
-                    Self::all_built_in().map(|m| m.name).collect::<Vec<_>>().join(", ")
+                    Self::all_built_in().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ")
                 ),
             }),
         }

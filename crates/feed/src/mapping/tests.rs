@@ -9,36 +9,6 @@ fn error(text: &str) -> String {
 const HEAD: &str = "name='m'\nformat='fix'\nmessage={ts='52'}\n";
 
 #[test]
-fn shipped_mappings_compile_and_have_names_of_their_own() {
-    let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
-    let all = [
-        "jse-fix50-indices",
-        "fix44-orders",
-        "swift-mt",
-        "nyse-taq-bbo-98",
-        "sim-day",
-        "nasdaq-itch50",
-        "nasdaq-itch50-stateless",
-        "iso20022",
-        "nyse-taq-trades",
-        "nyse-taq-quotes",
-        "nyse-taq-nbbo",
-        "nyse-taq-master",
-        "ninjs",
-        "slack-messages",
-        "symphony-messages",
-        "mail",
-        "rss-news",
-        "atom-news",
-        "newsml-g2",
-        "t7-emdi",
-        "cme-mdp2",
-        "moex-trades",
-    ];
-    assert_eq!(names, all);
-}
-
-#[test]
 fn mistakes_are_named_where_they_are() {
     for (rule, says) in [
         ("[[rule]]\nwhen={35='X'}\n", "rule 1: neither `ignore` nor an event"),

@@ -96,7 +96,7 @@ pub fn run(args: Args) -> output::Result {
 
 fn show(name: &str, layout: bool) -> output::Result {
     let Some(mapping) = Mapping::built_in(name) else {
-        let names: Vec<_> = Mapping::all_built_in().map(|m| m.name).collect();
+        let names: Vec<_> = Mapping::all_built_in().map(|m| m.name.as_str()).collect();
         let what = format!("no shipped mapping `{name}`; there are {}", names.join(", "));
         return Err(Failure::Usage(what));
     };
