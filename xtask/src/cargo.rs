@@ -56,6 +56,7 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// `normal`, `build` or `dev`.
     pub(crate) kind: String,
+    pub(crate) is_optional: bool,
 }
 
 /// One package of the workspace.
@@ -121,6 +122,7 @@ fn package(value: &Value) -> Package {
             .map(|dep| Dependency {
                 name: text(&dep["name"]),
                 kind: dep["kind"].as_str().unwrap_or("normal").to_owned(),
+                is_optional: dep["optional"] == true,
             })
             .collect(),
         tests: targets(value, "test"),

@@ -88,7 +88,11 @@ mod tests {
             license: None,
             dependencies: dependencies
                 .iter()
-                .map(|&name| Dependency { name: name.to_owned(), kind: "normal".to_owned() })
+                .map(|&name| Dependency {
+                    name: name.to_owned(),
+                    kind: "normal".to_owned(),
+                    is_optional: false,
+                })
                 .collect(),
             tests: Vec::new(),
         }

@@ -124,7 +124,11 @@ mod tests {
             license: Some(LICENSE.to_owned()),
             dependencies: dependencies
                 .iter()
-                .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: (*kind).to_owned() })
+                .map(|(name, kind)| Dependency {
+                    name: (*name).to_owned(),
+                    kind: (*kind).to_owned(),
+                    is_optional: false,
+                })
                 .collect(),
             tests: vec!["kill".to_owned()],
         }

@@ -3,6 +3,7 @@
 pub(crate) mod files;
 mod layers;
 mod links;
+mod locks;
 mod text;
 
 use std::path::Path;
@@ -40,8 +41,10 @@ pub(crate) fn run() -> Result<u8, Failure> {
 
 /// All problems of the tree, ordered by place.
 pub(crate) fn check(root: &Path) -> Result<Vec<Problem>, String> {
-    let mut problems = layers::check(&Metadata::load()?.packages());
+    let packages = Metadata::load()?.packages();
+    let mut problems = layers::check(&packages);
     let files = files::list(root)?;
+    problems.extend(locks::check(&files, &packages));
     for file in &files {
         problems.extend(text::check(file));
         problems.extend(links::check(file, root));

@@ -4,16 +4,16 @@ use super::Mapping;
 use std::sync::OnceLock;
 
 /// One of them.
-pub(super) struct Shipped {
+struct Shipped {
     /// Its name, which is that of its file.
     name: &'static str,
     text: &'static str,
-    /// What the text says, once somebody wanted to know: reading all of them takes longer than a small file.
+    /// The text, read when it is first used: reading all mappings takes longer than consolidating a small file.
     mapping: OnceLock<Mapping>,
 }
 
 impl Shipped {
-    /// What it says. That it can be used is a test's business, not every caller's.
+    /// The mapping, read at the first call. It is not compiled here: a test compiles each.
     ///
     /// # Panics
     /// When it cannot be read, which a test excludes.
@@ -43,6 +43,7 @@ macro_rules! shipped {
     };
 }
 
+/// Of two that suit a file equally well, detection takes the later one.
 static ALL: [Shipped; 22] = shipped![
     "jse-fix50-indices",
     "fix44-orders",
