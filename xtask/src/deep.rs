@@ -95,7 +95,7 @@ const PARTS: [Part; 8] = [
         name: "loom",
         about: "rings and tape under every interleaving of one preemption more",
         counts: "models",
-        minimum: 60,
+        minimum: 29,
         packages: &["unitape-ring", "unitape-tape"],
         run: loom,
     },
