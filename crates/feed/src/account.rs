@@ -3,6 +3,7 @@
 use crate::block::Tally;
 use crate::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
 use crate::error::Error;
+use crate::fast::{ALONE, SENT_AGAIN};
 use crate::feed_state::{Sort, SourceState};
 use crate::gone;
 use crate::numbers::{SequenceSet, Sessions};
@@ -35,6 +36,8 @@ pub struct Account {
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub ahead: u64,
+    /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them.
+    pub gaps: u64,
     /// The frames in hand are those of a unit that has begun before.
     pub(crate) within: Option<bool>,
     /// The oldest position, where what was before it is gone and nobody kept an account of it.
@@ -154,6 +157,10 @@ pub struct Summary {
     /// Messages whose time leads by more than it may; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub clock_ahead: u64,
+    /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them; printed
+    /// where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub gaps: u64,
     pub by_feed: BTreeMap<String, FeedSummary>,
     pub by_kind: BTreeMap<&'static str, u64>,
 }
@@ -183,6 +190,11 @@ impl Summary {
     pub fn quarantined_open(&self) -> u64 {
         self.quarantined.saturating_sub(self.recovered)
     }
+
+    /// Whether something is in quarantine, or was lost on its way to us.
+    pub fn is_flawed(&self) -> bool {
+        self.quarantined_open() > 0 || self.gaps > 0
+    }
 }
 
 impl Default for Account {
@@ -198,6 +210,7 @@ impl Default for Account {
             placed_max: (i64::MIN, i64::MIN),
             late: 0,
             ahead: 0,
+            gaps: 0,
             within: None,
             partial_from: None,
             mismatch: None,
@@ -309,6 +322,7 @@ impl Account {
                 }
                 let ahead = event.header().flags() & flags::CLOCK_AHEAD != 0;
                 self.ahead += u64::from(ahead && last);
+                self.gaps += u64::from(kind == Kind::Status && is_gap(event));
                 if flag {
                     self.late += u64::from(last);
                 } else if ahead {
@@ -382,8 +396,12 @@ impl Account {
 
     /// The account for people.
     pub fn summary(&self) -> Summary {
-        let mut summary =
-            Summary { recovered: self.recovered, clock_ahead: self.ahead, ..Summary::default() };
+        let mut summary = Summary {
+            recovered: self.recovered,
+            clock_ahead: self.ahead,
+            gaps: self.gaps,
+            ..Summary::default()
+        };
         for source in &self.sources {
             let feed = summary
                 .by_feed
@@ -576,6 +594,17 @@ pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
         SUPERSEDED => Some((true, value.parse().ok()?)),
         _ => None,
     })
+}
+
+/// Whether a market-data handler says with it that packets, or messages in no packet that it told of, came on no line, and
+/// the venue does not send them again. A venue's own word for a state has no range.
+fn is_gap(event: &Event<'_>) -> bool {
+    let has = |wanted| event.unmapped().any(|(name, _)| name == wanted);
+    match event.field(Field::State, &mut [0; 36]) {
+        Some(Value::Text("lost")) => has("channel") && has("from") && !has(SENT_AGAIN),
+        Some(Value::Text("missing")) => has("product") && has("from") && has(ALONE),
+        _ => false,
+    }
 }
 
 /// An unsigned integer field.

@@ -62,6 +62,8 @@ pub struct Block {
     pub tally: Tally,
     /// Units with an instrument that the reference data does not have, in order.
     pub unresolved: Vec<u32>,
+    /// Its events say that packets or messages came on no line.
+    pub has_gaps: bool,
     /// The account as it stood at each progress unit.
     pub tallies: Vec<Tally>,
     /// Frames that the sequencer adds: definitions and progress.
@@ -236,6 +238,7 @@ impl Block {
         self.index.clear();
         self.tally = Tally::default();
         self.unresolved.clear();
+        self.has_gaps = false;
         self.tallies.clear();
         self.added.clear();
         self.claims.clear();

@@ -324,8 +324,9 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     }
     let left = live && sequencer.note_left();
     sequencer.settle(&mut account);
+    let has_gaps = sequencer.has_gaps;
     sequencer.close()?;
-    if left || done.ending == Ending::Stopped {
+    if left || has_gaps || done.ending == Ending::Stopped {
         // Blocks may be on the tape in part, and what is there is what counts.
         account = Account::of(dir)?;
     }

@@ -45,6 +45,8 @@ struct Gone {
     late: u64,
     #[serde(default)]
     ahead: u64,
+    #[serde(default)]
+    gaps: u64,
     /// A unit lies across the position: whether it is one that was recovered from quarantine.
     within: Option<bool>,
     sources: Vec<GoneSource>,
@@ -210,6 +212,7 @@ impl Gone {
             placed_max: account.placed_max,
             late: account.late,
             ahead: account.ahead,
+            gaps: account.gaps,
             within: account.within,
             sources: account
                 .sources
@@ -261,6 +264,7 @@ impl Gone {
         account.placed_max = self.placed_max;
         account.late = self.late;
         account.ahead = self.ahead;
+        account.gaps = self.gaps;
         account.within = self.within;
         if account.sources.len() != self.sources.len() {
             let (here, there) = (account.sources.len(), self.sources.len());

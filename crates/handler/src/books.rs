@@ -459,7 +459,7 @@ impl<L: Listener> Taker<'_, L> {
                     listener.state(at, &state);
                 }
             }
-            Step::Missing { product, from, to } => {
+            Step::Missing { product, from, to, .. } => {
                 books.counters.gaps += 1;
                 listener.gap(at, Gap::Messages { product, from, to });
             }

@@ -187,7 +187,7 @@ fn stale_until_it_is_known_again() {
         &mut notes,
         &tables,
         &[
-            Step::Missing { product: 0, from: 3, to: 4 },
+            Step::Missing { product: 0, from: 3, to: 4, alone: true },
             Step::Stale { instrument: 0, mended: true },
             Step::Stale { instrument: 1, mended: true },
         ],

@@ -146,6 +146,9 @@ fn a_dead_line_is_reported_with_all_that_it_missed() {
     let down = events.iter().find(|e| e["state"] == "line_down").unwrap();
     let extra = down.to_string();
     assert!(extra.contains("\"inc\"") && extra.contains("\"A\""), "{extra}");
+    // It belongs to no message, and the account of the source holds all the same.
+    let tape = dir.path().join("tape");
+    run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(0);
 }
 
 /// A jump beyond `window.far` was counted as nothing missed; and who was warned wants to know when it is over.
@@ -207,6 +210,33 @@ fn a_gap_is_counted_once() {
         (&json!(14), &json!(14))
     );
     assert_eq!(stats["stats"]["products"]["gaps_alone"], 0);
+}
+
+/// The books were mended by a snapshot, so `consolidate` ended with 0 and no word, also the next time.
+#[test]
+fn a_tape_with_gaps_ends_with_three_each_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let some = |n: u64| (n % 20 != 10).then(|| [inc(n as i64, 0, n), inc(n as i64, 1, n)]);
+    let mut sent: Vec<_> = (1..=60).filter_map(some).flatten().collect();
+    sent.push(Sent { ms: 61, line: 0, port: 2, payload: snapshot(1, 60) });
+    capture(dir.path(), &sent);
+    let (tape, feed) =
+        (dir.path().join("tape"), format!("f=fast:{0}/m.toml:{0}/day.pcap", dir.path().display()));
+    let consolidate = |more: &[&str]| {
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()].iter().chain(more))
+    };
+    let first = consolidate(&["--json"]).code(3).lines().pop().unwrap();
+    // The message that was in a packet is no gap of its own.
+    assert_eq!((&first["gaps"], &first["quarantined"]), (&json!(3), &json!(0)));
+    let again = consolidate(&[]).code(3);
+    assert!(again.text().contains("3 gaps: packets or messages came on no line"), "{}", again.text());
+    assert!(again.text().contains("nothing left to do"), "{}", again.text());
+    run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(0);
+    // On one line alone they are no gaps.
+    let whole: Vec<_> = (1..=60).map(|n| inc(n as i64, (n % 2) as u8, n)).collect();
+    capture(dir.path(), &whole);
+    std::fs::remove_dir_all(&tape).unwrap();
+    assert_eq!(consolidate(&["--json"]).code(0).lines().pop().unwrap().get("gaps"), None);
 }
 
 /// Between the loss and the message by which it is noticed a snapshot came that has what was lost in it. It was passed over, and

@@ -412,7 +412,8 @@ impl Core {
     #[inline(never)]
     fn gap(&mut self, product: u32, (from, to): (u64, u64), around: &Around<'_>, out: &mut impl Steps) {
         let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-        out.step(&around.at(tables, NO_TIME), Step::Missing { product, from, to });
+        let alone = self.products.list[product as usize].explained != Some(from);
+        out.step(&around.at(tables, NO_TIME), Step::Missing { product, from, to, alone });
         self.products.gap(product, from, to, |instrument| {
             out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
         });

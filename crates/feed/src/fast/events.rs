@@ -19,7 +19,7 @@
 //! that lets it go on: all of a unit's events have one place, in that packet, and places go up, so that what is on a tape can
 //! be told by them. Where its own message stands is kept with the event, as `place`.
 
-use super::step::{Action, At, Code, Outcome, Packet, Side, Step, Steps};
+use super::step::{Action, At, Code, Outcome, Packet, Role, Side, Step, Steps};
 use super::{Config, Handler, mapping};
 use crate::block::{Block, What};
 use crate::error::Error;
@@ -30,6 +30,12 @@ use unitape_model::event::Value;
 use unitape_model::{
     Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags, schema,
 };
+
+/// Kept with a `status` `missing`: no `lost` was told that the messages were in.
+pub(crate) const ALONE: &str = "alone";
+
+/// Kept with a `status` `lost` of snapshots and reference data, which a venue sends again and again.
+pub(crate) const SENT_AGAIN: &str = "sent_again";
 
 /// Decodes blocks of captures; one per feed.
 #[derive(Debug)]
@@ -295,14 +301,25 @@ impl<I: Instruments> Out<'_, I> {
             Step::Recovered { instrument: index } => {
                 self.status(at, b"recovered", |e| e.of(instrument(index)))
             }
-            Step::Whole { product } => self.product(at, b"whole", product, None),
-            Step::NoRoom { product } => self.product(at, b"no_room", product, None),
-            Step::Missing { product, from, to } => self.product(at, b"missing", product, Some((from, to))),
+            Step::Whole { product } => self.product(at, b"whole", product),
+            Step::NoRoom { product } => self.product(at, b"no_room", product),
+            Step::Missing { product, from, to, alone } => {
+                self.block.has_gaps = true;
+                let id = &tables.products[product as usize].id;
+                self.status(at, b"missing", |e| {
+                    e.keep("product", id)?;
+                    e.range(from, to)?;
+                    if alone { e.event.unmapped(ALONE, "true") } else { Ok(()) }
+                })
+            }
             Step::Lost { from, to } => {
-                let channel = &tables.channels[usize::from(at.channel)].name;
+                let channel = &tables.channels[usize::from(at.channel)];
+                let is_gap = channel.role == Role::Incremental;
+                self.block.has_gaps |= is_gap;
                 self.status(at, b"lost", |e| {
-                    e.keep("channel", channel)?;
-                    e.range(from, to)
+                    e.keep("channel", &channel.name)?;
+                    e.range(from, to)?;
+                    if is_gap { Ok(()) } else { e.event.unmapped(SENT_AGAIN, "true") }
                 })
             }
             Step::Restart => {
@@ -332,18 +349,9 @@ impl<I: Instruments> Out<'_, I> {
         })
     }
 
-    fn product(
-        &mut self,
-        at: &At<'_>,
-        state: &[u8],
-        product: u32,
-        range: Option<(u64, u64)>,
-    ) -> Result<(), Refusal> {
+    fn product(&mut self, at: &At<'_>, state: &[u8], product: u32) -> Result<(), Refusal> {
         let id = &at.tables.products[product as usize].id;
-        self.status(at, state, |e| {
-            e.keep("product", id)?;
-            range.map_or(Ok(()), |(from, to)| e.range(from, to))
-        })
+        self.status(at, state, |e| e.keep("product", id))
     }
 
     fn status(

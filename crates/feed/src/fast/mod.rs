@@ -54,7 +54,7 @@ mod values;
 mod view;
 
 pub use config::FastText;
-pub(crate) use events::FastDecoder;
+pub(crate) use events::{ALONE, FastDecoder, SENT_AGAIN};
 pub use handler::Handler;
 pub use holds::{Holds, HoldsChannel};
 pub use lines::LineStats;

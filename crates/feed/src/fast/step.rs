@@ -92,9 +92,9 @@ pub enum Step<'s> {
     #[allow(missing_docs)]
     Recovered { instrument: u32 },
     /// Messages of a product are missing, the first and the last of them; where several channels' packets have numbers of
-    /// their own, these are messages all the same.
+    /// their own, these are messages all the same. `alone`: no gap of packets was told that they were in.
     #[allow(missing_docs)]
-    Missing { product: u32, from: u64, to: u64 },
+    Missing { product: u32, from: u64, to: u64, alone: bool },
     /// The product has all its instruments again, and needs no snapshots.
     #[allow(missing_docs)]
     Whole { product: u32 },

@@ -47,6 +47,8 @@ pub struct Sequencer {
     events: u64,
     /// Events by kind of what was copied here; workers count what they copy.
     pub by_kind: ByKind,
+    /// Blocks of this run told of gaps; how many the tape has not had before, the tape alone says.
+    pub has_gaps: bool,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<Block>>,
     counters: Arc<Counters>,
@@ -158,6 +160,7 @@ impl Sequencer {
             pieces: Vec::new(),
             events: 0,
             by_kind: [0; 64],
+            has_gaps: false,
             spares: Vec::new(),
             counters,
             patience,
@@ -234,6 +237,7 @@ impl Sequencer {
             }
         }
         feed.sources[block.source].seen += block.tally.messages;
+        self.has_gaps |= block.has_gaps;
         feed.keep_leftover(&mut block);
         if feed.rotates
             && let Some(stats) = &self.stats

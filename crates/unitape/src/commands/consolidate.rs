@@ -158,7 +158,7 @@ pub fn run(args: Args) -> output::Result {
     if outcome.ending == Ending::Stopped {
         return Err(Failure::Error("stopped; the same command goes on from here".to_owned()));
     }
-    Ok(if outcome.summary.quarantined_open() > 0 { Done::Flawed } else { Done::Clean })
+    Ok(if outcome.summary.is_flawed() { Done::Flawed } else { Done::Clean })
 }
 
 fn lead(told: Option<&str>) -> Result<ClockLead, Failure> {
@@ -318,6 +318,13 @@ pub fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<()
             "{} of the {} in quarantine were recovered by a retry",
             grouped(s.recovered),
             grouped(s.quarantined)
+        );
+    }
+    if s.gaps > 0 {
+        let tape = dir.display();
+        say!(
+            "{} gaps: packets or messages came on no line; see: unitape tape cat {tape} --kind status",
+            grouped(s.gaps)
         );
     }
     if s.quarantined_open() > 0 {

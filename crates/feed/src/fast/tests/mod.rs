@@ -208,7 +208,7 @@ impl Steps for Seen {
                 self.live.insert(instrument, true);
                 self.log.push(format!("recovered {}", id(instrument)));
             }
-            Step::Missing { product, from, to } => {
+            Step::Missing { product, from, to, .. } => {
                 self.log.push(format!("missing {} {from}-{to}", at.tables.products[product as usize].id));
             }
             Step::Whole { product } => {

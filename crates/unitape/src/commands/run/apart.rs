@@ -71,7 +71,7 @@ pub fn run(args: &Args, config: &Config) -> output::Result {
     outcome.stopped = stop.load(Ordering::Relaxed);
     report::last(&stats, &config.tape.dir, &outcome, args.json, elapsed_s)?;
     let dropped = stats.feeds.iter().any(|f| f.drops.load(Ordering::Relaxed) > 0);
-    Ok(if outcome.summary.quarantined_open() > 0 || dropped { Done::Flawed } else { Done::Clean })
+    Ok(if outcome.summary.is_flawed() || dropped { Done::Flawed } else { Done::Clean })
 }
 
 /// The process of a segment.

@@ -163,7 +163,7 @@ pub fn run(args: Args) -> output::Result {
     report::last(&stats, &config.tape.dir, &outcome, args.json, elapsed_s)?;
     let s = &outcome.summary;
     let dropped = stats.feeds.iter().any(|f| f.drops.load(Ordering::Relaxed) > 0);
-    let flawed = s.quarantined_open() > 0 || dropped;
+    let flawed = s.is_flawed() || dropped;
     Ok(if flawed && !args.supervised { Done::Flawed } else { Done::Clean })
 }
 
