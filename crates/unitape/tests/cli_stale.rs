@@ -92,6 +92,25 @@ fn a_gap_makes_the_books_of_its_feed_stale() {
     assert!(text.text().contains("ZVZZT at XNAS, from orders, open, stale"), "{}", text.text());
 }
 
+/// A receiver that joined late made books that looked whole, and so did the second file of a session.
+#[test]
+fn a_source_that_begins_within_a_session_begins_with_a_gap() {
+    let day = |n| add(7, n, b"B", 10 * n, b"ZVZZT", 100_000 + n);
+    for (late, marks) in [(1, json!([])), (5, json!(["stale"]))] {
+        let dir = tempfile::tempdir().unwrap();
+        let (ran, tape) = mold(dir.path(), &[(DAY, late, vec![day(1), day(2)])]);
+        ran.code(if late == 1 { 0 } else { 3 });
+        let told = quarantine(&tape);
+        assert_eq!(told.len(), usize::from(late > 1), "{told:?}");
+        if let Some(gap) = told.first() {
+            assert_eq!((&gap["reason"], gap["offset"].is_u64()), (&json!("gap"), true), "{gap}");
+            assert!(gap.to_string().contains("4 messages did not come: 1 to 4 of the session"), "{gap}");
+        }
+        let books = book(&tape, &[]).code(if late == 1 { 0 } else { 3 }).lines();
+        assert_eq!((bids(&books[0]), &books[0]["marks"]), (json!("20"), &marks));
+    }
+}
+
 /// The end of the day ends it: what follows a close begins with empty books.
 #[test]
 fn the_next_day_is_whole_again() {

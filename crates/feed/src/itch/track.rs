@@ -44,9 +44,8 @@ impl Mold {
     /// Takes a packet: which of its messages are new, or which are missing before it; then all of it is new.
     pub fn take(&mut self, packet: &MoldPacket) -> Result<Range<u16>, Gap> {
         if self.next == 0 || self.session != packet.session {
-            // Where one session has followed another, the new one begins with its first message.
-            let next = if self.next == 0 { packet.sequence } else { 1 };
-            *self = Self { session: packet.session, next, gaps: VecDeque::new() };
+            // A session begins with its first message, also one that another source has begun: its orders are not known here.
+            *self = Self { session: packet.session, next: 1, gaps: VecDeque::new() };
         }
         let (count, end) = (packet.messages(), packet.sequence.saturating_add(packet.messages().into()));
         let from = self.next;
