@@ -329,7 +329,7 @@ fn run_fuzz(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
     let binary = fuzz::build_targets(&deep.context, count)?;
     let left = deep.end.saturating_duration_since(Instant::now()).as_secs();
     let seconds = (left * fuzz::AT_ONCE as u64 / fuzz::targets()?.len() as u64).max(FUZZ_SECONDS_LEAST);
-    let effort = Effort::Seconds { seconds, seed: deep.seed };
+    let effort = Effort::Seconds { seconds, seed: deep.seed, least: FUZZ_INPUTS };
     fuzz::run_all(&deep.context, &binary, effort, count).map(Counts::Each)
 }
 

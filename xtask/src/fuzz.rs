@@ -30,8 +30,8 @@ pub(crate) const AT_ONCE: usize = 2;
 pub(crate) enum Effort {
     /// All seeds, then some inputs or seconds, always the same.
     Ordinary,
-    /// From the inputs that earlier runs found, for a time.
-    Seconds { seconds: u64, seed: u64 },
+    /// From the inputs that earlier runs found, for a time; a target that is slow goes on to its least number of inputs.
+    Seconds { seconds: u64, seed: u64, least: u64 },
 }
 
 /// Builds all targets and runs each: as in the ordinary run, or for `FUZZ_SECONDS` from `FUZZ_SEED`.
@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
     }
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let effort = match number("FUZZ_SECONDS") {
-        Some(seconds) => Effort::Seconds { seconds, seed: number("FUZZ_SEED").unwrap_or(SEED) },
+        Some(seconds) => Effort::Seconds { seconds, seed: number("FUZZ_SEED").unwrap_or(SEED), least: 0 },
         None => Effort::Ordinary,
     };
     let start = Instant::now();
@@ -127,14 +127,20 @@ pub(crate) fn build_targets(context: &Context, count: &mut Count) -> Result<Path
 struct Search {
     /// The fuzzer writes what it finds below this folder and only reads the tracked seeds.
     found: PathBuf,
+    /// Where the search of a target ends.
+    ends: Vec<String>,
+    /// A target that has run fewer inputs then goes on.
+    least: u64,
     args: Vec<String>,
 }
 
 impl Search {
     fn new(context: &Context, effort: Effort) -> Result<Self, String> {
         let found = context.target_dir.join("fuzz-corpus");
-        let (mut args, seed) = match effort {
-            Effort::Seconds { seconds, seed } => (vec![format!("-max_total_time={seconds}")], seed),
+        let (ends, seed, least) = match effort {
+            Effort::Seconds { seconds, seed, least } => {
+                (vec![format!("-max_total_time={seconds}")], seed, least)
+            }
             Effort::Ordinary => {
                 // The ordinary run starts from the tracked seeds alone: what it does must not depend on earlier runs.
                 // All seeds run; the search after them ends after some inputs, so that it is the same on every machine
@@ -142,18 +148,28 @@ impl Search {
                 if found.exists() {
                     std::fs::remove_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
                 }
-                (vec![format!("-runs={RUNS}"), format!("-max_total_time={SECONDS}")], SEED)
+                (vec![format!("-runs={RUNS}"), format!("-max_total_time={SECONDS}")], SEED, 0)
             }
         };
         // Inputs that need more memory or time than any message deserves are findings too.
-        args.extend(["-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"].map(str::to_owned));
+        let mut args =
+            ["-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"].map(str::to_owned).to_vec();
         // The fuzzer reads the seed as an unsigned number of 32 bits.
         args.push(format!("-seed={}", seed % (1 << 32)));
-        Ok(Self { found, args })
+        Ok(Self { found, ends, least, args })
     }
 
     /// The number of inputs that ran.
     fn run(&self, binary: &Path, target: &str) -> Result<u64, String> {
+        let inputs = self.run_until(binary, target, &self.ends)?;
+        if inputs >= self.least {
+            return Ok(inputs);
+        }
+        let rest = format!("-runs={}", self.least - inputs);
+        Ok(inputs + self.run_until(binary, target, &[rest])?)
+    }
+
+    fn run_until(&self, binary: &Path, target: &str, ends: &[String]) -> Result<u64, String> {
         let found = self.found.join(target);
         let artifacts = root().join("fuzz/artifacts").join(target);
         for folder in [&found, &artifacts] {
@@ -165,7 +181,7 @@ impl Search {
         if seeds.is_dir() {
             command.arg(&seeds);
         }
-        command.arg(format!("-artifact_prefix={}/", artifacts.display())).args(&self.args);
+        command.arg(format!("-artifact_prefix={}/", artifacts.display())).args(ends).args(&self.args);
         command.env(VARIABLE, target).env("ASAN_OPTIONS", "detect_odr_violation=0").current_dir(root());
         // Targets that work on files flush them: in memory that costs nothing. A target that crashes leaves its files.
         let memory = Path::new("/dev/shm");
