@@ -103,6 +103,9 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
         let (mut some_empty, mut open, mut for_later) = (false, false, false);
         for (i, s) in segments.iter_mut().enumerate() {
             s.head = s.head(options.by_receive_time, placed_before)?;
+            if s.waited.is_some() && s.head != Head::Nothing {
+                s.note_waited(false, began.elapsed().as_nanos() as i64, &options.stats.feeds[i]);
+            }
             match s.head {
                 Head::Unit(ts) => {
                     let others = latest.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, ts)| *ts).max();
@@ -145,8 +148,9 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
                 let link = &options.stats.feeds[i].link;
                 s.look.found_empty(now_ns, link.is_failing(), link.is_waiting());
                 let wait = s.segment.wait.unwrap_or(options.wait.into());
-                until_ns = until_ns.max(came_ns.and_then(|came_ns| s.look.waits_until(came_ns, wait)));
-                s.note_waited(until_ns.is_some(), now_ns, &options.stats.feeds[i]);
+                let its_until_ns = came_ns.and_then(|came_ns| s.look.waits_until(came_ns, wait));
+                s.note_waited(its_until_ns.is_some(), now_ns, &options.stats.feeds[i]);
+                until_ns = until_ns.max(its_until_ns);
             }
             if next.is_none() || until_ns.is_some() {
                 segments
@@ -318,14 +322,11 @@ impl Merging {
     }
 
     fn note_waited(&mut self, waited_for: bool, now_ns: i64, stats: &FeedStats) {
-        match (self.waited, waited_for) {
-            (None, true) => self.waited = Some(now_ns),
-            (Some(since), false) => {
-                self.waited = None;
-                stats.note_waited(now_ns.saturating_sub(since));
-            }
-            _ => {}
+        // Up to now: a wait that goes on counts as well.
+        if let Some(since) = self.waited.take() {
+            stats.note_waited(now_ns.saturating_sub(since));
         }
+        self.waited = waited_for.then_some(now_ns);
     }
 
     fn note_held(&mut self, now_ns: i64, stats: &FeedStats) {

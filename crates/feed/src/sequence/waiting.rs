@@ -20,14 +20,11 @@ impl Sequencer {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter_mut().zip(&stats.feeds) {
             let waited_for = waits.is_some_and(|(came_ns, _)| feed.waits_until(came_ns).is_some());
-            match (feed.waited_since, waited_for) {
-                (None, true) => feed.waited_since = Some(now_ns),
-                (Some(since), false) => {
-                    feed.waited_since = None;
-                    stats.note_waited(now_ns.saturating_sub(since));
-                }
-                _ => {}
+            // Up to now: a wait that goes on counts as well.
+            if let Some(since) = feed.waited_since.take() {
+                stats.note_waited(now_ns.saturating_sub(since));
             }
+            feed.waited_since = waited_for.then_some(now_ns);
             if waits.is_some() && feed.head.is_some() {
                 feed.held_since.get_or_insert(now_ns);
             }
