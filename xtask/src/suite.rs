@@ -39,6 +39,7 @@ pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
             let mut command = nextest_run(&nextest, context);
             command.args(["--status-level", "pass", "--final-status-level", "fail"]);
             command.args(["--show-progress", "none", "--failure-output", "final", "--no-fail-fast"]);
+            command.args(["--test-threads", &tests_at_a_time().to_string()]);
             problems.extend(by_nextest(seeded(&mut command), context, count).err());
             let mut examples = cargo();
             examples.args(["test", "--doc", "--no-fail-fast", context.locked]).args(context.package_args());
@@ -52,6 +53,11 @@ pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
         }
     }
     joined(problems)
+}
+
+/// One test more than cores: many wait for a disk, a process or a port.
+fn tests_at_a_time() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from) + 1
 }
 
 fn nextest_run(nextest: &Path, context: &Context) -> Command {
