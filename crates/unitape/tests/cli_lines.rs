@@ -67,10 +67,10 @@ fn message(template: u64, numbers: &[u64]) -> Vec<u8> {
     out
 }
 
-/// Packet and message of this number: the only bid has the number as its price.
-fn bid(n: u64) -> Vec<u8> {
+/// A packet and the message in it: the only bid has the message's number as its price.
+fn bid(packet: u64, n: u64) -> Vec<u8> {
     let action = u64::from(n > 1);
-    [message(1, &[n]), message(2, &[n, 9, 1, 50, action, 0, n, 1, 1])].concat()
+    [message(1, &[packet]), message(2, &[n, 9, 1, 50, action, 0, n, 1, 1])].concat()
 }
 
 /// A snapshot with all messages up to this one.
@@ -89,7 +89,7 @@ struct Sent {
 }
 
 fn inc(ms: i64, line: u8, n: u64) -> Sent {
-    Sent { ms, line, port: 1, payload: bid(n) }
+    Sent { ms, line, port: 1, payload: bid(n, n) }
 }
 
 fn capture(dir: &Path, sent: &[Sent]) {
@@ -237,6 +237,39 @@ fn a_tape_with_gaps_ends_with_three_each_time() {
     capture(dir.path(), &whole);
     std::fs::remove_dir_all(&tape).unwrap();
     assert_eq!(consolidate(&["--json"]).code(0).lines().pop().unwrap().get("gaps"), None);
+}
+
+/// The packets are all there, but messages are missing in them.
+#[test]
+fn a_gap_of_messages_alone_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let skips = |n: u64| Sent { payload: bid(n, if n < 6 { n } else { n + 3 }), ..inc(n as i64, 0, n) };
+    capture(dir.path(), &(1..=10).map(skips).collect::<Vec<_>>());
+    let tape = dir.path().join("tape");
+    let feed = format!("f=fast:{0}/m.toml:{0}/day.pcap", dir.path().display());
+    let ran = run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(3);
+    assert_eq!(ran.lines().pop().unwrap()["gaps"], 1);
+    let statuses = common::cat(&tape, &["--kind", "status"]);
+    let missing = statuses.iter().find(|e| e["state"] == "missing").unwrap();
+    assert_eq!((&missing["from"], &missing["to"], &missing["alone"]), (&json!(6), &json!(8), &json!(true)));
+}
+
+/// The exchange begins its numbers again while both lines are silent, and the first packet that comes has a number beyond the
+/// old ones. A snapshot that came in the silence has that number already: the book of before was once printed as whole.
+#[test]
+fn a_number_that_a_snapshot_had_long_before_begins_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sent: Vec<_> = [1, 2, 3, 4, 5, 8].map(|n| inc(n, 0, n as u64)).into();
+    sent.push(Sent { ms: 10, line: 0, port: 2, payload: snapshot(1, 20) });
+    // Line B is heard, so that it is not down.
+    sent.push(inc(11, 1, 8));
+    capture(dir.path(), &sent);
+    let before = book(dir.path()).code(3).lines();
+    assert_eq!((&before[0]["stale"], &before[0]["bids"][0]["px"]), (&json!(false), &json!("20")));
+    sent.push(inc(2_000, 0, 12));
+    capture(dir.path(), &sent);
+    let ran = book(dir.path()).code(3);
+    assert_eq!(ran.lines()[0]["stale"], true, "{}", ran.text());
 }
 
 /// Between the loss and the message by which it is noticed a snapshot came that has what was lost in it. It was passed over, and

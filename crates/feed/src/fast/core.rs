@@ -116,7 +116,7 @@ impl Core {
         if let Some(sequence) = around.sequence
             && around.incremental
         {
-            let turn = self.products.turn(product, sequence);
+            let turn = self.products.turn(product, sequence, around.of);
             if turn != Turn::Next && !self.other_turn(product, (sequence, turn), around, out) {
                 return Ok(Outcome::Duplicate);
             }
@@ -144,14 +144,14 @@ impl Core {
         around: &Around<'_>,
         out: &mut impl Steps,
     ) -> bool {
-        if turn == Turn::Old {
-            if !self.moves(product, around, out) {
+        if let Turn::Old | Turn::InSnapshot = turn {
+            if !self.moves((product, sequence), around, out) {
                 return false;
             }
-            turn = self.products.turn(product, sequence);
+            turn = self.products.turn(product, sequence, around.of);
         }
         match turn {
-            Turn::Next | Turn::Old => {}
+            Turn::Next | Turn::Old | Turn::InSnapshot => {}
             Turn::Missing(from, to) => self.gap(product, (from, to), around, out),
             Turn::Begins => self.begins(product, around, out),
         }
@@ -387,10 +387,10 @@ impl Core {
         if let Some(bad) = told.bad.or(lacks) {
             return Err(bad);
         }
-        let mut turn = self.products.beacon(product, told.last);
-        if turn == Turn::Old {
-            if self.moves(product, around, out) {
-                turn = self.products.beacon(product, told.last);
+        let mut turn = self.products.beacon(product, told.last, around.of);
+        if let Turn::Old | Turn::InSnapshot = turn {
+            if self.moves((product, told.last.saturating_add(1)), around, out) {
+                turn = self.products.beacon(product, told.last, around.of);
             } else if self.products.is_elsewhere(product, around.of.stream) {
                 return Ok(Outcome::Used);
             }

@@ -27,12 +27,17 @@ impl Core {
         }
     }
 
-    /// A message whose number was there already: whether the product's numbers have begun again with it, see
-    /// [`Products::moved`].
+    /// A message whose number was there already, in a message or in a snapshot: whether the product's numbers have begun again
+    /// with it, see [`Products::moved`].
     #[cold]
     #[inline(never)]
-    pub(super) fn moves(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) -> bool {
-        if !self.products.moved(product, around.of) {
+    pub(super) fn moves(
+        &mut self,
+        (product, sequence): (u32, u64),
+        around: &Around<'_>,
+        out: &mut impl Steps,
+    ) -> bool {
+        if !self.products.moved(product, sequence, around.of) {
             return false;
         }
         out.step(&around.at(&self.tables, NO_TIME), Step::Restart);
@@ -127,6 +132,13 @@ impl Core {
     }
 }
 
+impl Product {
+    /// Whether no message with this number has come, nor one behind it.
+    fn may_be_new(&self, sequence: u64) -> bool {
+        self.stream == u32::MAX || self.next.is_none_or(|next| sequence >= next)
+    }
+}
+
 impl Products {
     /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now.
     pub fn want_snapshot(&mut self, instrument: u32) {
@@ -148,18 +160,40 @@ impl Products {
 
     /// A message has come whose number was there already. Most are copies, but a venue may go on from another sender, or
     /// begin to count anew without a word: two in a row that came long after all others, or that another sender sent after
-    /// them, are believed; one of another sender that says so is believed at once.
-    pub fn moved(&mut self, product: u32, from: &Of) -> bool {
+    /// them, are believed; one of another sender that says so is believed at once, and so is one that is no copy but has a
+    /// number that a snapshot had before it.
+    pub fn moved(&mut self, product: u32, sequence: u64, from: &Of) -> bool {
         let elsewhere = self.is_elsewhere(product, from.stream);
+        let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
         let of = &mut self.list[product as usize];
+        if in_snapshot && of.may_be_new(sequence) {
+            return true;
+        }
         let later = from.sent.zip(of.sent).map(|(sent, before)| sent.saturating_sub(before));
         if elsewhere && from.reset && later.is_none_or(|later| later > 0) {
             return true;
         }
         let silent = from.ts_recv.saturating_sub(of.heard) > self.settle_ns;
         let after = elsewhere && later.is_some_and(|later| later > self.window_ns);
-        of.odd = if silent || after { of.odd + 1 } else { 0 };
+        of.odd = if silent || after || in_snapshot { of.odd + 1 } else { 0 };
         of.odd > 1
+    }
+
+    /// Whether a snapshot has this number that was sent before the message: then the snapshot counts otherwise. Senders whose
+    /// clocks differ, and lines of which one is slow, must not make it so. A copy that the slow line brings is the usual case.
+    pub(super) fn is_in_earlier_snapshot(&self, product: u32, sequence: u64, from: &Of) -> bool {
+        let of = &self.list[product as usize];
+        if of.snapshot_last == 0 || sequence > of.snapshot_last {
+            return false;
+        }
+        let (received, sent) = of.snapshot_at;
+        let may_be_new = of.may_be_new(sequence);
+        match from.sent.zip(sent) {
+            Some((sent, before)) => {
+                sent.saturating_sub(before) > if may_be_new { self.window_ns } else { self.settle_ns }
+            }
+            None => may_be_new && from.ts_recv.saturating_sub(received) > self.settle_ns,
+        }
     }
 
     /// A packet of a stream lies aside since then, or it is known by now what it was.

@@ -93,6 +93,10 @@ pub(super) struct Product {
     pub(super) restarted: Option<i64>,
     /// The other way round: snapshots are of numbers that have not come yet.
     pub(super) early: Option<i64>,
+    /// The last message that a snapshot had in it; 0 for none.
+    pub(super) snapshot_last: u64,
+    /// When the first snapshot with that message was received, and when it was sent.
+    pub(super) snapshot_at: (i64, Option<i64>),
     /// When packets of its stream were last lost.
     pub(super) lost: Option<i64>,
     /// The first message of a gap that is told of otherwise: packets were lost when it was the next, or it was refused.
@@ -127,6 +131,8 @@ pub(super) enum Turn {
     Begins,
     /// It was here already.
     Old,
+    /// A snapshot that was sent before it has its number already: see [`Products::moved`].
+    InSnapshot,
 }
 
 /// What tells how many levels there are, and nothing else does.
@@ -220,6 +226,8 @@ impl Products {
             rounded: false,
             restarted: None,
             early: None,
+            snapshot_last: 0,
+            snapshot_at: (0, None),
             lost: None,
             explained: None,
             aside: None,
@@ -274,19 +282,20 @@ impl Products {
 
     /// A message with this number has come. What it says is noted.
     #[inline]
-    pub fn turn(&mut self, product: u32, sequence: u64) -> Turn {
+    pub fn turn(&mut self, product: u32, sequence: u64, from: &Of) -> Turn {
         let of = &mut self.list[product as usize];
         match of.next {
-            Some(next) if next == sequence => {
+            Some(next) if next == sequence && sequence > of.snapshot_last => {
                 of.next = Some(sequence.wrapping_add(1));
                 Turn::Next
             }
-            _ => self.other_turn(product, sequence),
+            _ => self.other_turn(product, sequence, from),
         }
     }
 
     #[cold]
-    fn other_turn(&mut self, product: u32, sequence: u64) -> Turn {
+    fn other_turn(&mut self, product: u32, sequence: u64, from: &Of) -> Turn {
+        let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
         let of = &mut self.list[product as usize];
         match of.next {
             None => {
@@ -302,15 +311,18 @@ impl Products {
                 self.counters.old += 1;
                 Turn::Old
             }
+            Some(_) if in_snapshot => Turn::InSnapshot,
             Some(next) => {
                 of.next = Some(sequence.wrapping_add(1));
-                Turn::Missing(next, sequence - 1)
+                if sequence == next { Turn::Next } else { Turn::Missing(next, sequence - 1) }
             }
         }
     }
 
     /// A beacon says that this was the last message.
-    pub fn beacon(&mut self, product: u32, last: u64) -> Turn {
+    pub fn beacon(&mut self, product: u32, last: u64, from: &Of) -> Turn {
+        // The message behind it was not sent yet.
+        let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
         let of = &mut self.list[product as usize];
         match of.next {
             None => {
@@ -321,6 +333,7 @@ impl Products {
                 }
                 Turn::Next
             }
+            Some(next) if in_snapshot && last.saturating_add(1) >= next => Turn::InSnapshot,
             Some(next) if last >= next => {
                 of.next = Some(last.wrapping_add(1));
                 Turn::Missing(next, last)
@@ -393,6 +406,7 @@ impl Products {
         let of = &mut self.list[product as usize];
         (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
         (of.state, of.odd, of.lost, of.aside) = ((Id::NONE, 0), 0, None, None);
+        of.snapshot_last = 0;
         // The first of the two to begin again waits for the other.
         let waited = of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
         (of.restarted, of.early) = ((!waited).then_some(now), None);
@@ -465,10 +479,6 @@ impl Products {
         if of.round == Some(instrument) {
             of.rounded = true;
         }
-        if i.live || i.gone {
-            self.counters.snapshots_spare += 1;
-            return false;
-        }
         let next = of.next.unwrap_or(1);
         // Should the other channel's word have been lost, this is over after a time.
         let lately =
@@ -478,6 +488,13 @@ impl Products {
         let lacks = last.saturating_add(1) < next && later.is_some_and(|later| later > self.settle_ns);
         let other_numbers =
             lacks || lately(of.early) || lately(of.aside) || of.restarted.is_some() && last >= next;
+        if !other_numbers && last > of.snapshot_last {
+            (of.snapshot_last, of.snapshot_at) = (last, (now, from.sent));
+        }
+        if i.live || i.gone {
+            self.counters.snapshots_spare += 1;
+            return false;
+        }
         if last < i.need || other_numbers || !of.deep || !i.deep {
             self.counters.snapshots_old += 1;
             return false;

@@ -241,3 +241,44 @@ fn no_snapshot_is_taken_while_a_packet_lies_aside() {
     rig.send(0, SNAP, &packet(2, 1020, false, &[snapshot(9, 1, 50, &bids_up_to(1))]));
     assert_eq!(rig.bids("50"), [72, 1]);
 }
+
+/// In a silence of both lines a snapshot came that has messages up to 20. What is sent after it and has a lesser number is of
+/// new numbers, though it is the next, or one behind a gap, by the old ones: the book of before was once taken for whole.
+#[test]
+fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
+    let clockless =
+        "framing = { header = \"Head\", sequence = \"Number\", sender = \"Sender\", reset = \"Reset\" }";
+    let depth_of = |n: u64| depth(n, 9, &[(50, 0, 0, 70, 1, 1)]);
+    let beacon_of = |last: u64| message(4, &[9, last]);
+    // Packets are all there: what is missing are messages.
+    let up_to_20 = |more: &str| {
+        let mut rig = up_to(more, 5);
+        rig.send(0, INC, &packet(6, 80, false, &[depth_of(8)]));
+        rig.send(0, SNAP, &snap(3, 20));
+        assert_eq!(rig.said(), "missing 9 6-7, stale 50, recovered 50");
+        rig
+    };
+    for (told, missing, next) in
+        [(depth_of(12), 11, 13), (depth_of(9), 8, 10), (beacon_of(12), 12, 13), (beacon_of(8), 8, 9)]
+    {
+        for (more, sent, after) in [("", 2_000_000, 0), (clockless, 0, 1_500_000_000)] {
+            let mut rig = up_to_20(more);
+            rig.now += after;
+            rig.send(0, INC, &packet(7, sent, false, &[told.clone()]));
+            assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None), "{next} {sent}");
+            // One without the last message that is missing is of no use.
+            rig.send(0, SNAP, &packet(4, sent + 10, false, &[snapshot(9, missing - 1, 50, &bids_up_to(2))]));
+            (0..3).for_each(|n| rig.send(0, INC, &packet(8 + n, sent + n, false, &[depth_of(next + n)])));
+            assert_eq!((rig.said(), rig.book("50")), (String::new(), None), "{next} {sent}");
+            rig.send(0, SNAP, &packet(5, sent + 90, false, &[snapshot(9, next, 50, &bids_up_to(2))]));
+            assert_eq!(rig.bids("50"), [70, 70, 2, 1], "{next} {sent}");
+        }
+    }
+    // A line that is slow brings what the snapshot has already, and the message behind those is none of them.
+    for (more, sent, number) in [("", 900_000, 12), (clockless, 0, 9), ("", 2_000_000, 21)] {
+        let mut rig = up_to_20(more);
+        rig.send(0, INC, &packet(7, sent, false, &[depth_of(number)]));
+        let said = rig.said();
+        assert!(!said.contains("restart") && !said.contains("stale"), "{number} {sent}: {said}");
+    }
+}
