@@ -165,8 +165,21 @@ impl Search {
         if inputs >= self.least {
             return Ok(inputs);
         }
-        let rest = format!("-runs={}", self.least - inputs);
-        Ok(inputs + self.run_until(binary, target, &[rest])?)
+        // It runs the inputs of its corpus again first, which are no new ones.
+        let again = self.corpus(target);
+        let rest = format!("-runs={}", self.least - inputs + again);
+        let more = self.run_until(binary, target, &[rest])?;
+        Ok(inputs + more.saturating_sub(again))
+    }
+
+    /// How many inputs a target begins with: those that are tracked, and those that it found.
+    fn corpus(&self, target: &str) -> u64 {
+        let folders = [root().join("fuzz/corpus").join(target), self.found.join(target)];
+        folders
+            .iter()
+            .filter_map(|folder| std::fs::read_dir(folder).ok())
+            .map(|files| files.count() as u64)
+            .sum()
     }
 
     fn run_until(&self, binary: &Path, target: &str, ends: &[String]) -> Result<u64, String> {
