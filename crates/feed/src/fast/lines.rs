@@ -292,6 +292,14 @@ impl Stream {
             self.joins(a.line, a.sequence, reached);
             return self.place(a.sequence);
         }
+        if line.epoch != Some(self.epoch) && line.odd.is_none() && self.is_of_numbering(a) {
+            let line = &mut self.lines[usize::from(a.line)];
+            (line.last, line.seen, line.ts_recv, line.bad) = (a.sequence, 1, now, None);
+            line.epoch = Some(self.epoch);
+            self.joins(a.line, a.sequence, reached);
+            return self.place(a.sequence);
+        }
+        let line = &mut self.lines[usize::from(a.line)];
         let later = match (a.sent, line.sent) {
             (Some(sent), Some(before)) => Some(sent > before),
             _ => None,
@@ -353,6 +361,17 @@ impl Stream {
             return self.foreign(a, (a.sequence, a.sent), others_alive, reached);
         }
         self.place(a.sequence)
+    }
+
+    /// Whether a packet of a line that counts otherwise is of the stream's own numbering, by the sender's clock: it was sent
+    /// after the first of these numbers, and is a copy of one that is known, or goes on behind them.
+    fn is_of_numbering(&self, a: Arrival) -> bool {
+        let (Some(sent), Some(since), Some(expected)) = (a.sent, self.since_sent, self.expected) else {
+            return false;
+        };
+        sent > since
+            && (a.sequence >= expected || Some(sent) <= self.sent)
+            && expected.abs_diff(a.sequence) <= u64::from(self.window.far)
     }
 
     /// Whether a line counts as the stream does.

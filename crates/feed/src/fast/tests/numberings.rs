@@ -282,3 +282,19 @@ fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
         assert!(!said.contains("restart") && !said.contains("stale"), "{number} {sent}: {said}");
     }
 }
+
+/// Line A brought two packets of the old numbers and no more, and line B the first five of the new ones. When A comes back with
+/// the sixth, B is silent: A's number was once taken for numbers that begin once more, because they were beyond A's own.
+#[test]
+fn a_line_that_comes_back_goes_on_behind_the_other() {
+    let mut rig = Rig::new("recovery = { first = 1 }");
+    (1..=2).for_each(|n| rig.bid(n));
+    (1..=9).for_each(|n| rig.send(1, INC, &bid(n)));
+    let anew = |n: u64| packet(n, 1000 + n, n == 1, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
+    (1..=5).for_each(|n| rig.send(1, INC, &anew(n)));
+    rig.said();
+    rig.now += 2_000_000_000;
+    (6..=7).for_each(|n| rig.send(0, INC, &anew(n)));
+    assert_eq!((rig.said(), rig.bids("50").len()), (String::new(), 7));
+    assert_eq!(rig.handler.stats().channels[0].lines[0].missed, 7 + 5);
+}
