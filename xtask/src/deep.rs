@@ -350,7 +350,7 @@ pub(crate) fn release_tests(target_dir: &std::path::Path) -> std::process::Comma
     let folder: PathBuf = target_dir.join("deep");
     let mut command = cargo();
     command.args(["test", "--release", "--no-fail-fast"]);
-    command.env(steps::LTO, "off").env("CARGO_TARGET_DIR", folder);
+    command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_TARGET_DIR", folder);
     command
 }
 

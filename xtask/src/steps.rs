@@ -129,9 +129,11 @@ pub(crate) const STEPS: &[Step] = &[
 
 /// Crates with lock-free code.
 const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
-/// What loom tests is built fast. ThreadSanitizer wants the link-time optimisation: without it, code of the standard
-/// library that is not instrumented looks like races.
-pub(crate) const LTO: &str = "CARGO_PROFILE_RELEASE_LTO";
+/// The profile of what loom and ThreadSanitizer run.
+const PROFILE: [&str; 2] = ["--profile", "explore"];
+/// What loom tests is built without link-time optimisation. ThreadSanitizer wants it: without it, code of the standard library
+/// that is not instrumented looks like races.
+const LTO: &str = "CARGO_PROFILE_EXPLORE_LTO";
 /// Exploring without a bound takes days; three preemptions find the known kinds of mistakes.
 pub(crate) const LOOM_PREEMPTIONS: u64 = 3;
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
@@ -159,7 +161,8 @@ fn clippy(context: &Context, count: &mut Count) -> Outcome {
 }
 
 fn faults(context: &Context, count: &mut Count) -> Outcome {
-    let args = ["test", "--package", "unitape-tape", "--features", "faults", "--lib", "--test", "faults"];
+    // Of the whole workspace, so that the crates of others have the features with which they are built already.
+    let args = ["test", "--workspace", "--features", "unitape-tape/faults", "--test", "faults"];
     let mut command = cargo();
     command.args(args).args(["--test", "faults_apart", context.locked]);
     run_tests(&mut command, context, count).into()
@@ -180,7 +183,8 @@ pub(crate) fn loom_with(context: &Context, preemptions: u64, count: &mut Count) 
     for package in LOCK_FREE {
         let mut command = cargo();
         command
-            .args(["test", "--package", package, "--release", "--test", "loom", context.locked])
+            .args(["test", "--package", package, "--test", "loom", context.locked])
+            .args(PROFILE)
             .env("RUSTFLAGS", rustflags("--cfg loom"))
             .env(LTO, "off")
             .env("CARGO_TARGET_DIR", context.target_dir.join("loom"));
@@ -243,7 +247,7 @@ pub(crate) fn tsan(context: &Context, count: &mut Count) -> Outcome {
     let mut ran = false;
     for package in packages.iter().filter(|package| LOCK_FREE.contains(&package.name.as_str())) {
         let mut command = cargo_of("nightly");
-        command.args(["test", "--release", context.locked, "--target", SANITIZER_TARGET]);
+        command.args(["test", context.locked, "--target", SANITIZER_TARGET]).args(PROFILE);
         command.args(["--package", &package.name]).env("CARGO_TARGET_DIR", context.target_dir.join("tsan"));
         if has_source {
             command
@@ -251,7 +255,7 @@ pub(crate) fn tsan(context: &Context, count: &mut Count) -> Outcome {
                 .env("RUSTFLAGS", rustflags("-Zsanitizer=thread"));
         } else if package.tests.iter().any(|test| test == "tsan") {
             // The flag lets instrumented code link with the standard library as it was shipped.
-            let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
+            let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg tsan";
             command.args(["--test", "tsan"]).env("RUSTFLAGS", rustflags(flags));
         } else {
             eprintln!("{} has no test named `tsan`", package.name);
