@@ -264,7 +264,7 @@ fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
         for (more, sent, after) in [("", 2_000_000, 0), (clockless, 0, 1_500_000_000)] {
             let mut rig = up_to_20(more);
             rig.now += after;
-            rig.send(0, INC, &packet(7, sent, false, &[told.clone()]));
+            rig.send(0, INC, &packet(7, sent, false, std::slice::from_ref(&told)));
             assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None), "{next} {sent}");
             // One without the last message that is missing is of no use.
             rig.send(0, SNAP, &packet(4, sent + 10, false, &[snapshot(9, missing - 1, 50, &bids_up_to(2))]));
