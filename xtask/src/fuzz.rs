@@ -1,7 +1,7 @@
-//! The fuzz targets: one binary, built once; two targets run at a time, each in a process of its own.
+//! The search with the fuzz targets: one binary, built once; two targets run at a time, each in a process of its own.
 //!
 //! ```text
-//! fuzz/targets/*.rs ──cargo fuzz build──▶ targets ──▶ seeds of the corpus, then a search ──▶ inputs, findings
+//! fuzz/src/targets/*.rs ──cargo fuzz build──▶ targets ──▶ seeds of the corpus, then a search ──▶ inputs, findings
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,47 +12,22 @@ use std::time::Instant;
 
 use crate::cargo::{root, rustflags};
 use crate::report::{self, Count};
-use crate::steps::{Context, Outcome};
+use crate::steps::Context;
 use crate::tools;
 
-/// Inputs of a fuzz target in the ordinary run, and the seconds after which it ends with fewer.
-const RUNS: u32 = 20_000;
-const SECONDS: u32 = 3;
-/// Where the search begins if nothing else is asked for: what is green stays green, and a longer run looks elsewhere.
-const SEED: u64 = 1;
 /// The binary that holds all targets, and the variable that names the one to run.
 const BINARY: &str = "targets";
 const VARIABLE: &str = "UNITAPE_FUZZ_TARGET";
 /// Targets that run at the same time: each is one thread and up to 2 GB.
 pub(crate) const AT_ONCE: usize = 2;
 
-/// How long each target searches.
-pub(crate) enum Effort {
-    /// All seeds, then some inputs or seconds, always the same.
-    Ordinary,
-    /// From the inputs that earlier runs found, for a time; a target that is slow goes on to its least number of inputs.
-    Seconds { seconds: u64, seed: u64, least: u64 },
-}
-
-/// Builds all targets and runs each: as in the ordinary run, or for `FUZZ_SECONDS` from `FUZZ_SEED`.
-pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
-    if tools::nightly().is_none() {
-        return Outcome::Skipped(tools::NO_NIGHTLY.to_owned());
-    }
-    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    let effort = match number("FUZZ_SECONDS") {
-        Some(seconds) => Effort::Seconds { seconds, seed: number("FUZZ_SEED").unwrap_or(SEED), least: 0 },
-        None => Effort::Ordinary,
-    };
-    let start = Instant::now();
-    let binary = match build_targets(context, count) {
-        Ok(binary) => binary,
-        Err(why) => return Outcome::Failed(why),
-    };
-    let seconds = start.elapsed().as_secs_f64();
-    eprintln!("building the targets took {seconds:.1} s");
-    context.timings.add("building fuzz targets", seconds);
-    run_all(context, &binary, effort, count).map(|_| ()).into()
+/// How long each target searches, from the inputs that earlier runs found.
+pub(crate) struct Effort {
+    pub(crate) seconds: u64,
+    /// Where the search begins.
+    pub(crate) seed: u64,
+    /// A target that is slow goes on to this number of inputs.
+    pub(crate) least: u64,
 }
 
 /// Runs each target, two at a time, and gives the inputs of each.
@@ -62,7 +37,7 @@ pub(crate) fn run_all(
     effort: Effort,
     count: &mut Count,
 ) -> Result<BTreeMap<String, u64>, String> {
-    let search = Search::new(context, effort)?;
+    let search = Search::new(context, &effort);
     let left = Mutex::new(targets()?.into_iter().collect::<VecDeque<_>>());
     let next = || left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop_front();
     let results: Vec<Result<(String, u64), String>> = std::thread::scope(|scope| {
@@ -91,15 +66,15 @@ pub(crate) fn run_all(
     if problems.is_empty() { Ok(inputs) } else { Err(problems.join("; ")) }
 }
 
-/// The targets by name: each is a file beside the one with the table.
+/// The targets by name: each is a file.
 pub(crate) fn targets() -> Result<Vec<String>, String> {
-    let folder = root().join("fuzz/targets");
+    let folder = root().join("fuzz/src/targets");
     let at = |e: std::io::Error| format!("{}: {e}", folder.display());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(at)? {
         let path = entry.map_err(at)?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        if path.extension().is_some_and(|end| end == "rs") && name != "main" {
+        if path.extension().is_some_and(|end| end == "rs") {
             names.push(name.to_owned());
         }
     }
@@ -117,7 +92,7 @@ pub(crate) fn build_targets(context: &Context, count: &mut Count) -> Result<Path
     }
     command.args(["run", "nightly"]).arg(cargo_fuzz).args(["build", "--target-dir"]).arg(&folder);
     // Cargo-fuzz asks for one unit of code for each crate, which keeps a core idle for minutes.
-    command.env("RUSTFLAGS", rustflags("-Ccodegen-units=4"));
+    command.env("RUSTFLAGS", rustflags("-Ccodegen-units=4")).env("CARGO_PROFILE_RELEASE_LTO", "off");
     report::run(command.arg(BINARY).current_dir(root()), count)?;
     let host = tools::host().ok_or("rustc does not name its host")?;
     Ok(folder.join(host).join("release").join(BINARY))
@@ -135,28 +110,18 @@ struct Search {
 }
 
 impl Search {
-    fn new(context: &Context, effort: Effort) -> Result<Self, String> {
-        let found = context.target_dir.join("fuzz-corpus");
-        let (ends, seed, least) = match effort {
-            Effort::Seconds { seconds, seed, least } => {
-                (vec![format!("-max_total_time={seconds}")], seed, least)
-            }
-            Effort::Ordinary => {
-                // The ordinary run starts from the tracked seeds alone: what it does must not depend on earlier runs.
-                // All seeds run; the search after them ends after some inputs, so that it is the same on every machine
-                // that is fast enough.
-                if found.exists() {
-                    std::fs::remove_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
-                }
-                (vec![format!("-runs={RUNS}"), format!("-max_total_time={SECONDS}")], SEED, 0)
-            }
-        };
+    fn new(context: &Context, effort: &Effort) -> Self {
         // Inputs that need more memory or time than any message deserves are findings too.
         let mut args =
             ["-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"].map(str::to_owned).to_vec();
         // The fuzzer reads the seed as an unsigned number of 32 bits.
-        args.push(format!("-seed={}", seed % (1 << 32)));
-        Ok(Self { found, ends, least, args })
+        args.push(format!("-seed={}", effort.seed % (1 << 32)));
+        Self {
+            found: context.target_dir.join("fuzz-corpus"),
+            ends: vec![format!("-max_total_time={}", effort.seconds)],
+            least: effort.least,
+            args,
+        }
     }
 
     /// The number of inputs that ran.
@@ -236,16 +201,5 @@ mod tests {
             "Done 9 runs\nstat::number_of_executed_units: 15267\nstat::average_exec_per_sec:     492\n";
         assert_eq!(executed(said), 15_267);
         assert_eq!(executed("crash"), 0);
-    }
-
-    /// A target that is in no table never runs.
-    #[test]
-    fn every_target_is_in_the_table_of_the_binary() {
-        let table = std::fs::read_to_string(root().join("fuzz/targets/main.rs")).unwrap();
-        let names = targets().unwrap();
-        assert!(names.contains(&"fix_frame".to_owned()));
-        for name in names {
-            assert!(table.lines().any(|line| line.trim() == name), "{name}");
-        }
     }
 }

@@ -6,7 +6,7 @@ use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
 use crate::noise::BusyLoops;
 use crate::report::{self, Count};
 use crate::timings::Timings;
-use crate::{demo, fuzz, suite, tidy, tools};
+use crate::{demo, suite, tidy, tools};
 
 /// One step.
 pub(crate) struct Step {
@@ -118,12 +118,6 @@ pub(crate) const STEPS: &[Step] = &[
         about: "lock-free code under ThreadSanitizer (nightly)",
         tier: Tier::Ordinary,
         run: tsan,
-    },
-    Step {
-        name: "fuzz",
-        about: "each fuzz target: its seeds and a short search, with ASan (nightly)",
-        tier: Tier::Ordinary,
-        run: fuzz::run,
     },
 ];
 

@@ -105,16 +105,10 @@ pub(crate) fn download(steps: &[&Step], target_dir: &Path) -> &'static str {
         let tool = match step.name {
             "test" => &CARGO_NEXTEST,
             "deny" => &CARGO_DENY,
-            "fuzz" => &CARGO_FUZZ,
             _ => continue,
         };
         // Errors come again, and are shown, where the tool is used.
         _ = install(tool, target_dir);
-    }
-    if steps.iter().any(|step| step.name == "fuzz") {
-        let mut fetch = cargo();
-        fetch.args(["fetch", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]);
-        _ = fetch.status();
     }
     if steps.iter().any(|step| step.name == "deny") {
         // Packages of other systems as well, which nothing else here uses and the check reads.

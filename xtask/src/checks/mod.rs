@@ -30,7 +30,7 @@ pub(crate) enum CheckKind {
     Cases,
     /// A fuzz target.
     Fuzz,
-    /// Inputs of a fuzz target in the ordinary run.
+    /// Inputs after which the search of a fuzz target may end, though seconds are left.
     FuzzInputs,
     /// Functions that are tests and are not run.
     Ignored,

@@ -4,7 +4,7 @@ use unitape_book::{Basis, Books, Options, Side};
 use unitape_codec::events::{Line, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event, frames};
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     let mut books = Books::new(Options { levels_max: 20, orders_per_book_max: 50, ..Options::default() });
     let (mut names, mut arena) = (Dictionary::default(), Vec::new());
     for line in data.split(|b| *b == b'\n') {

@@ -1,5 +1,5 @@
 //! E-mail and mbox: every byte accounted for, at every cut the same, on any bytes.
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     unitape_codec::text::mail::check::any_bytes(data)
 }

@@ -1,6 +1,6 @@
 //! FAST by the rules of a mapping, in every framing: whole and in pieces it comes to the same, and every message is
 //! accounted for.
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     unitape_feed::try_fast(data);
 }

@@ -10,7 +10,7 @@ static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
     mapped.chain([Format::Events(None)]).collect()
 });
 
-pub(crate) fn run(bytes: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let Some((sort, bytes)) = bytes.split_first() else { return };
     let format = &FORMATS[usize::from(*sort) % FORMATS.len()];
     unitape_feed::try_bytes(format, bytes).expect("shipped mappings compile");

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use unitape_store::check;
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     match first % 4 {
         0 => check::any_manifest(rest),

@@ -2,7 +2,7 @@
 
 use unitape_feed::journal::{PacketJournal, StreamJournal, Times};
 
-pub(crate) fn run(bytes: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let Some((split, bytes)) = bytes.split_first() else { return };
     let (raw, times) = bytes.split_at(usize::from(*split).min(bytes.len()));
     let dir = tempfile::tempdir().unwrap();

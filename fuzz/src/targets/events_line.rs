@@ -3,7 +3,7 @@
 use unitape_codec::events::{Form, Line, LineOptions, NoSources, parse_full, parse_line, write_event};
 use unitape_model::{Dictionary, Event};
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     let (mut names, mut arena) = (Dictionary::default(), Vec::new());
     for full in [false, true] {
         arena.clear();

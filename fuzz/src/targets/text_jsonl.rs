@@ -1,5 +1,5 @@
 //! JSON Lines: what is told of a line is what another parser reads, at every cut the same, on any bytes.
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     unitape_codec::text::jsonl::check::any_bytes(data)
 }

@@ -3,7 +3,7 @@
 
 use unitape_codec::capture::{Next, Udp, Walker, udp, write};
 
-pub(crate) fn run(bytes: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let Some((sort, bytes)) = bytes.split_first() else { return };
     let mut file = Vec::new();
     if sort & 1 == 1 {

@@ -21,9 +21,9 @@ static BOX: LazyLock<Arc<Config>> = LazyLock::new(|| {
         );
     }
     let files = [
-        ("incremental.xml", include_str!("../../vectors/fast/box/incremental.xml")),
-        ("snapshot.xml", include_str!("../../vectors/fast/box/snapshot.xml")),
-        ("reference.xml", include_str!("../../vectors/fast/box/reference.xml")),
+        ("incremental.xml", include_str!("../../../vectors/fast/box/incremental.xml")),
+        ("snapshot.xml", include_str!("../../../vectors/fast/box/snapshot.xml")),
+        ("reference.xml", include_str!("../../../vectors/fast/box/reference.xml")),
     ];
     config(&text, &files)
 });
@@ -93,7 +93,7 @@ fn config(text: &str, files: &[(&str, &str)]) -> Arc<Config> {
     config_of(&mapping).expect("a handler")
 }
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     packets(&BOX, data);
     packets(&OTHER, data);
 }

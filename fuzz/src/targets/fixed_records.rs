@@ -1,6 +1,6 @@
 //! Fixed-width records by four layouts: the fast path against the slow twin, on any bytes, in any pieces; batches of
 //! columns against the decoder; and any bytes as a layout.
 
-pub(crate) fn run(data: &[u8]) {
+pub fn run(data: &[u8]) {
     unitape_codec::fixed::check::any_bytes(data)
 }
