@@ -128,7 +128,14 @@ const PARTS: [Part; 8] = [
         about: "each fuzz target for the time that is left, with ASan (nightly)",
         counts: "inputs of each target",
         minimum: FUZZ_INPUTS,
-        packages: &["unitape-codec", "unitape-feed", "unitape-book", "unitape-store", "unitape-tape"],
+        packages: &[
+            "unitape-codec",
+            "unitape-feed",
+            "unitape-book",
+            "unitape-store",
+            "unitape-tape",
+            "unitape-fuzz",
+        ],
         run: run_fuzz,
     },
 ];

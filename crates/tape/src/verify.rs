@@ -7,6 +7,7 @@ use unitape_model::{Header, Position};
 
 use crate::DEFINITION_KINDS;
 use crate::disk::definitions::Definitions;
+use crate::disk::durable::{Durable, load_durable};
 use crate::disk::hot::{HotNotice, hot_notice};
 use crate::disk::layout::{HEADER_PAGE, Paths, TapeId, segment_path};
 use crate::disk::lineage::Lineage;
@@ -17,7 +18,6 @@ use crate::error::{At, Error, Result};
 use crate::keep::seal::is_sealed;
 use crate::read::damage::{DamagedParts, ReadOptions, Unverified};
 use crate::read::reader::{Reader, Start};
-use crate::record::durable::{Durable, load_durable};
 use crate::record::segment_sums::{OpenSpan, SegmentSums, StoredSum};
 use crate::repair::accepted;
 use crate::ring::RingTapeReader;

@@ -319,21 +319,39 @@ impl<'a> Round<'a> {
 
 type Files = std::collections::BTreeMap<String, Vec<u8>>;
 
+/// All records of a log of definitions up to its end or an error, and whether there was one.
+fn records(dir: &Path) -> (Vec<Vec<u8>>, bool) {
+    let mut found = Vec::new();
+    let Ok(mut log) = Definitions::open(dir) else { return (found, true) };
+    loop {
+        match log.next() {
+            Ok(Some((_, frame))) => found.push(frame.to_vec()),
+            Ok(None) => return (found, false),
+            Err(_) => return (found, true),
+        }
+    }
+}
+
+/// A log that was cut behind a whole record looked whole.
+#[test]
+fn definitions_that_are_cut_behind_a_record() {
+    let good = good(false, false);
+    let tape = good.place.path().join("tape");
+    let log = tape.join("definitions.log");
+    let (all, is_damaged) = records(&tape);
+    assert!(all.len() > 20 && !is_damaged);
+    for (n, frame) in all.iter().enumerate().rev() {
+        // A record has 16 bytes before its frame.
+        let length = fs::metadata(&log).unwrap().len() - 16 - frame.len() as u64;
+        writable(&log).set_len(length).unwrap();
+        assert_eq!(records(&tape), (all[..n].to_vec(), true));
+    }
+}
+
 /// The log of definitions is what a reader of names believes: a record that is not as it was written is an error.
 #[test]
 fn definitions_of_a_damaged_tape() {
     let good = good(false, true);
-    let records = |dir: &Path| -> (Vec<Vec<u8>>, bool) {
-        let mut found = Vec::new();
-        let Ok(mut log) = Definitions::open(dir) else { return (found, true) };
-        loop {
-            match log.next() {
-                Ok(Some((_, frame))) => found.push(frame.to_vec()),
-                Ok(None) => return (found, false),
-                Err(_) => return (found, true),
-            }
-        }
-    };
     let (all, _) = records(&good.place.path().join("tape"));
     assert!(all.len() > 20);
     rounds("flip-definitions", &good, |round| {

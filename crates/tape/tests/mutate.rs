@@ -1,5 +1,5 @@
 //! A good tape, then its files changed at random: whatever is opened gives a result or an error, never a panic,
-//! and what the verification calls intact can be read. `fuzz/targets/tape_open.rs` does the same for long.
+//! and what the verification calls intact can be read. `fuzz/src/targets/tape_open.rs` does the same for long.
 
 mod common;
 

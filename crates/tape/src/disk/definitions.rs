@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::{Header, LINE, Position};
 
+use crate::disk::durable::load_durable;
 use crate::disk::layout::{FORMAT_VERSION, Meta, Paths};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
@@ -29,6 +30,8 @@ pub struct Definitions {
     frame: Vec<u8>,
     /// The position that the head of the last record says.
     met: Option<u64>,
+    /// The tape whose durable bytes of the log must be there; none where the log is being mended.
+    whole: Option<Paths>,
 }
 
 impl Definitions {
@@ -38,7 +41,9 @@ impl Definitions {
     /// No tape, no log, or a log of another tape or format.
     pub fn open(dir: &Path) -> Result<Self> {
         let meta = Meta::load(dir)?;
-        Self::open_at(&Paths { dir: dir.into() }.definitions(), &meta)
+        let paths = Paths { dir: dir.into() };
+        let log = Self::open_at(&paths.definitions(), &meta)?;
+        Ok(Self { whole: Some(paths), ..log })
     }
 
     pub(crate) fn open_at(path: &Path, meta: &Meta) -> Result<Self> {
@@ -55,19 +60,19 @@ impl Definitions {
         if head[16..32] != meta.id.0.to_le_bytes() {
             return Err(Error::damage(path, 16, "the dictionary log belongs to another tape"));
         }
-        Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new(), met: None })
+        Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new(), met: None, whole: None })
     }
 
     /// The next definition: where it stands on the tape, and its frame.
     ///
     /// # Errors
-    /// A record that is cut short or does not match its checksum.
+    /// A record that is cut short or does not match its checksum, and a log that ends before its durable end.
     #[allow(clippy::should_implement_trait)] // lends its buffer, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<(Position, &[u8])>> {
         let mut head = [0; RECORD];
         let got = read_full(&mut self.file, &mut head).at("read", &self.path)?;
         if got == 0 {
-            return Ok(None);
+            return self.check_end().map(|()| None);
         }
         self.met = (got == RECORD).then(|| u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
         let (path, offset) = (&self.path, self.offset);
@@ -89,6 +94,23 @@ impl Definitions {
             return bad("a record of the dictionary log holds a frame of another position");
         }
         Ok(Some((position, &self.frame)))
+    }
+
+    /// A log that was cut behind a whole record has nothing wrong in it, but lacks what was durable.
+    fn check_end(&self) -> Result<()> {
+        let Some(paths) = &self.whole else { return Ok(()) };
+        // Who verifies the tape reports a damaged mark.
+        let Ok(durable) = load_durable(paths) else { return Ok(()) };
+        // Asked for after the mark: the log is flushed first, so that it is never behind.
+        let length = self.file.get_ref().metadata().at("look at", &self.path)?.len();
+        if length < durable.definitions_bytes {
+            let what = format!(
+                "the dictionary log ends here; {} bytes of it were durable",
+                durable.definitions_bytes
+            );
+            return Err(Error::damage(&self.path, length, what));
+        }
+        Ok(())
     }
 
     /// The position that the record says which was read last, whether it is right or not.

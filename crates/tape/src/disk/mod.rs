@@ -1,8 +1,9 @@
 //! What stands on the disk and in shared memory, and how it is touched: names and formats, mapped segments, the
-//! state page, locks and cursors, the dictionary log, and every system call that changes something.
+//! state page, locks and cursors, the dictionary log, the durable mark, and every system call that changes something.
 
 pub(crate) mod again;
 pub(crate) mod definitions;
+pub(crate) mod durable;
 #[cfg(feature = "faults")]
 pub mod faults;
 pub(crate) mod frames;

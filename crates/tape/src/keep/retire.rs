@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
+use crate::disk::durable::load_durable;
 use crate::disk::layout::{Meta, Paths, list_segments, read_small, remove, segment_path};
 use crate::disk::live::Live;
 use crate::disk::run::{Cursor, Lock, State, boot_id, field, tidy, write_whole, writer_of};
@@ -20,7 +21,6 @@ use crate::error::{At, Error, Result};
 use crate::keep::clock::Now;
 use crate::keep::retention::{Finished, Reach, Removal, Retention, first_kept};
 use crate::keep::ruler::{Ruler, TOLERANCE_NS};
-use crate::record::durable::load_durable;
 
 /// The side of retention that the recorder has.
 #[derive(Debug, Default)]

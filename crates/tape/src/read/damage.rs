@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
 
+use crate::disk::durable::load_durable;
 use crate::disk::layout::{HEADER_PAGE, segment_path};
 use crate::disk::map::Seen;
 use crate::error::{Error, Result};
 use crate::read::reader::Reader;
-use crate::record::durable::load_durable;
 
 /// How a reader treats what it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use unitape_model::{Header, LINE, Message, Position};
 use unitape_ring::Wait;
 
+use crate::disk::durable::load_durable;
 use crate::disk::layout::{HEADER_PAGE, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
@@ -17,7 +18,7 @@ use crate::read::pace::Pace;
 use crate::read::rewind::Rewinds;
 use crate::read::span_checks::{Scope, SpanChecks};
 use crate::read::subscribe::Patience;
-use crate::record::durable::{Durability, load_durable};
+use crate::record::durable::Durability;
 
 /// Where a reader begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,13 +13,13 @@ use std::path::Path;
 
 use unitape_model::Position;
 
+use crate::disk::durable::load_durable;
 use crate::disk::lineage::{Lineage, LineagePoint, Rewound, current_epoch};
 use crate::disk::live::Live;
 use crate::disk::map::Segment;
 use crate::error::{Error, Result};
 use crate::read::damage::ReadOptions;
 use crate::read::reader::Reader;
-use crate::record::durable::load_durable;
 use crate::record::follow::end_of;
 
 /// How often a reader was rewound.

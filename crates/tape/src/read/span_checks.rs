@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use unitape_model::{LINE, Position};
 
+use crate::disk::durable::load_durable;
 use crate::disk::layout::{HEADER_PAGE, Paths, read_start};
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
@@ -35,7 +36,6 @@ use crate::disk::run::{State, boot_id, field, holder};
 use crate::error::{Error, Result};
 use crate::keep::seal::is_sealed;
 use crate::read::damage::Unverified;
-use crate::record::durable::load_durable;
 use crate::record::sums::{is_of_a_start, padded, span_sum};
 
 /// How often something that does not match is looked at again, and how long after one another.

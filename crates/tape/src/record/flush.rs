@@ -20,6 +20,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::Sync;
+use crate::disk::durable::{Durable, load_durable, store_durable};
 use crate::disk::layout::{Paths, list_segments, sync_dir};
 use crate::disk::lineage::{check_newest, newest_epoch};
 use crate::disk::live::Live;
@@ -27,7 +28,7 @@ use crate::disk::run::State;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::keep::seal::seal;
-use crate::record::durable::{DurabilityFailure, Durable, Flushed, load_durable, store_durable};
+use crate::record::durable::{DurabilityFailure, Flushed};
 use crate::record::follow::{Follower, IDLE};
 use crate::record::segment_sums::vouch;
 use crate::write::trust::check_known;

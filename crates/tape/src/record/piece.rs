@@ -4,10 +4,10 @@ use unitape_model::{Header, Position, frame::KIND_PAD};
 
 use crate::DEFINITION_KINDS;
 use crate::disk::definitions::DefinitionLog;
+use crate::disk::durable::Durable;
 use crate::disk::layout::HEADER_PAGE;
 use crate::disk::map::{Seen, Segment};
 use crate::error::{Error, Result};
-use crate::record::durable::Durable;
 
 /// Bytes after which a piece ends, unless it is wanted sooner.
 pub(crate) const PIECE_BYTES: u64 = 4 << 20;

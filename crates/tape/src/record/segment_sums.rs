@@ -12,11 +12,11 @@ use std::path::Path;
 
 use unitape_model::LINE;
 
+use crate::disk::durable::{Durable, store_durable};
 use crate::disk::layout::{HEADER_PAGE, Meta, Paths, read_start, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::Segment;
 use crate::error::{At, Error, Result};
-use crate::record::durable::{Durable, store_durable};
 use crate::record::follow::committed_bytes;
 use crate::record::sums::padded;
 

@@ -7,12 +7,12 @@ use std::time::SystemTime;
 
 use unitape_model::LINE;
 
+use crate::disk::durable::Durable;
 use crate::disk::layout::{Meta, Paths};
 use crate::disk::map::Segment;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::keep::seal::unseal;
-use crate::record::durable::Durable;
 use crate::record::segment_sums::SpanFault;
 
 /// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::Position;
 
+use crate::disk::durable::Durable;
 use crate::disk::hot::{HotLink, find};
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, list_segments, read_start, segment_path};
 use crate::disk::live::Live;
@@ -13,7 +14,6 @@ use crate::disk::run::{Cursor, State};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::keep::seal::unseal;
-use crate::record::durable::Durable;
 use crate::record::sums::padded;
 use crate::repair::aside::FileLook;
 use crate::repair::spans::Wound;

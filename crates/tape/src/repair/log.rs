@@ -17,10 +17,10 @@ use unitape_model::{Header, LINE, Position};
 
 use crate::DEFINITION_KINDS;
 use crate::disk::definitions::{HEAD, RECORD, encode_head, encode_record};
+use crate::disk::durable::Durable;
 use crate::disk::layout::Meta;
 use crate::disk::sys;
 use crate::error::{At, Result};
-use crate::record::durable::Durable;
 use crate::repair::aside::FileLook;
 use crate::repair::spans::Wound;
 use crate::repair::survey::{Stop, TapeSurvey};

@@ -1,11 +1,11 @@
 //! What of a tape is durable, made again from the tape itself.
 
 use crate::disk::definitions::{Definitions, HEAD};
+use crate::disk::durable::{Durable, store_durable};
 use crate::disk::layout::{Meta, segment_path};
 use crate::disk::live::Live;
 use crate::error::Result;
 use crate::keep::seal::is_sealed;
-use crate::record::durable::{Durable, store_durable};
 use crate::record::segment_sums::SegmentSums;
 use crate::record::sums::padded;
 use crate::repair::survey::{SegmentSurvey, Stop, TapeSurvey};

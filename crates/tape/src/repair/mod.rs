@@ -27,11 +27,11 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
 
+use crate::disk::durable::{Durable, load_durable};
 use crate::disk::layout::{Meta, Paths, TapeId};
 use crate::disk::run::{Lock, boot_id, field, holder, tidy};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::record::durable::{Durable, load_durable};
 
 pub(crate) use aside::accepted;
 pub(crate) use marks::remake_durable;

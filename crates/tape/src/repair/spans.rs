@@ -2,13 +2,13 @@
 
 use unitape_model::Position;
 
+use crate::disk::durable::Durable;
 use crate::disk::layout::{HEADER_PAGE, read_start, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::Segment;
 use crate::disk::sys;
 use crate::error::{At, Result};
 use crate::keep::seal::{is_sealed, seal_file, unseal};
-use crate::record::durable::Durable;
 use crate::record::segment_sums::{OpenSpan, SegmentSums, SpanFault, StoredSum};
 use crate::record::sums::span_sum;
 use crate::repair::aside::FileLook;

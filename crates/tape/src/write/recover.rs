@@ -11,6 +11,7 @@ use unitape_model::Position;
 
 use crate::disk::again;
 use crate::disk::definitions::{DefinitionLog, LogBounds};
+use crate::disk::durable::load_durable;
 use crate::disk::hot::HotNotice;
 use crate::disk::layout::{
     HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove,
@@ -23,7 +24,6 @@ use crate::disk::run::{Lock, State, boot_id, holder};
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
 use crate::keep::seal::unseal;
-use crate::record::durable::load_durable;
 use crate::write::backing::settle_backing;
 use crate::write::cut::{Cutting, Found, Opening, cut_sums};
 use crate::write::hot::{HotDirectory, HotStart};
@@ -416,7 +416,7 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making
 mod tests {
     use super::*;
     use crate::Sync;
-    use crate::record::durable::{Durable, load_durable, store_durable};
+    use crate::disk::durable::{Durable, load_durable, store_durable};
     use crate::record::follow::Follower;
     use crate::{Reader, Start, Writer};
     use unitape_model::{LINE, flags};

@@ -2,13 +2,13 @@
 //! after a flush that failed; and whether the durable part is there at all.
 
 use crate::disk::definitions::{DefinitionLog, HEAD, LogBounds};
+use crate::disk::durable::{Durable, load_durable, store_durable};
 use crate::disk::layout::{HEADER_PAGE, list_segments, read_start, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
 use crate::disk::run::holder;
 use crate::error::{Error, Result};
 use crate::keep::seal::is_sealed;
-use crate::record::durable::{Durable, load_durable, store_durable};
 use crate::record::segment_sums::{OpenSpan, SegmentSums, StoredSum, check_durable, vouch};
 use crate::record::sums::is_of_a_start;
 use crate::repair::{TapeSurvey, remake_durable};
