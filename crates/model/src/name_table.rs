@@ -88,6 +88,8 @@ pub struct SourceDefinition {
 #[derive(Clone, Debug)]
 pub struct NameTable {
     names: Dictionary,
+    /// How many names each dictionary holds, or fewer: who finds an id beyond looks into the dictionary.
+    counts: [u32; Dict::COUNT],
     sources: BTreeMap<u32, SourceDefinition>,
     /// Sources that are defined, those of the last events; 0, which is none, where there is no other.
     recent: [u32; RECENT],
@@ -116,6 +118,7 @@ impl Default for NameTable {
         let (names, sources) = (Dictionary::default(), BTreeMap::new());
         Self {
             names,
+            counts: [0; Dict::COUNT],
             sources,
             recent: [0; RECENT],
             lenient: false,
@@ -182,6 +185,7 @@ impl NameTable {
 
     /// The names, for who goes on giving ids where the tape ends.
     pub fn dictionary_mut(&mut self) -> &mut Dictionary {
+        self.counts = [0; Dict::COUNT];
         &mut self.names
     }
 
@@ -218,15 +222,13 @@ impl NameTable {
     #[inline]
     fn check(&mut self, event: &Event<'_>, kind: Kind) -> Result<(), FrameFlaw> {
         let ids = &IDS[kind as usize & 63];
-        let bytes = event.bytes();
+        let words = event.bytes().as_chunks::<4>().0;
         let source = event.source();
         let mut known = self.recent[source as usize % RECENT] == source;
-        for &(at, dict) in &ids.wide[..usize::from(ids.count)] {
-            let at = usize::from(at);
-            let id = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-            known &= id <= self.names.len(dict);
+        for &(word, dict) in &ids.wide[..usize::from(ids.count)] {
+            known &= u32::from_le_bytes(words[usize::from(word)]) <= self.counts[dict as usize];
         }
-        known &= !ids.venue || u32::from(event.venue()) <= self.names.len(Dict::Venue);
+        known &= !ids.venue || u32::from(event.venue()) <= self.counts[Dict::Venue as usize];
         let listed = ids.lists && event.header().flags() & flags::EXT != 0;
         if known && !listed && !self.gaps { Ok(()) } else { self.check_slowly(event) }
     }
@@ -256,6 +258,7 @@ impl NameTable {
                 _ => {}
             }
         }
+        self.counts = Dict::ALL.map(|dict| self.names.len(dict));
         Ok(())
     }
 
@@ -357,7 +360,7 @@ fn uint(event: &Event<'_>, field: Field) -> Option<u64> {
 /// Where the ids of a kind are.
 #[derive(Clone, Copy)]
 struct Ids {
-    /// Ids of four bytes: where in the fixed part, and whose.
+    /// Ids of four bytes: which words of the fixed part, and whose.
     wide: [(u8, Dict); WIDE_MAX],
     count: u8,
     /// It has the id of a venue, in the place of all kinds.
@@ -385,8 +388,8 @@ static IDS: [Ids; 64] = {
                 }
                 Slot::Publisher { .. } => all[kind].venue = true,
                 Slot::Sym { dict, at } => {
-                    assert!(at < 256, "a place in the fixed part");
-                    all[kind].wide[all[kind].count as usize] = (at as u8, dict);
+                    assert!(at < 1024 && at % 4 == 0, "a word of the fixed part");
+                    all[kind].wide[all[kind].count as usize] = ((at / 4) as u8, dict);
                     all[kind].count += 1;
                 }
                 Slot::Syms { .. } => all[kind].lists = true,

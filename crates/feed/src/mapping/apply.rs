@@ -7,7 +7,7 @@ use super::entries::next_entry;
 use super::explain::Explainer;
 use super::instruments::{by_venue, is_looked_up, set_looked_up};
 use super::json::write_json;
-use super::plan::{BestPicks, Cond, EventPlan, FieldPlan, From, Plan, Src, Way};
+use super::plan::{BestPicks, Cond, EventPlan, FieldPlan, From, Plan, Src, TypeRules, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
 use crate::block::{Block, Names, SessionKey, What};
@@ -216,8 +216,16 @@ impl<R: Copy> Mapper<R> {
         let view = View { message, picks: &[], entry: &[] };
         let found = message.slot(plan.message_type);
         let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
-        let rules = plan.rules_for(message_type).iter().map(|&i| &plan.rules[i]);
-        let Some(rule) = rules.into_iter().find(|r| view.holds(&r.when, &mut scratch.plain)) else {
+        let rules = match plan.of_type(message_type) {
+            Some(TypeRules { codes: Some(codes), .. }) => {
+                let found = message.slot(codes.slot());
+                codes.get(found.map(|v| message.text(v, &mut scratch.plain)))
+            }
+            Some(of_type) => &of_type.rules,
+            None => &plan.untyped,
+        };
+        let mut rules = rules.iter().map(|&i| &plan.rules[i]);
+        let Some(rule) = rules.find(|r| view.holds(&r.when, &mut scratch.plain)) else {
             return Err(Refused {
                 code: "no_rule",
                 detail: format!(

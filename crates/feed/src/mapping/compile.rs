@@ -2,8 +2,8 @@
 
 use super::entries::INHERIT_MAX;
 use super::plan::{
-    Best, BestPicks, Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, SLOTS_MAX,
-    Test, TypeRules, ValueTable, Wanted, Way,
+    Best, BestPicks, Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, RulesByCode,
+    SLOTS_MAX, Test, TypeRules, ValueTable, Wanted, Way,
 };
 use super::seam::{Dialect, GroupPlaces, Places};
 use super::suggest::meant;
@@ -149,7 +149,11 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 Some(of) => {
                     for name in of.all().iter().map(String::as_bytes) {
                         let at = *by_type.entry(name.to_vec()).or_insert_with(|| {
-                            types.push(TypeRules { name: Wanted::new(name), rules: untyped.clone() });
+                            types.push(TypeRules {
+                                name: Wanted::new(name),
+                                rules: untyped.clone(),
+                                codes: None,
+                            });
                             types.len() - 1
                         });
                         if types[at].rules.last() != Some(&i) {
@@ -166,6 +170,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         if rules.is_empty() {
             return Err(Wrong::from("no rule".to_owned()).under("rule"));
         }
+        types.iter_mut().for_each(|of_type| of_type.codes = RulesByCode::new(&of_type.rules, &rules));
         let keeps = m.message.unlisted == Unlisted::Keep;
         let entry_slots: Vec<_> = self.groups.iter().map(entry_slots).collect();
         let mut group_picks = vec![Vec::new(); self.groups.len()];

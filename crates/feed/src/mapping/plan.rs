@@ -59,6 +59,66 @@ pub struct Plan {
 pub(super) struct TypeRules {
     pub name: Wanted,
     pub rules: Vec<usize>,
+    /// How a field tells many of them apart.
+    pub codes: Option<RulesByCode>,
+}
+
+/// Rules by the value of a field of one byte, as an execution report has its type in one: most need not be looked at.
+#[derive(Clone, Debug)]
+pub(super) struct RulesByCode {
+    /// The field.
+    slot: u8,
+    /// Which of `lists` is for each byte.
+    index: Box<[u8; 256]>,
+    /// Rules in order; the first list is for what is no byte that any rule names.
+    lists: Vec<Vec<usize>>,
+}
+
+/// Fewer rules that a field tells apart are looked at one after the other.
+const CODES_FEW: usize = 3;
+
+impl RulesByCode {
+    /// By the field that most of these rules want to have a value.
+    pub fn new(of_type: &[usize], rules: &[Rule]) -> Option<Self> {
+        let wanted = |rule: usize, slot: u8| {
+            let of_slot = |cond: &&Cond| matches!(cond.from, From::Message(of) if of == slot);
+            rules[rule].when.iter().filter(of_slot).find_map(|cond| match &cond.value {
+                Test::Is(wanted) => Some(std::slice::from_ref(wanted)),
+                Test::OneOf(all) => Some(&all[..]),
+                Test::Sign(_) | Test::Present(_) => None,
+            })
+        };
+        let told = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
+        let (count, slot) = (0..=u8::MAX).map(|slot| (told(slot), slot)).max_by_key(|(count, _)| *count)?;
+        if count < CODES_FEW {
+            return None;
+        }
+        let list = |may: &dyn Fn(&Wanted) -> bool| -> Vec<usize> {
+            let may = |rule: &&usize| wanted(**rule, slot).is_none_or(|all| all.iter().any(may));
+            of_type.iter().filter(may).copied().collect()
+        };
+        let mut this = Self { slot, index: Box::new([0; 256]), lists: vec![list(&|w| w.text().len() != 1)] };
+        // A text of one byte is ASCII, so that the lists have numbers of one byte.
+        for byte in 0..0x80 {
+            if of_type.iter().filter_map(|rule| wanted(*rule, slot)).flatten().any(|w| w.is(&[byte])) {
+                this.index[usize::from(byte)] = this.lists.len() as u8;
+                this.lists.push(list(&|w| w.is(&[byte])));
+            }
+        }
+        Some(this)
+    }
+
+    /// The field that is looked at.
+    pub fn slot(&self) -> u8 {
+        self.slot
+    }
+
+    /// The rules that may hold where the field has this value, or none.
+    #[inline]
+    pub fn get(&self, value: Option<&[u8]>) -> &[usize] {
+        let Some([byte]) = value else { return &self.lists[0] };
+        &self.lists[usize::from(self.index[usize::from(*byte)])]
+    }
 }
 
 /// A value that others are compared with.
@@ -426,15 +486,18 @@ impl ValueTable {
 
 impl Plan {
     /// The rules that may hold for messages of this type, in order.
-    #[inline]
     pub fn rules_for(&self, message_type: &[u8]) -> &[usize] {
+        self.of_type(message_type).map_or(&self.untyped, |t| &t.rules)
+    }
+
+    #[inline]
+    pub(super) fn of_type(&self, message_type: &[u8]) -> Option<&TypeRules> {
         // A few are compared one after the other sooner than hashed.
-        let found = if self.types.len() <= TYPES_FEW {
+        if self.types.len() <= TYPES_FEW {
             self.types.iter().find(|t| t.name.is(message_type))
         } else {
             self.by_type.get(message_type).map(|i| &self.types[*i])
-        };
-        found.map_or(&self.untyped, |t| &t.rules)
+        }
     }
 
     /// The types of message that have rules of their own.
@@ -493,3 +556,44 @@ impl LookedAt {
 }
 
 const TYPES_FEW: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(slot: u8, value: Test) -> Rule {
+        let when = vec![Cond { from: From::Message(slot), value }];
+        Rule { when, when_paths: Vec::new(), ignore: true, pick_groups: Vec::new(), events: Vec::new() }
+    }
+
+    fn is(text: &str) -> Test {
+        Test::Is(Wanted::new(text.as_bytes()))
+    }
+
+    /// A rule that is left out although it may hold would give a message to a later one.
+    #[test]
+    fn a_code_leaves_out_rules_that_cannot_hold() {
+        let one_of = Test::OneOf(["1", "10"].map(|text| Wanted::new(text.as_bytes())).to_vec());
+        let rules = [
+            rule(1, is("0")),
+            rule(1, one_of),
+            rule(2, is("x")),
+            rule(1, is("F")),
+            rule(1, Test::Present(true)),
+        ];
+        let codes = RulesByCode::new(&[0, 1, 2, 3, 4], &rules).expect("three rules want a value of field 1");
+        assert_eq!(codes.slot(), 1);
+        for (value, may_hold) in [
+            (Some("0"), &[0, 2, 4][..]),
+            (Some("1"), &[1, 2, 4]),
+            (Some("10"), &[1, 2, 4]),
+            (Some("F"), &[2, 3, 4]),
+            // No rule wants it; the one that wants a longer value is looked at as well.
+            (Some("Z"), &[1, 2, 4]),
+            (None, &[1, 2, 4]),
+        ] {
+            assert_eq!(codes.get(value.map(str::as_bytes)), may_hold, "{value:?}");
+        }
+        assert!(RulesByCode::new(&[0, 1, 2], &rules).is_none(), "two are compared as fast");
+    }
+}

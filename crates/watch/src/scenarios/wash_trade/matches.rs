@@ -115,10 +115,8 @@ impl Matches {
     /// A leg comes to its match and waits; without a number it is evidence already, and does not.
     #[inline]
     pub fn add(&mut self, key: &MatchKey, leg: &Leg, number: Option<u64>) {
-        let head = match self.table.find(&(*key, 0)) {
-            Some(head) => head,
-            None => self.table.insert((*key, 0), NO_PAIR, Rank::Kept),
-        };
+        let found = self.table.find(&(*key, 0));
+        let mut head = found.unwrap_or_else(|| self.table.insert((*key, 0), NO_PAIR, Rank::Kept));
         let first = self.table.get_mut(head);
         first.net = first.net.and_then(|net| net_of(net, leg));
         let is_complete = first.net.is_some_and(|net| net.0 == 0);
@@ -138,12 +136,14 @@ impl Matches {
                 };
                 let waiting = Waiting { leg: *leg, number, consumed: false };
                 self.table.get_mut(slot).legs[at as usize % 2] = Some(waiting);
+                if at > 1 {
+                    // An entry that was inserted may have pushed the head out.
+                    let Some(still) = self.table.find(&(*key, 0)) else { return };
+                    head = still;
+                }
             }
         }
-        // An entry that was inserted may have pushed the head out.
-        if let Some(head) = self.table.find(&(*key, 0)) {
-            self.rank(key, head, is_complete);
-        }
+        self.rank(key, head, is_complete);
     }
 
     /// What is complete is forgotten first, what is not any more is kept again.
@@ -155,11 +155,16 @@ impl Matches {
             return self.table.set_rank(head, Rank::Kept);
         }
         let from = std::mem::replace(&mut first.complete, count) / 2;
-        for pair in from.max(1)..count.div_ceil(2) {
+        let others = from.max(1)..count.div_ceil(2);
+        if others.is_empty() {
+            return self.table.set_rank(head, Rank::Spent);
+        }
+        for pair in others {
             if let Some(slot) = self.table.find(&(*key, pair)) {
                 self.table.set_rank(slot, Rank::Spent);
             }
         }
+        // One that became spent may have pushed the head out.
         if let Some(head) = self.table.find(&(*key, 0)) {
             self.table.set_rank(head, Rank::Spent);
         }
