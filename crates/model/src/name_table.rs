@@ -315,10 +315,11 @@ impl NameTable {
             self.gaps |= left_out > 0;
             self.lost.nameless += left_out;
         }
-        match self.names.define(dict, id, name.as_bytes()) {
-            true => Ok(()),
-            false => Err(FrameFlaw::Disorder { dict, id, name: name.to_owned() }),
+        if !self.names.define(dict, id, name.as_bytes()) {
+            return Err(FrameFlaw::Disorder { dict, id, name: name.to_owned() });
         }
+        self.counts[dict as usize] = self.names.len(dict);
+        Ok(())
     }
 
     #[cold]
