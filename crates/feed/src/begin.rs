@@ -118,7 +118,17 @@ pub fn plan_folder(
     };
     plan.hashes.resize(plan.growths.len(), None);
     if !matches!(kind, folder::Sort::Files { .. }) {
-        // A journal is ours.
+        // A journal is ours, and its files may be removed when they have been read.
+        for (i, _) in &plan.growths {
+            let source = &account.sources[*i];
+            if source.end || dir.join(&source.file).exists() {
+                continue;
+            }
+            if !feed.how.rules.new_source {
+                return Err(known::removed(source));
+            }
+            plan.fresh.insert(source.file.clone());
+        }
         return Ok(plan);
     }
     let stream = feed.format.statefulness() == Statefulness::Stream;

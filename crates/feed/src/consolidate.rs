@@ -15,8 +15,10 @@ use crate::error::Error;
 use crate::feed_state::FeedState;
 use crate::gone;
 use crate::intake::{FeedIntake, Intake, Live, Supply};
+use crate::journal::number_of_file;
 use crate::known::{self, SourcePlan, SourceRules, plan_files};
 use crate::lead::ClockLead;
+use crate::open_sources::OpenSources;
 use crate::quarantine::RawLog;
 use crate::run::{Input, RunFeed};
 use crate::sequence::{ByKind, Counters, Patience, PieceBuffer, Plan, Sequencer};
@@ -213,13 +215,22 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let tape = TapeOptions { in_bulk: setup.live.is_none(), ..setup.tape.clone() };
     let (mut writer, _) = Writer::open(dir, id, tape)?;
     let mut account = Account::of(dir)?;
+    let (open_sources, mut notes) = match setup.live {
+        Some(_) => {
+            let (open, wrong) = OpenSources::load(dir, &id.to_string(), &mut account);
+            (Some(open), Vec::from_iter(wrong))
+        }
+        None => (None, Vec::new()),
+    };
+    if let Some(stats) = &live_stats {
+        tell_journal_numbers(stats, &account);
+    }
     gone::refuse_partial(&account)?;
     account.refuse_mismatch()?;
     let raw = RawLog::open(dir, account.raw_bytes)?;
     let before = account.summary().messages;
 
     // All is compared before anything is written.
-    let mut notes = Vec::new();
     let mut plans = Vec::new();
     for (index, (feed, facts)) in setup.feeds.iter().zip(&facts).enumerate() {
         let plan = match feed.folder() {
@@ -300,6 +311,9 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     if let Some(live) = &setup.live {
         sequencer.outlive_flushes(live.stop.clone());
     }
+    if let Some(open_sources) = open_sources {
+        sequencer.note_sources(open_sources);
+    }
     let (live, spin) = (setup.live.is_some(), setup.live.as_ref().is_some_and(|live| live.spin));
     let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
     let wait = if spin { Wait::Spin } else { Wait::default() };
@@ -339,6 +353,16 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         stopped: done.ending == Ending::Stopped,
         notes,
     })
+}
+
+/// Tells receivers which files of their journals the tape knows.
+fn tell_journal_numbers(stats: &Stats, account: &Account) {
+    for feed in &stats.feeds {
+        let of_feed = account.sources.iter().filter(|source| source.feed == feed.name);
+        let last = of_feed.filter_map(|source| number_of_file(&source.file)).max();
+        // Once is enough: a run has one account.
+        _ = feed.journal_number.set(last.unwrap_or(0));
+    }
 }
 
 /// The identity of the tape in `dir`; none where there is no tape yet.

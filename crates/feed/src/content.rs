@@ -84,5 +84,13 @@ pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<Prefix> {
     }
 }
 
+/// How long what the file at `path` holds is, unpacked; at most `most` is read.
+///
+/// # Errors
+/// When it cannot be read or unpacked.
+pub fn length(path: &Path, most: u64) -> std::io::Result<u64> {
+    std::io::copy(&mut open::unpacked(File::open(path)?)?.take(most), &mut std::io::sink())
+}
+
 /// Bytes read at once, so that they are still near when they are hashed.
 const READ_BYTES: usize = 1 << 17;

@@ -109,12 +109,25 @@ impl SourceAccount {
             return Ok(Likeness::Other("it does not begin with the message that it began with".to_owned()));
         }
         let prefix = content::prefix(path, bytes).map_err(fail)?;
+        // Of what came behind the last hash its place alone is known.
+        let least = self.last_offset.map_or(0, |last| last.saturating_add(1));
+        let length = match prefix.more && least > bytes {
+            true => content::length(path, least).map_err(fail)?,
+            false => prefix.hash.bytes(),
+        };
         Ok(match hash {
             _ if prefix.hash.bytes() < bytes => shorter(prefix.hash.bytes(), bytes),
             Some(hash) if *hash != prefix.hash.hex() => other(bytes),
+            _ if length < least => shorter(length, least),
             _ if prefix.more => Likeness::Grown(Some(prefix.hash)),
             _ => Likeness::Same(Some(prefix.hash)),
         })
+    }
+
+    /// How many of its bytes were read, as far as is known.
+    fn read_bytes(&self) -> u64 {
+        let noted = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
+        self.through.max(noted).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
     }
 
     /// Where a file that has grown is to be read on: at the start of the message that was cut, if there is one.
@@ -139,14 +152,14 @@ impl SourceAccount {
         })
     }
 
-    fn content_at_end(&self) -> Option<(u64, String, Option<String>)> {
+    /// What is known of its content: of all that was read where it has ended, otherwise up to the last hash.
+    fn content_read(&self) -> Option<(u64, String, Option<String>)> {
         match self.whole() {
             Some((bytes, hash)) => Some((bytes, hash.to_owned(), None)),
-            None if self.end => {
+            None => {
                 let (bytes, hash) = self.content.clone()?;
                 Some((bytes, hash, self.hash.clone()))
             }
-            None => None,
         }
     }
 }
@@ -310,10 +323,10 @@ pub fn plan_files(
     Ok(plans)
 }
 
-/// What the tape has of all sources whose content it knows.
+/// What was read of all sources whose content is known.
 pub fn contents(account: &Account) -> Vec<KnownContent> {
     let content = |s: &SourceAccount| {
-        let (bytes, hash, first) = s.content_at_end().filter(|(bytes, ..)| *bytes > 0)?;
+        let (bytes, hash, first) = s.content_read().filter(|(bytes, ..)| *bytes > 0)?;
         Some(KnownContent { feed: s.feed.clone(), file: s.file.clone(), bytes, hash, first })
     };
     account.sources.iter().filter_map(content).collect()
@@ -391,7 +404,7 @@ pub fn removed(source: &SourceAccount) -> Error {
     let what = format!(
         "it is not there any more, and {} bytes were read of it, not all; put it back, or continue without it with \
          --new-source (new_source = true) or under another feed name",
-        source.through
+        source.read_bytes()
     );
     changed(source, what)
 }

@@ -75,6 +75,7 @@ mod merge;
 mod names;
 mod numbers;
 mod open;
+mod open_sources;
 pub mod quarantine;
 mod receive;
 mod reference;

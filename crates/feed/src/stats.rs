@@ -11,7 +11,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use unitape_model::ErrorCause;
 
@@ -67,6 +67,8 @@ pub struct FeedStats {
     pub came: AtomicBool,
     /// The kernel reports what grows in its directory.
     pub watched: AtomicBool,
+    /// Number of the last file of its journal that the tape knows, when the tape has been read.
+    pub(crate) journal_number: OnceLock<u64>,
     settled: AtomicU64,
     held_ns: AtomicU64,
     held_ns_max: AtomicU64,

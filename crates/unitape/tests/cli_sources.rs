@@ -312,6 +312,64 @@ fn a_file_that_was_being_followed_and_is_gone_ends_its_feed() {
     assert_eq!(running.stop().0, Some(0));
 }
 
+/// A file that may still grow was compared up to its last mark of progress, and a short one has none: another content, a shorter
+/// file and a copy passed with exit code 0, and the copy's orders stood on the tape twice.
+#[test]
+fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
+    for killed in [false, true] {
+        let with = |change: &dyn Fn(&Path)| {
+            let bench = folder(true);
+            let dir = bench.path("in");
+            file(&dir, "1", orders(1..10));
+            let mut running = bench.start();
+            bench.has(&mut running, 9);
+            if killed {
+                running.child.kill().unwrap();
+                running.child.wait().unwrap();
+            } else {
+                assert_eq!(running.stop().0, Some(0));
+            }
+            change(&dir);
+            bench
+        };
+        let ends = |bench: &Bench, words: &[&str]| {
+            let (code, said) = bench.start().ends();
+            assert!(code == Some(3) && words.iter().all(|w| said.contains(w)), "{killed}: {code:?} {said}");
+            assert_eq!(oids(&bench.tape()), names(1..10), "{killed}");
+        };
+        let goes_on = |bench: &Bench, upto: u32| {
+            let mut running = bench.start();
+            bench.has(&mut running, u64::from(upto) - 1);
+            let (code, said) = running.stop();
+            assert_eq!((code, oids(&bench.tape())), (Some(0), names(1..upto)), "{killed}: {said}");
+            said
+        };
+        // Of the same length, and the same but for the last message.
+        let mut changed = orders(1..10);
+        let at = changed.len() - 20;
+        changed[at] ^= 1;
+        ends(&with(&|dir| _ = file(dir, "1", &changed)), &["1 of feed a", "--new-source"]);
+        ends(&with(&|dir| _ = file(dir, "1", orders(1..6))), &["1 of feed a", "bytes", "--new-source"]);
+        let copy = |dir: &Path| _ = std::fs::copy(dir.join("1"), dir.join("2")).unwrap();
+        ends(&with(&copy), &["2 of feed a", "holds what 1 of feed a holds", "--again"]);
+        let copy_and_more = |dir: &Path| {
+            copy(dir);
+            append(&dir.join("2"), &orders(10..12));
+        };
+        ends(&with(&copy_and_more), &["2 of feed a", "holds what 1 of feed a holds", "--again"]);
+        let bench = with(&|dir| append(&dir.join("1"), &orders(10..12)));
+        goes_on(&bench, 12);
+        // What was noted of it is lost: then the tape alone is asked, and that is said.
+        std::fs::write(bench.tape().join("run/sources"), "{}\n").unwrap();
+        append(&bench.path("in/1"), &orders(12..14));
+        let said = goes_on(&bench, 14);
+        assert!(said.contains("run/sources: its checksum does not match"), "{said}");
+        append(&bench.path("in/1"), &orders(14..15));
+        let said = goes_on(&bench, 15);
+        assert!(!said.contains("run/sources"), "{said}");
+    }
+}
+
 /// `files` of a run follow the same rule as those of `consolidate`.
 #[test]
 fn files_of_a_run_follow_the_same_rule() {

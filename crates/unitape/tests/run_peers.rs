@@ -7,7 +7,7 @@ mod common;
 use common::run::{Bench, PATIENCE, Running, becomes, connect, free_port, names, orders};
 use common::{assert_same, file, oids};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -183,6 +183,95 @@ fn the_journal_of_a_resumed_stream_rotates() {
     assert_eq!(run.stop().0, Some(0), "{}", said(&bench));
     assert_eq!(oids(&bench.tape()), names(1..6000));
     common::run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);
+}
+
+/// Removes a journal, or of it what has a number.
+fn remove_journal(bench: &Bench, whole: bool) {
+    let dir = bench.path("tape.journal/a");
+    if whole {
+        return std::fs::remove_dir_all(dir).unwrap();
+    }
+    let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap());
+    let numbered = entries.filter(|e| !e.file_name().to_string_lossy().starts_with('.'));
+    numbered.for_each(|e| std::fs::remove_file(e.path()).unwrap());
+}
+
+/// A journal that was removed began again with number 1. The tape knew a source of this name, so what came was never read, with
+/// exit code 0.
+#[test]
+fn what_comes_after_a_journal_was_removed_is_read() {
+    for whole in [true, false] {
+        let port = free_port();
+        let bench = Bench::new("", &[("a", &format!("listen = \"127.0.0.1:{port}\""))]);
+        for n in 0..3 {
+            let run = bench.start();
+            connect(port).write_all(&orders(10 * n..10 * n + 10)).unwrap();
+            let all = becomes(|| placed(&bench) == u64::from(10 * n + 10));
+            assert!(all, "{whole}, {n}: {} {}", placed(&bench), said(&bench));
+            assert_eq!(run.stop().0, Some(0), "{}", said(&bench));
+            remove_journal(&bench, whole);
+        }
+        assert_eq!(oids(&bench.tape()), names(0..30));
+    }
+    for whole in [true, false] {
+        let port = free_port();
+        let bench = Bench::new("", &[("a", &format!("udp = \"127.0.0.1:{port}\""))]);
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sent = 0;
+        for n in 0..3 {
+            let before = placed(&bench);
+            let run = bench.start();
+            // What is sent before the socket is there is nobody's.
+            let come = becomes(|| {
+                sent += 1;
+                sender.send_to(&orders(sent..sent + 1), ("127.0.0.1", port)).unwrap();
+                placed(&bench) > before
+            });
+            assert!(come, "{whole}, {n}: {}", said(&bench));
+            assert_eq!(run.stop().0, Some(0), "{}", said(&bench));
+            // All that was read; the file in hand has not ended and may not go.
+            let last = bench.path("tape.journal/a/closed");
+            file(last.parent().unwrap(), "closed", "");
+            assert_eq!(bench.start().ends().0, Some(0), "{}", said(&bench));
+            std::fs::remove_file(&last).unwrap();
+            remove_journal(&bench, whole);
+        }
+    }
+}
+
+/// A journal that was removed before all of it was read, or that alone says how much of a resumed stream was received.
+#[test]
+fn a_journal_that_is_needed_and_was_removed_ends_its_feed() {
+    for resume in [false, true] {
+        let port = free_port();
+        let listen = format!("listen = \"127.0.0.1:{port}\"\nresume = {resume}\nrestart = \"never\"");
+        let bench = Bench::new("", &[("a", &listen)]);
+        let run = bench.start();
+        let mut sender = connect(port);
+        sender.write_all(&orders(1..10)).unwrap();
+        assert!(becomes(|| placed(&bench) == 9), "{}", said(&bench));
+        drop(run);
+        remove_journal(&bench, true);
+        let (code, said) = bench.start().ends();
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains("00000001.raw of feed a: it is not there any more"), "{said}");
+        bench.configure("", &[("a", &format!("{listen}\nnew_source = true"))]);
+        let run = bench.start();
+        if resume {
+            // Asked for what it has received it could say anything.
+            let (code, said) = run.ends();
+            assert!(
+                code == Some(3) && said.contains("is missing, and how much of the stream"),
+                "{code:?} {said}"
+            );
+            assert_eq!(oids(&bench.tape()), names(1..10));
+            continue;
+        }
+        connect(port).write_all(&orders(10..12)).unwrap();
+        assert!(becomes(|| placed(&bench) == 11), "{}", self::said(&bench));
+        assert_eq!(run.stop().0, Some(0), "{}", self::said(&bench));
+        assert_eq!(oids(&bench.tape()), names(1..12));
+    }
 }
 
 /// What a killed run leaves, processes and connections, does not hold its ports and tapes against the next start.

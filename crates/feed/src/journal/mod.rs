@@ -6,6 +6,7 @@
 //!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_codec::capture::write` tells
 //!  FEED/.at              16 bytes: number of the last .pcap u64, where some record of it begins u64
 //!  FEED/.resume          where the files of a resumed stream begin in it, 16 bytes each
+//!  FEED/.number          number of the last file that there ever was u64
 //!  FEED/closed           nothing more will come
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
 //! that was cut short is cut off and counted.
 
+mod number;
 mod packets;
 mod places;
 
@@ -26,6 +28,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use number::note_number;
+pub use number::{noted_number, number_of_file};
 pub use packets::PacketJournal;
 use places::StreamPlaces;
 
@@ -112,6 +116,17 @@ impl Times {
     }
 }
 
+/// What becomes of a stream that has not ended when its receiver begins again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continuity {
+    /// It has ended: each connection is a stream.
+    Connection,
+    /// It goes on in the file in hand: a pipe.
+    Pipe,
+    /// It goes on, and its sender is asked for the byte behind the last one.
+    Resumed,
+}
+
 /// The journal of a feed's streams, open for appending.
 #[derive(Debug)]
 pub struct StreamJournal {
@@ -134,26 +149,29 @@ struct Stream {
 }
 
 impl StreamJournal {
-    /// Opens the journal in `dir`, which is made; mends what a kill left. With `goes_on`, a stream that has not
-    /// ended goes on; otherwise it ends here.
+    /// Opens the journal in `dir`, which is made; mends what a kill left. `ever` is the number of the last file that there
+    /// ever was, 0 where there was none.
     ///
     /// # Errors
-    /// When the disk refuses.
-    pub fn open(dir: &Path, goes_on: bool) -> Result<Self, Error> {
+    /// When the disk refuses, or the last file of a resumed stream was removed.
+    pub fn open(dir: &Path, continuity: Continuity, ever: u64) -> Result<Self, Error> {
         make(dir)?;
         let last = last_number(dir, "raw")?;
         let places = StreamPlaces::open(dir)?;
-        if last + 1 < places.last() {
-            let path = dir.join(format!("{:08}.raw", places.last() - 1));
-            let what = "is missing, and how much of the stream was received is known from it alone; put it back, or remove \
-                        .resume beside it and have the sender begin anew";
+        // The place of a file is noted before the file before it ends.
+        let ever = ever.max(places.last().saturating_sub(1));
+        if continuity == Continuity::Resumed && last < ever {
+            let path = dir.join(format!("{ever:08}.raw"));
+            let what = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
+                        the feed another name and have the sender begin anew";
             let source = std::io::Error::new(ErrorKind::InvalidData, what);
             return Err(Error::Read { path, offset: 0, source });
         }
-        let mut this = Self { dir: dir.to_owned(), open: None, next: last + 1, places };
+        let mut this = Self { dir: dir.to_owned(), open: None, next: last.max(ever) + 1, places };
+        note_number(dir, this.number())?;
         if last > 0 {
             this.open = Stream::mend(&this.path(last))?;
-            if !goes_on {
+            if continuity == Continuity::Connection || last < ever {
                 this.end()?;
             }
         }
@@ -171,7 +189,9 @@ impl StreamJournal {
                 let stream = Stream::new(self.path(self.next))?;
                 // One that could not be made is tried again under the same number.
                 self.next += 1;
-                self.open.insert(stream)
+                let stream = self.open.insert(stream);
+                note_number(&self.dir, self.next - 1)?;
+                stream
             }
         };
         Ok(self.places.base(self.next - 1) + stream.len)

@@ -15,7 +15,7 @@ mod wait;
 
 use crate::error::Error;
 use crate::folder::{CLOSED, Sort};
-use crate::journal::{PacketJournal, StreamJournal, journaled_bytes};
+use crate::journal::{Continuity, PacketJournal, StreamJournal, journaled_bytes, noted_number};
 use crate::link::RestartPolicy;
 use crate::stats::{FeedStats, Stats};
 use sockets::{Sockets, UdpLine};
@@ -96,6 +96,18 @@ impl Place {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Number of the last file that its journal ever had, 0 where it had none; `None` when the run is to stop. Where the
+    /// journal does not note it, what the tape knows is waited for.
+    fn last_number(&self) -> Option<u64> {
+        loop {
+            let known = noted_number(&self.dir).or_else(|| self.stats().journal_number.get().copied());
+            if known.is_some() || self.stopped() {
+                return known;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
     fn full(&self) -> bool {
         self.stats().lag_bytes() >= self.lag_bytes_max
     }
@@ -156,21 +168,22 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
 
 /// Opens what is to be received and its journal, and receives.
 fn work(receive: Receive, place: &Place) -> Result<(), Error> {
+    let Some(ever) = place.last_number() else { return Ok(()) };
     match receive {
         Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
-            let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins);
+            let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, ever);
             let Some(journal) = place.outlast(open)? else { return Ok(()) };
             let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.clone()));
             let Some(sockets) = place.outlast(open)? else { return Ok(()) };
             udp::receive(sockets, when_full, journal, place)
         }
         streams => {
-            let goes_on = match &streams {
-                Receive::Listen(feed) | Receive::Connect(feed) => feed.resume,
-                Receive::Fifo(_) => true,
-                _ => false,
+            let continuity = match &streams {
+                Receive::Listen(feed) | Receive::Connect(feed) if feed.resume => Continuity::Resumed,
+                Receive::Fifo(_) => Continuity::Pipe,
+                _ => Continuity::Connection,
             };
-            let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, goes_on))? else {
+            let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, continuity, ever))? else {
                 return Ok(());
             };
             let Some(opened) = place.outlast(|| stream::Opened::new(streams.clone(), place))? else {

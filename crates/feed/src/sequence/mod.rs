@@ -21,6 +21,7 @@ use crate::durability::FlushPatience;
 use crate::error::Error;
 use crate::feed_state::{FeedHead, FeedState, SourceState};
 use crate::lead::{ClockLead, LeadBounds};
+use crate::open_sources::OpenSources;
 use crate::quarantine::RawLog;
 use crate::stats::{FeedStats, Stats};
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub struct Sequencer {
     /// Of a run that goes on while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushPatience,
+    /// Where it is noted what was read of files that may grow; none where no feed has such.
+    open_sources: Option<OpenSources>,
 }
 
 /// What a merge waits for.
@@ -170,6 +173,7 @@ impl Sequencer {
             stats,
             stopping: None,
             flushes: FlushPatience::default(),
+            open_sources: None,
         }
     }
 
@@ -181,6 +185,11 @@ impl Sequencer {
     /// Has it go on while flushes of the tape fail, until `stopping` is up and there is no room any more.
     pub fn outlive_flushes(&mut self, stopping: Arc<AtomicBool>) {
         self.stopping = Some(stopping);
+    }
+
+    /// Has it note what it reads of files that may grow.
+    pub fn note_sources(&mut self, open_sources: OpenSources) {
+        self.open_sources = Some(open_sources);
     }
 
     /// The names known so far; a worker's first snapshot.
@@ -259,7 +268,26 @@ impl Sequencer {
         block.received_min = if feed.received { block.received_first() } else { None };
         feed.queue.push_back(block);
         feed.advance();
-        self.place()
+        let plan = self.place()?;
+        // Before the messages are published: whoever sees them on the tape finds their source noted.
+        self.write_sources(false);
+        Ok(plan)
+    }
+
+    fn write_sources(&mut self, is_last: bool) {
+        let Some(open_sources) = &mut self.open_sources else { return };
+        let now_ns = self.patience.now_ns;
+        if !is_last && !open_sources.is_due(now_ns) {
+            return;
+        }
+        if let Err(e) = open_sources.write(&self.feeds, now_ns)
+            && is_last
+            && let Some(stats) = &self.stats
+        {
+            stats.note(&[format!(
+                "what was read of open files could not be noted ({e}); the next run compares them up to their last mark of progress"
+            )]);
+        }
     }
 
     /// Makes room for the source that begins with this block, when it was found while running.
@@ -413,7 +441,8 @@ impl Sequencer {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn close(self) -> Result<(), Error> {
+    pub fn close(mut self) -> Result<(), Error> {
+        self.write_sources(true);
         let Self { writer, raw, feeds, stats, .. } = self;
         if let Some(stats) = stats {
             feeds.iter().zip(&stats.feeds).for_each(|(feed, stats)| tell_handler(feed, stats));
