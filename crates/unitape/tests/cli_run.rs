@@ -143,7 +143,7 @@ fn files_that_change_under_us() {
         assert!(said.contains("feed bad"), "{name}: {said}");
         if name == "replaced" {
             let mut again = bench.start();
-            let words = "does not begin with the message that it began with";
+            let words = "are others than those that were read before";
             again.until(|| std::fs::read_to_string(&err).unwrap().contains(words));
             assert_eq!(again.stop().0, Some(3));
         }
