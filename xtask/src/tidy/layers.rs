@@ -1,4 +1,4 @@
-//! Imports go strictly down, and each heavy dependency lives in one crate.
+//! Imports go strictly down, and each heavy dependency lives in one crate, or in the two that the layers ask for.
 //!
 //! - A normal or build dependency on a crate of ours lies in a strictly lower layer.
 //! - A dev-dependency may lie in the same layer, never in a higher one: tests may use a neighbour, but a
@@ -40,6 +40,11 @@ const HEAVY: &[&str] = &[
     "tokio*",
     "tonic*",
 ];
+
+/// Heavy dependencies with two homes, because the layers ask for it: of two decoders neither knows the other, and a strategy
+/// links the sockets of the market-data handler without the feeds.
+const TWO_HOMES: &[(&str, [&str; 2])] =
+    &[("quick-xml", ["unitape-codec", "unitape-fast"]), ("socket2", ["unitape-feed", "unitape-marketdata"])];
 
 const LICENSE: &str = "Apache-2.0";
 
@@ -86,6 +91,16 @@ fn shared_weight(packages: &[Package]) -> Vec<Problem> {
     for package in packages {
         for dependency in &package.dependencies {
             let Some(heavy) = HEAVY.iter().find(|heavy| names(heavy, &dependency.name)) else { continue };
+            if let Some((_, homes)) = TWO_HOMES.iter().find(|(name, _)| name == heavy) {
+                if !homes.contains(&package.name.as_str()) {
+                    let message = format!(
+                        "{} is a heavy dependency and belongs to {} and {}",
+                        dependency.name, homes[0], homes[1]
+                    );
+                    problems.push(Problem::new(place(package), message));
+                }
+                continue;
+            }
             let owner = owners.entry(heavy).or_insert(package);
             if owner.name != package.name {
                 let message =
@@ -165,5 +180,15 @@ mod tests {
         let b = package("b", 1, &[("clap_mangen", "dev"), ("serde", "normal"), ("clapper", "normal")]);
         assert!(messages(std::slice::from_ref(&a)).is_empty());
         assert_eq!(messages(&[a, b]), ["clap_mangen is a heavy dependency and belongs to a"]);
+    }
+
+    #[test]
+    fn two_homes_are_named() {
+        let home = |name: &str| package(name, 2, &[("quick-xml", "normal")]);
+        assert!(messages(&[home("unitape-codec"), home("unitape-fast")]).is_empty());
+        assert_eq!(
+            messages(&[home("unitape-book"), home("unitape-codec")]),
+            ["quick-xml is a heavy dependency and belongs to unitape-codec and unitape-fast"]
+        );
     }
 }
