@@ -6,12 +6,13 @@ use crate::error::Error;
 use crate::fast::{ALONE, SENT_AGAIN};
 use crate::feed_state::{Sort, SourceState};
 use crate::gone;
+use crate::journal::{LastFile, number_of_file};
 use crate::numbers::{SequenceSet, Sessions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use unitape_model::{Event, Field, Kind, NameTable, Position, Value, flags, frames};
-use unitape_tape::{LostDefinitions, ReadOptions};
+use unitape_tape::{Definitions, LostDefinitions, ReadOptions};
 
 /// The account of a tape.
 #[derive(Clone, Debug)]
@@ -240,6 +241,28 @@ impl Account {
                 other => return other,
             }
         }
+    }
+
+    /// What the dictionary log alone says, at once: sources and their files. Of a log that is damaged, what comes before the
+    /// damage; the writer of the tape refuses it.
+    pub fn of_definitions(dir: &Path) -> Self {
+        let mut account = Self::default();
+        let Ok(mut log) = Definitions::open(dir) else { return account };
+        while let Ok(Some((_, frame))) = log.next() {
+            if account.add(frame).is_err() {
+                break;
+            }
+        }
+        account
+    }
+
+    /// The last file that it knows of the journal of this feed.
+    pub fn last_journal_file(&self, feed: &str) -> LastFile {
+        let of_feed = self.sources.iter().filter(|source| source.feed == feed);
+        let files = of_feed.filter_map(|source| {
+            Some(LastFile { number: number_of_file(&source.file)?, read_bytes: source.read_bytes() })
+        });
+        files.max_by_key(|file| file.number).unwrap_or_default()
     }
 
     fn read(dir: &Path, options: ReadOptions) -> Result<Self, Error> {

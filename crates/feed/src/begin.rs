@@ -8,8 +8,9 @@ use crate::error::Error;
 use crate::feed_state::{FeedState, Sort, SourceState};
 use crate::folder::{self, Folder, Known, KnownFile};
 use crate::intake::Supply;
+use crate::journal::{Continuity, JournalStart, number_of_file};
 use crate::known::{self, FIRST, Growth, KnownContent, Likeness, SourcePlan};
-use crate::run::RunFeed;
+use crate::run::{Input, RunFeed};
 use crate::source::{Pending, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -93,12 +94,15 @@ pub struct FolderPlan {
     fresh: BTreeSet<String>,
     /// What the tape has, so that it is not read under another name.
     contents: Vec<KnownContent>,
+    /// Files of a journal that a power loss made shorter than what was read of them: nothing more comes to them.
+    cut: BTreeSet<String>,
 }
 
 /// Compares a directory's files with what the tape knows of them.
 pub fn plan_folder(
     feed: &RunFeed,
-    (dir, kind): (&Path, folder::Sort),
+    dir: &Path,
+    start: Option<&JournalStart>,
     account: &Account,
     threads: usize,
     notes: &mut Vec<String>,
@@ -115,20 +119,11 @@ pub fn plan_folder(
         hashes: Vec::new(),
         fresh: BTreeSet::new(),
         contents: Vec::new(),
+        cut: BTreeSet::new(),
     };
     plan.hashes.resize(plan.growths.len(), None);
-    if !matches!(kind, folder::Sort::Files { .. }) {
-        // A journal is ours, and its files may be removed when they have been read.
-        for (i, _) in &plan.growths {
-            let source = &account.sources[*i];
-            if source.end || dir.join(&source.file).exists() {
-                continue;
-            }
-            if !feed.how.rules.new_source {
-                return Err(known::removed(source));
-            }
-            plan.fresh.insert(source.file.clone());
-        }
+    if let Input::Journal { receive, .. } = &feed.input {
+        plan.of_journal(feed, (dir, receive.continuity(), start), account, notes)?;
         return Ok(plan);
     }
     let stream = feed.format.statefulness() == Statefulness::Stream;
@@ -193,6 +188,57 @@ pub fn plan_folder(
     Ok(plan)
 }
 
+impl FolderPlan {
+    /// A journal is ours, and its files may be removed when they have been read. What is there of them is what was read, or the
+    /// beginning of it.
+    fn of_journal(
+        &mut self,
+        feed: &RunFeed,
+        (dir, continuity, start): (&Path, Continuity, Option<&JournalStart>),
+        account: &Account,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        for (i, _) in &self.growths {
+            let source = &account.sources[*i];
+            let Ok(metadata) = dir.join(&source.file).metadata() else {
+                match source.end {
+                    true => {}
+                    false if feed.how.rules.new_source => _ = self.fresh.insert(source.file.clone()),
+                    false => return Err(known::removed(source)),
+                }
+                continue;
+            };
+            // What the receiver has written since it began may stand where something else was read.
+            let in_hand = start.filter(|start| number_of_file(&source.file) == Some(start.number));
+            let bytes = in_hand.map_or(metadata.len(), |start| start.bytes);
+            if bytes >= source.read_bytes() {
+                continue;
+            }
+            match continuity {
+                // Its sender is asked for what is missing.
+                Continuity::Resumed if in_hand.is_some() => continue,
+                Continuity::Packets | Continuity::Pipe
+                    if in_hand.is_some_and(|start| start.is_of_this_boot) =>
+                {
+                    return Err(known::older_copy(source, bytes));
+                }
+                _ => {}
+            }
+            if !source.end {
+                notes.push(format!(
+                    "{}: {} of the journal has {bytes} bytes, and {} were read of it; the tape has them, and what comes is in \
+                     the next file",
+                    feed.name,
+                    source.file,
+                    source.read_bytes()
+                ));
+                self.cut.insert(source.file.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Finds what the tape knows of a directory's sources.
 pub fn open_folder(
     feed: &RunFeed,
@@ -216,13 +262,14 @@ pub fn open_folder(
             state.switch(sort.clone());
         }
         let from = if stream { 0 } else { source.through };
-        if stream && !source.end && !fresh {
+        let cut = plan.cut.contains(&source.file);
+        if stream && !source.end && !fresh && !cut {
             state = state.read_again();
         }
         state.content = plan.hashes[index].take();
         let pending =
             Pending { index, path: dir.join(&source.file), from, size: None, first: source.hash.clone() };
-        known.push(KnownFile { pending, done: source.end || fresh, fresh });
+        known.push(KnownFile { pending, done: source.end || fresh || cut, fresh });
         states.push(state);
     }
     let names = Known { files: known, contents: plan.contents, again: feed.how.rules.again };

@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::feed_state::FeedState;
 use crate::gone;
 use crate::intake::{FeedIntake, Intake, Live, Supply};
-use crate::journal::number_of_file;
 use crate::known::{self, SourcePlan, SourceRules, plan_files};
 use crate::lead::ClockLead;
 use crate::open_sources::OpenSources;
@@ -223,7 +222,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         None => (None, Vec::new()),
     };
     if let Some(stats) = &live_stats {
-        tell_journal_numbers(stats, &account);
+        tell_journals(stats, &account);
     }
     gone::refuse_partial(&account)?;
     account.refuse_mismatch()?;
@@ -236,8 +235,9 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         let plan = match feed.folder() {
             _ if !usable[index] => Ok(FeedPlan::Failed),
             None => plan_files(feed, facts, &account, setup.workers, &mut notes).map(FeedPlan::Files),
-            Some(place) => {
-                plan_folder(feed, place, &account, setup.workers, &mut notes).map(FeedPlan::Folder)
+            Some((place, _)) => {
+                let start = live_stats.as_ref().and_then(|stats| stats.feeds[index].journal_start.get());
+                plan_folder(feed, place, start, &account, setup.workers, &mut notes).map(FeedPlan::Folder)
             }
         };
         plans.push(match plan {
@@ -356,12 +356,10 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
 }
 
 /// Tells receivers which files of their journals the tape knows.
-fn tell_journal_numbers(stats: &Stats, account: &Account) {
+fn tell_journals(stats: &Stats, account: &Account) {
     for feed in &stats.feeds {
-        let of_feed = account.sources.iter().filter(|source| source.feed == feed.name);
-        let last = of_feed.filter_map(|source| number_of_file(&source.file)).max();
         // Once is enough: a run has one account.
-        _ = feed.journal_number.set(last.unwrap_or(0));
+        _ = feed.journal_read.set(account.last_journal_file(&feed.name));
     }
 }
 

@@ -125,7 +125,7 @@ impl SourceAccount {
     }
 
     /// How many of its bytes were read, as far as is known.
-    fn read_bytes(&self) -> u64 {
+    pub fn read_bytes(&self) -> u64 {
         let noted = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
         self.through.max(noted).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
     }
@@ -404,6 +404,16 @@ pub fn removed(source: &SourceAccount) -> Error {
     let what = format!(
         "it is not there any more, and {} bytes were read of it, not all; put it back, or continue without it with \
          --new-source (new_source = true) or under another feed name",
+        source.read_bytes()
+    );
+    changed(source, what)
+}
+
+/// The file in hand of a journal, which the tape has read further than it goes.
+pub fn older_copy(source: &SourceAccount, bytes: u64) -> Error {
+    let what = format!(
+        "it has {bytes} bytes, and {} were read of it: it is an older copy; put back the newer one, or remove it and continue \
+         without it with --new-source (new_source = true)",
         source.read_bytes()
     );
     changed(source, what)

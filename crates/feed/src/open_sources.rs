@@ -10,7 +10,7 @@
 //!
 //! The next run compares the file with it before it reads on, so that it finds a file that was replaced, and the same file
 //! under another name. A kill leaves what was noted [`NOTE_EVERY_NS`] before it, or later. What is noted says something of
-//! files and nothing of the tape: it stays true whatever becomes of the tape.
+//! files and nothing of the tape. What is noted of a source that a repair cut off is dropped by the next run.
 
 use crate::account::Account;
 use crate::feed_state::FeedState;
@@ -52,6 +52,8 @@ pub struct OpenSources {
     path: PathBuf,
     tape: String,
     noted: BTreeMap<u32, SourceNote>,
+    /// The file does not say what `noted` does.
+    is_stale: bool,
     /// When it was written, on the intake's clock.
     written_ns: Option<i64>,
 }
@@ -72,6 +74,7 @@ impl OpenSources {
             }
         };
         let mut noted = BTreeMap::new();
+        let count = notes.len();
         for note in notes {
             let is_meant = |s: &&mut crate::account::SourceAccount| {
                 s.id == note.id && !s.end && (&s.feed, &s.file) == (&note.feed, &note.file)
@@ -82,7 +85,9 @@ impl OpenSources {
                 noted.insert(note.id, note);
             }
         }
-        (Self { path, tape: tape.to_owned(), noted, written_ns: None }, wrong)
+        // One that belongs to no source of the tape goes, before a source gets its id.
+        let is_stale = noted.len() < count || wrong.is_some();
+        (Self { path, tape: tape.to_owned(), noted, is_stale, written_ns: None }, wrong)
     }
 
     /// Whether it was not written for a while.
@@ -93,13 +98,12 @@ impl OpenSources {
     /// Notes what was read of the sources of these feeds that have not ended.
     ///
     /// # Errors
-    /// When the disk refuses; what was noted before stays.
+    /// When the disk refuses; what was noted before stays, and the next call writes again.
     pub fn write(&mut self, feeds: &[FeedState], now_ns: i64) -> std::io::Result<()> {
         self.written_ns = Some(now_ns);
-        let mut changed = false;
         for source in feeds.iter().filter(|feed| feed.hashes).flat_map(|feed| &feed.sources) {
             if source.end {
-                changed |= self.noted.remove(&source.first_id).is_some();
+                self.is_stale |= self.noted.remove(&source.first_id).is_some();
                 continue;
             }
             // One without an id is not on the tape yet.
@@ -109,10 +113,10 @@ impl OpenSources {
                 let (id, feed, file) = (source.first_id, source.feed.clone(), source.file.clone());
                 let note = SourceNote { id, feed, file, bytes: content.bytes(), hash: content.hex() };
                 self.noted.insert(id, note);
-                changed = true;
+                self.is_stale = true;
             }
         }
-        if !changed {
+        if !self.is_stale {
             return Ok(());
         }
         let sources = self.noted.values().cloned().collect();
@@ -120,7 +124,9 @@ impl OpenSources {
         let sum = blake3::hash(line.as_bytes()).to_hex();
         let temp = self.path.with_extension("new");
         std::fs::write(&temp, format!("{line}\n{sum}\n"))?;
-        std::fs::rename(&temp, &self.path)
+        std::fs::rename(&temp, &self.path)?;
+        self.is_stale = false;
+        Ok(())
     }
 }
 
@@ -142,5 +148,27 @@ fn read(path: &Path, tape: &str) -> Result<Vec<SourceNote>, String> {
         }
         Notes { tape: of, .. } if of != tape => Err(format!("it is of tape {of}")),
         notes => Ok(notes.sources),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk that was full when there was something to note has it noted later, though nothing else was read.
+    #[test]
+    fn what_could_not_be_written_is_written_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        std::fs::create_dir(&run).unwrap();
+        std::fs::write(dir.path().join(NAME), "{}\n").unwrap();
+        let (mut open, wrong) = OpenSources::load(dir.path(), "1", &mut Account::default());
+        assert!(wrong.is_some_and(|what| what.contains("checksum")));
+        std::fs::remove_dir_all(&run).unwrap();
+        assert!(open.write(&[], 0).is_err());
+        std::fs::create_dir(&run).unwrap();
+        open.write(&[], 1).unwrap();
+        assert_eq!(read(&dir.path().join(NAME), "1").unwrap().len(), 0);
+        assert!(read(&dir.path().join(NAME), "2").is_err());
     }
 }

@@ -9,6 +9,7 @@
 //! Receivers write journals and nothing else; from there on, a live feed is a directory like any other. When the
 //! run is to stop, receivers stop first; then what they wrote is read to its end and placed.
 
+use crate::account::Account;
 use crate::capture::Select;
 use crate::consolidate::{BLOCK_BYTES, Outcome, Progress, Setup, engine};
 use crate::decode::{Format, How, Statefulness};
@@ -174,6 +175,8 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
     let halt = Halt::new().map_err(|source| Error::Spawn { worker: 0, source })?;
     let halt = Arc::new(halt);
     let mut receivers = Vec::new();
+    let receives = options.feeds.iter().any(|feed| matches!(feed.input, Input::Journal { .. }));
+    let defined = if receives { Account::of_definitions(dir) } else { Account::default() };
     for (index, feed) in options.feeds.iter().enumerate() {
         if let Input::Journal { path, receive } = &feed.input {
             let place = receive::Place {
@@ -182,6 +185,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
                 index,
                 stop: options.stop.clone(),
                 lag_bytes_max: options.lag_bytes_max,
+                tape_number: defined.last_journal_file(&feed.name).number,
                 file_bytes: match feed.format.statefulness() {
                     Statefulness::Stateless => options.journal_file_bytes,
                     // Its decoder begins anew with each file: books would be lost in the middle of the day.

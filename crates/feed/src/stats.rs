@@ -4,6 +4,7 @@
 
 use crate::block::Tally;
 use crate::fast;
+use crate::journal::{JournalStart, LastFile};
 use crate::link::{Link, LinkState};
 use crate::numbers::Sessions;
 use serde::Serialize;
@@ -67,8 +68,10 @@ pub struct FeedStats {
     pub came: AtomicBool,
     /// The kernel reports what grows in its directory.
     pub watched: AtomicBool,
-    /// Number of the last file of its journal that the tape knows, when the tape has been read.
-    pub(crate) journal_number: OnceLock<u64>,
+    /// The last file of its journal that the tape knows, when the tape has been read.
+    pub(crate) journal_read: OnceLock<LastFile>,
+    /// How its journal stood when its receiver began.
+    pub(crate) journal_start: OnceLock<JournalStart>,
     settled: AtomicU64,
     held_ns: AtomicU64,
     held_ns_max: AtomicU64,

@@ -8,7 +8,7 @@ use common::run::{Bench, PATIENCE, Running, becomes, connect, free_port, names, 
 use common::{assert_same, file, oids};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 fn said(bench: &Bench) -> String {
@@ -236,6 +236,137 @@ fn what_comes_after_a_journal_was_removed_is_read() {
             std::fs::remove_file(&last).unwrap();
             remove_journal(&bench, whole);
         }
+    }
+}
+
+/// A journal of a backup notes a lower number than the tape knows. The next file got a number that the tape had read, so it
+/// was never read, with exit code 0.
+#[test]
+fn what_comes_after_a_journal_was_restored_is_read() {
+    let port = free_port();
+    let bench = Bench::new("", &[("a", &format!("listen = \"127.0.0.1:{port}\""))]);
+    let (journal, backup) = (bench.path("tape.journal/a"), bench.path("backup"));
+    for n in 0..3 {
+        let run = bench.start();
+        connect(port).write_all(&orders(10 * n..10 * n + 10)).unwrap();
+        let all = becomes(|| placed(&bench) == u64::from(10 * n + 10));
+        assert!(all, "{n}: {} {}", placed(&bench), said(&bench));
+        assert_eq!(run.stop().0, Some(0), "{}", said(&bench));
+        match n {
+            0 => copy_files(&journal, &backup),
+            1 => {
+                std::fs::remove_dir_all(&journal).unwrap();
+                copy_files(&backup, &journal);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(oids(&bench.tape()), names(0..30));
+    assert!(journal.join("00000003.raw").exists());
+}
+
+/// The file in hand of a journal from a backup is shorter than what the tape has read of it. What came next was written where
+/// the tape had read something else, so it was never read, with exit code 0. The same after a power loss: a journal is not
+/// flushed.
+#[test]
+fn a_journal_that_is_shorter_than_what_was_read_hides_nothing() {
+    for boot in [Boot::Same, Boot::Other, Boot::NotNoted] {
+        let port = free_port();
+        let bench = Bench::new("", &[("a", &format!("udp = \"127.0.0.1:{port}\"\nrestart = \"never\""))]);
+        let (journal, backup) = (bench.path("tape.journal/a"), bench.path("backup"));
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sent = 0;
+        let mut receive = |run: Running, count: u64| {
+            let before = placed(&bench);
+            let come = becomes(|| {
+                sent += 1;
+                sender.send_to(&orders(sent..sent + 1), ("127.0.0.1", port)).unwrap();
+                placed(&bench) >= before + count
+            });
+            assert!(come, "{}", said(&bench));
+            assert_eq!(run.stop().0, Some(0), "{}", said(&bench));
+        };
+        receive(bench.start(), 3);
+        copy_files(&journal, &backup);
+        receive(bench.start(), 5);
+        std::fs::remove_dir_all(&journal).unwrap();
+        copy_files(&backup, &journal);
+        boot.is_noted_in(&journal);
+        if boot == Boot::Same {
+            let (code, said) = bench.start().ends();
+            assert_eq!(code, Some(3), "{said}");
+            assert!(said.contains("00000001.pcap of feed a: it has "), "{said}");
+            assert!(said.contains("it is an older copy; put back the newer one, or remove it"), "{said}");
+            // The advice is followed.
+            std::fs::remove_file(journal.join("00000001.pcap")).unwrap();
+            bench.configure("", &[("a", &format!("udp = \"127.0.0.1:{port}\"\nnew_source = true"))]);
+        }
+        receive(bench.start(), 4);
+        assert!(journal.join("00000002.pcap").exists(), "{boot:?}");
+        assert!(oids(&bench.tape()).len() >= 12);
+        // The next run goes on in the second file, and the first one is no error.
+        receive(bench.start(), 2);
+        assert!(!journal.join("00000003.pcap").exists(), "{boot:?}");
+    }
+}
+
+/// The boot that a journal notes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Boot {
+    Same,
+    Other,
+    /// As earlier builds did.
+    NotNoted,
+}
+
+impl Boot {
+    fn is_noted_in(self, journal: &Path) {
+        let path = journal.join(".number");
+        let mut noted = std::fs::read(&path).unwrap();
+        assert_eq!(noted.len(), 24);
+        match self {
+            Boot::Same => {}
+            Boot::Other => noted[8] ^= 1,
+            Boot::NotNoted => noted.truncate(8),
+        }
+        std::fs::write(path, noted).unwrap();
+    }
+}
+
+/// The sender of a resumed stream is asked for what the journal lacks, so that nothing of it comes twice.
+#[test]
+fn a_resumed_stream_is_asked_for_what_its_journal_lost() {
+    for boot in [Boot::Same, Boot::Other] {
+        let port = free_port();
+        let listen = format!("listen = \"127.0.0.1:{port}\"\nresume = true");
+        let bench = Bench::new("", &[("a", &listen)]);
+        let (journal, backup) = (bench.path("tape.journal/a"), bench.path("backup"));
+        let bytes = orders(1..31);
+        let mut upto = 0;
+        for (n, count) in [10, 20, 30].into_iter().enumerate() {
+            let run = bench.start();
+            let from = send_on(port, &bytes, orders(1..count + 1).len(), 1 << 20);
+            assert_eq!(from, upto);
+            assert!(becomes(|| placed(&bench) == u64::from(count)), "{}", said(&bench));
+            assert_eq!(run.stop().0, Some(0), "{}", said(&bench));
+            if n == 0 {
+                copy_files(&journal, &backup);
+                upto = orders(1..count + 1).len();
+            }
+            if n == 1 {
+                std::fs::remove_dir_all(&journal).unwrap();
+                copy_files(&backup, &journal);
+                boot.is_noted_in(&journal);
+            }
+        }
+        assert_eq!(oids(&bench.tape()), names(1..31));
+    }
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
 }
 

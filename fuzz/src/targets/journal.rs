@@ -1,6 +1,6 @@
 //! Any bytes as what a kill left of a journal: it is mended or refused, and what is read of it has times that go up.
 
-use unitape_feed::journal::{Continuity, PacketJournal, StreamJournal, Times};
+use unitape_feed::journal::{Continuity, LastFile, PacketJournal, StreamJournal, Times};
 
 pub fn run(bytes: &[u8]) {
     let Some((split, bytes)) = bytes.split_first() else { return };
@@ -15,7 +15,8 @@ pub fn run(bytes: &[u8]) {
         1 => Continuity::Pipe,
         _ => Continuity::Resumed,
     };
-    if let Ok(mut journal) = StreamJournal::open(&stream, continuity, u64::from(split / 100)) {
+    let known = LastFile { number: u64::from(split / 100), read_bytes: u64::from(split % 100) };
+    if let Ok(mut journal) = StreamJournal::open(&stream, continuity, known) {
         journal.begin().unwrap();
         journal.append(b"more", 7).unwrap();
         journal.end().unwrap();
@@ -33,7 +34,7 @@ pub fn run(bytes: &[u8]) {
     // What was noted of a place in it may be anything, too.
     std::fs::write(packets.join(".at"), raw).unwrap();
     let day_begins = (split % 2 == 0).then(|| std::time::Duration::from_secs(u64::from(*split) * 300));
-    if let Ok(mut journal) = PacketJournal::open(&packets, 1 << 20, day_begins, u64::from(split / 100)) {
+    if let Ok(mut journal) = PacketJournal::open(&packets, 1 << 20, day_begins, known) {
         journal.flush().unwrap();
     }
 }

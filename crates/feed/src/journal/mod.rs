@@ -29,7 +29,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use number::note_number;
-pub use number::{noted_number, number_of_file};
+pub use number::{JournalStart, LastFile, noted_number, number_of_file};
 pub use packets::PacketJournal;
 use places::StreamPlaces;
 
@@ -116,15 +116,17 @@ impl Times {
     }
 }
 
-/// What becomes of a stream that has not ended when its receiver begins again.
+/// What becomes of the file in hand when its receiver begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuity {
     /// It has ended: each connection is a stream.
     Connection,
-    /// It goes on in the file in hand: a pipe.
+    /// It goes on: a pipe is one stream.
     Pipe,
-    /// It goes on, and its sender is asked for the byte behind the last one.
+    /// It goes on, and the stream's sender is asked for the byte behind the last one.
     Resumed,
+    /// It goes on: datagrams stand for themselves.
+    Packets,
 }
 
 /// The journal of a feed's streams, open for appending.
@@ -149,17 +151,16 @@ struct Stream {
 }
 
 impl StreamJournal {
-    /// Opens the journal in `dir`, which is made; mends what a kill left. `ever` is the number of the last file that there
-    /// ever was, 0 where there was none.
+    /// Opens the journal in `dir`, which is made; mends what a kill left. `known` is the last file that there ever was.
     ///
     /// # Errors
     /// When the disk refuses, or the last file of a resumed stream was removed.
-    pub fn open(dir: &Path, continuity: Continuity, ever: u64) -> Result<Self, Error> {
+    pub fn open(dir: &Path, continuity: Continuity, known: LastFile) -> Result<Self, Error> {
         make(dir)?;
         let last = last_number(dir, "raw")?;
         let places = StreamPlaces::open(dir)?;
         // The place of a file is noted before the file before it ends.
-        let ever = ever.max(places.last().saturating_sub(1));
+        let ever = known.number.max(places.last().saturating_sub(1));
         if continuity == Continuity::Resumed && last < ever {
             let path = dir.join(format!("{ever:08}.raw"));
             let what = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
@@ -171,7 +172,9 @@ impl StreamJournal {
         note_number(dir, this.number())?;
         if last > 0 {
             this.open = Stream::mend(&this.path(last))?;
-            if continuity == Continuity::Connection || last < ever {
+            // What a power loss took of a pipe does not come again; what comes must not stand in its place.
+            let is_cut = continuity == Continuity::Pipe && this.file_len() < known.read_of(last);
+            if continuity == Continuity::Connection || last < ever || is_cut {
                 this.end()?;
             }
         }

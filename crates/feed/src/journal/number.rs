@@ -2,18 +2,75 @@
 //! again, because the tape does not read a source twice.
 //!
 //! ```text
-//!  FEED/.number   the number, u64; little-endian
+//!  FEED/.number   the number, u64; the boot of the machine in which it was noted, u128; little-endian
 //! ```
+//!
+//! A journal is not flushed. In the boot in which it was written it has all that the tape has read of it; after another one
+//! only the tape can tell.
 
 use super::create;
 use crate::error::Error;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// The last file that a journal ever had, as far as is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastFile {
+    /// Its number; 0 where there was none.
+    pub number: u64,
+    /// Bytes of it that the tape has read. Where the journal was written in this boot, 0: it has them.
+    pub read_bytes: u64,
+}
+
+impl LastFile {
+    /// Bytes of the file of this number that the tape has read, where it is this one.
+    pub fn read_of(self, number: u64) -> u64 {
+        if number == self.number { self.read_bytes } else { 0 }
+    }
+}
+
+/// What a journal notes of its last file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotedNumber {
+    /// Its number.
+    pub number: u64,
+    /// It was noted since the machine was started.
+    pub is_of_this_boot: bool,
+}
+
+/// How a journal stood before its receiver wrote to it.
+#[derive(Clone, Copy, Debug)]
+pub struct JournalStart {
+    /// Number of its last file; 0 where it had none.
+    pub number: u64,
+    /// Length of that file.
+    pub bytes: u64,
+    /// It was written in this boot of the machine.
+    pub is_of_this_boot: bool,
+}
+
+impl JournalStart {
+    /// The journal in `dir`.
+    pub fn of(dir: &Path) -> Self {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let files = entries.filter_map(|entry| {
+            let number = number_of_file(entry.file_name().to_str()?)?;
+            Some((number, entry.metadata().ok()?.len()))
+        });
+        let (number, bytes) = files.max().unwrap_or_default();
+        let is_of_this_boot = noted_number(dir).is_some_and(|noted| noted.is_of_this_boot);
+        Self { number, bytes, is_of_this_boot }
+    }
+}
+
 /// The number that the journal in `dir` notes; none where it notes none.
-pub fn noted_number(dir: &Path) -> Option<u64> {
+pub fn noted_number(dir: &Path) -> Option<NotedNumber> {
     let bytes = std::fs::read(dir.join(NAME)).ok()?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    let (number, boot) = bytes.split_first_chunk()?;
+    // Earlier builds noted no boot.
+    let boot = boot.try_into().map_or(0, u128::from_le_bytes);
+    let is_of_this_boot = boot != 0 && boot == boot_id();
+    Some(NotedNumber { number: u64::from_le_bytes(*number), is_of_this_boot })
 }
 
 /// Notes that the file of this number has begun.
@@ -22,13 +79,21 @@ pub fn noted_number(dir: &Path) -> Option<u64> {
 /// When the disk refuses.
 pub fn note_number(dir: &Path, number: u64) -> Result<(), Error> {
     let path = dir.join(NAME);
-    let written = create(&path)?.write_all_at(&number.to_le_bytes(), 0);
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&boot_id().to_le_bytes());
+    let written = create(&path)?.write_all_at(&bytes, 0);
     written.map_err(|source| Error::Read { path, offset: 0, source })
 }
 
-/// The number of a journal's file with this name.
+/// Number of a journal's file with this name.
 pub fn number_of_file(name: &str) -> Option<u64> {
     name.strip_suffix(".raw").or_else(|| name.strip_suffix(".pcap"))?.parse().ok()
+}
+
+/// Identity of this boot of the machine; 0 where the system does not tell.
+fn boot_id() -> u128 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap_or(0)
 }
 
 const NAME: &str = ".number";

@@ -1,6 +1,6 @@
 //! The journal of datagrams: a capture that grows.
 
-use super::{ENTRY, create, last_number, make, note_number, read_at, split};
+use super::{ENTRY, LastFile, create, last_number, make, note_number, read_at, split};
 use crate::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -31,18 +31,22 @@ pub struct PacketJournal {
 
 impl PacketJournal {
     /// Opens the journal in `dir`, which is made; cuts off what a kill left of a last record. Files begin anew behind
-    /// about `file_bytes`, and so long after each midnight (UTC). `ever` is the number of the last file that there ever was, 0
-    /// where there was none.
+    /// about `file_bytes`, and so long after each midnight (UTC). `known` is the last file that there ever was.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn open(dir: &Path, file_bytes: u64, day_begins: Option<Duration>, ever: u64) -> Result<Self, Error> {
+    pub fn open(
+        dir: &Path,
+        file_bytes: u64,
+        day_begins: Option<Duration>,
+        known: LastFile,
+    ) -> Result<Self, Error> {
         make(dir)?;
         let last = last_number(dir, "pcap")?;
         let mut this = Self {
             dir: dir.to_owned(),
             file: None,
-            next: last.max(ever) + 1,
+            next: last.max(known.number) + 1,
             file_bytes,
             day_begins_ns: day_begins.map(|d| i64::try_from(d.as_nanos()).unwrap_or(0)),
             day: None,
@@ -53,7 +57,7 @@ impl PacketJournal {
         };
         note_number(dir, this.next - 1)?;
         // One behind which there was another has ended.
-        if last > 0 && last >= ever {
+        if last > 0 && last >= known.number {
             let path = this.path(last);
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
             let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
@@ -61,6 +65,10 @@ impl PacketJournal {
             if let Some((whole, ts_ns)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
                 this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
                 file.set_len(whole).map_err(fail)?;
+                if whole < known.read_of(last) {
+                    // A power loss took the rest; what comes must not stand in its place.
+                    return Ok(this);
+                }
                 (this.noted, this.day) = (whole, ts_ns.and_then(|ts| this.day_of(ts)));
                 this.file = Some((file, path, whole));
                 if whole == 0 {
@@ -241,7 +249,7 @@ mod tests {
     fn a_long_file_goes_on_where_it_was_noted() {
         for noted in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {
             let dir = tempfile::tempdir().unwrap();
-            let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, 0).unwrap();
+            let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, LastFile::default()).unwrap();
             (0..10).for_each(|n| append(&mut journal, n, TS + n));
             assert_eq!(journal.flush().unwrap(), 24 + 10 * (16 + 28 + 8));
             let path = journal.path(1);
@@ -252,7 +260,7 @@ mod tests {
                 let entry = [number.to_le_bytes(), at.to_le_bytes()].concat();
                 std::fs::write(dir.path().join(NOTED), entry).unwrap();
             }
-            let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, 0).unwrap();
+            let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, LastFile::default()).unwrap();
             assert_eq!(journal.cut_bytes, 49, "{noted:?}");
             append(&mut journal, 10, TS + 10);
             journal.flush().unwrap();
@@ -264,7 +272,7 @@ mod tests {
     #[test]
     fn what_is_noted_is_where_a_record_begins() {
         let dir = tempfile::tempdir().unwrap();
-        let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, 0).unwrap();
+        let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, LastFile::default()).unwrap();
         let (from, to) = ("10.0.0.1:1".parse().unwrap(), "239.0.0.1:2".parse().unwrap());
         for n in 0..2 * NOTE_BYTES / 60_000 + 100 {
             write::datagram(journal.batch(TS).unwrap(), TS + n as i64, from, to, &[0; 60_000]);
@@ -283,19 +291,19 @@ mod tests {
         // 07:00 of that day; a day begins at 22:30.
         let begins = Some(Duration::from_secs(22 * 3600 + 30 * 60));
         let hour = 3_600_000_000_000;
-        let mut journal = PacketJournal::open(dir.path(), u64::MAX, begins, 0).unwrap();
+        let mut journal = PacketJournal::open(dir.path(), u64::MAX, begins, LastFile::default()).unwrap();
         let times = [0, 15 * hour, 16 * hour, 15 * hour, 39 * hour];
         times.iter().zip(0..).for_each(|(ts, n)| append(&mut journal, n, TS + ts));
         journal.flush().unwrap();
         drop(journal);
         // The same day, after a restart, and the next one.
-        let mut journal = PacketJournal::open(dir.path(), u64::MAX, begins, 0).unwrap();
+        let mut journal = PacketJournal::open(dir.path(), u64::MAX, begins, LastFile::default()).unwrap();
         append(&mut journal, 5, TS + 39 * hour + 1);
         append(&mut journal, 6, TS + 63 * hour + 1);
         journal.flush().unwrap();
         let numbers = |file| read(&journal.path(file)).iter().map(|(n, _)| *n).collect::<Vec<_>>();
         assert_eq!([1, 2, 3].map(numbers), [vec![0, 1], vec![2, 3, 4, 5], vec![6]]);
-        let mut small = PacketJournal::open(dir.path(), 60, None, 0).unwrap();
+        let mut small = PacketJournal::open(dir.path(), 60, None, LastFile::default()).unwrap();
         append(&mut small, 7, TS);
         small.flush().unwrap();
         append(&mut small, 8, TS);

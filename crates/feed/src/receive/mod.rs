@@ -15,7 +15,9 @@ mod wait;
 
 use crate::error::Error;
 use crate::folder::{CLOSED, Sort};
-use crate::journal::{Continuity, PacketJournal, StreamJournal, journaled_bytes, noted_number};
+use crate::journal::{
+    Continuity, JournalStart, LastFile, PacketJournal, StreamJournal, journaled_bytes, noted_number,
+};
 use crate::link::RestartPolicy;
 use crate::stats::{FeedStats, Stats};
 use sockets::{Sockets, UdpLine};
@@ -61,6 +63,15 @@ impl Receive {
             _ => Sort::Streams,
         }
     }
+
+    pub(crate) fn continuity(&self) -> Continuity {
+        match self {
+            Receive::Udp { .. } => Continuity::Packets,
+            Receive::Listen(feed) | Receive::Connect(feed) if feed.resume => Continuity::Resumed,
+            Receive::Fifo(_) => Continuity::Pipe,
+            Receive::Listen(_) | Receive::Connect(_) | Receive::Stdin => Continuity::Connection,
+        }
+    }
 }
 
 /// Where a receiver writes and whom it tells.
@@ -76,6 +87,8 @@ pub struct Place {
     pub stop: Arc<AtomicBool>,
     /// Bytes that it may be ahead of the decoders.
     pub lag_bytes_max: u64,
+    /// Number of the last file of its journal that the tape's dictionary log knows; 0 where it knows none.
+    pub tape_number: u64,
     /// Bytes of a file of a datagram journal, about.
     pub file_bytes: u64,
     /// What becomes of it when it fails.
@@ -96,13 +109,21 @@ impl Place {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Number of the last file that its journal ever had, 0 where it had none; `None` when the run is to stop. Where the
-    /// journal does not note it, what the tape knows is waited for.
-    fn last_number(&self) -> Option<u64> {
+    /// The last file that its journal ever had; `None` when the run is to stop. Where the journal cannot tell, because it was
+    /// removed or the machine was started since, what the tape knows is waited for.
+    fn last_file(&self) -> Option<LastFile> {
+        let noted = noted_number(&self.dir);
+        // A journal from a backup notes less than the tape knows.
+        let number = noted.map_or(0, |noted| noted.number).max(self.tape_number);
+        if noted.is_some_and(|noted| noted.is_of_this_boot) {
+            return Some(LastFile { number, read_bytes: 0 });
+        }
         loop {
-            let known = noted_number(&self.dir).or_else(|| self.stats().journal_number.get().copied());
-            if known.is_some() || self.stopped() {
-                return known;
+            if let Some(read) = self.stats().journal_read.get() {
+                return Some(LastFile { number: number.max(read.number), read_bytes: read.read_of(number) });
+            }
+            if self.stopped() {
+                return None;
             }
             std::thread::sleep(PAUSE);
         }
@@ -148,6 +169,8 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
         _ if closed.exists() => return Ok(None),
         _ => {}
     }
+    // Once is enough: a feed has one receiver.
+    _ = place.stats().journal_start.set(JournalStart::of(&place.dir));
     place.stats().received_bytes.store(journaled_bytes(&place.dir), Ordering::Relaxed);
     if matches!(receive, Receive::Listen(_) | Receive::Connect(_)) {
         place.stats().link.wait();
@@ -168,22 +191,18 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
 
 /// Opens what is to be received and its journal, and receives.
 fn work(receive: Receive, place: &Place) -> Result<(), Error> {
-    let Some(ever) = place.last_number() else { return Ok(()) };
+    let Some(known) = place.last_file() else { return Ok(()) };
     match receive {
         Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
-            let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, ever);
+            let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, known);
             let Some(journal) = place.outlast(open)? else { return Ok(()) };
             let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.clone()));
             let Some(sockets) = place.outlast(open)? else { return Ok(()) };
             udp::receive(sockets, when_full, journal, place)
         }
         streams => {
-            let continuity = match &streams {
-                Receive::Listen(feed) | Receive::Connect(feed) if feed.resume => Continuity::Resumed,
-                Receive::Fifo(_) => Continuity::Pipe,
-                _ => Continuity::Connection,
-            };
-            let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, continuity, ever))? else {
+            let continuity = streams.continuity();
+            let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, continuity, known))? else {
                 return Ok(());
             };
             let Some(opened) = place.outlast(|| stream::Opened::new(streams.clone(), place))? else {
