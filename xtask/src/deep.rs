@@ -120,7 +120,7 @@ const PARTS: [Part; 8] = [
         about: "the exchange in a box against the market-data handler",
         counts: "seeds",
         minimum: SEEDS,
-        packages: &["unitape-handler", "unitape-feed", "unitape-codec", "unitape-book"],
+        packages: &["unitape-handler", "unitape-feed", "unitape-base", "unitape-codec", "unitape-book"],
         run: run_seeds,
     },
     Part {
@@ -129,6 +129,8 @@ const PARTS: [Part; 8] = [
         counts: "inputs of each target",
         minimum: FUZZ_INPUTS,
         packages: &[
+            "unitape-model",
+            "unitape-base",
             "unitape-codec",
             "unitape-feed",
             "unitape-book",

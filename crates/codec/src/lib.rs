@@ -17,7 +17,6 @@
 //! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
 //! | [`text`] | news, chat and mail: JSON Lines of any make, RFC 5322, RSS, Atom, NewsML-G2, JSON |
 //! | [`events`] | our own events as JSON Lines |
-//! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!
 //! Every codec takes bytes that are there and says what they are, or how many more it needs; the
 //! caller owns the loop, so the live reader, the file reader and the fuzzer run the same decoder.
@@ -36,7 +35,6 @@
 //!
 //! It opens no files, reads no clock, keeps no session and gives fields no meaning.
 
-pub mod capture;
 pub mod csv;
 pub mod events;
 pub mod fast;
@@ -44,6 +42,5 @@ pub mod fix;
 pub mod fixed;
 pub mod iso20022;
 pub mod itch;
-mod lines;
 pub mod swift_mt;
 pub mod text;

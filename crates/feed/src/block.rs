@@ -16,7 +16,7 @@ pub use crate::tally::Tally;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use unitape_codec::capture::Walker;
+use unitape_base::capture::Walker;
 use unitape_model::{Dict, Dictionary};
 
 /// Bytes of a source and what became of them.

@@ -8,7 +8,7 @@
 use crate::block::Block;
 use crate::decode::Decoder;
 use std::net::IpAddr;
-use unitape_codec::capture::{Next, Udp, Walker, udp};
+use unitape_base::capture::{Next, Udp, Walker, udp};
 use unitape_model::Dictionary;
 
 /// Which UDP datagrams of a capture are the feed's; an empty list means all.

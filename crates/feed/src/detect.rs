@@ -6,7 +6,7 @@ use crate::mapping::Mapping;
 use crate::open::first_bytes;
 use crate::text::{TextSort, has_paths};
 use std::path::Path;
-use unitape_codec::capture::is_capture;
+use unitape_base::capture::is_capture;
 use unitape_codec::fixed::{Decoder, Next};
 use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
 use unitape_codec::text::{mail, xml};

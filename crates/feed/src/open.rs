@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
-use unitape_codec::capture::{Next, Walker, is_capture};
+use unitape_base::capture::{Next, Walker, is_capture};
 
 /// An open source.
 pub struct Open {

@@ -297,7 +297,7 @@ fn what_a_mended_mapping_recovers() {
 /// be tried again.
 #[test]
 fn captures() {
-    use unitape_codec::capture::write::{datagram, file_header};
+    use unitape_base::capture::write::{datagram, file_header};
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = ("10.0.0.1:5".parse().unwrap(), "239.0.0.1:7".parse().unwrap());
     let mut bytes = Vec::new();

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use unitape_codec::capture::{Next, Reassembly, ReassemblyCounts, Udp, Walker, is_capture, udp};
+use unitape_base::capture::{Next, Reassembly, ReassemblyCounts, Udp, Walker, is_capture, udp};
 use unitape_feed::fast::Packet;
 
 /// Goes through a file, packet by packet.

@@ -6,7 +6,7 @@ use common::{Ran, run};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use unitape_codec::capture::write::{datagram, file_header};
+use unitape_base::capture::write::{datagram, file_header};
 use unitape_model::Price;
 use unitape_sim::exchange::{Channel, Exact, Exchange, ExchangeConfig, Line, Received, TemplateSets};
 

@@ -9,7 +9,7 @@ use common::{Ran, file, run};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
-use unitape_codec::capture::write::{datagram, file_header};
+use unitape_base::capture::write::{datagram, file_header};
 
 const TEMPLATES: &str = r#"<templates xmlns="http://www.fixprotocol.org/ns/fast/td/1.1">
   <template name="Head" id="1"><uInt32 name="Number"/></template>

@@ -11,7 +11,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use unitape_codec::capture::write as capture;
+use unitape_base::capture::write as capture;
 
 /// Compressed files, a capture and a plain one are told apart by their content, whatever they are called.
 #[test]

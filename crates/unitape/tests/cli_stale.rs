@@ -7,7 +7,7 @@ mod common;
 use common::{Ran, file, fix, orders_option, quarantine, root, run};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use unitape_codec::capture;
+use unitape_base::capture;
 use unitape_codec::itch::MoldPacket;
 use unitape_codec::itch::sample::{Part, write};
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use unitape_codec::capture;
+use unitape_base::capture;
 use unitape_codec::itch::MoldPacket;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_sim::Rng;

@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use unitape_codec::capture::{Next, Udp, Walker, udp};
+use unitape_base::capture::{Next, Udp, Walker, udp};
 use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
 
 /// A venue: an exchange, and what it takes to run a feed of its channels.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use unitape_codec::capture::write as capture;
+use unitape_base::capture::write as capture;
 use unitape_sim::Rng;
 
 /// What the five feeds bring.

@@ -15,7 +15,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use unitape_codec::capture::write;
+use unitape_base::capture::write;
 use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_codec::text::jsonl::sample::{Sample, sample_lines};

@@ -1,7 +1,7 @@
 //! Any bytes as a capture, and as the tail of a journal: the walker ends, every place lies within the bytes, and as a
 //! source the account closes.
 
-use unitape_codec::capture::{Next, Udp, Walker, udp, write};
+use unitape_base::capture::{Next, Udp, Walker, udp, write};
 
 pub fn run(bytes: &[u8]) {
     let Some((sort, bytes)) = bytes.split_first() else { return };

@@ -5,10 +5,10 @@ use super::latin::push_utf8;
 use super::layout::{Encoding, Layout};
 use super::row::{Place, Row, Values};
 use super::simd::Kernel;
-use crate::fix::Span;
 use crate::fixed::inside::{Around, Column, Zone, read, waits};
 use crate::fixed::{self, Value};
 use std::sync::Arc;
+use unitape_base::Span;
 
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,11 +14,12 @@
 use super::decode::{Decoder, Next};
 use super::fault::Fault;
 use super::layout::Layout;
-use crate::fix::Span;
 use crate::fixed::{Error, Summary, Value};
-use crate::lines::{READ_BYTES, Source, head, number, string, value};
 use std::io::{Read, Write};
 use std::sync::Arc;
+use unitape_base::Span;
+use unitape_base::json::{head, number, string, value};
+use unitape_base::{READ_BYTES, Source};
 
 /// Decodes all of `input` to JSON Lines on `out`; the label may tell the file's day.
 ///

@@ -1,9 +1,9 @@
 //! Where messages begin and end: what is around them in files, captures and logs.
 
 use super::fault::Code;
-use crate::capture::{self, Next, Reassembly, Udp, Walker, is_capture};
-use crate::fix::Error;
-use crate::lines::Source;
+use unitape_base::Error;
+use unitape_base::Source;
+use unitape_base::capture::{self, Next, Reassembly, Udp, Walker, is_capture};
 
 /// The largest packet or message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;

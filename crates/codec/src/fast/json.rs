@@ -16,10 +16,11 @@ use super::frames::{Framing, MESSAGE_BYTES_MAX, Unit, Units};
 use super::objects::fields;
 use super::record::Message;
 use super::{Decoder, Templates};
-use crate::fix::Error;
-use crate::lines::{READ_BYTES, Source, head, number, string};
 use std::fmt::Display;
 use std::io::{Read, Write};
+use unitape_base::Error;
+use unitape_base::json::{head, number, string};
+use unitape_base::{READ_BYTES, Source};
 
 /// How a file is read.
 #[derive(Debug, Clone, Copy, Default)]

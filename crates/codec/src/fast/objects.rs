@@ -12,8 +12,8 @@
 use super::program::Info;
 use super::record::{Message, Token, Value};
 use super::template::Templates;
-use crate::lines::{hex, number, string, value};
 use std::collections::HashMap;
+use unitape_base::json::{hex, number, string, value};
 
 /// What is open, the innermost last.
 enum Open<I> {

@@ -10,8 +10,9 @@
 //! should be here is left to [`Framer`], which knows all the rules; this knows only
 //! rules 4 and 7.
 
-use super::frame::{Framer, Message, Span};
-use super::swar::{self, HIGH, ONES};
+use super::frame::{Framer, Message};
+use unitape_base::Span;
+use unitape_base::digits::{self, HIGH, ONES};
 
 /// How messages begin, of the last few beginnings seen the one in use and the others.
 #[derive(Debug, Clone, Copy, Default)]
@@ -184,5 +185,5 @@ fn number(word: u64, digits: usize) -> Option<usize> {
     let shift = 64 - 8 * digits as u32;
     // Digits become 0 to 9 at the top, below is nothing.
     let d = (word << shift) ^ ((ONES * b'0' as u64) << shift);
-    swar::all_digits(d).then(|| swar::number(d) as usize)
+    digits::all_digits(d).then(|| digits::number(d) as usize)
 }

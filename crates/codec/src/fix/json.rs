@@ -20,12 +20,14 @@ use std::sync::Arc;
 
 use super::dict::Dictionary;
 use super::encoding;
-use super::error::Error;
 use super::fault::Fault;
-use super::frame::{Frame, Framer, Message, Span};
+use super::frame::{Frame, Framer, Message};
 use super::group::GroupTable;
 use super::tokens::{Token, TokenSlice, Tokens};
-use crate::lines::{READ_BYTES, Source, head, number, string, value};
+use unitape_base::Error;
+use unitape_base::Span;
+use unitape_base::json::{head, number, string, value};
+use unitape_base::{READ_BYTES, Source};
 
 /// How to decode.
 #[derive(Debug, Clone, Default)]

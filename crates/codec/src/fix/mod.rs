@@ -29,7 +29,6 @@ pub mod check;
 mod data;
 mod dict;
 pub mod encoding;
-mod error;
 mod fault;
 mod frame;
 mod group;
@@ -44,7 +43,6 @@ mod sep;
 mod shapes;
 mod simd;
 mod slots;
-pub(crate) mod swar;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -52,14 +50,14 @@ pub mod value;
 
 pub use data::DataTags;
 pub use dict::{DictFile, Dictionary, Field, MessageDef};
-pub use error::Error;
 pub use fault::{Code, Fault, FieldFault};
-pub use frame::{Frame, Framer, Message, Span};
+pub use frame::{Frame, Framer, Message};
 pub use group::{Group, GroupSpec, GroupTable};
 pub use json::{DecodeOptions, Summary, decode_json};
 pub use sep::Sep;
 pub use slots::{Entry, Filled, GroupWanted, Slots, Wanted};
 pub use tokens::{Token, TokenSlice, Tokens};
+pub use unitape_base::{Error, Span};
 
 /// Groups inside groups, at most: the standard nests four deep.
 pub const MAX_GROUP_DEPTH: usize = 16;

@@ -2,9 +2,10 @@
 //! time, on an input that is all there. Tests and the fuzzer hold the fast path against it.
 
 use super::fault::{Fault, FieldFault};
-use super::frame::{Frame, Framer, Message, Span};
+use super::frame::{Frame, Framer, Message};
 use super::sep::Sep;
 use super::tokens::Token;
+use unitape_base::Span;
 
 /// What stands at `input[at..]`, the whole input.
 #[must_use]

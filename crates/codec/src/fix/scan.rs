@@ -2,9 +2,9 @@
 //! says "need" where the buffer ends before the answer.
 
 use super::data::DataTags;
-use super::frame::Span;
 use super::sep::{Here, Sep};
 use super::tokens::plain_length;
+use unitape_base::Span;
 
 /// Bytes after a position that a start or trailer there may take, at most.
 pub(crate) const LOOKAHEAD: usize = 32;

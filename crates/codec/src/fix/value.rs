@@ -15,17 +15,10 @@
 //! reads as the first second of the next minute (`23:59:60.5` is `00:00:00.5` of the next day), so
 //! that time never runs backwards by reading.
 
-use super::swar;
-use super::tokens::Token;
+pub use unitape_base::Decimal;
 
-/// An exact decimal: `mantissa` × 10^`exponent`, exponent 0 or negative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decimal {
-    /// All digits as written, without the point.
-    pub mantissa: i64,
-    /// Minus the number of digits after the point.
-    pub exponent: i8,
-}
+use super::tokens::Token;
+use unitape_base::digits;
 
 /// Reads a FIX float: optional `-`, digits, optional point and digits; no exponent, no `+`.
 /// Leading and trailing zeros are allowed, and `.5` and `5.` too; nothing is rounded. `None` for
@@ -36,13 +29,13 @@ pub struct Decimal {
 #[must_use]
 pub fn decimal(text: &[u8]) -> Option<Decimal> {
     if (1..=8).contains(&text.len()) {
-        let d = swar::top(text);
+        let d = digits::top(text);
         return decimal_8(d, 64 - 8 * text.len() as u32);
     }
     if let Some((first, last)) = text.split_last_chunk::<8>()
         && first.len() <= 8
     {
-        return decimal_16(swar::top(first), 64 - 8 * first.len() as u32, swar::digits(*last));
+        return decimal_16(digits::top(first), 64 - 8 * first.len() as u32, digits::digits(*last));
     }
     let (negative, digits) = signed(text);
     decimal_19(negative, digits)
@@ -62,13 +55,13 @@ pub(super) fn decimal_in(message: &[u8], token: Token) -> Option<Decimal> {
 #[inline(always)]
 pub(super) fn int_in(message: &[u8], token: Token) -> Option<i64> {
     match top_of(message, token) {
-        Some((d, _)) if swar::all_digits(d) => Some(i64::from(swar::number(d))),
+        Some((d, _)) if digits::all_digits(d) => Some(i64::from(digits::number(d))),
         // A sign is seldom, and more than eight bytes too.
         _ => int(token.of(message)),
     }
 }
 
-/// A value of one to eight bytes as [`swar::top`] gives it, and the bits below it.
+/// A value of one to eight bytes as [`digits::top`] gives it, and the bits below it.
 #[inline(always)]
 fn top_of(message: &[u8], token: Token) -> Option<(u64, u32)> {
     let len = token.end.wrapping_sub(token.start);
@@ -77,25 +70,25 @@ fn top_of(message: &[u8], token: Token) -> Option<(u64, u32)> {
         return None;
     }
     let shift = len.wrapping_mul(8).wrapping_neg() & 63;
-    let word = u64::from_le_bytes(*eight) ^ (swar::ONES * b'0' as u64);
+    let word = u64::from_le_bytes(*eight) ^ (digits::ONES * b'0' as u64);
     Some((word >> shift << shift, shift))
 }
 
-/// One to eight bytes from [`swar::top`], with a sign or without, and the bits below them.
+/// One to eight bytes from [`digits::top`], with a sign or without, and the bits below them.
 #[inline(always)]
 fn decimal_8(d: u64, shift: u32) -> Option<Decimal> {
     let (d, negative) = unsigned(d, shift);
     let found = points(d);
     let (d, decimals) = if found == 0 { (d, 0) } else { without_point(d, found) };
     // Seldom so short; a sign and a point alone are no number.
-    if shift >= 48 && 64 - shift == 8 * (negative as u32 + u32::from(found != 0)) || !swar::all_digits(d) {
+    if shift >= 48 && 64 - shift == 8 * (negative as u32 + u32::from(found != 0)) || !digits::all_digits(d) {
         return None;
     }
-    let mantissa = (i64::from(swar::number(d)) ^ -negative) + negative;
+    let mantissa = (i64::from(digits::number(d)) ^ -negative) + negative;
     Some(Decimal { mantissa, exponent: -(decimals as i8) })
 }
 
-/// Nine to sixteen bytes: the last eight as [`swar::digits`] gives them, those before from [`swar::top`]
+/// Nine to sixteen bytes: the last eight as [`digits::digits`] gives them, those before from [`digits::top`]
 /// and the bits below them.
 #[inline(always)]
 fn decimal_16(first: u64, shift: u32, last: u64) -> Option<Decimal> {
@@ -111,10 +104,10 @@ fn decimal_16(first: u64, shift: u32, last: u64) -> Option<Decimal> {
     } else {
         (first, last, 0)
     };
-    if !swar::all_digits(first) || !swar::all_digits(last) {
+    if !digits::all_digits(first) || !digits::all_digits(last) {
         return None;
     }
-    let number = i64::from(swar::number(first)) * 100_000_000 + i64::from(swar::number(last));
+    let number = i64::from(digits::number(first)) * 100_000_000 + i64::from(digits::number(last));
     Some(Decimal { mantissa: (number ^ -negative) + negative, exponent: -(decimals as i8) })
 }
 
@@ -128,8 +121,8 @@ fn unsigned(d: u64, shift: u32) -> (u64, i64) {
 /// The lowest bit set is in the byte of the first point; bits above it may be false.
 #[inline(always)]
 const fn points(d: u64) -> u64 {
-    let x = d ^ (swar::ONES * POINT);
-    x.wrapping_sub(swar::ONES) & !x & swar::HIGH
+    let x = d ^ (digits::ONES * POINT);
+    x.wrapping_sub(digits::ONES) & !x & digits::HIGH
 }
 
 /// Digits without the first point, which [`points`] has found, and the number of those behind it.
@@ -211,11 +204,11 @@ pub fn int(text: &[u8]) -> Option<i64> {
     if digits.len() > 8 {
         return int_long(negative, digits);
     }
-    let d = swar::top(digits);
-    if digits.is_empty() || !swar::all_digits(d) {
+    let d = digits::top(digits);
+    if digits.is_empty() || !digits::all_digits(d) {
         return None;
     }
-    let value = i64::from(swar::number(d));
+    let value = i64::from(digits::number(d));
     Some(if negative { -value } else { value })
 }
 
@@ -296,8 +289,8 @@ impl Timestamps {
 #[inline]
 #[must_use]
 pub fn date(text: &[u8]) -> Option<i64> {
-    let day = swar::digits(text.try_into().ok()?);
-    if !swar::all_digits(day) {
+    let day = digits::digits(text.try_into().ok()?);
+    if !digits::all_digits(day) {
         return None;
     }
     Some(days(day)? * 86_400 * NANOS)
@@ -317,7 +310,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
 fn clock_and_fraction(clock: [u8; 8], text: &[u8], fraction: &[u8]) -> Option<i64> {
     let clock = clock_digits(clock);
     let (nanos, fraction_wrong) = fraction_of(text, fraction)?;
-    if (clock_wrong(clock) | fraction_wrong) & swar::HIGH != 0 {
+    if (clock_wrong(clock) | fraction_wrong) & digits::HIGH != 0 {
         return None;
     }
     Some(seconds(clock)? * NANOS + nanos)
@@ -334,16 +327,16 @@ const fn clock_digits(text: [u8; 8]) -> u64 {
 const fn clock_wrong(clock: u64) -> u64 {
     // What is beyond 9, and might carry here, is no digit there.
     let colons = (clock & 0x0000_ff00_00ff_0000).wrapping_add(0x0000_7f00_007f_0000);
-    swar::no_digits(clock) | colons
+    digits::no_digits(clock) | colons
 }
 
 /// The seconds since midnight of `HH:MM:SS`.
 #[inline(always)]
 fn seconds(clock: u64) -> Option<i64> {
-    let parts = swar::pairs(clock) & 0x00ff_0000_ff00_00ff;
+    let parts = digits::pairs(clock) & 0x00ff_0000_ff00_00ff;
     // Each is at most 99; more than it may be sets its highest bit.
     let most = (127 - 23) | (127 - 59) << 24 | (127 - 60) << 48;
-    if (parts + most) & swar::HIGH & 0x00ff_0000_ff00_00ff != 0 {
+    if (parts + most) & digits::HIGH & 0x00ff_0000_ff00_00ff != 0 {
         return None;
     }
     let (hours, minutes, seconds) = (parts & 0xff, parts >> 24 & 0xff, parts >> 48);
@@ -369,8 +362,8 @@ fn fraction_of(text: &[u8], fraction: &[u8]) -> Option<(i64, u64)> {
         && let Some(eight) = text.last_chunk::<8>()
     {
         let shift = 64 - 8 * digits.len() as u32;
-        let d = swar::digits(*eight) >> shift << shift;
-        return Some((i64::from(swar::number(d)) * i64::from(scale), swar::no_digits(d)));
+        let d = digits::digits(*eight) >> shift << shift;
+        return Some((i64::from(digits::number(d)) * i64::from(scale), digits::no_digits(d)));
     }
     fraction_long(digits).map(|nanos| (nanos, 0))
 }
@@ -386,7 +379,7 @@ fn fraction_long(digits: &[u8]) -> Option<i64> {
 /// Days from 1970-01-01 to the day of eight digits.
 #[inline(always)]
 fn days(day: u64) -> Option<i64> {
-    let pairs = swar::pairs(day);
+    let pairs = digits::pairs(day);
     let (century, of_century) = (u32::from(pairs as u8), u32::from((pairs >> 16) as u8));
     let (month, day) = (u32::from((pairs >> 32) as u8), u32::from((pairs >> 48) as u8));
     let year = century * 100 + of_century;

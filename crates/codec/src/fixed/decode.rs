@@ -7,8 +7,8 @@ use super::plan::{Around, EBCDIC_BLANK, run};
 use super::text::{Role, Short, Terminator};
 use super::value::Value;
 use super::when::Zone;
-use crate::fix::Span;
 use std::sync::Arc;
+use unitape_base::Span;
 
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

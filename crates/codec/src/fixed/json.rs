@@ -20,8 +20,9 @@ use super::fault::Fault;
 use super::layout::Layout;
 use super::text::Role;
 use super::value::Value;
-use crate::fix::Span;
-use crate::lines::{READ_BYTES, Source, head, number, string, value};
+use unitape_base::Span;
+use unitape_base::json::{head, number, string, value};
+use unitape_base::{READ_BYTES, Source};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

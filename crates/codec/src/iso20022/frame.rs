@@ -26,9 +26,9 @@
 
 use super::kind::MsgType;
 use super::parse::{Outcome, Parser, Visit};
-use super::scan::{self, is_white, skip_white, starts_name};
 use super::{Fault, What};
-use crate::fix::Span;
+use unitape_base::Span;
+use unitape_base::xml::{self, is_white, skip_white, starts_name};
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
@@ -538,10 +538,10 @@ pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
     }
     let rest = &rest[..rest.len().min(LOOKAHEAD)];
     let mut start = 1;
-    let mut end = scan::name(rest, start);
+    let mut end = xml::name(rest, start);
     if rest.get(end) == Some(&b':') {
         start = end + 1;
-        end = scan::name(rest, start);
+        end = xml::name(rest, start);
     }
     let behind = match rest.get(end) {
         Some(behind) => *behind,

@@ -16,11 +16,12 @@ use super::frame::{Decoder, Message, Next};
 use super::parse::{Root, Visit};
 use super::value::Value;
 use super::{Fault, Span};
-use crate::fix::Error;
-use crate::lines::{READ_BYTES, Source, head, number, string, value};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
+use unitape_base::Error;
+use unitape_base::json::{head, number, string, value};
+use unitape_base::{READ_BYTES, Source};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

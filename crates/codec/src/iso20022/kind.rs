@@ -7,7 +7,7 @@
 //! urn:swift:xsd:$ahV10                                                          $ahV10 (headers only)
 //! ```
 
-use crate::fix::Span;
+use unitape_base::Span;
 
 /// The identifier of a message: business area, message, variant and version; and what a community put behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -44,19 +44,17 @@ mod kind;
 pub mod naive;
 mod parse;
 mod recode;
-pub(crate) mod reference;
 pub mod sample;
-pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
 pub mod value;
 
-pub use crate::fix::Span;
 pub use fault::{Code, Fault, What};
 pub use frame::{Decoder, Message, Next};
 pub use json::{Leaves, Summary, decode_json};
 pub use kind::MsgType;
 pub use parse::{Root, Visit};
+pub use unitape_base::Span;
 pub use value::{Form, Value};
 
 /// Elements in elements, at most.

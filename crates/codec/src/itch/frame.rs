@@ -6,7 +6,7 @@
 
 use super::fault::{Code, Fault};
 use super::message::size_of_type;
-use crate::fix::Span;
+use unitape_base::Span;
 
 /// How messages are told apart in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

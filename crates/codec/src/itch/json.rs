@@ -13,9 +13,10 @@
 use super::fault::Fault;
 use super::frame::{Frame, Framer};
 use super::message::{Message, Sort};
-use crate::fix::{Error, Span};
-use crate::lines::{READ_BYTES, Source, head, number, string, value};
 use std::io::{Read, Write};
+use unitape_base::json::{head, number, string, value};
+use unitape_base::{Error, Span};
+use unitape_base::{READ_BYTES, Source};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,8 +2,8 @@
 
 use super::frame::{Form, Message, PREFACE_BYTES, PREFACE_LINES};
 use super::tokens::Tag;
-use crate::fix::Span;
 use memchr::{memchr, memmem, memrchr};
+use unitape_base::Span;
 
 /// The tag of a line `:tag:…` that starts at `at`: where it ends, at the second colon. Two to sixteen
 /// upper-case letters, digits or `_`.

@@ -3,8 +3,8 @@
 use super::NEST_MAX;
 use super::fault::Fault;
 use super::frame::{Form, Message};
-use crate::fix::Span;
 use memchr::{memchr2, memmem};
+use unitape_base::Span;
 
 /// What a message with an envelope comes to.
 pub(super) enum Scan {

@@ -4,7 +4,7 @@ use super::fault::ValueFault;
 use super::parts::{self, Kind, Parts};
 use super::tokens::{Tag, Token};
 use super::value;
-use crate::lines::value as text;
+use unitape_base::json::value as text;
 
 /// Appends the statement lines of `fields` to `out` as a JSON array; false if there are none.
 ///

@@ -41,7 +41,7 @@ use super::fault::Fault;
 use super::quick;
 use super::simd::{Kernel, Places};
 use super::tokens::{Tag, Token, sub_blocks};
-use crate::fix::Span;
+use unitape_base::Span;
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.

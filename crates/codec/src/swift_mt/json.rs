@@ -22,10 +22,11 @@ use super::header::header;
 use super::parts::{self, Kind, Parts};
 use super::tokens::{Fields, MsgType, Tag, Token, sub_blocks};
 use super::value::{self, Day};
-use crate::fix::{Error, Span};
-use crate::lines::{READ_BYTES, Source, head, number, string, value as text};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
+use unitape_base::json::{head, number, string, value as text};
+use unitape_base::{Error, Span};
+use unitape_base::{READ_BYTES, Source};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -63,13 +63,13 @@ mod tokens;
 pub mod value;
 mod words;
 
-pub use crate::fix::Span;
 pub use entries::entries;
 pub use fault::{Code, Fault, ValueFault};
 pub use frame::{Form, Frame, Framer, Message, PREFACE_BYTES, PREFACE_LINES};
 pub use header::header;
 pub use json::{Summary, decode_json};
 pub use tokens::{Fields, MsgType, Tag, Token, sub_blocks};
+pub use unitape_base::Span;
 
 /// Blocks inside blocks, at most: the standard nests four deep.
 pub const NEST_MAX: usize = 8;

@@ -9,7 +9,7 @@ use super::blocks::{Content, Head, head, trailer};
 use super::frame::{Form, Message};
 use super::simd::{Kernel, Places};
 use super::tokens::{Tag, Token};
-use crate::fix::Span;
+use unitape_base::Span;
 
 /// Bytes up to the end of the text, at most: messages of the network have 10,000.
 const QUICK_MAX: usize = 12 << 10;

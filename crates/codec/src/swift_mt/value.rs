@@ -12,9 +12,12 @@
 //! The standard wants a comma in every amount and a digit before it. Banks leave out either; both are read, and
 //! so are leading zeros beyond the fifteen characters of the standard, as some fill up with them.
 
-pub use crate::fix::value::Decimal;
+pub use unitape_base::Decimal;
+pub use unitape_base::date::Day;
 
 use super::words;
+use unitape_base::date::days_of_month;
+use unitape_base::digits::pair;
 
 /// Reads an amount: digits with at most one comma. `None` for anything else, for more than
 /// [`AMOUNT_MAX`] characters, and beyond 18 digits (leading zeros not counted).
@@ -61,65 +64,6 @@ pub fn write_amount(text: &[u8], out: &mut Vec<u8>) {
     if !decimals.is_empty() {
         out.push(b'.');
         out.extend_from_slice(decimals);
-    }
-}
-
-/// A day of the calendar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Day {
-    /// 1900 to 2261.
-    pub year: u16,
-    /// 1 to 12.
-    pub month: u8,
-    /// 1 to 31.
-    pub day: u8,
-}
-
-impl Day {
-    /// The day, if the calendar has it.
-    #[inline]
-    #[must_use]
-    pub fn new(year: u16, month: u8, day: u8) -> Option<Day> {
-        let fits = (1900..=2261).contains(&year) && day >= 1 && day <= days_of_month(year, month);
-        fits.then_some(Day { year, month, day })
-    }
-
-    /// Its midnight in UTC, nanoseconds since 1970.
-    #[inline]
-    #[must_use]
-    pub fn nanos(self) -> i64 {
-        self.number() * 86_400 * 1_000_000_000
-    }
-
-    /// Days since 1970-01-01.
-    #[inline]
-    fn number(self) -> i64 {
-        // The year starts in March, so that the leap day is its last.
-        let (year, month, day) = (i64::from(self.year), i64::from(self.month), i64::from(self.day));
-        let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-        y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468
-    }
-
-    /// Appends it as `2019-04-25`.
-    pub fn write(self, out: &mut Vec<u8>) {
-        let digits = |n: u16| [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        out.extend_from_slice(&digits(self.year / 100));
-        out.extend_from_slice(&digits(self.year % 100));
-        out.push(b'-');
-        out.extend_from_slice(&digits(self.month.into()));
-        out.push(b'-');
-        out.extend_from_slice(&digits(self.day.into()));
-    }
-}
-
-#[inline]
-fn days_of_month(year: u16, month: u8) -> u8 {
-    match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
     }
 }
 
@@ -184,12 +128,6 @@ pub fn time(text: &[u8]) -> Option<i64> {
     };
     (hours < 24 && minutes < 60 && seconds <= 60)
         .then(|| (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds))
-}
-
-#[inline]
-fn pair(tens: u8, ones: u8) -> Option<u8> {
-    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
-    (tens <= 9 && ones <= 9).then(|| tens * 10 + ones)
 }
 
 /// Whether this has the form of a BIC: four letters or digits, a country of two letters, two and maybe three

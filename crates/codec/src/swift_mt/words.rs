@@ -2,9 +2,9 @@
 //! [`value`](super::value), which the tests hold them to.
 
 use super::value::Decimal;
-use crate::fix::swar::{ONES, all_digits, number, pairs, zeros};
+use unitape_base::digits::{ONES, all_digits, number, pairs, zeros};
 
-pub(super) use crate::fix::swar::HIGH;
+pub(super) use unitape_base::digits::HIGH;
 
 /// The highest bit of each byte from `LOW` to `HIGHEST`.
 #[inline(always)]

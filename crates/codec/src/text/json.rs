@@ -13,10 +13,11 @@
 //! This is the one part of the module that reads and writes, through what the caller gives it.
 
 use super::{Decode, Fault, Leaves, Message, Next, Sort, Span};
-use crate::fix::Error;
-use crate::lines::{READ_BYTES, Source, head, number, string};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
+use unitape_base::Error;
+use unitape_base::json::{head, number, string};
+use unitape_base::{READ_BYTES, Source};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

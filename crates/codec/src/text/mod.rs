@@ -41,10 +41,10 @@ pub mod mail;
 pub mod time;
 pub mod xml;
 
-pub use crate::fix::Span;
 pub use fault::{Code, Fault};
 pub use json::{Summary, decode_json};
 pub use leaves::{Entry, Leaf, Leaves, Sort};
+pub use unitape_base::Span;
 
 /// Finds the messages of a stream and takes them apart.
 pub trait Decode {

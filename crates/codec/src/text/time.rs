@@ -8,7 +8,7 @@
 //!
 //! Second 60 is the first second of the next minute; a time without a zone is UTC.
 
-pub use crate::iso20022::value::time as iso;
+pub use unitape_base::date::time as iso;
 
 /// A count since 1970: `power` is how many places a nanosecond is behind the unit (9 for seconds, 6 for milliseconds).
 /// `None` for what is no number, has places beyond a nanosecond that are not 0, or lies outside of what 64 bits hold.
@@ -74,7 +74,7 @@ pub fn rfc5322(text: &str) -> Option<i64> {
     if words.next().is_some() {
         return None;
     }
-    let midnight = crate::swift_mt::value::Day::new(year, month, day as u8)?.nanos();
+    let midnight = unitape_base::date::Day::new(year, month, day as u8)?.nanos();
     let seconds =
         (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds) - zone_seconds(zone)?;
     midnight.checked_add(seconds * 1_000_000_000)

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use unitape_codec::capture::{Next, Walker, write};
+use unitape_base::capture::{Next, Walker, write};
 
 /// The journal of a feed's datagrams, open for appending.
 #[derive(Debug)]

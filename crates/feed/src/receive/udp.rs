@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::journal::PacketJournal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use unitape_codec::capture::write;
+use unitape_base::capture::write;
 
 /// What becomes of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

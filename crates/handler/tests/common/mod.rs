@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_codec::capture::write::{datagram, file_header};
+use unitape_base::capture::write::{datagram, file_header};
 use unitape_codec::fast::encode::Draft;
 use unitape_codec::fast::{Encoder, Source, Templates, Value};
 

@@ -39,10 +39,10 @@ fn framings() {
     let log = b"20:51:30.660 [info]  [s#1] [t#83]  00 00 00 07 01 C0 81 85\n\n20:51:31.000 [info] 00 00 00 08 01 c08186";
     assert_eq!(decoded(&t, Framing::Cme, log), [good(0, 0, 5), good(1, 2, 6)]);
     let mut pcap = Vec::new();
-    crate::capture::write::file_header(&mut pcap);
+    unitape_base::capture::write::file_header(&mut pcap);
     let (from, to) = ("10.0.0.1:9".parse().unwrap(), "239.1.1.1:5000".parse().unwrap());
     for byte in [0x85, 0x86] {
-        crate::capture::write::datagram(&mut pcap, 1, from, to, &[0xc0, 0x81, byte]);
+        unitape_base::capture::write::datagram(&mut pcap, 1, from, to, &[0xc0, 0x81, byte]);
     }
     let lines = decoded(&t, Framing::Frames, &pcap);
     assert!(lines.len() == 2 && lines[1].contains("\"A\":6"), "{lines:?}");

@@ -24,9 +24,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::data::DataTags;
-use super::error::Error;
 use super::group::{GroupSpec, GroupTable};
 use raw::{Item, Place, Raw};
+use unitape_base::Error;
 
 /// A field as the dictionary defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::super::error::Error;
 use super::raw::{Item, Key, Open, Raw, RawComponent, RawField, RawGroup, RawMessage, Xml};
+use unitape_base::Error;
 
 /// A code set: type of its values, and the values.
 type CodeSet = (String, Vec<(String, String)>);

@@ -1,7 +1,7 @@
 //! QuickFIX XML: `<fix>` with header, trailer, messages, components and fields by name.
 
-use super::super::error::Error;
 use super::raw::{Item, Key, Open, Raw, RawComponent, RawField, RawMessage, Xml};
+use unitape_base::Error;
 
 /// Groups written inside groups, at most.
 const DEPTH_MAX: usize = 32;

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::super::error::Error;
 use super::DictFile;
+use unitape_base::Error;
 
 /// What one file defines.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use super::super::data::DataTags;
 use super::super::shapes::Shape;
-use super::super::swar::{self, ONES};
 use super::{Columns, FIELDS_MAX, Masks, Pass, STEP};
+use unitape_base::digits::{self, ONES};
 
 /// What one step says: separators, `=`, sum of the bytes.
 pub(super) type Step = (u64, u64, u64);
@@ -164,7 +164,7 @@ pub(super) fn tag(message: &[u8], start: usize, equal: usize) -> u32 {
         let shift = 64 - 8 * digits as u32;
         let d = (u64::from_le_bytes(eight) ^ (ONES * b'0' as u64)) >> shift << shift;
         let leading = d >> shift & 0xff;
-        return if swar::all_digits(d) && leading != 0 { swar::number(d) } else { 0 };
+        return if digits::all_digits(d) && leading != 0 { digits::number(d) } else { 0 };
     }
     tag_slow(message.get(start..equal).unwrap_or_default())
 }
@@ -201,5 +201,5 @@ fn step(block: &[u8; STEP], sep: u8) -> Step {
 /// A bit for each byte of `x` that is zero.
 #[inline(always)]
 fn zeros(x: u64) -> u64 {
-    (swar::zeros(x) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    (digits::zeros(x) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }

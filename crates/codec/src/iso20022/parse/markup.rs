@@ -2,10 +2,10 @@
 
 use super::super::charset::Charset;
 use super::super::frame::starts_message;
-use super::super::scan::{self, skip_white, starts_name};
 use super::super::{DEPTH_MAX, Span, What};
 use super::{Open, Parser, Step, Stop, TEXT};
 use memchr::memmem;
+use unitape_base::xml::{self, skip_white, starts_name};
 
 impl<M: Copy + Default> Parser<M> {
     /// In a CDATA section that holds elements: where it ends, if it does so before `lt`.
@@ -117,7 +117,7 @@ impl<M: Copy + Default> Parser<M> {
 
     fn instruction(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
         let target = lt + 2;
-        let name_end = scan::name(buf, target);
+        let name_end = xml::name(buf, target);
         if name_end == buf.len() {
             return Err(Stop::Need);
         }

@@ -15,12 +15,13 @@ mod tag;
 
 use super::charset::Charset;
 use super::kind::MsgType;
-use super::scan::{self, is_white, same, starts_name};
 use super::value::{Form, Value};
 use super::{DEPTH_MAX, NAME_BYTES_MAX};
-use super::{Fault, What, reference};
-use crate::fix::Span;
+use super::{Fault, What};
 use tag::end_tag;
+use unitape_base::Span;
+use unitape_base::xml::reference;
+use unitape_base::xml::{self, is_white, same, starts_name};
 
 /// What is told of header and document.
 pub trait Visit {
@@ -271,7 +272,7 @@ impl<M: Copy + Default> Parser<M> {
         if let Err(error) = std::str::from_utf8(bytes) {
             return Err(fault(What::Utf8, live + error.valid_up_to()));
         }
-        match scan::control(bytes) {
+        match xml::control(bytes) {
             Some(n) => Err(fault(What::Char(bytes[n]), live + n)),
             None => Ok(()),
         }
@@ -281,7 +282,7 @@ impl<M: Copy + Default> Parser<M> {
         let mut zone = Zone::Wrapper;
         let mut at = from;
         loop {
-            let (mut lt, mut white) = scan::text(buf, at);
+            let (mut lt, mut white) = xml::text(buf, at);
             while buf.get(lt) == Some(&b'&') {
                 white = false;
                 if self.stack.is_empty() {
@@ -377,11 +378,11 @@ impl<M: Copy + Default> Parser<M> {
         visit: &mut V,
     ) -> Step<usize> {
         let name = lt + 1;
-        let mut end = scan::name(buf, name);
+        let mut end = xml::name(buf, name);
         let mut local = name;
         if buf.get(end) == Some(&b':') {
             local = end + 1;
-            end = scan::name(buf, local);
+            end = xml::name(buf, local);
         }
         if end - name > NAME_BYTES_MAX {
             return Err(Stop::Bad(What::Long, lt));
@@ -519,7 +520,7 @@ impl<M: Copy + Default> Parser<M> {
             open.flags |= REFERENCES;
         }
         match reference::read(buf, at) {
-            reference::Read::Is(_, end) => Ok(scan::text(buf, end).0),
+            reference::Read::Is(_, end) => Ok(xml::text(buf, end).0),
             reference::Read::Bad => Err(Stop::Bad(What::Entity, at)),
             reference::Read::Short => Err(Stop::Need),
         }

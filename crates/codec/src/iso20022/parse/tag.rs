@@ -1,9 +1,10 @@
 //! Attributes, namespaces and end tags.
 
-use super::super::scan::{self, skip_white, starts_name};
 use super::super::value::{Form, Value};
-use super::super::{ATTRIBUTES_MAX, NAME_BYTES_MAX, Span, What, reference};
+use super::super::{ATTRIBUTES_MAX, NAME_BYTES_MAX, Span, What};
 use super::{Attribute, Bound, Parser, Step, Stop};
+use unitape_base::xml::reference;
+use unitape_base::xml::{self, skip_white, starts_name};
 
 impl<M: Copy + Default> Parser<M> {
     #[inline]
@@ -36,11 +37,11 @@ impl<M: Copy + Default> Parser<M> {
             if self.attributes.len() >= ATTRIBUTES_MAX {
                 return Err(Stop::Bad(What::Attributes, lt));
             }
-            let mut end = scan::name(buf, from);
+            let mut end = xml::name(buf, from);
             let mut prefix_bytes = 0;
             if buf.get(end) == Some(&b':') {
                 prefix_bytes = end + 1 - from;
-                end = scan::name(buf, end + 1);
+                end = xml::name(buf, end + 1);
             }
             if end - from > NAME_BYTES_MAX {
                 return Err(Stop::Bad(What::Long, from));

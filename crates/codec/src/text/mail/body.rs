@@ -17,8 +17,8 @@
 use super::header::{Field, fields, fields_of_part, unfolded};
 use super::typed::Typed;
 use super::words::{base64, characters, decoded, quoted, set_named};
-use crate::fix::Span;
 use crate::text::{Code, Fault, Leaves, Sort};
+use unitape_base::Span;
 
 /// Parts in parts, at most.
 const DEPTH_MAX: usize = 16;

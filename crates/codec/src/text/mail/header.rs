@@ -1,8 +1,8 @@
 //! The header of a message, or of a part of one: its fields, unfolded and decoded.
 
 use super::{address, words};
-use crate::fix::Span;
 use crate::text::{Code, Fault, Leaves, jsonl::path};
+use unitape_base::Span;
 
 /// Fields of a header, at most.
 const FIELDS_MAX: usize = 2048;

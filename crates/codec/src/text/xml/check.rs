@@ -2,8 +2,8 @@
 
 use super::lex::{Token, token};
 use super::{Decoder, OTHER, SURROUNDINGS, naive};
-use crate::iso20022::scan::is_white;
 use crate::text::{Decode, Leaves, Next, check};
+use unitape_base::xml::is_white;
 
 /// What is told of every item is what the slow twin reads in it.
 ///

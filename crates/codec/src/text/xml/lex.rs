@@ -1,8 +1,8 @@
 //! Markup and the text between it, one piece at a time.
 
-use crate::fix::Span;
-use crate::iso20022::scan::{is_white, name, skip_white, starts_name};
 use memchr::memmem;
+use unitape_base::Span;
+use unitape_base::xml::{is_white, name, skip_white, starts_name};
 
 /// Bytes of a name with its prefix, at most.
 pub(super) const NAME_BYTES_MAX: usize = 256;

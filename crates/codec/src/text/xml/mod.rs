@@ -46,8 +46,8 @@ mod tests;
 mod walk;
 
 use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
-use crate::iso20022::scan::{is_white, skip_white};
 use lex::{Stop, Token, local, token};
+use unitape_base::xml::{is_white, skip_white};
 
 /// The largest message that is taken, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;

@@ -1,6 +1,6 @@
 //! Paths of elements and attributes, as people write them.
 
-use crate::iso20022::scan::{name, starts_name};
+use unitape_base::xml::{name, starts_name};
 
 /// A path as people write it: `contentMeta/headline`, `link@href`, `@guid`.
 ///

@@ -1,11 +1,11 @@
 //! A message that is framed to its leaves.
 
 use super::lex::{Attributes, Stop, Token, local, token};
-use crate::fix::Span;
-use crate::iso20022::reference;
-use crate::iso20022::scan::{control, is_white};
 use crate::text::leaves::Here;
 use crate::text::{Code, Fault, Leaves, Sort};
+use unitape_base::Span;
+use unitape_base::xml::reference;
+use unitape_base::xml::{control, is_white};
 
 /// Attributes of an element, at most.
 const ATTRIBUTES_MAX: usize = 64;

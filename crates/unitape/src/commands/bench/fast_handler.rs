@@ -7,7 +7,7 @@ use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use unitape_codec::capture::write::{datagram, file_header};
+use unitape_base::capture::write::{datagram, file_header};
 use unitape_handler::{Handler, Listener, LiveOptions, Rung, Side, Subscription, Update};
 use unitape_sim::exchange::{
     Exact, Exchange, ExchangeConfig, Instrument, Line, Packet, Received, TemplateSets,

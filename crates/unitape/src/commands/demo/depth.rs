@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use unitape_codec::capture::write::{datagram, file_header};
+use unitape_base::capture::write::{datagram, file_header};
 use unitape_sim::exchange::{
     Channel, Exchange, ExchangeConfig, FaultCounts, Faults, Level, Line, Packet, TemplateSets,
 };

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use unitape_codec::capture::write;
+use unitape_base::capture::write;
 use unitape_codec::fast::Source;
 use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
 

@@ -9,7 +9,7 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// It ends before the first `<` or `&` from `at` on, or where `buf` does. Control characters count as white: they
 /// are refused elsewhere.
 #[inline(always)]
-pub(super) fn text(buf: &[u8], mut at: usize) -> (usize, bool) {
+pub fn text(buf: &[u8], mut at: usize) -> (usize, bool) {
     let mut black = 0;
     while let Some(eight) = buf.get(at..at + 8) {
         let word = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
@@ -43,33 +43,33 @@ fn has(word: u64, byte: u8) -> u64 {
 
 /// The first byte from `at` on that no name without prefix has; the end of `buf` if there is none.
 #[inline(always)]
-pub(crate) fn name(buf: &[u8], at: usize) -> usize {
+pub fn name(buf: &[u8], at: usize) -> usize {
     let rest = buf.get(at..).unwrap_or_default();
     at + rest.iter().position(|b| CLASS[usize::from(*b)] & NAME == 0).unwrap_or(rest.len())
 }
 
 /// Whether a name may start with this byte.
 #[inline(always)]
-pub(crate) fn starts_name(byte: u8) -> bool {
+pub fn starts_name(byte: u8) -> bool {
     CLASS[usize::from(byte)] & START != 0
 }
 
 /// Blank, tab, line end.
 #[inline(always)]
-pub(crate) fn is_white(byte: u8) -> bool {
+pub fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// The first byte from `at` on that is not white.
 #[inline]
-pub(crate) fn skip_white(buf: &[u8], at: usize) -> usize {
+pub fn skip_white(buf: &[u8], at: usize) -> usize {
     let rest = buf.get(at..).unwrap_or_default();
     at + rest.iter().position(|b| !is_white(*b)).unwrap_or(rest.len())
 }
 
 /// Whether `buf[a..]` and `buf[b..]` begin with the same `len` bytes.
 #[inline(always)]
-pub(super) fn same(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
+pub fn same(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
     if len <= 8
         && let (Some(x), Some(y)) = (buf.get(a..a + 8), buf.get(b..b + 8))
     {
@@ -85,7 +85,7 @@ pub(super) fn same(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
 
 /// The first control character that XML does not allow.
 #[inline]
-pub(crate) fn control(bytes: &[u8]) -> Option<usize> {
+pub fn control(bytes: &[u8]) -> Option<usize> {
     let bad = |b: u8| (b < 0x20) & (b != b'\t') & (b != b'\n') & (b != b'\r');
     if !bytes.iter().fold(false, |any, &b| any | bad(b)) {
         return None;

@@ -3,7 +3,7 @@
 
 /// What stands at a `&`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Read {
+pub enum Read {
     /// A character, and where the reference ends.
     Is(char, usize),
     /// None that is read.
@@ -17,7 +17,7 @@ const LENGTH_MAX: usize = 16;
 
 /// Reads the reference at `buf[at]`.
 #[cold]
-pub(crate) fn read(buf: &[u8], at: usize) -> Read {
+pub fn read(buf: &[u8], at: usize) -> Read {
     let rest = &buf[at + 1..buf.len().min(at + LENGTH_MAX)];
     let Some(n) = rest.iter().position(|b| *b == b';') else {
         let may_go_on = rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'#');

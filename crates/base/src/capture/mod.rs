@@ -10,7 +10,7 @@
 //! record and go on from there in another thread. It copies nothing: all it gives are places in the buffer.
 //!
 //! ```
-//! use unitape_codec::capture::{Next, Udp, Walker, udp, write};
+//! use unitape_base::capture::{Next, Udp, Walker, udp, write};
 //! let mut file = Vec::new();
 //! write::file_header(&mut file);
 //! write::datagram(&mut file, 1_700_000_000_000_000_001, "10.0.0.1:9".parse().unwrap(), "239.1.1.1:5000".parse().unwrap(), b"hello");

@@ -1,20 +1,20 @@
-//! Eight bytes at once in a plain 64-bit word, the first byte lowest.
+//! Digits to numbers: two at a time, and eight at once in a plain 64-bit word, the first byte lowest.
 
 /// One in each byte.
-pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
+pub const ONES: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of each byte.
-pub(crate) const HIGH: u64 = 0x8080_8080_8080_8080;
+pub const HIGH: u64 = 0x8080_8080_8080_8080;
 const LOW7: u64 = !HIGH;
 
 /// The highest bit of each byte that is zero in `x`, exactly: no carry crosses bytes.
 #[inline(always)]
-pub(crate) const fn zeros(x: u64) -> u64 {
+pub const fn zeros(x: u64) -> u64 {
     !(((x & LOW7) + LOW7) | x | LOW7)
 }
 
 /// At most eight bytes of digits as 0 to 9, the last one in the highest byte, 0 below the first.
 #[inline(always)]
-pub(crate) fn top(text: &[u8]) -> u64 {
+pub fn top(text: &[u8]) -> u64 {
     let len = text.len();
     if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
@@ -33,34 +33,42 @@ pub(crate) fn top(text: &[u8]) -> u64 {
 
 /// Digits as 0 to 9.
 #[inline(always)]
-pub(crate) const fn digits(text: [u8; 8]) -> u64 {
+pub const fn digits(text: [u8; 8]) -> u64 {
     u64::from_le_bytes(text) ^ (ONES * b'0' as u64)
 }
 
 /// The highest bit of a byte is set if it is not 0 to 9, exactly so at the lowest such byte.
 #[inline(always)]
-pub(crate) const fn no_digits(d: u64) -> u64 {
+pub const fn no_digits(d: u64) -> u64 {
     d.wrapping_add(ONES * 0x76) | d
 }
 
 /// Whether every byte is 0 to 9.
 #[inline(always)]
-pub(crate) const fn all_digits(d: u64) -> bool {
+pub const fn all_digits(d: u64) -> bool {
     no_digits(d) & HIGH == 0
 }
 
 /// Each byte's ten times itself and the next one, where all bytes are 0 to 9.
 #[inline(always)]
-pub(crate) const fn pairs(d: u64) -> u64 {
+pub const fn pairs(d: u64) -> u64 {
     d.wrapping_mul(10).wrapping_add(d >> 8)
 }
 
 /// The number that eight digits of 0 to 9 write, the lowest byte first.
 #[inline(always)]
-pub(crate) const fn number(d: u64) -> u32 {
+pub const fn number(d: u64) -> u32 {
     // Pairs, then fours, then eights.
     let pairs = pairs(d);
     let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
     let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
     (low.wrapping_add(high) >> 32) as u32
+}
+
+/// The number that two digits write.
+#[inline]
+#[must_use]
+pub fn pair(tens: u8, ones: u8) -> Option<u8> {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    (tens <= 9 && ones <= 9).then(|| tens * 10 + ones)
 }

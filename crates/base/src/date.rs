@@ -1,0 +1,148 @@
+//! Days of the calendar, and moments as XML and JSON write them.
+
+use crate::digits::pair;
+
+/// A day of the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day {
+    /// 1900 to 2261.
+    pub year: u16,
+    /// 1 to 12.
+    pub month: u8,
+    /// 1 to 31.
+    pub day: u8,
+}
+
+impl Day {
+    /// The day, if the calendar has it.
+    #[inline]
+    #[must_use]
+    pub fn new(year: u16, month: u8, day: u8) -> Option<Day> {
+        let fits = (1900..=2261).contains(&year) && day >= 1 && day <= days_of_month(year, month);
+        fits.then_some(Day { year, month, day })
+    }
+
+    /// Its midnight in UTC, nanoseconds since 1970.
+    #[inline]
+    #[must_use]
+    pub fn nanos(self) -> i64 {
+        self.number() * 86_400 * 1_000_000_000
+    }
+
+    /// Days since 1970-01-01.
+    #[inline]
+    #[must_use]
+    pub fn number(self) -> i64 {
+        // The year starts in March, so that the leap day is its last.
+        let (year, month, day) = (i64::from(self.year), i64::from(self.month), i64::from(self.day));
+        let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468
+    }
+
+    /// Appends it as `2019-04-25`.
+    pub fn write(self, out: &mut Vec<u8>) {
+        let digits = |n: u16| [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        out.extend_from_slice(&digits(self.year / 100));
+        out.extend_from_slice(&digits(self.year % 100));
+        out.push(b'-');
+        out.extend_from_slice(&digits(self.month.into()));
+        out.push(b'-');
+        out.extend_from_slice(&digits(self.day.into()));
+    }
+}
+
+/// Days of this month; 0 where there is no such month.
+#[inline]
+#[must_use]
+pub fn days_of_month(year: u16, month: u8) -> u8 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    }
+}
+
+/// A day or a moment in nanoseconds since 1970 in UTC. `None` for anything else, for years before 1900 and after
+/// 2261, and where digits behind the ninth place of a second are not 0. Second 60 is the first second of the next minute; a
+/// moment without an offset is UTC.
+#[must_use]
+pub fn time(text: &[u8]) -> Option<i64> {
+    let (day, rest) = text.split_at_checked(10)?;
+    let &[a, b, c, d, b'-', m, n, b'-', e, f] = day else { return None };
+    let year = u16::from(pair(a, b)?) * 100 + u16::from(pair(c, d)?);
+    let day = Day::new(year, pair(m, n)?, pair(e, f)?)?.nanos();
+    let Some(clock) = rest.strip_prefix(b"T") else {
+        return day.checked_sub(offset(rest)?);
+    };
+    let (hms, mut rest) = clock.split_at_checked(8)?;
+    let &[a, b, b':', c, d, b':', e, f] = hms else { return None };
+    let (hours, minutes, seconds) = (pair(a, b)?, pair(c, d)?, pair(e, f)?);
+    let mut fraction = 0;
+    if let Some(digits) = rest.strip_prefix(b".") {
+        let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+        let (digits, behind) = digits.split_at(count);
+        if count == 0 || digits.iter().skip(9).any(|b| *b != b'0') {
+            return None;
+        }
+        fraction = (0..9).fold(0, |n, i| n * 10 + i64::from(digits.get(i).map_or(0, |b| b - b'0')));
+        rest = behind;
+    }
+    // The end of a day may be written as its 24th hour.
+    let end_of_day = hours == 24 && minutes == 0 && seconds == 0 && fraction == 0;
+    if !end_of_day && hours > 23 || minutes > 59 || seconds > 60 {
+        return None;
+    }
+    let clock = (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds);
+    day.checked_add(clock * NANOS + fraction)?.checked_sub(offset(rest)?)
+}
+
+/// `Z`, `+02:00` or nothing, in nanoseconds east of UTC.
+fn offset(text: &[u8]) -> Option<i64> {
+    let &[sign @ (b'+' | b'-'), a, b, b':', c, d] = text else {
+        return matches!(text, b"" | b"Z").then_some(0);
+    };
+    let (hours, minutes) = (pair(a, b)?, pair(c, d)?);
+    if hours > 14 || minutes > 59 || hours == 14 && minutes > 0 {
+        return None;
+    }
+    let east = (i64::from(hours) * 60 + i64::from(minutes)) * 60 * NANOS;
+    Some(if sign == b'-' { -east } else { east })
+}
+
+const NANOS: i64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_moments_in_utc() {
+        let day = 86_400 * NANOS;
+        for (text, want) in [
+            ("1970-01-02", Some(day)),
+            ("1970-01-02+02:00", Some(day - 2 * 3600 * NANOS)),
+            ("1970-01-02Z", Some(day)),
+            ("1970-01-01T24:00:00", Some(day)),
+            ("1970-01-01T12:01:45+02:00", Some((10 * 3600 + 105) * NANOS)),
+            ("1970-01-01T00:00:00.5-00:30", Some(1800 * NANOS + NANOS / 2)),
+            ("1970-01-01T00:00:00.1234567890", Some(123_456_789)),
+            ("1970-01-01T00:00:00.1234567891", None),
+            ("1970-01-01T00:00:00.", None),
+            ("1970-01-01T24:00:01", None),
+            ("1970-01-01T23:59:60", Some(day)),
+            ("1970-01-01T23:59:60.5Z", Some(day + NANOS / 2)),
+            ("1970-01-01T23:59:61", None),
+            ("1970-01-01T00:60:00", None),
+            ("1970-13-01", None),
+            ("1970-1-1", None),
+            ("1970-01-01T00:00", None),
+            ("1970-01-01T00:00:00+15:00", None),
+            ("1970-01-01 00:00:00", None),
+            ("", None),
+        ] {
+            assert_eq!(time(text.as_bytes()), want, "{text}");
+        }
+    }
+}

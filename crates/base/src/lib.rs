@@ -1,0 +1,37 @@
+//! What the decoders of all formats share, sans I/O.
+//!
+//! | module | |
+//! |---|---|
+//! | [`Span`], [`Decimal`], [`Error`] | a place in a buffer, a number as it is written, what can fail for good |
+//! | [`digits`], [`date`] | digits to numbers, eight at once; days and moments |
+//! | [`xml`] | the loops over the bytes of XML, and references |
+//! | [`Source`], [`json`] | input in pieces, and JSON text by hand |
+//! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
+//!
+//! ```
+//! use unitape_base::{Span, date, json};
+//!
+//! let buf = b"<at>2019-04-25T12:00:00Z</at>";
+//! let text = Span { start: 4, end: 24 }.of(buf);
+//! assert_eq!(date::time(text), Some(1_556_193_600_000_000_000));
+//! let mut out = Vec::new();
+//! json::value(&mut out, text);
+//! assert_eq!(out, b"\"2019-04-25T12:00:00Z\"");
+//! ```
+//!
+//! It knows no format, and gives fields no meaning.
+
+pub mod capture;
+pub mod date;
+mod decimal;
+pub mod digits;
+mod error;
+pub mod json;
+mod source;
+mod span;
+pub mod xml;
+
+pub use decimal::Decimal;
+pub use error::Error;
+pub use source::{READ_BYTES, Source};
+pub use span::Span;

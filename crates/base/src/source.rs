@@ -1,0 +1,72 @@
+//! Input in pieces, for the decoders that read a stream.
+
+use crate::error::Error;
+use std::io::Read;
+
+/// Input is read in pieces of this size.
+pub const READ_BYTES: usize = 256 << 10;
+
+/// The input and the part of it in memory.
+pub struct Source<'s> {
+    input: &'s mut dyn Read,
+    file_label: &'s str,
+    /// Its first [`Source::len`] bytes are of the input.
+    pub buf: Vec<u8>,
+    /// Bytes that are there.
+    pub len: usize,
+    /// Offset of `buf[0]` in the input.
+    pub base: u64,
+    /// The input has ended.
+    pub eof: bool,
+}
+
+impl<'s> Source<'s> {
+    /// Nothing of `input` is read yet; errors name it by `file_label`.
+    pub fn new(input: &'s mut dyn Read, file_label: &'s str) -> Self {
+        Source { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false }
+    }
+
+    /// What is there.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buf[..self.len]
+    }
+
+    /// As [`Source::fill`], with the error that most formats have.
+    ///
+    /// # Errors
+    /// When the input cannot be read.
+    pub fn read(&mut self, from: usize, wanted: usize) -> Result<(), Error> {
+        let file = self.file_label;
+        self.fill(from, wanted).map_err(|(offset, source)| Error::Read {
+            file: file.to_owned(),
+            offset,
+            source,
+        })
+    }
+
+    /// Drops what lies before `from` and reads until `wanted` bytes are there, or the end. An error comes with
+    /// the bytes read before it.
+    ///
+    /// # Errors
+    /// When the input cannot be read: where, and why.
+    pub fn fill(&mut self, from: usize, wanted: usize) -> Result<(), (u64, std::io::Error)> {
+        self.buf.copy_within(from..self.len, 0);
+        self.base += from as u64;
+        self.len -= from;
+        if self.buf.len() < wanted.max(self.len + READ_BYTES) {
+            self.buf.resize(wanted.max(self.len + READ_BYTES), 0);
+        }
+        while self.len < wanted && !self.eof {
+            match self.input.read(&mut self.buf[self.len..]) {
+                Ok(0) => self.eof = true,
+                // A reader that claims more than it was given room for is cut to the room.
+                Ok(n) => self.len = (self.len + n).min(self.buf.len()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err((self.base + self.len as u64, error)),
+            }
+        }
+        Ok(())
+    }
+}

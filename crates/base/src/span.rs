@@ -1,0 +1,32 @@
+//! A range of bytes in a buffer that somebody else holds.
+
+/// Offsets from `start` up to, not including, `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// These bytes of `buf`, none where the span lies outside.
+    #[inline]
+    #[must_use]
+    pub fn of(self, buf: &[u8]) -> &[u8] {
+        buf.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Length in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether there is no byte in it.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.end == self.start
+    }
+}

@@ -1,0 +1,6 @@
+//! What readers of XML share: the loops over its bytes, and references in text.
+
+pub mod reference;
+mod scan;
+
+pub use scan::{control, is_white, name, same, skip_white, starts_name, text};
