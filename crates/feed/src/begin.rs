@@ -94,6 +94,9 @@ pub struct FolderPlan {
     fresh: BTreeSet<String>,
     /// What the tape has, so that it is not read under another name.
     contents: Vec<KnownContent>,
+    /// Ids of sources that did not end and of which nothing more is read: another file has their name, or one of a greater
+    /// number was read.
+    over: BTreeSet<u32>,
     /// Files of a journal that a power loss made shorter than what was read of them: nothing more comes to them.
     cut: BTreeSet<String>,
 }
@@ -119,6 +122,7 @@ pub fn plan_folder(
         hashes: Vec::new(),
         fresh: BTreeSet::new(),
         contents: Vec::new(),
+        over: BTreeSet::new(),
         cut: BTreeSet::new(),
     };
     plan.hashes.resize(plan.growths.len(), None);
@@ -129,7 +133,9 @@ pub fn plan_folder(
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let mut last = BTreeMap::new();
     for (n, (i, _)) in plan.growths.iter().enumerate() {
-        last.insert(account.sources[*i].file.clone(), n);
+        let before = last.insert(account.sources[*i].file.clone(), n);
+        let before = before.map(|n| &account.sources[plan.growths[n].0]);
+        plan.over.extend(before.filter(|source| !source.end).map(|source| source.id));
     }
     let mut removed = Vec::new();
     let sources: Vec<_> =
@@ -139,6 +145,7 @@ pub fn plan_folder(
         let Some(likeness) = likeness else {
             match source.end {
                 true => removed.push(file),
+                false if plan.is_given_up(source, account) => _ = plan.over.insert(source.id),
                 false if feed.how.rules.new_source => _ = plan.fresh.insert(file),
                 false => return Err(known::removed(source)),
             }
@@ -189,6 +196,12 @@ pub fn plan_folder(
 }
 
 impl FolderPlan {
+    /// Whether a source of the same feed began after all of this one: sources are read one after the other.
+    fn is_given_up(&self, source: &SourceAccount, account: &Account) -> bool {
+        let last = source.further.keys().copied().chain([source.id]).max();
+        self.growths.iter().any(|(i, _)| Some(account.sources[*i].id) > last)
+    }
+
     /// A journal is ours, and its files may be removed when they have been read. What is there of them is what was read, or the
     /// beginning of it.
     fn of_journal(
@@ -203,6 +216,11 @@ impl FolderPlan {
             let Ok(metadata) = dir.join(&source.file).metadata() else {
                 match source.end {
                     true => {}
+                    // An earlier run was told to continue without it.
+                    false if self.is_given_up(source, account) => _ = self.over.insert(source.id),
+                    false if continuity == Continuity::Resumed => {
+                        return Err(known::removed_from_resumed(source));
+                    }
                     false if feed.how.rules.new_source => _ = self.fresh.insert(source.file.clone()),
                     false => return Err(known::removed(source)),
                 }
@@ -250,7 +268,9 @@ pub fn open_folder(
     let sort = Sort::of(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let (mut states, mut known) = (Vec::new(), Vec::new());
+    let mut ended = Vec::new();
     for (index, (i, growth)) in plan.growths.into_iter().enumerate() {
+        let has_grown = growth.is_some();
         if let Some(growth) = growth {
             note_growth(account, i, (&sort, &growth), writer)?;
         }
@@ -262,18 +282,29 @@ pub fn open_folder(
             state.switch(sort.clone());
         }
         let from = if stream { 0 } else { source.through };
-        let cut = plan.cut.contains(&source.file);
-        if stream && !source.end && !fresh && !cut {
+        let done = source.end || fresh || plan.cut.contains(&source.file) || plan.over.contains(&source.id);
+        if stream && !done {
             state = state.read_again();
         }
         state.content = plan.hashes[index].take();
         let pending =
             Pending { index, path: dir.join(&source.file), from, size: None, first: source.hash.clone() };
-        known.push(KnownFile { pending, done: source.end || fresh || cut, fresh });
+        if source.end && !has_grown && !fresh {
+            ended.push(pending.path.clone());
+        }
+        known.push(KnownFile { pending, done, fresh });
         states.push(state);
     }
     let names = Known { files: known, contents: plan.contents, again: feed.how.rules.again };
-    let folder = Folder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
+    let mut folder = Folder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
+    if matches!(kind, folder::Sort::Files { .. }) {
+        // As those that end in this run.
+        for path in ended {
+            if let Ok(metadata) = path.metadata() {
+                folder.ended(path, metadata.len());
+            }
+        }
+    }
     let mut state = feed_state(feed, account, states, (true, 1));
     state.hashes = matches!(kind, folder::Sort::Files { .. });
     Ok((state, Supply::Folder(Box::new(folder))))

@@ -409,6 +409,16 @@ pub fn removed(source: &SourceAccount) -> Error {
     changed(source, what)
 }
 
+/// A file of a resumed stream that was not read to its end and is gone.
+pub fn removed_from_resumed(source: &SourceAccount) -> Error {
+    let what = format!(
+        "it is not there any more, and {} bytes were read of it, not all; put it back, or give the feed another name and have \
+         the sender begin anew",
+        source.read_bytes()
+    );
+    changed(source, what)
+}
+
 /// The file in hand of a journal, which the tape has read further than it goes.
 pub fn older_copy(source: &SourceAccount, bytes: u64) -> Error {
     let what = format!(

@@ -118,6 +118,42 @@ const UNCUT_BYTES_MAX: usize = 16 << 20;
 struct Tail {
     file: File,
     limits: Arc<Limits>,
+    /// What was read last, where others write the file while it is read.
+    last: Option<LastBytes>,
+}
+
+/// The last bytes that were read of a file. One that was cut and written anew, to more than was read, shows nothing of it in
+/// its length.
+#[derive(Default)]
+struct LastBytes {
+    bytes: Vec<u8>,
+    /// Nothing more was there then.
+    at_end: bool,
+}
+
+impl LastBytes {
+    const MAX: usize = 256;
+
+    /// Takes what was read at `at`; nothing is at the end.
+    ///
+    /// # Errors
+    /// When the file went on behind its end and does not hold any more what was read before.
+    fn take(&mut self, file: &File, at: u64, read: &[u8]) -> std::io::Result<()> {
+        if !read.is_empty() && self.at_end {
+            let mut now = [0; Self::MAX];
+            let now = &mut now[..self.bytes.len()];
+            file.read_exact_at(now, at - now.len() as u64)?;
+            if *now != *self.bytes {
+                let what = "it was written anew while it was read: the bytes before this place are not those that were read";
+                return Err(std::io::Error::new(ErrorKind::InvalidData, what));
+            }
+        }
+        self.at_end = read.is_empty();
+        let kept = self.bytes.len().min(Self::MAX.saturating_sub(read.len()));
+        self.bytes.drain(..self.bytes.len() - kept);
+        self.bytes.extend_from_slice(&read[read.len().saturating_sub(Self::MAX)..]);
+        Ok(())
+    }
 }
 
 impl Read for Tail {
@@ -126,6 +162,9 @@ impl Read for Tail {
         let room = self.limits.upto().saturating_sub(at);
         let buf_len = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         let n = if buf_len == 0 { 0 } else { self.file.read(&mut buf[..buf_len])? };
+        if let Some(last) = &mut self.last {
+            last.take(&self.file, at, &buf[..n])?;
+        }
         self.limits.set_read(at + n as u64);
         if n == 0 && !buf.is_empty() && !self.limits.complete() {
             return Err(ErrorKind::WouldBlock.into());
@@ -179,7 +218,8 @@ impl Open {
         if !compressed {
             limits.set_upto(size.unwrap_or(u64::MAX));
         }
-        let tail = Tail { file, limits: limits.clone() };
+        let last = (grows && !journal).then(LastBytes::default);
+        let tail = Tail { file, limits: limits.clone(), last };
         let reader = match compressed {
             false => Reader::Plain(tail),
             true if magic == ZST => Reader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),

@@ -370,6 +370,77 @@ fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
     }
 }
 
+/// Told once to read another content of the same name, or to go on without a file, the next run refused the feed for ever:
+/// it compared the file with the first source of that name.
+#[test]
+fn what_was_permitted_once_holds() {
+    let follow = "directory = \"in\"\nfollow = true";
+    for removed in [false, true] {
+        let bench = folder(true);
+        let dir = bench.path("in");
+        file(&dir, "1", orders(1..10));
+        let mut running = bench.start();
+        bench.has(&mut running, 9);
+        assert_eq!(running.stop().0, Some(0));
+        std::fs::remove_file(dir.join("1")).unwrap();
+        let name = if removed { "2" } else { "1" };
+        file(&dir, name, orders(20..30));
+        bench.configure("", &[("a", &format!("{follow}\nnew_source = true"))]);
+        let mut running = bench.start();
+        bench.has(&mut running, 19);
+        assert_eq!(running.stop().0, Some(0));
+        bench.configure("", &[("a", follow)]);
+        let mut running = bench.start();
+        append(&dir.join(name), &orders(30..35));
+        bench.has(&mut running, 24);
+        let (code, said) = running.stop();
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(oids(&bench.tape()), names((1..10).chain(20..35)));
+        // The new file is compared like any other.
+        file(&dir, name, orders(40..60));
+        let (code, said) = bench.start().ends();
+        assert!(code == Some(3) && said.contains(&format!("{name} of feed a")), "{code:?} {said}");
+    }
+}
+
+/// A file that an earlier run read to its end grew during a run: nobody looked, and exit code 0.
+#[test]
+fn growth_of_a_file_that_an_earlier_run_read_is_noticed() {
+    let bench = folder(false);
+    let dir = bench.path("in");
+    file(&dir, "1", orders(1..10));
+    run_json(&bench, &[]).0.code(0);
+    bench.configure("", &[("a", "directory = \"in\"\nfollow = true\nrestart = \"never\"")]);
+    let mut running = bench.start();
+    file(&dir, "2", orders(20..30));
+    bench.has(&mut running, 19);
+    append(&dir.join("1"), &orders(10..12));
+    let (code, said) = running.ends();
+    assert!(code.is_some_and(|code| code != 0), "{said}");
+    assert!(said.contains("has changed after it was read to its end"), "{said}");
+    bench.configure("", &[("a", "directory = \"in\"\nfollow = true")]);
+    let mut running = bench.start();
+    bench.has(&mut running, 21);
+    assert_eq!(running.stop().0, Some(0));
+}
+
+/// A followed file that is cut and written anew beyond what was read of it is no shorter: its first messages were never read.
+#[test]
+fn a_followed_file_that_is_written_anew_is_noticed() {
+    let bench = Bench::new("", &[("a", "directory = \"in\"\nfollow = true\nrestart = \"never\"")]);
+    let dir = bench.path("in");
+    std::fs::create_dir(&dir).unwrap();
+    file(&dir, "1", orders(1..10));
+    let mut running = bench.start();
+    bench.has(&mut running, 9);
+    // At once, as it looks to one that looks now and then.
+    let written = File::options().write(true).open(dir.join("1")).unwrap().write_all(&orders(21..40));
+    written.unwrap();
+    let (code, said) = running.ends();
+    assert!(code.is_some_and(|code| code != 0), "{said}");
+    assert!(said.contains("it was written anew while it was read"), "{said}");
+}
+
 /// `files` of a run follow the same rule as those of `consolidate`.
 #[test]
 fn files_of_a_run_follow_the_same_rule() {

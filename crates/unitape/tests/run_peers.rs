@@ -310,6 +310,44 @@ fn a_journal_that_is_shorter_than_what_was_read_hides_nothing() {
     }
 }
 
+/// Two runs with one journal wrote into each other's files, and each lost about half of what it had received.
+#[test]
+fn a_journal_has_one_writer() {
+    let (port, other) = (free_port(), free_port());
+    let bench = Bench::new("", &[("a", &format!("listen = \"127.0.0.1:{port}\""))]);
+    let mut run = bench.start();
+    connect(port).write_all(&orders(1..3)).unwrap();
+    bench.has(&mut run, 2);
+    let journal = format!("journal = {:?}", bench.path("tape.journal"));
+    let feed = format!("listen = \"127.0.0.1:{other}\"\nrestart = \"never\"");
+    let second = Bench::new(&journal, &[("a", &feed)]);
+    let (code, said) = second.start().ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("another run writes this journal"), "{said}");
+    assert_eq!(run.stop().0, Some(0), "{}", self::said(&bench));
+    // Whoever comes after it has it.
+    let run = bench.start();
+    connect(port).write_all(&orders(3..5)).unwrap();
+    assert!(becomes(|| placed(&bench) == 4), "{}", self::said(&bench));
+    assert_eq!(run.stop().0, Some(0), "{}", self::said(&bench));
+}
+
+/// A number that nothing follows ended the receiver's thread with a panic, and the run with exit code 0.
+#[test]
+fn a_journal_whose_number_is_damaged_ends_its_feed() {
+    for udp in [false, true] {
+        let port = free_port();
+        let kind = if udp { "udp" } else { "listen" };
+        let bench = Bench::new("", &[("a", &format!("{kind} = \"127.0.0.1:{port}\"\nrestart = \"never\""))]);
+        let journal = bench.path("tape.journal/a");
+        std::fs::create_dir_all(&journal).unwrap();
+        std::fs::write(journal.join(".number"), [0xff; 8]).unwrap();
+        let (code, said) = bench.start().ends();
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains("its last file has number 18446744073709551615"), "{said}");
+    }
+}
+
 /// The boot that a journal notes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Boot {
@@ -386,6 +424,9 @@ fn a_journal_that_is_needed_and_was_removed_ends_its_feed() {
         let (code, said) = bench.start().ends();
         assert_eq!(code, Some(3), "{said}");
         assert!(said.contains("00000001.raw of feed a: it is not there any more"), "{said}");
+        // The advice works: to continue without it is no way for a resumed stream.
+        let advice = if resume { "give the feed another name" } else { "--new-source" };
+        assert!(said.contains(advice) && (!resume || !said.contains("--new-source")), "{said}");
         bench.configure("", &[("a", &format!("{listen}\nnew_source = true"))]);
         let run = bench.start();
         if resume {
@@ -402,6 +443,12 @@ fn a_journal_that_is_needed_and_was_removed_ends_its_feed() {
         assert!(becomes(|| placed(&bench) == 11), "{}", self::said(&bench));
         assert_eq!(run.stop().0, Some(0), "{}", self::said(&bench));
         assert_eq!(oids(&bench.tape()), names(1..12));
+        // It is said once.
+        bench.configure("", &[("a", &listen)]);
+        let run = bench.start();
+        connect(port).write_all(&orders(12..14)).unwrap();
+        assert!(becomes(|| placed(&bench) == 13), "{}", self::said(&bench));
+        assert_eq!(run.stop().0, Some(0), "{}", self::said(&bench));
     }
 }
 

@@ -23,7 +23,7 @@ mod places;
 use crate::error::Error;
 use crate::folder::CLOSED;
 use crate::stamp::NO_TIME;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -33,10 +33,16 @@ pub use number::{JournalStart, LastFile, noted_number, number_of_file};
 pub use packets::PacketJournal;
 use places::StreamPlaces;
 
+/// The greatest number of a file: names have eight digits and stand in the order of numbers.
+const NUMBER_MAX: u64 = 99_999_999;
+
 /// The time of the entry that ends a stream.
 pub const END: i64 = i64::MAX;
 
 const ENTRY: usize = 16;
+
+/// Locked by who writes the journal.
+const LOCK: &str = ".lock";
 
 /// Entries of `.times` that one look takes in, at most.
 const LOOK_ENTRIES: usize = 4096;
@@ -136,6 +142,7 @@ pub struct StreamJournal {
     open: Option<Stream>,
     next: u64,
     places: StreamPlaces,
+    continuity: Continuity,
 }
 
 #[derive(Debug)]
@@ -161,14 +168,21 @@ impl StreamJournal {
         let places = StreamPlaces::open(dir)?;
         // The place of a file is noted before the file before it ends.
         let ever = known.number.max(places.last().saturating_sub(1));
-        if continuity == Continuity::Resumed && last < ever {
-            let path = dir.join(format!("{ever:08}.raw"));
-            let what = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
-                        the feed another name and have the sender begin anew";
-            let source = std::io::Error::new(ErrorKind::InvalidData, what);
-            return Err(Error::Read { path, offset: 0, source });
+        if continuity == Continuity::Resumed {
+            let missing = match () {
+                () if last < ever => Some(format!("{ever:08}.raw")),
+                () if !places.knows(last) => Some(StreamPlaces::NAME.to_owned()),
+                () => None,
+            };
+            if let Some(name) = missing {
+                let what = "is missing, and how much of the stream was received is known from it alone; put it back, or \
+                            give the feed another name and have the sender begin anew";
+                let source = std::io::Error::new(ErrorKind::InvalidData, what);
+                return Err(Error::Read { path: dir.join(name), offset: 0, source });
+            }
         }
-        let mut this = Self { dir: dir.to_owned(), open: None, next: last.max(ever) + 1, places };
+        let next = next_number(dir, last.max(ever))?;
+        let mut this = Self { dir: dir.to_owned(), open: None, next, places, continuity };
         note_number(dir, this.number())?;
         if last > 0 {
             this.open = Stream::mend(&this.path(last))?;
@@ -189,6 +203,10 @@ impl StreamJournal {
         let stream = match &mut self.open {
             Some(stream) => stream,
             None => {
+                // A stream that begins behind others has a place, too.
+                if self.continuity == Continuity::Resumed && !self.places.knows(self.next) {
+                    self.places.note(self.next, 0)?;
+                }
                 let stream = Stream::new(self.path(self.next))?;
                 // One that could not be made is tried again under the same number.
                 self.next += 1;
@@ -370,6 +388,25 @@ pub fn close(dir: &Path) -> Result<(), Error> {
     create(&dir.join(CLOSED)).map(drop)
 }
 
+/// Holds the journal in `dir`, which is made, for one writer: as long as the file is open.
+///
+/// # Errors
+/// When another one holds it, or the disk refuses.
+pub fn lock(dir: &Path) -> Result<File, Error> {
+    make(dir)?;
+    let path = dir.join(LOCK);
+    let file = create(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let what = "another run writes this journal; give each run a directory of its own (run.journal)";
+            let source = std::io::Error::new(ErrorKind::WouldBlock, what);
+            Err(Error::Read { path, offset: 0, source })
+        }
+        Err(TryLockError::Error(source)) => Err(Error::Read { path, offset: 0, source }),
+    }
+}
+
 fn make(dir: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(dir).map_err(|source| Error::Read { path: dir.to_owned(), offset: 0, source })
 }
@@ -378,6 +415,18 @@ fn create(path: &Path) -> Result<File, Error> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
     options.open(path).map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })
+}
+
+/// The number behind `last`.
+fn next_number(dir: &Path, last: u64) -> Result<u64, Error> {
+    match last {
+        0..NUMBER_MAX => Ok(last + 1),
+        _ => {
+            let what = format!("its last file has number {last}, and a journal has at most {NUMBER_MAX}");
+            let source = std::io::Error::new(ErrorKind::InvalidData, what);
+            Err(Error::Read { path: dir.to_owned(), offset: 0, source })
+        }
+    }
 }
 
 fn last_number(dir: &Path, extension: &str) -> Result<u64, Error> {
@@ -409,3 +458,39 @@ fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
 
 /// Bytes that one splice moves, at most: what a pipe holds.
 const SPLICE_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without it the sender was asked for a byte that was far behind, and what it sent came twice.
+    #[test]
+    fn a_resumed_stream_needs_its_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |continuity| StreamJournal::open(dir.path(), continuity, LastFile::default());
+        // The feed was not resumed at first.
+        let mut journal = open(Continuity::Connection).unwrap();
+        journal.begin().unwrap();
+        journal.append(b"before", 1).unwrap();
+        drop(journal);
+        let mut journal = open(Continuity::Connection).unwrap();
+        assert_eq!(journal.number(), 1);
+        journal.begin().unwrap();
+        drop(journal);
+        let mut journal = open(Continuity::Connection).unwrap();
+        journal.begin().unwrap();
+        journal.end().unwrap();
+        let mut journal = open(Continuity::Resumed).unwrap();
+        assert_eq!((journal.begin().unwrap(), journal.number()), (0, 4));
+        journal.append(b"four", 2).unwrap();
+        journal.rotate().unwrap();
+        journal.append(b"five!", 3).unwrap();
+        drop(journal);
+        let mut journal = open(Continuity::Resumed).unwrap();
+        assert_eq!((journal.begin().unwrap(), journal.number()), (9, 5));
+        drop(journal);
+        std::fs::remove_file(dir.path().join(StreamPlaces::NAME)).unwrap();
+        let error = open(Continuity::Resumed).unwrap_err().to_string();
+        assert!(error.contains(".resume") && error.contains("is missing"), "{error}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The journal of datagrams: a capture that grows.
 
-use super::{ENTRY, LastFile, create, last_number, make, note_number, read_at, split};
+use super::{ENTRY, LastFile, create, last_number, make, next_number, note_number, read_at, split};
 use crate::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -46,7 +46,7 @@ impl PacketJournal {
         let mut this = Self {
             dir: dir.to_owned(),
             file: None,
-            next: last.max(known.number) + 1,
+            next: next_number(dir, last.max(known.number))?,
             file_bytes,
             day_begins_ns: day_begins.map(|d| i64::try_from(d.as_nanos()).unwrap_or(0)),
             day: None,

@@ -4,8 +4,7 @@
 //!  FEED/.resume   16 bytes a file: its number u64, the byte of the stream that it begins with u64; little-endian
 //! ```
 //!
-//! An entry is written before the file before it ends. Of several for one number the last one counts; a number without one
-//! begins at byte 0.
+//! An entry is written before the file before it ends. Of several for one number the last one counts; file 1 begins at byte 0.
 
 use super::{ENTRY, create, make};
 use crate::error::Error;
@@ -22,13 +21,16 @@ pub struct StreamPlaces {
 }
 
 impl StreamPlaces {
+    /// Name of its file.
+    pub const NAME: &str = ".resume";
+
     /// Reads those of the journal in `dir`.
     ///
     /// # Errors
     /// When the file is there and cannot be read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         make(dir)?;
-        let path = dir.join(NAME);
+        let path = dir.join(Self::NAME);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -43,6 +45,11 @@ impl StreamPlaces {
     /// The byte of the stream that this file begins with.
     pub fn base(&self, number: u64) -> u64 {
         self.bases.get(&number).copied().unwrap_or(0)
+    }
+
+    /// Whether it is known where this file begins.
+    pub fn knows(&self, number: u64) -> bool {
+        number <= 1 || self.bases.contains_key(&number)
     }
 
     /// The greatest number that has an entry, 0 without.
@@ -63,5 +70,3 @@ impl StreamPlaces {
         Ok(())
     }
 }
-
-const NAME: &str = ".resume";

@@ -16,16 +16,19 @@ mod wait;
 use crate::error::Error;
 use crate::folder::{CLOSED, Sort};
 use crate::journal::{
-    Continuity, JournalStart, LastFile, PacketJournal, StreamJournal, journaled_bytes, noted_number,
+    self, Continuity, JournalStart, LastFile, PacketJournal, StreamJournal, journaled_bytes, noted_number,
 };
 use crate::link::RestartPolicy;
 use crate::stats::{FeedStats, Stats};
 use sockets::{Sockets, UdpLine};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use unitape_model::ErrorCause;
 
 pub use tcp::TcpFeed;
 pub use udp::WhenFull;
@@ -169,6 +172,13 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
         _ if closed.exists() => return Ok(None),
         _ => {}
     }
+    let held = match journal::lock(&place.dir) {
+        Ok(held) => held,
+        Err(error) => {
+            place.stats().fail(error.to_string(), error.cause());
+            return Ok(None);
+        }
+    };
     // Once is enough: a feed has one receiver.
     _ = place.stats().journal_start.set(JournalStart::of(&place.dir));
     place.stats().received_bytes.store(journaled_bytes(&place.dir), Ordering::Relaxed);
@@ -177,9 +187,13 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
     }
     let receive = receive.clone();
     let body = move || {
-        if let Err(error) = work(receive, &place) {
-            place.stats().fail(error.to_string(), error.cause());
+        // One that has panicked says so on stderr; the feed must not seem to be at its end.
+        match catch_unwind(AssertUnwindSafe(|| work(receive, &place))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => place.stats().fail(error.to_string(), error.cause()),
+            Err(_) => place.stats().fail("its receiver has panicked".to_owned(), ErrorCause::Outside),
         }
+        drop(held);
         place.wake_for_file();
     };
     std::thread::Builder::new()
