@@ -286,6 +286,10 @@ pub fn open_folder(
         if stream && !done {
             state = state.read_again();
         }
+        if done && !source.end {
+            // What came behind its last mark is not counted anew.
+            state.tally = source.tally.plus(source.since);
+        }
         state.content = plan.hashes[index].take();
         let pending =
             Pending { index, path: dir.join(&source.file), from, size: None, first: source.hash.clone() };

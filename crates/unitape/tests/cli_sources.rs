@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::run::{Bench, orders};
+use common::run::{Bench, Running, orders};
 use common::{
     Ran, assert_closes, assert_same, file, finish, fix, jse, oids, order, quarantine, run, unitape,
 };
@@ -390,12 +390,19 @@ fn what_was_permitted_once_holds() {
         bench.has(&mut running, 19);
         assert_eq!(running.stop().0, Some(0));
         bench.configure("", &[("a", follow)]);
-        let mut running = bench.start();
+        let (out, err) = (bench.path("out"), bench.path("err"));
+        let to = |path| File::create(path).unwrap();
+        let child = bench.command().arg("--json").stdout(to(&out)).stderr(to(&err)).spawn().unwrap();
+        let mut running = Running { child, err };
         append(&dir.join(name), &orders(30..35));
         bench.has(&mut running, 24);
         let (code, said) = running.stop();
         assert_eq!(code, Some(0), "{said}");
         assert_eq!(oids(&bench.tape()), names((1..10).chain(20..35)));
+        let account = std::fs::read_to_string(out).unwrap();
+        let account: Value = serde_json::from_str(account.lines().last().unwrap()).unwrap();
+        assert_closes(&account);
+        assert_eq!(account["messages"], 24);
         // The new file is compared like any other.
         file(&dir, name, orders(40..60));
         let (code, said) = bench.start().ends();

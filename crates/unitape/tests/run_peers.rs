@@ -168,8 +168,9 @@ fn the_journal_of_a_resumed_stream_rotates() {
         at = upto;
         run.child.kill().unwrap();
         run.child.wait().unwrap();
+        // The tape has gone on to the last file but one: of the last one nothing may have been read yet.
         let files = journal_files(&bench);
-        for path in &files[..files.len() - 1] {
+        for path in &files[..files.len().saturating_sub(2)] {
             std::fs::remove_file(path).unwrap();
             std::fs::remove_file(path.with_extension("times")).unwrap();
         }

@@ -168,24 +168,23 @@ impl StreamJournal {
         let places = StreamPlaces::open(dir)?;
         // The place of a file is noted before the file before it ends.
         let ever = known.number.max(places.last().saturating_sub(1));
-        if continuity == Continuity::Resumed {
-            let missing = match () {
-                () if last < ever => Some(format!("{ever:08}.raw")),
-                () if !places.knows(last) => Some(StreamPlaces::NAME.to_owned()),
-                () => None,
-            };
-            if let Some(name) = missing {
-                let what = "is missing, and how much of the stream was received is known from it alone; put it back, or \
-                            give the feed another name and have the sender begin anew";
-                let source = std::io::Error::new(ErrorKind::InvalidData, what);
-                return Err(Error::Read { path: dir.join(name), offset: 0, source });
-            }
+        let refuse = |name: &str| {
+            let what = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
+                        the feed another name and have the sender begin anew";
+            let source = std::io::Error::new(ErrorKind::InvalidData, what);
+            Err(Error::Read { path: dir.join(name), offset: 0, source })
+        };
+        if continuity == Continuity::Resumed && last < ever {
+            return refuse(&format!("{ever:08}.raw"));
         }
         let next = next_number(dir, last.max(ever))?;
         let mut this = Self { dir: dir.to_owned(), open: None, next, places, continuity };
         note_number(dir, this.number())?;
         if last > 0 {
             this.open = Stream::mend(&this.path(last))?;
+            if continuity == Continuity::Resumed && this.open.is_some() && !this.places.knows(last) {
+                return refuse(StreamPlaces::NAME);
+            }
             // What a power loss took of a pipe does not come again; what comes must not stand in its place.
             let is_cut = continuity == Continuity::Pipe && this.file_len() < known.read_of(last);
             if continuity == Continuity::Connection || last < ever || is_cut {
