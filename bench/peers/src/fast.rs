@@ -7,7 +7,7 @@ use crate::fast_passes::{Pass, SETS, Set, Stream, pass, slow_values, values};
 use crate::messaging::pair::{fresh, shared_memory};
 use crate::record::{Hash, Record, Repeats, sha256};
 use fastlib::{MessageFactory, Value};
-use unitape_codec::fast::Decoder;
+use unitape_fast::Decoder;
 
 /// How the subjects are asked for.
 pub const IDS: [&str; 3] = ["unitape", "fastlib", "openfast"];

@@ -9,7 +9,6 @@
 //! | module | format |
 //! |---|---|
 //! | [`fix`] | FIX tag=value: framing, fields, values, dictionaries, groups, JSON |
-//! | [`fast`] | FAST 1.1 by templates: fields, dictionaries, framings, JSON |
 //! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
 //! | [`csv`] | rows of separated values by a layout: framing, quotes, values, JSON |
 //! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |
@@ -37,7 +36,6 @@
 
 pub mod csv;
 pub mod events;
-pub mod fast;
 pub mod fix;
 pub mod fixed;
 pub mod iso20022;

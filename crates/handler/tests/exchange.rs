@@ -6,7 +6,7 @@
 //! by the shipped configuration `t7-emdi`. `cargo xtask seeds` runs thousands of seeds, `UNITAPE_SEED=17` is one of them.
 
 use std::path::{Path, PathBuf};
-use unitape_codec::fast::Source;
+use unitape_fast::Source;
 use unitape_handler::{Handler, Listener, Packet, Side, Subscription, Update};
 use unitape_sim::exchange::{At, Exact, Exchange, ExchangeConfig, Faults, Received, TemplateSets, Truth};
 

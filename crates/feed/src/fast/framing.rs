@@ -6,7 +6,7 @@ use super::plan::{Config, Framing};
 use super::taking;
 use super::view::{self, Batch, Head};
 use std::sync::Arc;
-use unitape_codec::fast::{Decoder, Fault};
+use unitape_fast::{Decoder, Fault};
 
 /// Takes packets apart, one at a time.
 #[derive(Debug)]

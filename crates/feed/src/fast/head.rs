@@ -14,7 +14,7 @@ use super::config::Unit;
 use super::tags::Tag;
 use super::values::time_in;
 use super::view::Head;
-use unitape_codec::fast::template::{Instruction, Kind, Meaning, Operator, Template, Type};
+use unitape_fast::template::{Instruction, Kind, Meaning, Operator, Template, Type};
 
 /// The program for a header whose fields are numbers and short byte vectors, and for which dictionaries are nothing.
 #[derive(Clone, Debug)]

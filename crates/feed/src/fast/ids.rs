@@ -1,7 +1,7 @@
 //! Ids of venues as words: what instruments, products and states are known by, without a text to compare.
 
 use rustc_hash::FxHashMap;
-use unitape_codec::fast::{Decoded, Value};
+use unitape_fast::{Decoded, Value};
 
 /// An id of the venue: a number, or a text of up to eight bytes, or the place of a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,7 +13,7 @@ use super::tags::{FIELDS, Tag};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use unitape_codec::fast::{Projection, Source, Templates};
+use unitape_fast::{Projection, Source, Templates};
 
 /// What a handler is made by.
 #[derive(Clone, Debug)]

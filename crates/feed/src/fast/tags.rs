@@ -2,8 +2,8 @@
 //! these and no others, each under the number of its [`Tag`]. From there on nothing is looked up by name or path.
 
 use super::plan::Set;
-use unitape_codec::fast::Templates;
-use unitape_codec::fast::template::Instruction;
+use unitape_fast::Templates;
+use unitape_fast::template::Instruction;
 
 /// Tags and their numbers, both ways.
 macro_rules! tags {

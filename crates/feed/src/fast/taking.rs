@@ -10,7 +10,7 @@ use super::plan::{Config, Table, Type, Update};
 use super::tags::Tag;
 use super::values::{code, number, px, px_of, qty, qty_of, time};
 use super::view::{Bad, Batch, Definition, Entry, NO_NUMBER, Told};
-use unitape_codec::fast::{Decoded, Message, Part, Parts, Value, Visitor};
+use unitape_fast::{Decoded, Message, Part, Parts, Value, Visitor};
 use unitape_model::Price;
 
 /// Takes what a message says, behind those of the batch.

@@ -2,8 +2,8 @@
 
 use super::config::Unit;
 use super::plan::{NOTHING, Table};
-use unitape_codec::fast::{Decoded, Value};
 use unitape_codec::fix::value;
+use unitape_fast::{Decoded, Value};
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Decimal, Price, Quantity};
 

@@ -12,7 +12,7 @@ use super::ids::Id;
 use super::plan::{Config, NOTHING, Type, Update};
 use super::tags::Tag;
 use super::values::{number, time};
-use unitape_codec::fast::{Decoded, Message, Visitor};
+use unitape_fast::{Decoded, Message, Visitor};
 use unitape_model::{Price, Quantity};
 
 /// In place of a number: none.

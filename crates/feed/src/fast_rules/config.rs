@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_codec::fast::{Source, Templates};
+use unitape_fast::{Source, Templates};
 
 /// The table as its file tells it.
 #[derive(Clone, Debug, Deserialize)]

@@ -10,8 +10,8 @@ use super::path::{FastPath, Reading};
 use crate::mapping::Places;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use unitape_codec::fast::template::{Field, Meaning, Name};
-use unitape_codec::fast::{Item, Message, Value};
+use unitape_fast::template::{Field, Meaning, Name};
+use unitape_fast::{Item, Message, Value};
 
 /// A value that was found, as long as its message is in hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,9 +17,9 @@
 
 use crate::mapping::Dialect;
 use std::collections::BTreeSet;
-use unitape_codec::fast::template::Instruction;
-use unitape_codec::fast::{Templates, template};
 use unitape_codec::fix::value;
+use unitape_fast::template::Instruction;
+use unitape_fast::{Templates, template};
 
 /// Fields are named by templates.
 #[derive(Debug)]

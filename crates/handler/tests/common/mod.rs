@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_base::capture::write::{datagram, file_header};
-use unitape_codec::fast::encode::Draft;
-use unitape_codec::fast::{Encoder, Source, Templates, Value};
+use unitape_fast::encode::Draft;
+use unitape_fast::{Encoder, Source, Templates, Value};
 
 /// Makes a message.
 type Drafts<'d> = dyn Fn(&Encoder) -> Draft + 'd;

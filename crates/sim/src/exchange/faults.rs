@@ -4,7 +4,7 @@ use super::{Channel, Error, ExchangeConfig, Line, Packet, TemplateSets};
 use crate::rng::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use unitape_codec::fast::Decoder;
+use unitape_fast::Decoder;
 
 /// How often what goes wrong, of a million packets. Nothing does by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -53,7 +53,7 @@ pub use world::{Instrument, Kind, Product, World};
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
-use unitape_codec::fast::{Source, Templates};
+use unitape_fast::{Source, Templates};
 
 /// What exchange to run.
 #[derive(Debug, Clone, PartialEq, Eq)]

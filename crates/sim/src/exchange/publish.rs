@@ -6,9 +6,9 @@ use super::truth::Moment;
 use super::world::{Instrument, Product};
 use super::{Channel, Error};
 use std::sync::Arc;
-use unitape_codec::fast::encode::FieldRef;
-use unitape_codec::fast::encode::{GroupRef, Part};
-use unitape_codec::fast::{Draft, Encoder, SequenceRef, Templates, Value};
+use unitape_fast::encode::FieldRef;
+use unitape_fast::encode::{GroupRef, Part};
+use unitape_fast::{Draft, Encoder, SequenceRef, Templates, Value};
 
 /// Bytes of a packet at which no other message is put into it.
 pub(super) const PACKET_BYTES: usize = 1_200;

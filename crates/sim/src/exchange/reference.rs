@@ -3,9 +3,9 @@
 use super::publish::{Message, Sender};
 use super::world::{Kind, Product, World};
 use super::{Channel, Error};
-use unitape_codec::fast::encode::FieldRef;
-use unitape_codec::fast::encode::GroupRef;
-use unitape_codec::fast::{SequenceRef, Value};
+use unitape_fast::encode::FieldRef;
+use unitape_fast::encode::GroupRef;
+use unitape_fast::{SequenceRef, Value};
 
 /// Says what is traded.
 pub(super) struct Reference {

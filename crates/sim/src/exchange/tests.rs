@@ -4,7 +4,7 @@ use super::book::{Action, Level};
 use super::*;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use unitape_codec::fast::{Decoder, Item, Message, Value};
+use unitape_fast::{Decoder, Item, Message, Value};
 
 /// A message with its fields by their names, those of elements by element.
 #[derive(Debug, Default)]

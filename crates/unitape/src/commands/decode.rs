@@ -8,7 +8,8 @@ use std::sync::Arc;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
 use unitape_codec::text::{self, jsonl, mail, xml};
-use unitape_codec::{csv, fast, iso20022, itch, swift_mt};
+use unitape_codec::{csv, iso20022, itch, swift_mt};
+use unitape_fast as fast;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

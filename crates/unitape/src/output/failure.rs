@@ -140,7 +140,7 @@ macro_rules! caused {
 
 caused!(
     unitape_book::Error,
-    unitape_codec::fast::StaticError,
+    unitape_fast::StaticError,
     unitape_codec::fix::Error,
     unitape_codec::fixed::Error,
     unitape_feed::Error,

@@ -6,7 +6,7 @@ use crate::fast::ids::Ids;
 use crate::fast::taking::{self, Taking};
 use crate::fast::values::qty_of;
 use crate::fast::view::Batch;
-use unitape_codec::fast::{Decoded, Decoder, Visitor};
+use unitape_fast::{Decoded, Decoder, Visitor};
 
 /// A visitor that is told of each part by itself.
 struct Slowly<'r>(Taking<'r>);

@@ -6,7 +6,7 @@ use super::{Context, fast_handler};
 use crate::output::{Failure, note};
 use std::hint::black_box;
 use std::time::Instant;
-use unitape_codec::fast::Decoder;
+use unitape_fast::Decoder;
 
 /// The cases.
 pub const CASES: [&str; 8] = [

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_codec::fast::naive::{self, Node};
-use unitape_codec::fast::template::{Kind, Type, Value as Exact};
-use unitape_codec::fast::{Cell, Decoder, Item, Projection, Source, Templates, Value};
+use unitape_fast::naive::{self, Node};
+use unitape_fast::template::{Kind, Type, Value as Exact};
+use unitape_fast::{Cell, Decoder, Item, Projection, Source, Templates, Value};
 
 /// The sets, by the case that measures them.
 pub const SETS: [&str; 3] = ["cme", "complex30000", "moex2521"];

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use unitape_base::capture::write;
-use unitape_codec::fast::Source;
+use unitape_fast::Source;
 use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
 
 /// Arguments.

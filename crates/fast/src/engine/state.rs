@@ -3,9 +3,9 @@
 use super::raw::At;
 use super::steps::Step;
 use super::{PAD, RUN_STEPS};
-use crate::fast::decode::Decoder;
-use crate::fast::record::Entry;
-use crate::fast::slot::Slot;
+use crate::decode::Decoder;
+use crate::record::Entry;
+use crate::slot::Slot;
 
 /// Where the message is, where its values go. It lies where the slots of the decoder begin ([`HEAD`]), so that handlers need
 /// one register for both.
@@ -35,7 +35,7 @@ pub(super) struct State {
 }
 
 /// Slots that a state has the place of.
-pub(in crate::fast) const HEAD: usize = size_of::<State>().div_ceil(size_of::<Slot>());
+pub(crate) const HEAD: usize = size_of::<State>().div_ceil(size_of::<Slot>());
 
 const _: () = assert!(align_of::<State>() <= align_of::<Slot>());
 

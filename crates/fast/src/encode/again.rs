@@ -5,9 +5,9 @@
 
 use super::draft::{Cell, Draft, Tag};
 use super::plan::{NONE, Op, OpCode, Plan, Role};
-use crate::fast::fault::{Code, Fault};
-use crate::fast::record::{Entry, Form, Message};
-use crate::fast::template::Templates;
+use crate::fault::{Code, Fault};
+use crate::record::{Entry, Form, Message};
+use crate::template::Templates;
 
 /// Takes the message into the draft.
 ///

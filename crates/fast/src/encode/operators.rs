@@ -3,9 +3,9 @@
 use super::Pass;
 use super::plan::{Initial, Op, OpCode, Role};
 use super::wire::{self, Map};
-use crate::fast::decode::TEXT_BYTES_MAX;
-use crate::fast::fault::Code;
-use crate::fast::template::Type;
+use crate::decode::TEXT_BYTES_MAX;
+use crate::fault::Code;
+use crate::template::Type;
 
 /// A value in the type of its op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The encoder held against both decoders, on templates and messages made from any bytes; for tests and the fuzzer.
 
 use super::{Draft, Encoder, Part, Place};
-use crate::fast::check::{Choices, EXPONENTS, nodes, template_file};
-use crate::fast::naive::{self, Node};
-use crate::fast::record;
-use crate::fast::template::{Field, Instruction, Kind, Operation, Operator, Source, Templates, Type, Value};
-use crate::fast::{Code, Decoder};
+use crate::check::{Choices, EXPONENTS, nodes, template_file};
+use crate::naive::{self, Node};
+use crate::record;
+use crate::template::{Field, Instruction, Kind, Operation, Operator, Source, Templates, Type, Value};
+use crate::{Code, Decoder};
 use std::sync::Arc;
 
 /// What both decoders have of messages of the encoder.
@@ -94,7 +94,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
     };
     let resets = |n: usize| every > 0 && n.is_multiple_of(every);
     let (made, stream) = rest.split_at(rest.len() / 2);
-    let messages = crate::fast::check::messages(stream);
+    let messages = crate::check::messages(stream);
     let (good, ..) = again(&templates, messages.iter().map(Vec::as_slice), resets);
     let mut encoder = Encoder::new(templates.clone());
     let mut readers = Readers::new(&templates);

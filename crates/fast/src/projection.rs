@@ -19,7 +19,7 @@ pub const UNTAGGED: u16 = u16::MAX;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use unitape_codec::fast::{Cell, Decoder, Projection, Source, Templates, Value};
+/// use unitape_fast::{Cell, Decoder, Projection, Source, Templates, Value};
 ///
 /// let xml = br#"<templates><template name="Quote" id="1"><uInt32 name="SeqNum"/><sequence name="Levels">
 ///     <uInt32 name="Px"/><uInt32 name="Qty"/></sequence></template></templates>"#;

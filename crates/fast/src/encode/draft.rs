@@ -1,8 +1,8 @@
 //! A message before it is encoded: values in the cells of frames, in any order, used again for the next one.
 
 use super::plan::{NONE, Plan};
-use crate::fast::record::Value;
-use crate::fast::template::Type;
+use crate::record::Value;
+use crate::template::Type;
 use std::sync::Arc;
 
 /// A part of a template, by its path.

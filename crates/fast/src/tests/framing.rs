@@ -1,7 +1,7 @@
 //! Input of any framing to lines of JSON.
 
 use super::{made, root, templates};
-use crate::fast::{DecodeOptions, Decoder, Framing, Templates, decode_json};
+use crate::{DecodeOptions, Decoder, Framing, Templates, decode_json};
 use std::sync::Arc;
 
 fn decoded(templates: &Arc<Templates>, framing: Framing, input: &[u8]) -> Vec<String> {

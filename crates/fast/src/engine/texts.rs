@@ -4,11 +4,11 @@ use super::ints::{I32, I64, Read, U32, VALUE, assigned, empty, int, left_out, pa
 use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, handlers, length};
 use super::state::State;
 use super::steps::Step;
-use crate::fast::program::Found;
-use crate::fast::record::{Entry, Form};
-use crate::fast::slot::{self, Slot};
-use crate::fast::template::Type;
-use crate::fast::wire::EXPONENT_MAX;
+use crate::program::Found;
+use crate::record::{Entry, Form};
+use crate::slot::{self, Slot};
+use crate::template::Type;
+use crate::wire::EXPONENT_MAX;
 
 pub(super) const ASCII: u8 = Type::Ascii as u8;
 pub(super) const UNICODE: u8 = Type::Unicode as u8;

@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use unitape_codec::fast::{Decoder, Source, Templates, Value};
+//! use unitape_fast::{Decoder, Source, Templates, Value};
 //!
 //! let xml = br#"<templates><template name="Quote" id="1"><uInt32 name="Qty"><copy/></uInt32></template></templates>"#;
 //! let templates = Templates::load(&[Source { name: "quote.xml", content: xml }])?;
@@ -20,7 +20,7 @@
 //! assert_eq!(decoder.decode(b"\xe0\x81\x85").unwrap().get("Qty"), Some(Value::UInt(5)));
 //! // The id and the quantity are those of the message before.
 //! assert_eq!(decoder.decode(b"\x80").unwrap().get("Qty"), Some(Value::UInt(5)));
-//! # Ok::<(), unitape_codec::fast::StaticError>(())
+//! # Ok::<(), unitape_fast::StaticError>(())
 //! ```
 //!
 //! [`encode`] is the way back. Fields are given no meaning.

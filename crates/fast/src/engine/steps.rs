@@ -6,13 +6,13 @@ use super::texts::{
     self, ASCII, BYTES, COPY, DECIMAL, DEFAULT, INITIAL, INITIAL_LONG, PASSED, PLAIN, UNICODE,
 };
 use super::{RUN_STEPS, parts};
-use crate::fast::dictionary::{Entries, Share};
-use crate::fast::program::{Compiled, Found, NONE, Op, OpCode, Program, Role};
-use crate::fast::projection::UNTAGGED;
-use crate::fast::record::{Entry, Form};
-use crate::fast::slot::Slot;
-use crate::fast::template::Type;
-use crate::fast::wire::EXPONENT_MAX;
+use crate::dictionary::{Entries, Share};
+use crate::program::{Compiled, Found, NONE, Op, OpCode, Program, Role};
+use crate::projection::UNTAGGED;
+use crate::record::{Entry, Form};
+use crate::slot::Slot;
+use crate::template::Type;
+use crate::wire::EXPONENT_MAX;
 
 /// An op with all that its handler needs. A cache line.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ struct Block {
 
 /// The program as steps.
 #[derive(Debug, Clone, Default)]
-pub(in crate::fast) struct Steps {
+pub(crate) struct Steps {
     pub(super) steps: Vec<Step>,
     /// By the number of the program's.
     blocks: Vec<Block>,

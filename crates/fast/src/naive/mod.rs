@@ -3,8 +3,8 @@
 
 mod wire;
 
-use crate::fast::fault::{Code, Fault};
-use crate::fast::template::{
+use crate::fault::{Code, Fault};
+use crate::template::{
     Dictionary, Field, Instruction, Key, Kind, Name, Operation, Operator, Part, Sequence, Template,
     Templates, Type, Value,
 };

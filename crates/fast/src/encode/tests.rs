@@ -1,8 +1,8 @@
 use super::check::{again, from_bytes};
 use super::*;
-use crate::fast::record::Value;
-use crate::fast::tests::{self, framed, some_bytes};
-use crate::fast::{Decoder, Source};
+use crate::record::Value;
+use crate::tests::{self, framed, some_bytes};
+use crate::{Decoder, Source};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 

@@ -6,9 +6,9 @@
 //! ```
 
 use super::draft::{FieldRef, GroupRef, Part, ReferenceRef, SequenceRef};
-use crate::fast::ops::Slots;
-pub(super) use crate::fast::ops::{NONE, OpCode, Role};
-use crate::fast::template::{Field, Instruction, Kind, Name, Operation, Templates, Type, Value};
+use crate::ops::Slots;
+pub(super) use crate::ops::{NONE, OpCode, Role};
+use crate::template::{Field, Instruction, Kind, Name, Operation, Templates, Type, Value};
 use std::sync::Arc;
 
 /// A value, or what is around some.

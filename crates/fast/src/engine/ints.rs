@@ -4,10 +4,10 @@ use super::parts;
 use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, groups, handlers};
 use super::state::State;
 use super::steps::Step;
-use crate::fast::record::Entry;
-use crate::fast::slot::{self, Slot};
-use crate::fast::template::Type;
-use crate::fast::wire::EXPONENT_MAX;
+use crate::record::Entry;
+use crate::slot::{self, Slot};
+use crate::template::Type;
+use crate::wire::EXPONENT_MAX;
 
 pub(super) const I32: u8 = Type::Int32 as u8;
 pub(super) const U32: u8 = Type::UInt32 as u8;

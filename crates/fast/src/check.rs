@@ -495,7 +495,7 @@ pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
 /// Where engine and twin differ.
 pub fn any_bytes(bytes: &[u8]) {
     static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
-        let content = include_bytes!("../../../../vectors/fast/mfast/example.xml");
+        let content = include_bytes!("../../../vectors/fast/mfast/example.xml");
         let templates = Templates::load(&[Source { name: "example", content }]);
         Arc::new(templates.expect("it was looked at"))
     });

@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use unitape_codec::fast::{Decoder, Encoder, Source, Templates, Value};
+//! use unitape_fast::{Decoder, Encoder, Source, Templates, Value};
 //!
 //! let xml = br#"<templates><template name="Quote" id="1">
 //!   <string name="Symbol"><copy/></string>
@@ -37,7 +37,7 @@
 //! bytes.clear();
 //! encoder.encode(&draft, &mut bytes).unwrap();
 //! assert_eq!(bytes, b"\x80\x81\x80\x80\x85");
-//! # Ok::<(), unitape_codec::fast::StaticError>(())
+//! # Ok::<(), unitape_fast::StaticError>(())
 //! ```
 
 mod again;

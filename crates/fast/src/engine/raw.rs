@@ -2,7 +2,7 @@
 
 use super::state::State;
 use super::steps::Step;
-use crate::fast::record::Entry;
+use crate::record::Entry;
 
 /// A place in the message; null where the exact engine is to decode it.
 pub(super) type At = *const u8;
@@ -42,7 +42,7 @@ macro_rules! handlers {
         $(#[$meta])*
         pub(super) mod $name {
             use super::*;
-            use crate::fast::engine::raw::{ALL, HOT, MORE};
+            use crate::engine::raw::{ALL, HOT, MORE};
 
             /// For [`Step::run`].
             pub fn hot<$(const $c: $t),*>(bmi2: bool) -> Handler {

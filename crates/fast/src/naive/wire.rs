@@ -1,8 +1,8 @@
 //! The slow twin: what is on the wire.
 
 use super::{Bits, Pass, Wrong, bounded_exponent};
-use crate::fast::fault::Code;
-use crate::fast::template::{Type, Value};
+use crate::fault::Code;
+use crate::template::{Type, Value};
 
 impl Pass<'_> {
     /// The bytes up to the one with the stop bit.

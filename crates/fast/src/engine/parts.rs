@@ -3,7 +3,7 @@
 use super::raw::{At, STOPS, eight, give_up, go_on, groups, length};
 use super::state::State;
 use super::steps::Step;
-use crate::fast::record::Entry;
+use crate::record::Entry;
 
 /// A presence map of up to eight bytes, its first bit the highest; none where it is longer, or longer than it has to be.
 ///
