@@ -179,18 +179,23 @@ impl StreamJournal {
         }
         let next = next_number(dir, last.max(ever))?;
         let mut this = Self { dir: dir.to_owned(), open: None, next, places, continuity };
-        note_number(dir, this.number())?;
+        let mut begun = this.number();
         if last > 0 {
             this.open = Stream::mend(&this.path(last))?;
             if continuity == Continuity::Resumed && this.open.is_some() && !this.places.knows(last) {
                 return refuse(StreamPlaces::NAME);
             }
-            // What a power loss took of a pipe does not come again; what comes must not stand in its place.
+            // What a power loss took of a pipe does not come again; what comes must not stand in its place. The next run must
+            // know it even where nothing comes in this one.
             let is_cut = continuity == Continuity::Pipe && this.file_len() < known.read_of(last);
+            if is_cut {
+                begun = this.next;
+            }
             if continuity == Continuity::Connection || last < ever || is_cut {
                 this.end()?;
             }
         }
+        note_number(dir, begun)?;
         Ok(this)
     }
 

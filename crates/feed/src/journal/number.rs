@@ -45,7 +45,7 @@ pub struct JournalStart {
     pub number: u64,
     /// Length of that file.
     pub bytes: u64,
-    /// It was written in this boot of the machine.
+    /// That file was written in this boot of the machine, and has all that was written to it.
     pub is_of_this_boot: bool,
 }
 
@@ -58,7 +58,9 @@ impl JournalStart {
             Some((number, entry.metadata().ok()?.len()))
         });
         let (number, bytes) = files.max().unwrap_or_default();
-        let is_of_this_boot = noted_number(dir).is_some_and(|noted| noted.is_of_this_boot);
+        // The next one is noted where a power loss has cut this one.
+        let is_of_this_boot =
+            noted_number(dir).is_some_and(|noted| noted.is_of_this_boot && noted.number <= number);
         Self { number, bytes, is_of_this_boot }
     }
 }
@@ -73,7 +75,7 @@ pub fn noted_number(dir: &Path) -> Option<NotedNumber> {
     Some(NotedNumber { number: u64::from_le_bytes(*number), is_of_this_boot })
 }
 
-/// Notes that the file of this number has begun.
+/// Notes that the file of this number has begun, or that it comes next and nothing more is to be written to those before it.
 ///
 /// # Errors
 /// When the disk refuses.

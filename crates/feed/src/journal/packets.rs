@@ -55,7 +55,7 @@ impl PacketJournal {
             noted: 0,
             cut_bytes: 0,
         };
-        note_number(dir, this.next - 1)?;
+        let mut begun = this.next - 1;
         // One behind which there was another has ended.
         if last > 0 && last >= known.number {
             let path = this.path(last);
@@ -66,17 +66,20 @@ impl PacketJournal {
                 this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
                 file.set_len(whole).map_err(fail)?;
                 if whole < known.read_of(last) {
-                    // A power loss took the rest; what comes must not stand in its place.
-                    return Ok(this);
-                }
-                (this.noted, this.day) = (whole, ts_ns.and_then(|ts| this.day_of(ts)));
-                this.file = Some((file, path, whole));
-                if whole == 0 {
-                    write::file_header(&mut this.batch);
-                    this.flush()?;
+                    // A power loss took the rest; what comes must not stand in its place. The next run must know it even
+                    // where nothing comes in this one.
+                    begun = this.next;
+                } else {
+                    (this.noted, this.day) = (whole, ts_ns.and_then(|ts| this.day_of(ts)));
+                    this.file = Some((file, path, whole));
+                    if whole == 0 {
+                        write::file_header(&mut this.batch);
+                        this.flush()?;
+                    }
                 }
             }
         }
+        note_number(dir, begun)?;
         Ok(this)
     }
 
