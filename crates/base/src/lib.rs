@@ -6,6 +6,7 @@
 //! | [`digits`], [`date`] | digits to numbers, eight at once; days and moments |
 //! | [`xml`] | the loops over the bytes of XML, and references |
 //! | [`Source`], [`json`] | input in pieces, and JSON text by hand |
+//! | [`toml`] | mistakes in files that people write: their line, and what was meant |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!
 //! ```
@@ -29,6 +30,7 @@ mod error;
 pub mod json;
 mod source;
 mod span;
+pub mod toml;
 pub mod xml;
 
 pub use decimal::Decimal;

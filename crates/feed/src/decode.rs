@@ -372,7 +372,7 @@ const CSV_HEAD_ROWS: usize = 2;
 /// What is wrong with it.
 pub fn check(mapping: &Mapping) -> Result<(), Error> {
     if mapping.fast.is_some() {
-        return fast::check(mapping);
+        return mapping.check_fast();
     }
     Format::by(mapping.clone())?.decoder().map(drop)
 }

@@ -4,13 +4,14 @@ use crate::block::{Block, What};
 use crate::error::Error;
 use crate::mapping::{
     Cursor, Dialect, Explainer, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile,
-    parse_u64, shown,
+    shown,
 };
 use crate::numbers::Numbering;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use unitape_base::digits::parse_u64;
 use unitape_codec::fix::{Fault, Frame, Framer, Sep, Span, Token, TokenSlice, Tokens, encoding, value};
 use unitape_model::{Dictionary, Refusal, UnixNanos};
 

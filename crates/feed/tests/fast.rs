@@ -314,8 +314,7 @@ fn like(
     }
     let path = dir.join("like.toml");
     std::fs::write(&path, text).unwrap();
-    let mapping = unitape_feed::Mapping::load(path.to_str().unwrap()).map_err(|e| e.to_string())?;
-    unitape_feed::fast::config_of(&mapping).map_err(|e| e.to_string())
+    unitape_feed::fast::Config::load(&path).map_err(|e| e.to_string())
 }
 
 /// Real packets of two lines in one log, and the templates of T7; only where the samples are.

@@ -3,8 +3,7 @@
 //! Two venues get them: one as shipped, and one of which all is otherwise.
 
 use std::sync::{Arc, LazyLock};
-use unitape_feed::Mapping;
-use unitape_feed::fast::{At, Config, Handler, Packet, Step, config_of};
+use unitape_feed::fast::{At, Config, Handler, Packet, Step};
 
 const BOUNDS: &str = "window = { packets = 8, ns = 1000, past = 2, dead_ns = 10000, far = 100, bytes = 4096 }\n\
      recovery = { levels = 16, levels_all = 24, products = 8, instruments = 16, first = 1 }\n";
@@ -89,8 +88,7 @@ fn config(text: &str, files: &[(&str, &str)]) -> Arc<Config> {
     }
     let path = dir.path().join("fuzz.toml");
     std::fs::write(&path, text).expect("a file");
-    let mapping = Mapping::load(path.to_str().expect("a name")).unwrap_or_else(|e| panic!("{e}"));
-    config_of(&mapping).expect("a handler")
+    Config::load(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
 pub fn run(data: &[u8]) {

@@ -20,7 +20,7 @@
 //! be told by them. Where its own message stands is kept with the event, as `place`.
 
 use super::step::{Action, At, Code, Outcome, Packet, Role, Side, Step, Steps};
-use super::{Config, Handler, mapping};
+use super::{Config, Handler};
 use crate::block::{Block, What};
 use crate::error::Error;
 use crate::mapping::{Mapping, json_string};
@@ -64,11 +64,11 @@ impl FastDecoder {
     /// # Errors
     /// When the table is wrong or missing, or has no templates.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let config = mapping::config(mapping)?;
+        let config = mapping.fast_config()?;
         Ok(Self {
             handler: Handler::new(config.clone()),
             before: None,
-            venue: mapping::venue(mapping),
+            venue: mapping.fast_table()?.venue().to_owned(),
             config,
             by: mapping.reference.clone().map(ByReference::new),
             place: Place::default(),

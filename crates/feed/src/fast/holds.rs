@@ -1,9 +1,9 @@
 //! What a configuration holds, to be told.
 
 use super::config::{Key, Kind};
-use super::plan::Config;
+use super::plan::{Config, Made};
 use super::step::Role;
-use crate::mapping::Mapping;
+use super::table::FastTable;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -38,15 +38,14 @@ pub struct HoldsChannel {
 }
 
 impl Holds {
-    /// What the table of a mapping holds; none where it has none.
+    /// What a table holds.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of(mapping: &Mapping) -> Result<Option<Self>, crate::Error> {
-        let Some(text) = &mapping.fast else { return Ok(None) };
-        let whole = super::mapping::whole(text);
+    pub fn of(table: &FastTable) -> Made<Self> {
+        let whole = table.whole();
         let mut holds = Self {
-            venue: super::mapping::venue(mapping),
+            venue: table.venue().to_owned(),
             numbered_by: match whole.key.unwrap_or_default() {
                 Key::Product => "product",
                 Key::Channel => "channel",
@@ -59,9 +58,9 @@ impl Holds {
             *holds.messages.entry(word(message.kind)).or_default() += 1;
         }
         if !whole.channel.is_empty() {
-            holds.compiled(&*super::config_of(mapping)?);
+            holds.compiled(&table.config()?);
         }
-        Ok(Some(holds))
+        Ok(holds)
     }
 
     fn compiled(&mut self, config: &Config) {

@@ -17,7 +17,8 @@
 //! | `doubt` | what is believed no longer, though nothing is missing |
 //! | `early` | snapshots that came before their gap was noticed |
 //! | `step`, `stats` | what comes out, and what was counted |
-//! | `mapping`, `events` | the table of a mapping with its files; FAST as the format of a feed |
+//! | `table`, `file`, `shipped` | a table with its files; a mapping file for a handler; the mappings that others may be like |
+//! | `described`, `events` | the table in the mapping of a feed; FAST as the format of a feed |
 //!
 //! It does no I/O and reads no clock: the same packets with the same receive times give the same steps.
 
@@ -26,9 +27,11 @@ mod checks;
 mod config;
 mod core;
 mod define;
+mod described;
 mod doubt;
 mod early;
 mod events;
+mod file;
 mod framing;
 mod handler;
 mod head;
@@ -37,15 +40,15 @@ mod ids;
 mod known;
 mod levels;
 mod lines;
-mod mapping;
 mod missed;
-mod open;
 mod plan;
 mod products;
 mod pulse;
+mod shipped;
 mod states;
 mod stats;
 mod step;
+mod table;
 mod tags;
 mod taking;
 #[cfg(test)]
@@ -58,19 +61,11 @@ pub(crate) use events::{ALONE, FastDecoder, SENT_AGAIN};
 pub use handler::Handler;
 pub use holds::{Holds, HoldsChannel};
 pub use lines::LineStats;
-pub use mapping::FastFiles;
-pub(crate) use mapping::{check, read};
-pub use plan::{Config, Own, Wrong};
+pub use plan::{Config, Made, Own, Wrong};
+pub use shipped::Shipped;
 pub use stats::{ChannelStats, Counters, Stats};
 pub use step::{
     Action, At, Channel, Code, Instrument, Level, Outcome, Packet, Phase, Product, Refusal, Role, Side,
     State, Step, Steps, Tables, Trade,
 };
-
-/// What a handler is made by: a mapping file of format `fast` with a table `[fast]`.
-///
-/// # Errors
-/// What is wrong in it or in the templates, with file and line.
-pub fn config_of(mapping: &crate::Mapping) -> Result<std::sync::Arc<Config>, crate::Error> {
-    mapping::config(mapping)
-}
+pub use table::FastTable;

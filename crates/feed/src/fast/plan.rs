@@ -138,7 +138,8 @@ pub struct Wrong {
     pub what: String,
 }
 
-pub(super) type Made<T> = Result<T, Wrong>;
+/// What was made of a table, or what is wrong with it.
+pub type Made<T> = Result<T, Wrong>;
 
 pub(super) fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
     Err(Wrong { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })

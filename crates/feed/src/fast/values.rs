@@ -2,7 +2,8 @@
 
 use super::config::Unit;
 use super::plan::{NOTHING, Table};
-use unitape_codec::fix::value;
+use unitape_base::date::Day;
+use unitape_base::digits::parse_u64;
 use unitape_fast::{Decoded, Value};
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Decimal, Price, Quantity};
@@ -21,7 +22,7 @@ pub(super) fn number(value: Decoded<'_>) -> Option<u64> {
 #[inline(never)]
 fn number_of(value: Value<'_>) -> Option<u64> {
     match value {
-        Value::Text(text) => crate::mapping::parse_u64(text),
+        Value::Text(text) => parse_u64(text),
         // Below zero, longer than eight bytes, or none.
         _ => None,
     }
@@ -122,15 +123,8 @@ pub(super) fn time_of(number: u64, unit: Unit) -> Option<i64> {
 /// The time of YYYYMMDDhhmmssfff.
 fn digits(number: u64) -> Option<i64> {
     let (day, time) = (number / 1_000_000_000, number % 1_000_000_000);
-    if day > 99_991_231 {
-        return None;
-    }
-    let (mut text, mut left) = ([b'0'; 8], day);
-    for digit in text.iter_mut().rev() {
-        *digit += (left % 10) as u8;
-        left /= 10;
-    }
-    let midnight = value::date(&text)?;
+    let year = u16::try_from(day / 10_000).ok()?;
+    let midnight = Day::new(year, (day / 100 % 100) as u8, (day % 100) as u8)?.nanos();
     let (millis, seconds, minutes, hours) =
         (time % 1000, time / 1000 % 100, time / 100_000 % 100, time / 10_000_000);
     (hours < 24 && minutes < 60 && seconds < 61)

@@ -39,6 +39,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
+use unitape_base::digits::parse_u64;
 use unitape_codec::fix::value;
 use unitape_codec::text::time;
 use unitape_fast::{Code, Decoder, Fault};
@@ -359,7 +360,7 @@ impl Message for Taken<'_> {
             Held::UInt(n) => Some(n),
             Held::Int(n) => u64::try_from(n).ok(),
             Held::Decimal { .. } | Held::Text { .. } | Held::Bytes { .. } | Held::Template => {
-                crate::mapping::parse_u64(self.text(found, &mut Vec::new()))
+                parse_u64(self.text(found, &mut Vec::new()))
             }
         }
     }
@@ -375,7 +376,7 @@ impl Message for Taken<'_> {
                     Reading::AsItIs => told().map(UnixNanos),
                     // Digits, though they were written as text.
                     Reading::Count(_) | Reading::Digits(_) => {
-                        let n = crate::mapping::parse_u64(text)?;
+                        let n = parse_u64(text)?;
                         self.time(Found { value: Held::UInt(n), ..found })
                     }
                 };

@@ -607,15 +607,6 @@ pub fn shown(value: &[u8]) -> String {
     format!("\"{}\"{}", cut.escape_ascii(), if cut.len() < value.len() { "…" } else { "" })
 }
 
-/// A number of at most 19 digits.
-#[inline]
-pub fn parse_u64(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 19 || !text.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    Some(text.iter().fold(0, |n, b| n * 10 + u64::from(b - b'0')))
-}
-
 fn mark_last(frame: &mut [u8]) {
     Header::read(frame).with_flags(flags::LAST).write(frame);
 }

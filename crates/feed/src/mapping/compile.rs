@@ -6,14 +6,12 @@ use super::plan::{
     SLOTS_MAX, Test, TypeRules, ValueTable, Wanted, Way,
 };
 use super::seam::{Dialect, GroupPlaces, Places};
-use super::suggest::meant;
-use super::{
-    ElseTest, EventText, FieldTable, FieldText, Mapping, OneOf, Otherwise, RuleText, Unlisted, line,
-};
+use super::{ElseTest, EventText, FieldTable, FieldText, Mapping, OneOf, Otherwise, RuleText, Unlisted};
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use unitape_base::toml::meant;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Kind, Ready, Schema};
 
@@ -29,7 +27,8 @@ pub fn compile<D: Dialect>(mapping: &Mapping, dialect: &D) -> Result<(Plan, Plac
             Some((name, key)) => vec!["table".to_owned(), name, key],
             None => place,
         };
-        Error::Mapping { origin: line::origin(&mapping.origin, &mapping.text, &place), what }
+        let place: Vec<&str> = place.iter().map(String::as_str).collect();
+        mapping.wrong_at(&place, what)
     })
 }
 

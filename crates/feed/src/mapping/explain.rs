@@ -13,7 +13,6 @@
 
 use super::apply::{Found, Outcome as Applied, View, event_time, fill_picks, translate};
 use super::entries::next_entry;
-use super::line::Lines;
 use super::plan::{Cond, EventPlan, FieldPlan, From, Plan};
 use super::seam::{Cursor, Message, Refused};
 use super::{FieldTable, FieldText, Mapping, Origin, json_string};
@@ -21,6 +20,7 @@ use crate::block::{Block, Names};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use unitape_base::toml::Lines;
 use unitape_model::event::Value;
 use unitape_model::schema::Slot;
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};

@@ -61,8 +61,6 @@
 //! | `instruments` | names of instruments by way of reference data |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
 //! | `built_in` | the shipped ones |
-//! | `suggest` | what a misspelled word may have meant |
-//! | `line` | in which line of the file a mistake stands |
 
 mod apply;
 mod built_in;
@@ -72,13 +70,11 @@ mod entries;
 mod explain;
 mod instruments;
 mod json;
-mod line;
 mod plan;
 mod seam;
-mod suggest;
 
 pub(crate) use apply::translate_const;
-pub use apply::{Mapper, Origin, parse_u64, shown};
+pub use apply::{Mapper, Origin, shown};
 pub use compile::compile;
 pub(crate) use explain::Explainer;
 pub use explain::{
@@ -88,15 +84,14 @@ pub use json::json_string;
 pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, LookedAt, Rule, Way};
 pub use plan::{NumberSign, Plan};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
-pub(crate) use suggest::meant;
 
 use crate::error::Error;
 use crate::reference::Reference;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use unitape_base::toml;
 
 /// A mapping as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
@@ -143,9 +138,9 @@ pub struct Mapping {
     /// Text and origin of the layout.
     #[serde(skip)]
     pub layout_text: Option<(String, String)>,
-    /// What the table `[fast]` names.
+    /// The table `[fast]` with all that it names.
     #[serde(skip)]
-    pub fast_files: crate::fast::FastFiles,
+    pub fast_table: Option<crate::fast::FastTable>,
     /// Name and text of each file of templates.
     #[serde(skip)]
     pub template_texts: Vec<(String, String)>,
@@ -363,16 +358,13 @@ impl Mapping {
 
     /// The same without a look at what its rules mean.
     fn read(text: &str, origin: &str) -> Result<Self, Error> {
-        let mut mapping: Mapping = toml::from_str(text).map_err(|e| Error::Mapping {
-            // What is missing as a whole is missing in line 1.
-            origin: format!("{origin}:{}", line::at(text, e.span().map_or(0, |span| span.start))),
-            what: format!("{}{}", e.message(), suggest::meant_key(e.message())),
-        })?;
+        let parsed = toml::parse(text, origin);
+        let mut mapping: Mapping = parsed.map_err(|(origin, what)| Error::Mapping { origin, what })?;
         mapping.text = text.to_owned();
         mapping.origin = origin.to_owned();
         mapping.has_its_tables()?;
         mapping.read_layout()?;
-        mapping.fast_files = crate::fast::read(&mapping)?;
+        mapping.read_fast()?;
         mapping.template_texts = crate::fast_rules::read_templates(&mapping)?;
         if mapping.framing.is_some() && mapping.format != "fix" {
             let what = format!("framing: format {} has none to choose", mapping.format);
@@ -399,7 +391,7 @@ impl Mapping {
         if let Some(m) = Self::built_in(name_or_path) {
             return Ok(m.clone());
         }
-        match text_of(Path::new(name_or_path)) {
+        match toml::text_of(Path::new(name_or_path)) {
             Ok(text) => Self::parse(&text, name_or_path),
             Err(e) => Err(Error::Mapping {
                 origin: name_or_path.to_owned(),
@@ -418,7 +410,8 @@ impl Mapping {
         if let Some((text, _)) = &self.layout_text {
             hasher.update(text.as_bytes());
         }
-        self.fast_files.bytes().for_each(|bytes| _ = hasher.update(bytes));
+        let files = self.fast_table.iter().flat_map(crate::fast::FastTable::files);
+        files.for_each(|bytes| _ = hasher.update(bytes));
         for (_, text) in &self.template_texts {
             hasher.update(&(text.len() as u64).to_le_bytes());
             hasher.update(text.as_bytes());
@@ -471,13 +464,12 @@ impl Mapping {
 
     /// What is wrong with the value of this key.
     pub(crate) fn wrong(&self, key: &str, what: String) -> Error {
-        Error::Mapping { origin: line::origin(&self.origin, &self.text, &[key.to_owned()]), what }
+        self.wrong_at(&[key], what)
     }
 
     /// What is wrong at a place: keys from the top, indexes of arrays among them.
     pub(crate) fn wrong_at(&self, place: &[&str], what: String) -> Error {
-        let place: Vec<String> = place.iter().map(|key| (*key).to_owned()).collect();
-        Error::Mapping { origin: line::origin(&self.origin, &self.text, &place), what }
+        Error::Mapping { origin: toml::origin(&self.origin, &self.text, place), what }
     }
 
     fn read_layout(&mut self) -> Result<(), Error> {
@@ -494,7 +486,7 @@ impl Mapping {
             return Ok(());
         }
         let path = Path::new(&self.origin).parent().unwrap_or(Path::new("")).join(name);
-        match text_of(&path) {
+        match toml::text_of(&path) {
             Ok(text) => self.layout_text = Some((text, path.display().to_string())),
             Err(e) => {
                 let (path, shipped) = (path.display(), all.join(", "));
@@ -505,20 +497,6 @@ impl Mapping {
         }
         Ok(())
     }
-}
-
-/// Bytes of a file of TOML, at most: a device without end is no mapping.
-const TEXT_BYTES_MAX: u64 = 1 << 20;
-
-/// The text of a small file.
-fn text_of(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let mut file = std::fs::File::open(path)?.take(TEXT_BYTES_MAX + 1);
-    file.read_to_string(&mut text)?;
-    if text.len() as u64 > TEXT_BYTES_MAX {
-        return Err(std::io::Error::other("larger than 1 MiB"));
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

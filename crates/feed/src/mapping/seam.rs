@@ -31,6 +31,7 @@ use crate::block::Names;
 use crate::numbers::Numbering;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use unitape_base::digits::parse_u64;
 use unitape_model::schema::Spec;
 use unitape_model::{EventBuilder, Refusal, UnixNanos};
 
@@ -116,7 +117,7 @@ pub trait Message {
     /// The value as a whole number of at most 19 digits, for the sequence.
     #[inline]
     fn number(&self, value: Self::Ref) -> Option<u64> {
-        super::parse_u64(self.text(value, &mut Vec::new()))
+        parse_u64(self.text(value, &mut Vec::new()))
     }
 
     /// What the message means for the numbers of its session; `kind` is its type, and `maybe` it was sent before.

@@ -210,7 +210,7 @@ fn work(receive: Receive, place: &Place) -> Result<(), Error> {
         Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
             let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, known);
             let Some(journal) = place.outlast(open)? else { return Ok(()) };
-            let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.clone()));
+            let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.end()));
             let Some(sockets) = place.outlast(open)? else { return Ok(()) };
             udp::receive(sockets, when_full, journal, place)
         }

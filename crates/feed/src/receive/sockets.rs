@@ -4,7 +4,6 @@
 //! Two lines of a venue often come by two network cards, so the interface is told for each address.
 
 use super::datagram::{self, Batch, ask_for_times};
-use super::wait::Halt;
 use crate::error::Error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,10 +38,10 @@ pub enum Interface {
 /// The sockets of several addresses.
 #[derive(Debug)]
 pub struct Sockets {
-    /// In the order of `all`, and `halt` last; their descriptors are open as long as those are.
+    /// In the order of `all`, and `end` last; their descriptors are open as long as those are.
     asked: Vec<PollFd<'static>>,
     all: Vec<(UdpSocket, SocketAddr)>,
-    halt: Option<Arc<Halt>>,
+    end: Option<Arc<OwnedFd>>,
 }
 
 impl Sockets {
@@ -54,14 +53,15 @@ impl Sockets {
         let open = |line: &UdpLine| Ok((line.open(buffer_bytes)?, line.address));
         let all = lines.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let asked = all.iter().map(|(socket, _)| asked(socket.as_fd())).collect();
-        Ok(Self { asked, all, halt: None })
+        Ok(Self { asked, all, end: None })
     }
 
-    /// The same, whose waits end when the run stops.
-    pub(crate) fn ended_by(mut self, halt: Arc<Halt>) -> Self {
-        if self.halt.is_none() {
-            self.asked.push(asked(halt.as_fd()));
-            self.halt = Some(halt);
+    /// The same, whose waits end when `end` can be read.
+    #[must_use]
+    pub fn ended_by(mut self, end: Arc<OwnedFd>) -> Self {
+        if self.end.is_none() {
+            self.asked.push(asked(end.as_fd()));
+            self.end = Some(end);
         }
         self
     }
@@ -78,7 +78,7 @@ impl Sockets {
         self.all[n].1
     }
 
-    /// Waits until one of them has something, the run stops, or at most so long; whether one has.
+    /// Waits until one of them has something, the end can be read, or at most so long; whether one has.
     ///
     /// # Errors
     /// When the system refuses.
@@ -232,7 +232,7 @@ impl From<Interface> for String {
 
 /// Asks of a descriptor whether it can be read.
 fn asked(fd: BorrowedFd<'_>) -> PollFd<'static> {
-    // SAFETY: `Sockets` alone calls this, for its sockets and its `halt`, which are fields beside what asks; it closes them
+    // SAFETY: `Sockets` alone calls this, for its sockets and its `end`, which are fields beside what asks; it closes them
     // only when it goes itself, and what asks goes with it and is never given away.
     let fd: BorrowedFd<'static> = unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) };
     PollFd::from_borrowed_fd(fd, PollFlags::IN)

@@ -3,12 +3,13 @@
 use super::Place;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Ends the waits of all receivers of a run: its one end can be read once it is raised.
 #[derive(Debug)]
 pub struct Halt {
-    read: OwnedFd,
+    read: Arc<OwnedFd>,
     write: OwnedFd,
 }
 
@@ -28,7 +29,12 @@ impl Halt {
     /// When the system has no descriptors for it.
     pub fn new() -> std::io::Result<Self> {
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        Ok(Self { read, write })
+        Ok(Self { read: Arc::new(read), write })
+    }
+
+    /// The end that can be read once it is raised.
+    pub fn end(&self) -> Arc<OwnedFd> {
+        self.read.clone()
     }
 
     /// Ends all waits, now and later.

@@ -11,7 +11,7 @@ use crate::block::Block;
 use crate::decode::Format;
 use crate::error::Error;
 use crate::hash;
-use crate::mapping::{Mapping, meant};
+use crate::mapping::Mapping;
 use crate::source::is_stdin;
 use crate::walk::walk;
 use rustc_hash::FxHashMap;
@@ -19,6 +19,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use unitape_base::toml::meant;
 use unitape_model::{Dictionary, Event, Field, Kind, Schema, Value, frames};
 
 /// Reads master files, one after the other.

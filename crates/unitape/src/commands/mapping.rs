@@ -74,7 +74,7 @@ pub fn run(args: Args) -> output::Result {
         }
         Command::Check { file, sample: None, json, .. } => {
             let mapping = Mapping::load(&file)?;
-            let holds = fast::Holds::of(&mapping)?;
+            let holds = mapping.fast_holds()?;
             if json {
                 let mut value = serde_json::json!({"mapping": mapping.name, "ok": true});
                 if let Some(holds) = &holds {

@@ -367,7 +367,7 @@ fn a_mapping_is_like_a_shipped_one_and_mistakes_have_their_line() {
         );
         let path = dir.path().join("mine.toml");
         std::fs::write(&path, text).unwrap();
-        crate::Mapping::load(path.to_str().unwrap()).map(|_| ()).map_err(|e| e.to_string())
+        Config::load(&path).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(write("venue = \"XEUR\""), Ok(()));
     for (more, line, says) in [

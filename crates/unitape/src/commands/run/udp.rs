@@ -147,7 +147,7 @@ impl Feed {
                         format!("{CHANNELS} are those of a mapping with [[fast.channel]]; this one has none");
                     return Err(what);
                 };
-                let config = unitape_feed::fast::config_of(mapping).map_err(|e| e.to_string())?;
+                let config = mapping.fast_config().map_err(|e| e.to_string())?;
                 let listened = |(address, channel, line): (SocketAddr, u16, u8)| {
                     let interface = if line == 0 { a.clone() } else { b.cloned() };
                     let of = (config.channel(channel).to_owned(), if line == 0 { 'A' } else { 'B' });

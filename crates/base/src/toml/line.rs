@@ -7,17 +7,17 @@ use toml::de::{DeTable, DeValue};
 /// then something is missing in the whole.
 ///
 /// `place` is the way down from the top: keys, and indexes where an array stands.
-pub fn origin(origin: &str, text: &str, place: &[String]) -> String {
-    let place: Vec<&str> = place.iter().map(String::as_str).collect();
-    format!("{origin}:{}", Lines::new(text).of(&place))
+pub fn origin(origin: &str, text: &str, place: &[&str]) -> String {
+    format!("{origin}:{}", Lines::new(text).of(place))
 }
 
 /// The line of a byte, from 1.
-pub fn at(text: &str, byte: usize) -> usize {
+pub fn line_at(text: &str, byte: usize) -> usize {
     1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|b| **b == b'\n').count()
 }
 
 /// A text, taken apart once, for many questions.
+#[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
     top: Option<Spanned<DeTable<'t>>>,
@@ -25,13 +25,15 @@ pub struct Lines<'t> {
 
 impl<'t> Lines<'t> {
     /// Takes `text` apart.
+    #[must_use]
     pub fn new(text: &'t str) -> Self {
         Self { text, top: DeTable::parse(text).ok() }
     }
 
     /// The line of the deepest part of `place` that the text has.
+    #[must_use]
     pub fn of(&self, place: &[&str]) -> usize {
-        at(self.text, self.top.as_ref().and_then(|top| find(top.get_ref(), place)).unwrap_or(0))
+        line_at(self.text, self.top.as_ref().and_then(|top| find(top.get_ref(), place)).unwrap_or(0))
     }
 }
 

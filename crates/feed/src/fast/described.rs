@@ -1,0 +1,51 @@
+//! The table `[fast]` in the mapping of a feed.
+
+use super::plan::Wrong;
+use super::{Config, FastTable, Holds};
+use crate::error::Error;
+use crate::mapping::Mapping;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Mapping {
+    /// Reads what the table `[fast]` names, where there is one.
+    pub(crate) fn read_fast(&mut self) -> Result<(), Error> {
+        let Some(text) = self.fast.clone() else { return Ok(()) };
+        let table = FastTable::read(text, Path::new(&self.origin));
+        self.fast_table = Some(table.map_err(|wrong| self.wrong_fast(&wrong))?);
+        Ok(())
+    }
+
+    /// What a handler is made by.
+    ///
+    /// # Errors
+    /// What is wrong in the table `[fast]` or in the templates, with file and line.
+    pub fn fast_config(&self) -> Result<Arc<Config>, Error> {
+        let config = self.fast_table()?.config();
+        config.map(Arc::new).map_err(|wrong| self.wrong_fast(&wrong))
+    }
+
+    /// What the table `[fast]` holds; none where there is none.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn fast_holds(&self) -> Result<Option<Holds>, Error> {
+        let holds = self.fast_table.as_ref().map(Holds::of).transpose();
+        holds.map_err(|wrong| self.wrong_fast(&wrong))
+    }
+
+    /// Whether the table `[fast]` can be used. One without templates or channels is there to be like.
+    pub(crate) fn check_fast(&self) -> Result<(), Error> {
+        self.fast_table()?.check().map_err(|wrong| self.wrong_fast(&wrong))
+    }
+
+    /// The table `[fast]`.
+    pub(crate) fn fast_table(&self) -> Result<&FastTable, Error> {
+        let none = || self.wrong("fast", "format fast needs a table [fast]".to_owned());
+        self.fast_table.as_ref().ok_or_else(none)
+    }
+
+    fn wrong_fast(&self, wrong: &Wrong) -> Error {
+        self.wrong_at(&wrong.from_top(), wrong.what.clone())
+    }
+}

@@ -1,0 +1,92 @@
+//! The table `[fast]` with all that it names.
+
+use super::config::FastText;
+use super::plan::{Config, Made, Own, wrong};
+use super::shipped::Shipped;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A table `[fast]` with all that it names: the mapping that it is like, and templates.
+#[derive(Clone, Debug)]
+pub struct FastTable {
+    /// As its file tells it.
+    text: FastText,
+    like: Option<&'static Shipped>,
+    /// Templates by the names that the table gives them.
+    templates: BTreeMap<String, Vec<u8>>,
+}
+
+impl FastTable {
+    /// Reads what a table names; templates stand beside its file.
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub fn read(text: FastText, origin: &Path) -> Made<Self> {
+        let like = match &text.like {
+            Some(name) => match Shipped::named(name) {
+                Some(like) => Some(like),
+                None => {
+                    let shipped: Vec<_> = Shipped::all().map(|shipped| shipped.name).collect();
+                    let shipped = shipped.join(", ");
+                    let what = format!("like: no shipped mapping `{name}` for a FAST handler; {shipped}");
+                    return wrong(&["like"], what);
+                }
+            },
+            None => None,
+        };
+        let mut templates = BTreeMap::new();
+        for name in text.channel.iter().flat_map(|c| &c.templates).chain(&text.templates) {
+            if templates.contains_key(name) {
+                continue;
+            }
+            let path = origin.parent().unwrap_or(Path::new("")).join(name);
+            match std::fs::read(&path) {
+                Ok(content) => _ = templates.insert(name.clone(), content),
+                Err(e) => return wrong(&["templates"], format!("{}: {e}", path.display())),
+            }
+        }
+        Ok(Self { text, like, templates })
+    }
+
+    /// The contents of all that it names, for a hash.
+    pub fn files(&self) -> impl Iterator<Item = &[u8]> {
+        let like = self.like.map(|like| like.text.as_bytes());
+        like.into_iter().chain(self.templates.values().map(Vec::as_slice))
+    }
+
+    /// What a handler is made by.
+    ///
+    /// # Errors
+    /// What is wrong in the table or in the templates.
+    pub fn config(&self) -> Made<Config> {
+        let own = Own { messages: self.text.message.len(), framing: self.text.framing.is_some() };
+        Config::new(&self.whole(), own, &self.templates)
+    }
+
+    /// Whether it can be used. One without templates or channels is there to be like.
+    ///
+    /// # Errors
+    /// As [`FastTable::config`].
+    pub fn check(&self) -> Made<()> {
+        let Self { text, like, .. } = self;
+        match like.is_none() && text.templates.is_empty() && text.channel.is_empty() {
+            true => Config::check(text),
+            false => self.config().map(drop),
+        }
+    }
+
+    /// The venue, as events name it.
+    #[must_use]
+    pub fn venue(&self) -> &str {
+        let like = || self.like?.table().venue.as_deref();
+        self.text.venue.as_deref().or_else(like).unwrap_or_default()
+    }
+
+    /// The table with what is as in the mapping that it is like.
+    pub(super) fn whole(&self) -> FastText {
+        match self.like {
+            Some(like) => self.text.clone().over(like.table()),
+            None => self.text.clone(),
+        }
+    }
+}
