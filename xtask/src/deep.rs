@@ -120,7 +120,7 @@ const PARTS: [Part; 8] = [
         about: "the exchange in a box against the market-data handler",
         counts: "seeds",
         minimum: SEEDS,
-        packages: &["unitape-handler", "unitape-feed", "unitape-base", "unitape-fast", "unitape-book"],
+        packages: &["unitape-marketdata", "unitape-base", "unitape-fast", "unitape-book"],
         run: run_seeds,
     },
     Part {

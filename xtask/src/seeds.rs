@@ -26,7 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
 /// Runs so many seeds, the first of them `from`. An error if one fails.
 pub(crate) fn make(target_dir: &Path, seeds: u64, from: u64) -> Result<(), String> {
     let mut command = release_tests(target_dir);
-    command.args(["--package", "unitape-handler", "--test", "exchange", "--", "--nocapture"]);
+    command.args(["--package", "unitape-marketdata", "--test", "exchange", "--", "--nocapture"]);
     command.env("UNITAPE_SEEDS", seeds.to_string()).env("UNITAPE_SEEDS_FROM", from.to_string());
     command.env_remove("UNITAPE_SEED");
     if to_stderr(&mut command)? {

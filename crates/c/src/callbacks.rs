@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use unitape_handler::{At, Gap, Listener, Refusal, State, Subscription, Tables, Trade, Update};
+use unitape_marketdata::{At, Gap, Listener, Refusal, State, Subscription, Tables, Trade, Update};
 
 use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, Market};
 

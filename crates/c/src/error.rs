@@ -25,7 +25,7 @@ pub(crate) enum Error {
     Tape(#[from] Tape),
     /// A handler's own.
     #[error(transparent)]
-    Handler(#[from] unitape_handler::Error),
+    Handler(#[from] unitape_marketdata::Error),
 }
 
 impl Error {
@@ -45,15 +45,14 @@ impl Error {
             Self::Misuse(_) => code::MISUSE,
             Self::Panic(_) => code::PANIC,
             Self::Handler(error) => match error {
-                unitape_handler::Error::Socket(_)
-                | unitape_handler::Error::Read { .. }
-                | unitape_handler::Error::Receive { .. } => code::IO,
-                unitape_handler::Error::Config(_) => code::OPTION,
-                unitape_handler::Error::Container { .. } => code::DAMAGE,
-                unitape_handler::Error::NotLive => code::MISUSE,
-                unitape_handler::Error::Channel(_) | unitape_handler::Error::ChannelOfCapture { .. } => {
-                    code::ARGUMENT
-                }
+                unitape_marketdata::Error::Socket { .. }
+                | unitape_marketdata::Error::Read { .. }
+                | unitape_marketdata::Error::Receive { .. } => code::IO,
+                unitape_marketdata::Error::Mapping { .. } => code::OPTION,
+                unitape_marketdata::Error::Container { .. } => code::DAMAGE,
+                unitape_marketdata::Error::NotLive => code::MISUSE,
+                unitape_marketdata::Error::Channel(_)
+                | unitape_marketdata::Error::ChannelOfCapture { .. } => code::ARGUMENT,
                 _ => code::OTHER,
             },
             Self::Tape(error) => match error {

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use unitape_handler::{Handler, LiveOptions, Packet, Subscription};
+use unitape_marketdata::{Handler, LiveOptions, Packet, Subscription};
 
 use crate::call::{Handle, run};
 use crate::callbacks::{Callbacks, Subscribed};
@@ -364,7 +364,7 @@ pub unsafe extern "C" fn unitape_book_levels(
 /// # Safety
 /// `levels` points to room for `capacity` levels; if that is 0 it may be anything.
 unsafe fn copy(
-    book: unitape_handler::BookView<'_>,
+    book: unitape_marketdata::BookView<'_>,
     side: u32,
     levels: *mut Level,
     capacity: usize,
@@ -435,7 +435,7 @@ pub unsafe extern "C" fn unitape_handler_channel(
                 let all = this.handler.core().stats().channels;
                 let Some(of) = all.get(channel as usize) else { return Ok(0) };
                 let name = &this.handler.tables().channels[channel as usize].name;
-                let line = |line: &unitape_handler::LineStats| LineStats {
+                let line = |line: &unitape_marketdata::LineStats| LineStats {
                     packets: line.packets,
                     bytes: line.bytes,
                     first: line.first,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use unitape_handler::{Action, At, BookView, Changed, Code, Refusal, Rung, Side, State, Trade, Update};
+use unitape_marketdata::{Action, At, BookView, Changed, Code, Refusal, Rung, Side, State, Trade, Update};
 
 /// `unitape_level` of the header.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! The handler by its C functions, and the example that uses them: the packets are those of the handler's own tests.
 
 mod common;
-#[path = "../../handler/tests/common/mod.rs"]
+#[path = "../../marketdata/tests/common/mod.rs"]
 mod venue;
 
 use std::ffi::{CString, c_void};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{C99, LIBS, compiler, include, library, must, root};
 use unitape_c::*;
-use unitape_handler::PacketFile;
+use unitape_marketdata::PacketFile;
 use venue::{DEPTH, REFERENCE, SNAPSHOTS, Venue};
 
 /// A product with two instruments, one of which trades, and another product.

@@ -4,7 +4,7 @@ use crate::block::Block;
 use crate::capture::{self, Select};
 use crate::csv::{self, CsvDecoder};
 use crate::error::Error;
-use crate::fast::{self, FastDecoder};
+use crate::fast::FastDecoder;
 use crate::fast_rules::{self, FastRulesDecoder, FastText};
 use crate::feed_state::Sort;
 use crate::fix::{self, FixDecoder};
@@ -21,6 +21,7 @@ use crate::text::{TextDecoder, TextSort};
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::{fixed, iso20022, itch, swift_mt};
+use unitape_marketdata::engine::Stats;
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
@@ -449,7 +450,7 @@ impl Decoder {
     }
 
     /// What a market-data handler has seen of the source in hand.
-    pub fn handler_stats(&self) -> Option<fast::Stats> {
+    pub fn handler_stats(&self) -> Option<Stats> {
         match self {
             Decoder::Fast(d) => Some(d.stats()),
             _ => None,

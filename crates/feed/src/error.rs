@@ -100,6 +100,9 @@ pub enum Error {
         /// The system's word.
         source: std::io::Error,
     },
+    /// The engine of market data, or a socket of it.
+    #[error(transparent)]
+    Marketdata(#[from] unitape_marketdata::Error),
     /// The quarantine's raw log.
     #[error("{}: {source}", path.display())]
     Raw {
@@ -148,6 +151,7 @@ impl Error {
             | Self::SourceReplaced { .. }
             | Self::Inconsistent { .. } => ErrorCause::Data,
             Self::ReadOnce { .. } | Self::NoEntry { .. } => ErrorCause::Call,
+            Self::Marketdata(error) => error.cause(),
             Self::Tape(error) => error.cause(),
             Self::Layout(error) => error.cause(),
             Self::Mapping { .. } | Self::Config { .. } | Self::Socket { .. } | Self::Spawn { .. } => {

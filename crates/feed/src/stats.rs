@@ -3,7 +3,6 @@
 //! All accesses are Relaxed: figures for people and for limits that need not be exact.
 
 use crate::block::Tally;
-use crate::fast;
 use crate::journal::{JournalStart, LastFile};
 use crate::link::{Link, LinkState};
 use crate::numbers::Sessions;
@@ -14,6 +13,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use unitape_marketdata::engine::Stats as EngineStats;
 use unitape_model::ErrorCause;
 
 /// The figures of a run.
@@ -79,7 +79,7 @@ pub struct FeedStats {
     waited_ns: AtomicU64,
     /// Somebody wants to know what the handler has seen: it is told with the next block.
     asked: AtomicBool,
-    handler: Mutex<Option<fast::Stats>>,
+    handler: Mutex<Option<EngineStats>>,
 }
 
 /// How far the journal of a stream has been decoded.
@@ -162,7 +162,7 @@ pub struct FeedFigures {
     pub error: Option<String>,
     /// What the market-data handler has seen of the source in hand, where the feed has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub handler: Option<fast::Stats>,
+    pub handler: Option<EngineStats>,
 }
 
 impl Stats {
@@ -225,7 +225,7 @@ impl FeedStats {
     }
 
     /// What the handler has seen, as it was told last: when it was asked for, and at the end.
-    fn handler(&self) -> Option<fast::Stats> {
+    fn handler(&self) -> Option<EngineStats> {
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -240,7 +240,7 @@ impl FeedStats {
     }
 
     /// Tells what the handler has seen.
-    pub(crate) fn tell_handler(&self, seen: fast::Stats) {
+    pub(crate) fn tell_handler(&self, seen: EngineStats) {
         self.asked.store(false, Relaxed);
         *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
     }

@@ -305,7 +305,7 @@ fn like(
     dir: &Path,
     base: &str,
     templates: [&str; 3],
-) -> Result<std::sync::Arc<unitape_feed::fast::Config>, String> {
+) -> Result<std::sync::Arc<unitape_marketdata::engine::Config>, String> {
     let mut text = format!("name = \"mine\"\nformat = \"fast\"\n[fast]\nlike = \"{base}\"\n");
     for (i, (role, file)) in ["incremental", "snapshot", "reference"].iter().zip(templates).enumerate() {
         text += &format!(
@@ -314,13 +314,13 @@ fn like(
     }
     let path = dir.join("like.toml");
     std::fs::write(&path, text).unwrap();
-    unitape_feed::fast::Config::load(&path).map_err(|e| e.to_string())
+    unitape_marketdata::engine::Config::load(&path).map_err(|e| e.to_string())
 }
 
 /// Real packets of two lines in one log, and the templates of T7; only where the samples are.
 #[test]
 fn real_packets_and_real_templates() {
-    use unitape_feed::fast::{At, Handler, Outcome, Packet, Step};
+    use unitape_marketdata::engine::{At, Engine, Outcome, Packet, Step};
     let Some(samples) = std::env::var_os("UNITAPE_SAMPLES") else {
         eprintln!("not run with CME's packets and T7's templates: UNITAPE_SAMPLES is not set");
         return;
@@ -330,7 +330,7 @@ fn real_packets_and_real_templates() {
     let t7 = ["EMDI", "EMDS", "RDD"].map(|n| file(&format!("bse_t7/{n}FastTemplates-1.1.xml")));
     like(dir.path(), "t7-emdi", [&t7[0], &t7[1], &t7[2]]).unwrap();
     let cme = file("cme/templates.xml");
-    let mut handler = Handler::new(like(dir.path(), "cme-mdp2", [&cme, &cme, &cme]).unwrap());
+    let mut handler = Engine::new(like(dir.path(), "cme-mdp2", [&cme, &cme, &cme]).unwrap());
     let log = std::fs::read_to_string(samples.join("cme/sampleMD_first2000.hex.log")).unwrap();
     let (mut levels, mut ends, mut refused, mut duplicates, mut packets) = (0, 0, Vec::new(), 0, 0);
     for line in log.lines() {

@@ -1,7 +1,7 @@
 //! What a market-data handler has seen, in lines to read: how each line of a channel does is told while there is time to mend it.
 
 use crate::output::grouped;
-use unitape_feed::fast::{ChannelStats, LineStats, Stats};
+use unitape_marketdata::engine::{ChannelStats, LineStats, Stats};
 
 /// A line for each channel, and one for all of its products.
 pub fn lines(stats: &Stats) -> Vec<String> {

@@ -24,7 +24,7 @@
 pub use unitape_book as book;
 pub use unitape_codec as codec;
 pub use unitape_feed as feed;
-pub use unitape_handler as handler;
+pub use unitape_marketdata as marketdata;
 pub use unitape_model as model;
 pub use unitape_ring as ring;
 pub use unitape_sim as sim;

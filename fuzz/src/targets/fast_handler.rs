@@ -3,7 +3,7 @@
 //! Two venues get them: one as shipped, and one of which all is otherwise.
 
 use std::sync::{Arc, LazyLock};
-use unitape_feed::fast::{At, Config, Handler, Packet, Step};
+use unitape_marketdata::engine::{At, Config, Engine, Packet, Step};
 
 const BOUNDS: &str = "window = { packets = 8, ns = 1000, past = 2, dead_ns = 10000, far = 100, bytes = 4096 }\n\
      recovery = { levels = 16, levels_all = 24, products = 8, instruments = 16, first = 1 }\n";
@@ -97,7 +97,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn packets(config: &Arc<Config>, data: &[u8]) {
-    let mut handler = Handler::new(config.clone());
+    let mut handler = Engine::new(config.clone());
     let (mut ends, mut packets, mut now, mut place) = (0u64, 0u64, 0, 0);
     let mut count = |at: &At<'_>, step: Step<'_>| {
         assert!(at.tables.instruments.len() <= 16 && at.tables.products.len() <= 8);

@@ -1,4 +1,5 @@
-//! Imports go strictly down, and each heavy dependency lives in one crate, or in the two that the layers ask for.
+//! Imports go strictly down, and each heavy dependency lives in one crate, or in the two that the layers ask for. What a
+//! strategy links is light.
 //!
 //! - A normal or build dependency on a crate of ours lies in a strictly lower layer.
 //! - A dev-dependency may lie in the same layer, never in a higher one: tests may use a neighbour, but a
@@ -46,6 +47,12 @@ const HEAVY: &[&str] = &[
 const TWO_HOMES: &[(&str, [&str; 2])] =
     &[("quick-xml", ["unitape-codec", "unitape-fast"]), ("socket2", ["unitape-feed", "unitape-marketdata"])];
 
+/// What a strategy links, and what must not come with it.
+const STRATEGY: (&str, &[&str]) = (
+    "unitape-marketdata",
+    &["unitape-codec", "unitape-feed", "unitape-tape", "unitape-ring", "zstd", "flate2", "blake3"],
+);
+
 const LICENSE: &str = "Apache-2.0";
 
 pub(crate) fn check(packages: &[Package]) -> Vec<Problem> {
@@ -66,6 +73,28 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Problem> {
         }
     }
     problems.extend(shared_weight(packages));
+    problems.extend(of_strategy(packages));
+    problems
+}
+
+/// What comes with a strategy and must not, by way of crates of ours.
+fn of_strategy(packages: &[Package]) -> Vec<Problem> {
+    let (top, without) = STRATEGY;
+    let mut linked = vec![top];
+    let mut problems = Vec::new();
+    let mut next = 0;
+    while let Some(&name) = linked.get(next) {
+        next += 1;
+        let Some(package) = packages.iter().find(|package| package.name == name) else { continue };
+        for dependency in package.dependencies.iter().filter(|dependency| dependency.kind == "normal") {
+            if without.contains(&dependency.name.as_str()) {
+                let message = format!("{} comes with {top}, which a strategy links", dependency.name);
+                problems.push(Problem::new(place(package), message));
+            } else if !linked.contains(&dependency.name.as_str()) {
+                linked.push(&dependency.name);
+            }
+        }
+    }
     problems
 }
 
@@ -163,6 +192,13 @@ mod tests {
         assert_eq!(is("build", 1).len(), 1);
         assert!(is("dev", 1).is_empty());
         assert_eq!(is("dev", 0), ["layer 0 must not depend (dev) on low in layer 1"]);
+    }
+
+    #[test]
+    fn a_strategy_links_neither_tape_nor_codecs() {
+        let book = package("unitape-book", 2, &[("zstd", "normal"), ("blake3", "dev")]);
+        let top = package("unitape-marketdata", 3, &[("unitape-book", "normal"), ("unitape-codec", "dev")]);
+        assert_eq!(messages(&[top, book]), ["zstd comes with unitape-marketdata, which a strategy links"]);
     }
 
     /// A crate that forgot its layer would escape the rule above.

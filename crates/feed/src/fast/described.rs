@@ -1,11 +1,10 @@
 //! The table `[fast]` in the mapping of a feed.
 
-use super::plan::Wrong;
-use super::{Config, FastTable, Holds};
 use crate::error::Error;
 use crate::mapping::Mapping;
 use std::path::Path;
 use std::sync::Arc;
+use unitape_marketdata::engine::{Config, FastTable, Holds, Wrong};
 
 impl Mapping {
     /// Reads what the table `[fast]` names, where there is one.

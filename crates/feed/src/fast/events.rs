@@ -19,13 +19,14 @@
 //! that lets it go on: all of a unit's events have one place, in that packet, and places go up, so that what is on a tape can
 //! be told by them. Where its own message stands is kept with the event, as `place`.
 
-use super::step::{Action, At, Code, Outcome, Packet, Role, Side, Step, Steps};
-use super::{Config, Handler};
 use crate::block::{Block, What};
 use crate::error::Error;
 use crate::mapping::{Mapping, json_string};
 use crate::reference::{AsTheyAre, ByReference, Instruments};
 use std::sync::Arc;
+use unitape_marketdata::engine::{
+    Action, At, Code, Config, Engine, Outcome, Packet, Role, Side, Stats, Step, Steps,
+};
 use unitape_model::event::Value;
 use unitape_model::{
     Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags, schema,
@@ -42,9 +43,9 @@ pub(crate) const SENT_AGAIN: &str = "sent_again";
 pub struct FastDecoder {
     config: Arc<Config>,
     venue: String,
-    handler: Handler,
+    handler: Engine,
     /// That of the mapping before, when this one was loaded anew: its books are over.
-    before: Option<Handler>,
+    before: Option<Engine>,
     by: Option<ByReference>,
     place: Place,
 }
@@ -66,7 +67,7 @@ impl FastDecoder {
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
         let config = mapping.fast_config()?;
         Ok(Self {
-            handler: Handler::new(config.clone()),
+            handler: Engine::new(config.clone()),
             before: None,
             venue: mapping.fast_table()?.venue().to_owned(),
             config,
@@ -77,19 +78,19 @@ impl FastDecoder {
 
     /// A source begins: nothing of the one before holds.
     pub fn begin_source(&mut self) {
-        self.handler = Handler::new(self.config.clone());
+        self.handler = Engine::new(self.config.clone());
         self.place = Place::default();
     }
 
     /// Takes over a source under way from the decoder before it, when a mapping was loaded anew: what waits there comes as it
     /// is, and its books are stale.
     pub fn go_on_from(&mut self, before: &mut Self) {
-        self.before = Some(std::mem::replace(&mut before.handler, Handler::new(before.config.clone())));
+        self.before = Some(std::mem::replace(&mut before.handler, Engine::new(before.config.clone())));
         self.place = before.place;
     }
 
     /// What the handler has seen.
-    pub fn stats(&self) -> super::Stats {
+    pub fn stats(&self) -> Stats {
         self.handler.stats()
     }
 

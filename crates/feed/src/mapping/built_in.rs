@@ -79,6 +79,9 @@ mod tests {
             let mapping = Mapping::parse(shipped.text, "built in").unwrap();
             assert_eq!(mapping.name, shipped.name);
             assert_eq!(mapping.identity(), shipped.mapping().identity());
+            // A handler without a feed has the same ones.
+            let of_handler = unitape_marketdata::engine::Shipped::named(shipped.name).map(|other| other.text);
+            assert_eq!(of_handler, mapping.fast.is_some().then_some(shipped.text));
         }
     }
 }

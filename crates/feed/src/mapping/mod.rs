@@ -114,7 +114,7 @@ pub struct Mapping {
     /// For ITCH: all there is to say, in place of messages and rules.
     pub itch: Option<crate::itch::ItchText>,
     /// For FAST with a handler: the same.
-    pub fast: Option<crate::fast::FastText>,
+    pub fast: Option<unitape_marketdata::engine::FastText>,
     /// For FAST: templates and framing.
     pub fast_messages: Option<crate::fast_rules::FastText>,
     /// What holds for every message.
@@ -140,7 +140,7 @@ pub struct Mapping {
     pub layout_text: Option<(String, String)>,
     /// The table `[fast]` with all that it names.
     #[serde(skip)]
-    pub fast_table: Option<crate::fast::FastTable>,
+    pub fast_table: Option<unitape_marketdata::engine::FastTable>,
     /// Name and text of each file of templates.
     #[serde(skip)]
     pub template_texts: Vec<(String, String)>,
@@ -410,7 +410,7 @@ impl Mapping {
         if let Some((text, _)) = &self.layout_text {
             hasher.update(text.as_bytes());
         }
-        let files = self.fast_table.iter().flat_map(crate::fast::FastTable::files);
+        let files = self.fast_table.iter().flat_map(unitape_marketdata::engine::FastTable::files);
         files.for_each(|bytes| _ = hasher.update(bytes));
         for (_, text) in &self.template_texts {
             hasher.update(&(text.len() as u64).to_le_bytes());

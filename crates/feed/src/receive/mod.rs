@@ -5,9 +5,7 @@
 //! the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
 //! counted and stands in the journal, so it comes onto the tape.
 
-pub(crate) mod datagram;
 mod retry;
-pub(crate) mod sockets;
 mod stream;
 mod tcp;
 mod udp;
@@ -20,14 +18,13 @@ use crate::journal::{
 };
 use crate::link::RestartPolicy;
 use crate::stats::{FeedStats, Stats};
-use sockets::{Sockets, UdpLine};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
+use unitape_marketdata::wire::{Sockets, UdpLine};
 use unitape_model::ErrorCause;
 
 pub use tcp::TcpFeed;

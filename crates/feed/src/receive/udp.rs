@@ -11,14 +11,13 @@
 //! that is not before it. Where clocks step back or the kernel hands over late, it is nearly in order; what the journal says
 //! then is so for everyone.
 
-use super::datagram::Batch;
-use super::sockets::Sockets;
 use super::{LOOK, PAUSE, Place, now_ns};
 use crate::error::Error;
 use crate::journal::PacketJournal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use unitape_base::capture::write;
+use unitape_marketdata::wire::{Batch, Sockets};
 
 /// What becomes of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

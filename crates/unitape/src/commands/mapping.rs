@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use unitape_feed::mapping::{Explained, Place};
-use unitape_feed::{Feed, Format, Mapping, Options, consolidate, explain, fast, quarantine};
+use unitape_feed::{Feed, Format, Mapping, Options, consolidate, explain, quarantine};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

@@ -144,7 +144,7 @@ caused!(
     unitape_codec::fix::Error,
     unitape_codec::fixed::Error,
     unitape_feed::Error,
-    unitape_handler::Error,
+    unitape_marketdata::Error,
     unitape_sim::Error,
     unitape_store::Error,
     unitape_tape::Error,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use unitape_base::capture::write::{datagram, file_header};
-use unitape_handler::{Handler, Listener, LiveOptions, Rung, Side, Subscription, Update};
+use unitape_marketdata::{Handler, Listener, LiveOptions, Rung, Side, Subscription, Update};
 use unitape_sim::exchange::{
     Exact, Exchange, ExchangeConfig, Instrument, Line, Packet, Received, TemplateSets,
 };
@@ -135,7 +135,7 @@ fn books(handler: &Handler) -> String {
 
 /// Packets out of a capture to books.
 fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Result<Record, Failure> {
-    let fail = |e: unitape_handler::Error| Failure::Error(format!("fast handler: {e}"));
+    let fail = |e: unitape_marketdata::Error| Failure::Error(format!("fast handler: {e}"));
     let day = Day::new(ExchangeConfig::default().group, context.pick(20_000, 500_000), 200_000)?;
     let dir = context.fresh("fast-handler")?;
     let (config, capture) = (day.config(dir.path())?, day.capture(lines));
@@ -216,7 +216,7 @@ impl Listener for Clocked {
 
 /// Both lines of all channels over loopback, at a steady rate.
 fn latency(context: &Context) -> Result<Record, Failure> {
-    let fail = |e: unitape_handler::Error| Failure::Error(format!("fast book-latency: {e}"));
+    let fail = |e: unitape_marketdata::Error| Failure::Error(format!("fast book-latency: {e}"));
     let rate = 20_000;
     let day = Day::new("127.77.0.0:24310".parse().expect("an address"), context.pick(4_000, 200_000), rate)?;
     let dir = context.fresh("fast-latency")?;

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 use unitape_book::Level;
-use unitape_handler::{
+use unitape_marketdata::{
     At, BookView, Gap, Handler, LineState, Listener, PacketFile, Refusal, Rung, Side, Subscription,
 };
 

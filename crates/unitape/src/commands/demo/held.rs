@@ -6,10 +6,10 @@ use crate::output::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use unitape_book::{Basis, Level, Marks, Side, TapeBooks};
-use unitape_feed::fast::Stats;
 use unitape_feed::quarantine::Entry;
 use unitape_feed::{Account, FeedSummary};
-use unitape_handler::{Handler, Subscription};
+use unitape_marketdata::engine::Stats;
+use unitape_marketdata::{Handler, Subscription};
 use unitape_model::{Dict, Event, Field, Kind, Value};
 use unitape_tape::{Reader, Start};
 
@@ -259,8 +259,11 @@ mod tests {
 
     #[test]
     fn other_figures_of_lines_fail() {
-        let channel =
-            unitape_feed::fast::ChannelStats { name: "depth".to_owned(), lost: 2, ..Default::default() };
+        let channel = unitape_marketdata::engine::ChannelStats {
+            name: "depth".to_owned(),
+            lost: 2,
+            ..Default::default()
+        };
         let mut held = Held {
             tape: BTreeMap::new(),
             handler: BTreeMap::new(),

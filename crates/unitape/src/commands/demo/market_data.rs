@@ -16,7 +16,8 @@ pub fn lines(story: &Story, paint: Paint) -> Vec<String> {
     section(&mut lines, paint, "Market data", about);
     lines.extend(table(story).lines(paint));
     let (loss, stats) = (&story.held.loss, &story.held.stats);
-    let sum = |of: fn(&unitape_feed::fast::ChannelStats) -> u64| stats.channels.iter().map(of).sum::<u64>();
+    let sum =
+        |of: fn(&unitape_marketdata::engine::ChannelStats) -> u64| stats.channels.iter().map(of).sum::<u64>();
     let ms = |ns: i64| (ns as f64 / 1e6).round() as u64;
     lines.push(format!(
         "  {} packets that one line did not bring came on the other; {} came on neither, with {} messages",

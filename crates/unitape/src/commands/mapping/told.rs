@@ -13,8 +13,8 @@
 
 use serde_json::Value as Json;
 use std::fmt::Write as _;
-use unitape_feed::fast::Holds;
 use unitape_feed::mapping::{EventSeen, Explained, Failed, FieldSeen, Outcome, Place};
+use unitape_marketdata::engine::Holds;
 
 /// The message in words, line by line; what the message itself says may hold line feeds.
 pub fn told(m: &Explained) -> Vec<String> {

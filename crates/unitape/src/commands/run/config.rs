@@ -12,9 +12,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use unitape_feed::{ClockLead, MergeWait, Restart, RestartPolicy, TcpFeed};
-use unitape_feed::{
-    Error, Format, How, Input, Interface, Loader, Receive, Reference, RunFeed, Select, SourceRules,
-};
+use unitape_feed::{Error, Format, How, Input, Loader, Receive, Reference, RunFeed, Select, SourceRules};
+use unitape_marketdata::wire::Interface;
 
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -6,7 +6,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
-use unitape_feed::{Format, Receive, UdpLine, WhenFull};
+use unitape_feed::{Format, Receive, WhenFull};
+use unitape_marketdata::wire::UdpLine;
 
 /// Where datagrams are sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

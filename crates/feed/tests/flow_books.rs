@@ -1,0 +1,173 @@
+//! Books made from the events of a flow, against what the flow's messages say: at every event, level by level and
+//! order by order.
+
+#[allow(dead_code)] // it is a reader for more than books
+#[path = "../../sim/tests/common/mod.rs"]
+mod common;
+
+use common::{Message, all_good};
+use std::collections::HashMap;
+use std::path::Path;
+use unitape_book::{Basis, BookView, ListingId, Marks, Options, Side, TapeBooks};
+use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
+use unitape_model::{Dict, Event, Field, Kind, Price, Value};
+use unitape_sim::{Flow, FlowConfig};
+use unitape_tape::{Reader, Start};
+
+/// An order as the reports tell it. They tell what is left (151), which books have to find out for themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Order {
+    oid: String,
+    px: i64,
+    left: i64,
+}
+
+/// A book in the obvious way: each side in the order in which it would be filled.
+#[derive(Default)]
+struct Told {
+    sides: [Vec<Order>; 2],
+    /// The last order that came or was amended, and whether it is seen: not while the other side still has what it
+    /// is to be matched with.
+    last: Option<(usize, String)>,
+}
+
+impl Told {
+    fn on_report(&mut self, m: &Message) {
+        let (side, oid) = (usize::from(m.get(54) == "2"), m.get(37).to_owned());
+        let left = m.int(151);
+        let rests = m.find(44).is_some() && m.get(59) == "0" && left > 0;
+        let queue = &mut self.sides[side];
+        let was = queue.iter().position(|o| o.oid == oid);
+        if !rests {
+            was.map(|at| queue.remove(at));
+        } else {
+            let order = Order { oid: oid.clone(), px: m.nano(44).expect("nine places"), left };
+            match was {
+                Some(at) if queue[at].px == order.px && left <= queue[at].left => queue[at] = order,
+                was => {
+                    was.map(|at| queue.remove(at));
+                    let better = |o: &Order| if side == 0 { o.px >= order.px } else { o.px <= order.px };
+                    let at = queue.iter().rposition(better).map_or(0, |at| at + 1);
+                    queue.insert(at, order);
+                }
+            }
+        }
+        if matches!(m.get(150), "0" | "5") {
+            self.last = Some((side, oid));
+        }
+    }
+
+    /// What is seen: all, but for an order that is being matched.
+    fn seen(&self) -> [Vec<Order>; 2] {
+        let mut sides = self.sides.clone();
+        if let (Some(bid), Some(ask), Some((side, oid))) = (sides[0].first(), sides[1].first(), &self.last)
+            && bid.px >= ask.px
+        {
+            sides[*side].retain(|o| o.oid != *oid);
+        }
+        sides
+    }
+}
+
+fn seen(book: BookView<'_>) -> [Vec<Order>; 2] {
+    Side::BOTH.map(|side| {
+        let mut orders = Vec::new();
+        for level in book.levels(side) {
+            let queue: Vec<_> = book.queue(side, level.px).collect();
+            assert_eq!(level.orders, Some(queue.len() as u32));
+            let sum: i128 = queue.iter().map(|o| o.left.scaled(0).expect("whole shares")).sum();
+            assert_eq!(level.qty.to_string(), sum.to_string());
+            orders.extend(queue.iter().map(|o| Order {
+                oid: o.oid.to_string(),
+                px: o.px.expect("it stands at a price").0,
+                left: o.left.scaled(0).and_then(|left| i64::try_from(left).ok()).expect("whole shares"),
+            }));
+        }
+        orders
+    })
+}
+
+fn tape_of(dir: &Path, config: FlowConfig) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Flow::new(config).expect("a good config").write_fix(&mut bytes).expect("a vector takes all");
+    let file = dir.join("flow.fix");
+    std::fs::write(&file, &bytes).expect("a writable directory");
+    let feed = feed_of_option(&format!("flow=fix:fix44-orders:{}", file.display())).expect("a feed");
+    consolidate(&dir.join("tape"), FeedOptions { feeds: vec![feed], ..FeedOptions::default() })
+        .expect("a tape");
+    bytes
+}
+
+/// One venue that differs in one order from what the reports say shows every later layer a market that was not there.
+#[test]
+fn books_are_what_the_reports_say_at_every_event() {
+    let (mut matched, mut checked, mut against_published) = (0, 0, 0);
+    for seed in 0..12 {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config =
+            FlowConfig { seed, messages: 5_000, wash_trades: 30, near_misses: 10, ..FlowConfig::default() };
+        let messages = all_good(&tape_of(dir.path(), config));
+        // The messages that become events, in their order.
+        let mut messages = messages.iter().filter(|m| matches!(m.get(35), "8" | "W" | "X"));
+        let mut reader = Reader::open(&dir.path().join("tape"), Start::Oldest).expect("a tape");
+        let mut tape = TapeBooks::new(Options::default());
+        let mut told: HashMap<(String, String), Told> = HashMap::new();
+        let mut published: HashMap<ListingId, [Option<(Price, String)>; 2]> = HashMap::new();
+        while let Some(frame) = reader.next().expect("an intact tape") {
+            let (meta, bytes) = (frame.header.is_meta(), frame.bytes.to_vec());
+            let changes = tape.on_frame(frame.position, &bytes).expect("frames of ours").to_vec();
+            if meta {
+                continue;
+            }
+            let m = messages.next().expect("an event has its message");
+            let key = (m.get(207).to_owned(), m.get(48).to_owned());
+            let ids = (
+                tape.names.get(Dict::Venue, key.0.as_bytes()),
+                tape.names.get(Dict::Instrument, key.1.as_bytes()),
+            );
+            let (Some(venue), Some(instrument)) = ids else { panic!("{key:?} has no names") };
+            let book = told.entry(key).or_default();
+            if m.get(35) == "8" {
+                book.on_report(m);
+            }
+            let Some(id) = tape.books.find(venue as u16, instrument) else { continue };
+            let (view, fault) = (tape.books.book(id, Basis::Orders), changes.iter().find_map(|c| c.fault));
+            let at = format!("seed {seed}, event {}, {m:?}", reader.ordinal());
+            assert_eq!(fault, None, "{at}");
+            let marks = view.marks();
+            assert!(!marks.has(Marks::CROSSED) && !marks.has(Marks::LOCKED), "{at}");
+            // Between the two reports of a match only one side of it is told.
+            let half = m.find(150) == Some("F") && m.get(851) == "2";
+            if half {
+                matched += 1;
+            } else {
+                assert_eq!(seen(view), book.seen(), "{at}");
+                checked += 1;
+            }
+            // What the venue publishes is the best of the book, and a change is told exactly when there is one.
+            let event = Event::new(&bytes).expect("an event");
+            let best = view.bbo();
+            let now = [best.bid, best.ask].map(|l| l.map(|l| (l.px, l.qty.to_string())));
+            if event.kind() == Kind::Bbo {
+                let of = |field| match event.field(field, &mut [0; 36]) {
+                    Some(Value::Price(px)) => Some(px),
+                    _ => None,
+                };
+                assert_eq!(now.clone().map(|l| l.map(|l| l.0)), [of(Field::Bid), of(Field::Ask)], "{at}");
+            }
+            let top = changes.iter().any(|c| c.basis == Some(Basis::Orders) && c.top);
+            let before = published.insert(id, now.clone()).unwrap_or_default();
+            assert_eq!(top, before != now, "{at}");
+        }
+        assert!(messages.next().is_none());
+        for id in tape.books.listings() {
+            let listing = tape.books.listing(id);
+            let (checks, differ) = listing.published_checks();
+            assert_eq!((differ, listing.crossings()), (0, 0), "seed {seed}");
+            against_published += checks;
+        }
+        assert_eq!(tape.books.faults_total(), 0);
+    }
+    let counts = [matched, checked, against_published];
+    assert!(counts[0] > 2_000 && counts[1] > 20_000 && counts[2] > 4_000, "{counts:?}");
+}

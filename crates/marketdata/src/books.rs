@@ -1,0 +1,483 @@
+//! Steps become books, and calls for who listens.
+//!
+//! ```text
+//!  steps of a message ─▶ book of the instrument (by its number, no look-up) ─▶ changes ─ End ─▶ one call an instrument
+//!                 └ not subscribed: nothing is applied
+//! ```
+
+mod levels;
+
+use crate::engine::{At, Engine, Level, Step, Steps, Tables};
+use crate::listener::{Changed, Gap, LineState, Listener, Update};
+use crate::select::{Selection, Subscription, Wanted};
+use crate::view::BookView;
+use unitape_book::{Fault, Faults, LevelBook, LevelsMax, Rung, Side as BookSide};
+
+/// The books of all instruments that are subscribed.
+#[derive(Debug, Default)]
+pub struct Books {
+    books: Vec<One>,
+    /// By product: its instruments.
+    products: Vec<Vec<u32>>,
+    selection: Selection,
+    /// Of the message in hand.
+    changes: Vec<Changed>,
+    touched: Vec<u32>,
+    /// Broken since [`Books::take_broken`] was asked.
+    newly_broken: Vec<u32>,
+    counters: Counters,
+    faults: Faults,
+}
+
+/// How much was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Levels that were applied to books.
+    pub levels: u64,
+    /// Levels of what is not subscribed.
+    pub passed_over: u64,
+    /// Calls that a book has changed.
+    pub updates: u64,
+    /// Trades of what is subscribed.
+    pub trades: u64,
+    /// Instruments that became stale.
+    pub stale: u64,
+    /// Instruments that are to be trusted again.
+    pub recovered: u64,
+    /// Messages that could not be used.
+    pub refused: u64,
+    /// Gaps on both lines.
+    pub gaps: u64,
+    /// Changes that cannot be, of all instruments, each book's first until it is given anew: see [`Books::faults`].
+    pub faults: u64,
+}
+
+/// An instrument. Where nothing was told of it yet it is stale; a level is told of those alone that are not.
+#[derive(Debug)]
+struct One {
+    book: LevelBook,
+    product: u32,
+    levels_max: LevelsMax,
+    wanted: Wanted,
+    /// The feed says so.
+    stale: bool,
+    /// Levels were left out or could not be; until the book is given anew.
+    broken: bool,
+    /// Who listens takes it for stale: this was said last, or nothing yet.
+    told_stale: bool,
+    /// In [`Books::touched`], in [`Books::newly_broken`].
+    touched: bool,
+    noted: bool,
+    cleared: bool,
+    /// Some level is perhaps not between its neighbours, and some was not at the end of a message.
+    unsorted: bool,
+    out_of_order: bool,
+}
+
+/// Levels that are kept of a side where neither the venue nor the configuration says how many it has.
+const LEVELS_MAX: u32 = 4096;
+
+impl Books {
+    /// Asks for more. What an instrument was told before, while nothing asked for it, is not known: its book is stale until
+    /// it is given anew, see [`Books::take_broken`].
+    pub fn subscribe(&mut self, subscription: Subscription, tables: &Tables) {
+        if self.selection.add(subscription) {
+            self.decide_all(tables);
+        }
+    }
+
+    /// Asks for less; the books of what nothing asks for any more are let go.
+    pub fn unsubscribe(&mut self, subscription: &Subscription, tables: &Tables) {
+        if self.selection.remove(subscription) {
+            self.decide_all(tables);
+        }
+    }
+
+    /// The book of an instrument; none where it is not subscribed.
+    #[must_use]
+    pub fn book(&self, instrument: u32) -> Option<BookView<'_>> {
+        let one = self.books.get(instrument as usize).filter(|one| one.wanted == Wanted::Yes)?;
+        Some(one.view())
+    }
+
+    /// How much was done.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters { faults: self.faults.total(), ..self.counters }
+    }
+
+    /// Changes that cannot be, by what is wrong with them.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Instruments whose books lack what no change will bring, since this was asked: a change that cannot be was told of
+    /// them, or they were subscribed late. They must be given anew.
+    pub fn take_broken(&mut self) -> impl Iterator<Item = u32> {
+        for instrument in &self.newly_broken {
+            self.books[*instrument as usize].noted = false;
+        }
+        self.newly_broken.drain(..)
+    }
+
+    /// Books that are broken since are to come from snapshots.
+    #[inline]
+    pub(crate) fn mend(&mut self, core: &mut Engine) {
+        if !self.newly_broken.is_empty() {
+            self.want_snapshots(core);
+        }
+    }
+
+    #[cold]
+    fn want_snapshots(&mut self, core: &mut Engine) {
+        for instrument in self.take_broken() {
+            // Where no channel has snapshots it is stale until the venue empties it.
+            core.want_snapshot(instrument);
+        }
+    }
+
+    /// Takes steps, and tells `listener`.
+    #[inline]
+    pub fn take<'b, L: Listener>(&'b mut self, listener: &'b mut L) -> Taker<'b, L> {
+        Taker { books: self, listener }
+    }
+
+    fn decide_all(&mut self, tables: &Tables) {
+        for instrument in 0..self.books.len() as u32 {
+            _ = self.decide(tables, instrument);
+        }
+    }
+
+    /// Something is told of an instrument: who listens is told at the end of the message what was not told before, as it was
+    /// not known that it is asked for. Gives whether it is.
+    fn define(&mut self, tables: &Tables, instrument: u32) -> bool {
+        let before = self.books.get(instrument as usize).map(|one| one.wanted);
+        let wanted = self.decide(tables, instrument);
+        if wanted && before == Some(Wanted::NotYet) {
+            self.touch(instrument);
+        }
+        wanted
+    }
+
+    /// Whether an instrument is asked for, by what is known of it now.
+    fn decide(&mut self, tables: &Tables, instrument: u32) -> bool {
+        let of = &tables.instruments[instrument as usize];
+        while self.books.len() <= instrument as usize {
+            self.books.push(One::new());
+        }
+        let wanted = self.selection.wants(tables, instrument);
+        let one = &mut self.books[instrument as usize];
+        if one.product != of.product {
+            one.product = of.product;
+            let product = of.product as usize;
+            self.products.resize_with(self.products.len().max(product + 1), Vec::new);
+            self.products[product].push(instrument);
+        }
+        let depth = of.depth.or(tables.products[of.product as usize].depth).filter(|depth| *depth > 0);
+        one.levels_max = depth.map_or(LevelsMax::Kept(LEVELS_MAX), |n| LevelsMax::Published(n.into()));
+        let before = std::mem::replace(&mut one.wanted, wanted);
+        if before == wanted {
+            return wanted == Wanted::Yes;
+        }
+        one.told_stale = true;
+        match wanted {
+            Wanted::No => {
+                one.broken |= BookSide::BOTH.iter().any(|side| one.book.levels(*side) > 0);
+                one.book = LevelBook::default();
+                (one.unsorted, one.out_of_order) = (false, false);
+            }
+            Wanted::Yes if one.broken => self.note_broken(instrument),
+            Wanted::Yes | Wanted::NotYet => {}
+        }
+        wanted == Wanted::Yes
+    }
+
+    #[inline]
+    fn touch(&mut self, instrument: u32) {
+        let one = &mut self.books[instrument as usize];
+        if !one.touched {
+            one.touched = true;
+            self.touched.push(instrument);
+        }
+    }
+
+    /// Its book lacks what only being given anew brings.
+    #[cold]
+    fn note_broken(&mut self, instrument: u32) {
+        let one = &mut self.books[instrument as usize];
+        if !std::mem::replace(&mut one.noted, true) {
+            self.newly_broken.push(instrument);
+        }
+    }
+
+    /// A change that cannot be. What follows from it in a book that is broken already says nothing new.
+    #[cold]
+    fn fault(&mut self, instrument: u32, fault: Fault) {
+        if !std::mem::replace(&mut self.books[instrument as usize].broken, true) {
+            self.faults.count(fault);
+            self.note_broken(instrument);
+        }
+    }
+
+    fn clear(&mut self, instrument: u32) {
+        let Some(one) = self.books.get_mut(instrument as usize) else { return };
+        if one.wanted == Wanted::No {
+            return;
+        }
+        one.book.clear();
+        one.cleared = true;
+        (one.unsorted, one.broken, one.out_of_order) = (false, false, false);
+        // What came before it in the message is no more.
+        self.changes.retain(|change| change.instrument != instrument);
+        self.touch(instrument);
+    }
+
+    /// The message is over: who listens is told of each book that it changed.
+    #[inline]
+    fn end<L: Listener>(&mut self, at: &At<'_>, listener: &mut L) {
+        match self.touched[..] {
+            [] => return,
+            [one] => self.tell(at, listener, one, 0..self.changes.len()),
+            _ => self.tell_many(at, listener),
+        }
+        self.touched.clear();
+        self.changes.clear();
+    }
+
+    fn tell_many<L: Listener>(&mut self, at: &At<'_>, listener: &mut L) {
+        // Those of one instrument are beside each other mostly, but need not be.
+        if !self.changes.is_sorted_by_key(|change| change.instrument) {
+            self.changes.sort_unstable_by_key(|change| (change.instrument, change.number));
+        }
+        let touched = std::mem::take(&mut self.touched);
+        for instrument in &touched {
+            let from = self.changes.partition_point(|change| change.instrument < *instrument);
+            let to = self.changes.partition_point(|change| change.instrument <= *instrument);
+            self.tell(at, listener, *instrument, from..to);
+        }
+        self.touched = touched;
+    }
+
+    #[inline]
+    fn tell<L: Listener>(
+        &mut self,
+        at: &At<'_>,
+        listener: &mut L,
+        instrument: u32,
+        changes: std::ops::Range<usize>,
+    ) {
+        let one = &mut self.books[instrument as usize];
+        one.touched = false;
+        let out_of_order = one.unsorted && one.order() && !one.broken;
+        let cleared = std::mem::replace(&mut one.cleared, false);
+        let (stale, wanted) = (one.is_stale(), one.wanted == Wanted::Yes);
+        let other = wanted && std::mem::replace(&mut one.told_stale, stale) != stale;
+        if out_of_order {
+            self.faults.count(Fault::UnsortedLevel);
+            self.note_broken(instrument);
+        }
+        if !wanted {
+            return;
+        }
+        if other && stale {
+            self.counters.stale += 1;
+            listener.stale(at, instrument);
+        } else if other {
+            self.counters.recovered += 1;
+            listener.recovered(at, instrument);
+        }
+        self.counters.updates += 1;
+        let (book, changes) = (self.books[instrument as usize].view(), &self.changes[changes]);
+        listener.book(&Update { at, instrument, cleared, changes, book });
+    }
+}
+
+impl One {
+    fn new() -> Self {
+        Self {
+            book: LevelBook::default(),
+            product: u32::MAX,
+            levels_max: LevelsMax::Kept(LEVELS_MAX),
+            wanted: Wanted::NotYet,
+            stale: true,
+            broken: false,
+            told_stale: true,
+            touched: false,
+            noted: false,
+            cleared: false,
+            unsorted: false,
+            out_of_order: false,
+        }
+    }
+
+    /// A level of it has changed; it may be that it is not between its neighbours.
+    #[inline(always)]
+    fn touch(&mut self, instrument: u32, sorted: bool, touched: &mut Vec<u32>) {
+        self.stale = false;
+        if !sorted {
+            self.unsorted = true;
+        }
+        if !self.touched {
+            self.touched = true;
+            touched.push(instrument);
+        }
+    }
+
+    /// Looks at the order of all levels, at the end of a message; whether they are out of order now and were not before.
+    #[cold]
+    fn order(&mut self) -> bool {
+        let side = |side: BookSide| {
+            let better = |a: &Rung, b: &Rung| match side {
+                BookSide::Buy => a.px > b.px,
+                BookSide::Sell => a.px < b.px,
+            };
+            self.book.iter(side).is_sorted_by(|a, b| better(a, b))
+        };
+        self.unsorted = !BookSide::BOTH.into_iter().all(side);
+        let was = std::mem::replace(&mut self.out_of_order, self.unsorted);
+        self.unsorted && !was
+    }
+
+    #[inline]
+    fn is_stale(&self) -> bool {
+        self.stale | self.broken | self.out_of_order
+    }
+
+    #[inline]
+    fn view(&self) -> BookView<'_> {
+        BookView { book: &self.book, stale: self.is_stale() }
+    }
+}
+
+/// Books and who listens to them, for a handler to give steps to.
+#[derive(Debug)]
+pub struct Taker<'b, L> {
+    books: &'b mut Books,
+    listener: &'b mut L,
+}
+
+impl<L: Listener> Steps for Taker<'_, L> {
+    // In line everywhere: which step it is, is known where it is told.
+    #[inline(always)]
+    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+        let Self { books, listener } = self;
+        match step {
+            Step::Level(level) => books.level(&level),
+            Step::End(_) => books.end(at, *listener),
+            Step::Trade(trade) => {
+                if books.is_wanted(trade.instrument) {
+                    books.counters.trades += 1;
+                    listener.trade(at, &trade);
+                }
+            }
+            other => self.seldom(at, other),
+        }
+    }
+
+    #[inline(always)]
+    fn level(&mut self, _at: &At<'_>, level: &Level) {
+        self.books.level(level);
+    }
+}
+
+impl Books {
+    /// An instrument is not known any more; whether somebody is to be told. Where nothing will mend it levels go on, and it
+    /// stays so until its book is given anew.
+    fn stale(&mut self, instrument: u32, mended: bool) -> bool {
+        let Some(one) = self.books.get_mut(instrument as usize) else { return false };
+        one.stale = true;
+        one.broken |= !mended;
+        !std::mem::replace(&mut one.told_stale, true)
+    }
+
+    /// It is: who listens is told at the end of the message.
+    fn recovered(&mut self, instrument: u32) {
+        if let Some(one) = self.books.get_mut(instrument as usize)
+            && one.stale
+        {
+            one.stale = false;
+            self.touch(instrument);
+        }
+    }
+
+    /// The instruments of a product, while they are gone through.
+    fn take_instruments(&mut self, product: u32) -> Vec<u32> {
+        let product = self.products.get_mut(product as usize);
+        product.map(std::mem::take).unwrap_or_default()
+    }
+
+    fn put_instruments(&mut self, product: u32, instruments: Vec<u32>) {
+        if let Some(product) = self.products.get_mut(product as usize) {
+            *product = instruments;
+        }
+    }
+
+    #[inline]
+    fn is_wanted(&self, instrument: u32) -> bool {
+        self.books.get(instrument as usize).is_some_and(|one| one.wanted == Wanted::Yes)
+    }
+}
+
+impl<L: Listener> Taker<'_, L> {
+    #[inline(never)]
+    #[allow(clippy::collapsible_match, reason = "a guard that changes books would hide what it does")]
+    fn seldom(&mut self, at: &At<'_>, step: Step<'_>) {
+        let Self { books, listener } = self;
+        match step {
+            Step::Instrument(instrument) => {
+                if books.define(at.tables, instrument) {
+                    listener.instrument(at, instrument);
+                }
+            }
+            Step::Product(product) => {
+                let all = books.take_instruments(product);
+                for instrument in &all {
+                    if books.define(at.tables, *instrument) {
+                        listener.instrument(at, *instrument);
+                    }
+                }
+                books.put_instruments(product, all);
+            }
+            Step::Clear { instrument } => books.clear(instrument),
+            Step::Stale { instrument, mended } => {
+                if books.stale(instrument, mended) {
+                    books.counters.stale += 1;
+                    listener.stale(at, instrument);
+                }
+            }
+            Step::Recovered { instrument } => books.recovered(instrument),
+            Step::State(state) => {
+                let wanted = match state.instrument {
+                    Some(instrument) => books.is_wanted(instrument),
+                    None => {
+                        let all = books.products.get(state.product as usize);
+                        all.is_some_and(|all| all.iter().any(|instrument| books.is_wanted(*instrument)))
+                    }
+                };
+                if wanted {
+                    listener.state(at, &state);
+                }
+            }
+            Step::Missing { product, from, to, .. } => {
+                books.counters.gaps += 1;
+                listener.gap(at, Gap::Messages { product, from, to });
+            }
+            Step::Lost { from, to } => {
+                books.counters.gaps += 1;
+                listener.gap(at, Gap::Packets { from, to });
+            }
+            Step::NoRoom { product } => {
+                books.counters.gaps += 1;
+                listener.gap(at, Gap::NoRoom { product });
+            }
+            Step::Refused(refusal) => {
+                books.counters.refused += 1;
+                listener.refused(at, &refusal);
+            }
+            Step::LineDown { line, since } => listener.line(at, LineState { line, down: true, since }),
+            Step::LineUp { line, since } => listener.line(at, LineState { line, down: false, since }),
+            _ => {}
+        }
+    }
+}

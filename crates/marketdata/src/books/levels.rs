@@ -1,0 +1,161 @@
+//! Levels to books: by depth in a few registers, and all others.
+
+use super::Books;
+use crate::engine::{Action, Level, Side};
+use crate::listener::Changed;
+use crate::select::Wanted;
+use unitape_book::{Fault, LevelAction, LevelChange, Rung, Side as BookSide};
+
+impl Books {
+    /// Applies a level.
+    #[inline(always)]
+    pub(super) fn level(&mut self, level: &Level) {
+        // A quantity that is not told is none that can be.
+        let qty = level.qty.map_or((-1, 0), |qty| (qty.mantissa(), qty.exponent()));
+        let (instrument, px, orders) = (level.instrument, level.px.0, level.orders.unwrap_or(u32::MAX));
+        let Some(depth) = level.depth else {
+            let (action, side) = (book_action(level.action), Some(book_side(level.side)));
+            let change = LevelChange { action, side, px, qty: Some(qty), orders, depth: None };
+            return self.apply(instrument, &change);
+        };
+        let how = How { side: level.side, depth, exponent: qty.1 };
+        match level.action {
+            Action::Add => self.add(instrument, how, px, qty.0, orders),
+            Action::Change => self.change(instrument, how, px, qty.0, orders),
+            Action::Delete => self.delete(instrument, how),
+        }
+    }
+
+    // What nearly all levels are has its own functions, not in line: its numbers are in registers, and few at a time.
+
+    #[inline(never)]
+    fn add(&mut self, instrument: u32, how: How, px: i64, mantissa: i64, orders: u32) {
+        let rung = Rung { px, qty: (mantissa, how.exponent), orders };
+        let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
+        let done = one.and_then(|one| {
+            let sorted = one.book.add(book_side(how.side), how.depth.into(), rung, one.levels_max)?;
+            one.touch(instrument, sorted, &mut self.touched);
+            Some(())
+        });
+        match done {
+            Some(()) => self.changed(instrument, how, Action::Add, rung),
+            None => self.apply(instrument, &how.change(LevelAction::Add, rung)),
+        }
+    }
+
+    #[inline(never)]
+    fn change(&mut self, instrument: u32, how: How, px: i64, mantissa: i64, orders: u32) {
+        let rung = Rung { px, qty: (mantissa, how.exponent), orders };
+        let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
+        let done = one.and_then(|one| {
+            let sorted = one.book.change(book_side(how.side), how.depth.into(), rung)?;
+            one.touch(instrument, sorted, &mut self.touched);
+            Some(())
+        });
+        match done {
+            Some(()) => self.changed(instrument, how, Action::Change, rung),
+            None => self.apply(instrument, &how.change(LevelAction::Change, rung)),
+        }
+    }
+
+    #[inline(never)]
+    fn delete(&mut self, instrument: u32, how: How) {
+        let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
+        let gone = one.and_then(|one| {
+            let rung = one.book.take(book_side(how.side), how.depth.into())?;
+            one.touch(instrument, true, &mut self.touched);
+            Some(rung)
+        });
+        match gone {
+            Some(rung) => self.changed(instrument, how, Action::Delete, rung),
+            None => {
+                let rung = Rung { px: i64::MAX, qty: (0, 0), orders: u32::MAX };
+                self.apply(instrument, &how.change(LevelAction::Delete, rung));
+            }
+        }
+    }
+
+    /// Who listens will be told of a level.
+    #[inline(always)]
+    fn changed(&mut self, instrument: u32, how: How, action: Action, level: Rung) {
+        let (number, depth) = (self.changes.len() as u32, how.depth.into());
+        self.counters.levels += 1;
+        self.changes.push(Changed { instrument, number, side: how.side, action, depth, level });
+    }
+
+    /// The same for whatever a level may be.
+    #[inline(never)]
+    fn apply(&mut self, instrument: u32, change: &LevelChange) {
+        let Some(one) = self.books.get_mut(instrument as usize) else { return };
+        if one.wanted == Wanted::No {
+            one.broken = true;
+            self.counters.passed_over += 1;
+            return;
+        }
+        one.stale = false;
+        let done = one.book.apply(change, one.levels_max);
+        self.counters.levels += 1;
+        if !one.touched {
+            one.touched = true;
+            self.touched.push(instrument);
+        }
+        if done.depth > 0 && one.wanted == Wanted::Yes {
+            self.changes.push(Changed {
+                instrument,
+                number: self.changes.len() as u32,
+                side: if change.side == Some(BookSide::Buy) { Side::Buy } else { Side::Sell },
+                action: match change.action {
+                    LevelAction::Add => Action::Add,
+                    LevelAction::Change => Action::Change,
+                    LevelAction::Delete | LevelAction::Clear => Action::Delete,
+                },
+                depth: done.depth,
+                level: done.level,
+            });
+        }
+        match done.fault {
+            None => {}
+            // By depth, the levels of a message may pass each other; what counts is how it leaves them.
+            Some(Fault::UnsortedLevel) => one.unsorted = true,
+            Some(fault) => self.fault(instrument, fault),
+        }
+    }
+}
+
+#[inline]
+fn book_side(side: Side) -> BookSide {
+    match side {
+        Side::Buy => BookSide::Buy,
+        Side::Sell => BookSide::Sell,
+    }
+}
+
+#[inline]
+fn book_action(action: Action) -> LevelAction {
+    match action {
+        Action::Add => LevelAction::Add,
+        Action::Change => LevelAction::Change,
+        Action::Delete => LevelAction::Delete,
+    }
+}
+
+/// Of a level by depth, what goes into one register.
+#[derive(Clone, Copy)]
+struct How {
+    side: Side,
+    depth: u16,
+    exponent: i8,
+}
+
+impl How {
+    fn change(self, action: LevelAction, rung: Rung) -> LevelChange {
+        LevelChange {
+            action,
+            side: Some(book_side(self.side)),
+            px: rung.px,
+            qty: Some(rung.qty),
+            orders: rung.orders,
+            depth: Some(self.depth.into()),
+        }
+    }
+}

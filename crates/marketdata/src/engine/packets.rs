@@ -1,0 +1,568 @@
+//! The handler: packets of all channels in, steps out.
+
+use super::around::Of;
+use super::config::Reset;
+use super::core::Core;
+use super::early::EarlySnapshots;
+use super::framing::{Packets, Unusable};
+use super::lines::{Arrival, Kept, Stream, Verdict};
+use super::plan::Config;
+use super::pulse::{LinePulse, PulseChange};
+use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
+use super::view::Head;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Turns packets into steps. It does no I/O and reads no clock.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) config: Arc<Config>,
+    pub(super) core: Core,
+    pub(super) packets: Packets,
+    /// Streams of all channels.
+    pub(super) streams: Vec<Sent>,
+    /// By channel: which of its lines are heard.
+    pub(super) pulses: Vec<LinePulse>,
+    /// By pair: snapshots that no gap needed when they came.
+    pub(super) early: Vec<EarlySnapshots>,
+    /// Nothing more will come.
+    pub(super) is_over: bool,
+    /// By channel: the streams of the last packets, by partition.
+    latest: Vec<[u32; LATEST]>,
+    /// Some packet waits.
+    waits: bool,
+    held_bytes: usize,
+    /// The address of the last packet, and its channel and line.
+    route: Option<(SocketAddr, u16, u8)>,
+    spare: Vec<Vec<u8>>,
+    pub(super) counters: ChannelCounters,
+}
+
+/// Packets from one sender.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub channel: u16,
+    sender: u64,
+    partition: u64,
+    /// The first stream of the same sender and partition, on whichever channel.
+    origin: u32,
+    pub stream: Stream,
+}
+
+/// What was counted over all channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ChannelCounters {
+    pub unknown: u64,
+    pub refused: u64,
+}
+
+/// Partitions of a channel whose packets come in turns, so that the last stream of each is known.
+const LATEST: usize = 8;
+
+/// Senders and partitions of a channel, at most.
+const STREAMS_MAX: usize = 256;
+
+impl Engine {
+    /// A handler that has seen nothing.
+    #[must_use]
+    pub fn new(config: Arc<Config>) -> Self {
+        let has = |channel: usize, line: u8| {
+            config.addresses.iter().any(|(_, c, l)| usize::from(*c) == channel && *l == line)
+        };
+        let pulse = |n: usize| LinePulse::new(&config.window, [has(n, 0), has(n, 1)]);
+        Self {
+            pulses: (0..config.channels.len()).map(pulse).collect(),
+            early: config.pairs.iter().map(|_| EarlySnapshots::default()).collect(),
+            is_over: false,
+            core: Core::new(config.clone()),
+            packets: Packets::new(config.clone()),
+            streams: Vec::new(),
+            latest: vec![[u32::MAX; LATEST]; config.channels.len()],
+            waits: false,
+            held_bytes: 0,
+            route: None,
+            spare: Vec::new(),
+            counters: ChannelCounters::default(),
+            config,
+        }
+    }
+
+    /// Channels, products and instruments.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.core.tables
+    }
+
+    /// What tests look at.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (&Tables, &super::products::Products) {
+        (&self.core.tables, &self.core.products)
+    }
+
+    /// Whether the levels of an instrument are whole.
+    #[must_use]
+    pub fn is_live(&self, instrument: u32) -> bool {
+        self.core.products.instruments[instrument as usize].live
+    }
+
+    /// The book that is made of an instrument's levels turned out not to be the venue's: the next snapshot with all that has
+    /// come until now gives it anew, and until then no levels come for it. False where no snapshot will come.
+    pub fn want_snapshot(&mut self, instrument: u32) -> bool {
+        self.core.want_snapshot(instrument)
+    }
+
+    /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
+    pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl Steps) {
+        if self.waits {
+            self.time(packet.ts_recv, out);
+        }
+        let Some((channel, line)) = self.route(packet.to) else {
+            self.counters.unknown += 1;
+            let of = self.of(0, 0, u32::MAX, &packet, Head::default());
+            return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+        };
+        if let Some(change) = self.pulses[usize::from(channel)].heard(line, packet.ts_recv) {
+            let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+            self.line_changes(&of, change, packet.payload.len(), out);
+        }
+        let opened = match self.packets.open(channel, packet.payload) {
+            Ok(opened) => opened,
+            Err(why) => {
+                let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+                return self.refuse(&of, packet.payload, &why, out);
+            }
+        };
+        let (head, body) = opened;
+        let Some(sequence) = head.sequence else {
+            let of = self.of(channel, line, u32::MAX, &packet, head);
+            self.keep_early(&of, packet.payload);
+            if self.rests(channel) {
+                return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+            }
+            return match self.packets.body(channel, (packet.payload, body), &mut self.core.ids) {
+                Ok(()) => self.apply(&of, packet.payload, out),
+                Err(why) => self.refuse(&of, packet.payload, &why, out),
+            };
+        };
+        let Some(stream) = self.stream(channel, &head) else {
+            let why =
+                Unusable { code: "no_room", detail: format!("more than {STREAMS_MAX} senders on a channel") };
+            let of = self.of(channel, line, u32::MAX, &packet, head);
+            return self.refuse(&of, packet.payload, &why, out);
+        };
+        let Head { time: sent, reset, .. } = head;
+        let Packet { ts_recv, place, .. } = packet;
+        let Sent { origin, stream: at, .. } = &mut self.streams[stream as usize];
+        let of = Of { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
+        let arrival = Arrival { line, sequence, ts_recv, sent, reset };
+        at.settled = None;
+        let begins = head.reset && at.expected.is_none();
+        let mut verdict = at.offer(arrival, packet.payload.len());
+        if verdict == Verdict::Restart || at.settled.is_some() {
+            verdict = self.settle(&of, sequence, verdict, out);
+            // Another packet was decoded in between.
+            if matches!(verdict, Verdict::Now | Verdict::Wait) {
+                _ = self.packets.open(channel, packet.payload);
+            }
+        }
+        if begins && verdict == Verdict::Now {
+            self.core.begins_behind_snapshots(&of, out);
+        }
+        self.place(&of, (sequence, verdict), packet.payload, body, out);
+    }
+
+    /// No packet came until `now`: what has waited too long for a missing one goes on without it.
+    pub fn idle(&mut self, now: i64, out: &mut impl Steps) {
+        if self.waits {
+            self.time(now, out);
+        }
+    }
+
+    /// Nothing more of these channels will come, after [`Engine::finish`]: all books are stale from here on, and stay as they
+    /// are.
+    pub fn close(&mut self, out: &mut impl Steps) {
+        let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
+        let of = Of {
+            channel: 0,
+            line: 0,
+            stream: u32::MAX,
+            origin: u32::MAX,
+            ts_recv: now,
+            place: 0,
+            sent: None,
+            reset: false,
+        };
+        self.core.close(&of, out);
+    }
+
+    /// What it was made by.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Nothing more will come: what waits is used as it is.
+    pub fn finish(&mut self, out: &mut impl Steps) {
+        self.is_over = true;
+        for stream in 0..self.streams.len() as u32 {
+            self.flush(stream, out);
+            for line in 0..2 {
+                if let Some((_, kept)) = self.streams[stream as usize].stream.aside[line].take() {
+                    self.damaged(stream, kept, out);
+                }
+            }
+        }
+        self.waits = false;
+        self.lines_end(out);
+    }
+
+    /// A line is down, or back.
+    #[cold]
+    fn line_changes(&mut self, of: &Of, change: PulseChange, length: usize, out: &mut impl Steps) {
+        let PulseChange { line, down, since } = change;
+        let step = if down { Step::LineDown { line, since } } else { Step::LineUp { line, since } };
+        self.core.tell(&Of { line, ..*of }, length, step, out);
+    }
+
+    /// Nothing more will come: a line that ended well before the other is down, however little time there was to see it.
+    fn lines_end(&mut self, out: &mut impl Steps) {
+        let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
+        for (channel, line) in (0..self.pulses.len() as u16).flat_map(|channel| [(channel, 0), (channel, 1)])
+        {
+            let pulse = self.pulses[usize::from(channel)];
+            let of_channel = self.streams.iter().filter(|s| s.channel == channel);
+            let behind = of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.behind(line)));
+            if pulse.has(line) && !pulse.is_down(line) && behind > u64::from(self.config.window.packets) {
+                let change = self.pulses[usize::from(channel)].goes_down(line);
+                let to = self.config.addresses[0].0;
+                let packet = Packet { to, ts_recv: now, place: 0, payload: &[] };
+                let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+                self.line_changes(&of, change, 0, out);
+            }
+        }
+    }
+
+    fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, head: Head) -> Of {
+        let origin = self.origin(stream);
+        let (sent, reset) = (head.time, head.reset);
+        Of { channel, line, stream, origin, ts_recv: packet.ts_recv, place: packet.place, sent, reset }
+    }
+
+    fn origin(&self, stream: u32) -> u32 {
+        self.streams.get(stream as usize).map_or(u32::MAX, |s| s.origin)
+    }
+
+    #[inline]
+    fn route(&mut self, to: SocketAddr) -> Option<(u16, u8)> {
+        match self.route {
+            Some((known, channel, line)) if known == to => Some((channel, line)),
+            _ => {
+                let (to, channel, line) = *self.config.addresses.iter().find(|(known, ..)| *known == to)?;
+                self.route = Some((to, channel, line));
+                Some((channel, line))
+            }
+        }
+    }
+
+    fn apply(&mut self, of: &Of, payload: &[u8], out: &mut impl Steps) {
+        if self.packets.batch.told.is_empty() {
+            return self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
+        }
+        self.core.batch(&self.packets.batch, of, payload, out);
+        if let Some(pair) = self.core.products.gap_of.take() {
+            self.use_early(pair, out);
+        }
+    }
+
+    /// A packet with what is to be done with it.
+    #[inline(always)]
+    fn place(
+        &mut self,
+        of: &Of,
+        (sequence, verdict): (u64, Verdict),
+        payload: &[u8],
+        body: usize,
+        out: &mut impl Steps,
+    ) {
+        if let Verdict::Now | Verdict::Wait = verdict
+            && let Some(change) = self.pulses[usize::from(of.channel)].brings(of.line, of.ts_recv)
+        {
+            self.line_changes(of, change, payload.len(), out);
+        }
+        if verdict == Verdict::Now {
+            self.keep_early(of, payload);
+        }
+        match verdict {
+            Verdict::Now if self.rests(of.channel) => {
+                self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
+                self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
+            }
+            Verdict::Now => match self.packets.body(of.channel, (payload, body), &mut self.core.ids) {
+                Ok(()) => {
+                    self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
+                    self.apply(of, payload, out);
+                }
+                Err(why) => {
+                    self.streams[of.stream as usize].stream.corrupt(sequence, of.line, of.ts_recv);
+                    self.refuse(of, payload, &why, out);
+                }
+            },
+            Verdict::Wait => return self.keep(of, sequence, payload, body, out),
+            Verdict::Duplicate => {
+                self.core.tell(of, payload.len(), Step::End(Outcome::Duplicate), out);
+            }
+            Verdict::Late => {
+                let detail = format!("packet {sequence} came when it had been given up");
+                self.refuse(of, payload, &Unusable { code: "late", detail }, out);
+            }
+            Verdict::Aside => {
+                let kept = self.kept(of, payload);
+                self.streams[of.stream as usize].stream.aside[usize::from(of.line)] = Some((sequence, kept));
+                self.core.products.aside(of.stream, Some(of.ts_recv));
+            }
+            Verdict::Restart => unreachable!("it was settled"),
+        }
+        if self.streams[of.stream as usize].stream.waits() {
+            self.go_on(of.stream, of.ts_recv, out);
+        }
+    }
+
+    /// The same for one that was set aside.
+    #[cold]
+    #[inline(never)]
+    fn place_late(
+        &mut self,
+        of: &Of,
+        to_do: (u64, Verdict),
+        payload: &[u8],
+        body: usize,
+        out: &mut impl Steps,
+    ) {
+        self.place(of, to_do, payload, body, out);
+    }
+
+    #[cold]
+    fn keep(&mut self, of: &Of, sequence: u64, payload: &[u8], body: usize, out: &mut impl Steps) {
+        // One that is bad must not stand in the way of the other line's.
+        if self.config.reset != Reset::Never
+            && let Err(why) = self.packets.body(of.channel, (payload, body), &mut self.core.ids)
+        {
+            self.streams[of.stream as usize].stream.corrupt(sequence, of.line, of.ts_recv);
+            self.refuse(of, payload, &why, out);
+        } else {
+            let kept = self.kept(of, payload);
+            self.held_bytes += payload.len();
+            self.streams[of.stream as usize].stream.keep(sequence, kept, of.sent);
+            self.waits = true;
+        }
+        self.go_on(of.stream, of.ts_recv, out);
+    }
+
+    fn kept(&mut self, of: &Of, payload: &[u8]) -> Kept {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        Kept { line: of.line, ts_recv: of.ts_recv, place: of.place, bytes }
+    }
+
+    /// What waits in a stream and can go on, by its turn or because what is missing is given up.
+    #[cold]
+    fn go_on(&mut self, stream: u32, now: i64, out: &mut impl Steps) {
+        loop {
+            let no_room = self.held_bytes > self.config.window.bytes;
+            let at = &mut self.streams[stream as usize].stream;
+            if let Some((sequence, kept)) = at.next() {
+                self.release(stream, sequence, kept, out);
+            } else if let Some(lost) = at.give_up(now, no_room) {
+                self.lost(stream, now, lost, out);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn lost(&mut self, stream: u32, now: i64, (from, to): (u64, u64), out: &mut impl Steps) {
+        let channel = self.streams[stream as usize].channel;
+        let origin = self.origin(stream);
+        let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None, reset: false };
+        self.core.lost(&of, (from, to), out);
+    }
+
+    /// A packet that waited.
+    fn release(&mut self, stream: u32, sequence: u64, kept: Kept, out: &mut impl Steps) {
+        self.held_bytes -= kept.bytes.len();
+        let Kept { line, ts_recv, place, bytes } = kept;
+        let channel = self.streams[stream as usize].channel;
+        let mut of = Of {
+            channel,
+            line,
+            stream,
+            origin: self.origin(stream),
+            ts_recv,
+            place,
+            sent: None,
+            reset: false,
+        };
+        let read = self.packets.open(channel, &bytes).and_then(|(head, body)| {
+            (of.sent, of.reset) = (head.time, head.reset);
+            self.keep_early(&of, &bytes);
+            match self.rests(channel) {
+                true => {
+                    self.packets.batch.clear();
+                    Ok(())
+                }
+                false => self.packets.body(channel, (&bytes, body), &mut self.core.ids),
+            }
+        });
+        match read {
+            Ok(()) => {
+                self.streams[stream as usize].stream.used(sequence, line, of.sent);
+                self.apply(&of, &bytes, out);
+            }
+            Err(why) => {
+                let at = &mut self.streams[stream as usize].stream;
+                at.corrupt(sequence, line, ts_recv);
+                let (from, to) = at.skip(sequence);
+                self.core.lost(&of, (from, to), out);
+                self.refuse(&of, &bytes, &why, out);
+            }
+        }
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(bytes);
+        }
+    }
+
+    /// All that waits in a stream, with its gaps.
+    fn flush(&mut self, stream: u32, out: &mut impl Steps) {
+        loop {
+            let at = &mut self.streams[stream as usize].stream;
+            if let Some((sequence, kept)) = at.next() {
+                self.release(stream, sequence, kept, out);
+            } else if let Some(lost) = at.give_up_now() {
+                let now = at.heard();
+                self.lost(stream, now, lost, out);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Time has passed: what has waited too long goes on.
+    #[cold]
+    fn time(&mut self, now: i64, out: &mut impl Steps) {
+        self.waits = false;
+        for stream in 0..self.streams.len() as u32 {
+            if self.streams[stream as usize].stream.waits() {
+                self.go_on(stream, now, out);
+                self.waits |= self.streams[stream as usize].stream.waits();
+            }
+        }
+    }
+
+    /// A packet tells what the one is that its line has aside, or that numbers begin again; gives what is to be done with
+    /// the packet itself.
+    #[cold]
+    fn settle(&mut self, of: &Of, sequence: u64, verdict: Verdict, out: &mut impl Steps) -> Verdict {
+        let line = usize::from(of.line);
+        let at = &mut self.streams[of.stream as usize].stream;
+        let good = at.settled.take();
+        let aside = at.aside[line].take();
+        if at.aside.iter().all(Option::is_none) {
+            self.core.products.aside(of.stream, None);
+        }
+        if verdict == Verdict::Restart {
+            // What waits is of the old numbers: it is used, so that it is accounted for.
+            let first = at.expected;
+            while let Some((sequence, kept)) = self.streams[of.stream as usize].stream.drain() {
+                self.release(of.stream, sequence, kept, out);
+            }
+            self.streams[of.stream as usize].stream.expected = first;
+            self.core.restart(of, out);
+        }
+        match (aside, good) {
+            (Some((sequence, kept)), Some(true)) => {
+                let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, reset: false, ..*of };
+                let at = &mut self.streams[of.stream as usize].stream;
+                let verdict = if at.is_of_stream(of.line) { at.place(sequence) } else { Verdict::Late };
+                match self.packets.open(of.channel, &kept.bytes) {
+                    Ok((head, body)) => {
+                        let of = Of { sent: head.time, reset: head.reset, ..of };
+                        self.place_late(&of, (sequence, verdict), &kept.bytes, body, out);
+                    }
+                    Err(why) => self.refuse(&of, &kept.bytes, &why, out),
+                }
+            }
+            (Some((_, kept)), _) => self.damaged(of.stream, kept, out),
+            (None, _) => {}
+        }
+        let at = &mut self.streams[of.stream as usize].stream;
+        match verdict {
+            Verdict::Restart | Verdict::Now | Verdict::Wait => at.place(sequence),
+            other => other,
+        }
+    }
+
+    /// A packet whose number was damaged.
+    fn damaged(&mut self, stream: u32, kept: Kept, out: &mut impl Steps) {
+        let channel = self.streams[stream as usize].channel;
+        let (line, origin) = (kept.line, self.origin(stream));
+        let of = Of {
+            channel,
+            line,
+            stream,
+            origin,
+            ts_recv: kept.ts_recv,
+            place: kept.place,
+            sent: None,
+            reset: false,
+        };
+        let detail = "its number is far from all others of its line".to_owned();
+        self.refuse(&of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
+    }
+
+    /// Whether a packet's messages are of no use to anyone now: only its number is looked at.
+    #[inline]
+    fn rests(&self, channel: u16) -> bool {
+        let channel = &self.config.channels[usize::from(channel)];
+        channel.role == Role::Snapshot
+            && self.config.reset != Reset::Never
+            && !self.core.products.wants(channel.pair)
+    }
+
+    #[cold]
+    fn refuse(&mut self, of: &Of, payload: &[u8], why: &Unusable, out: &mut impl Steps) {
+        self.counters.refused += 1;
+        let refusal = Refusal { code: why.code, detail: &why.detail, raw: payload };
+        self.core.tell(of, payload.len(), Step::Refused(refusal), out);
+        self.core.tell(of, payload.len(), Step::End(Outcome::Refused), out);
+    }
+
+    #[inline]
+    fn stream(&mut self, channel: u16, head: &Head) -> Option<u32> {
+        let latest = &mut self.latest[usize::from(channel)][head.partition as usize % LATEST];
+        let is = |s: &Sent| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
+        if self.streams.get(*latest as usize).is_some_and(is) {
+            return Some(*latest);
+        }
+        let found = self.streams.iter().position(is);
+        let found = match found {
+            Some(found) => found,
+            None if self.streams.iter().filter(|s| s.channel == channel).count() >= STREAMS_MAX => {
+                return None;
+            }
+            None => {
+                let Head { sender, partition, .. } = *head;
+                let stream = Stream::new(self.config.window);
+                let same = |s: &Sent| (s.sender, s.partition) == (sender, partition);
+                let origin = self.streams.iter().position(same).unwrap_or(self.streams.len()) as u32;
+                self.streams.push(Sent { channel, sender, partition, origin, stream });
+                self.streams.len() - 1
+            }
+        };
+        *latest = found as u32;
+        Some(found as u32)
+    }
+}
+
+/// Buffers kept for packets that wait.
+const SPARE_MAX: usize = 256;

@@ -1,0 +1,332 @@
+//! Steps: what the packets of all channels come to, in order.
+//!
+//! A message becomes any number of steps and then [`Step::End`]. Instruments, products and channels are small numbers,
+//! looked up in [`Tables`]; prices and quantities are exact.
+//!
+//! **What holds.** The steps depend on the packets, their order and their receive times alone. An instrument is stale until
+//! it is [`Step::Recovered`], which it is from its first mention where no snapshots are needed. From there to the next
+//! [`Step::Stale`] its levels are whole: a book that applies [`Step::Clear`] and [`Step::Level`] is the venue's. While it is
+//! stale no levels come but those of the snapshot that mends it; trades and states do. Only where no channel has snapshots
+//! levels go on behind a gap.
+
+use std::net::SocketAddr;
+use unitape_model::{Price, Quantity};
+
+/// A datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'p> {
+    /// Where it was sent to; by this its channel and line are known.
+    pub to: SocketAddr,
+    /// When it was received, nanoseconds since 1970. Windows are measured by it.
+    pub ts_recv: i64,
+    /// Where its payload stands in the source; comes back in [`At::place`].
+    pub place: u64,
+    /// Its bytes.
+    pub payload: &'p [u8],
+}
+
+/// Who takes steps.
+pub trait Steps {
+    /// The next one.
+    fn step(&mut self, at: &At<'_>, step: Step<'_>);
+
+    /// [`Step::Level`], which most steps are; for who has a shorter way for it.
+    #[inline(always)]
+    fn level(&mut self, at: &At<'_>, level: &Level) {
+        self.step(at, Step::Level(*level));
+    }
+}
+
+impl<F: FnMut(&At<'_>, Step<'_>)> Steps for F {
+    #[inline]
+    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+        self(at, step);
+    }
+}
+
+/// Of which message a step is.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'t> {
+    /// Products, instruments, channels.
+    pub tables: &'t Tables,
+    /// The channel, an index of [`Tables::channels`].
+    pub channel: u16,
+    /// Line A is 0, line B is 1.
+    pub line: u8,
+    /// It is of a snapshot, or of what had to wait for one.
+    pub snapshot: bool,
+    /// The number of the message in its product or channel.
+    pub sequence: Option<u64>,
+    /// Event time, nanoseconds since 1970: of the entry, else of the message, else of the packet.
+    pub ts_event: i64,
+    /// Receive time of the packet.
+    pub ts_recv: i64,
+    /// Where the message stands in the source: the place of its packet and its own in it.
+    pub place: u64,
+    /// Its bytes.
+    pub length: u32,
+}
+
+/// A step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step<'s> {
+    /// A product is new, or something is told of it: see [`Tables::products`].
+    Product(u32),
+    /// An instrument is new, or something is told of it: see [`Tables::instruments`].
+    Instrument(u32),
+    /// A level of a book.
+    Level(Level),
+    /// The book of an instrument is empty, or will be given anew by what follows.
+    #[allow(missing_docs)]
+    Clear { instrument: u32 },
+    /// A trade.
+    Trade(Trade),
+    /// The state of a product, or of an instrument.
+    State(State<'s>),
+    /// From here on the book of the instrument is not to be trusted. Where a snapshot will mend it (`mended`) no levels come
+    /// for it until then; where no channel has any they go on.
+    #[allow(missing_docs)]
+    Stale { instrument: u32, mended: bool },
+    /// From here on it is.
+    #[allow(missing_docs)]
+    Recovered { instrument: u32 },
+    /// Messages of a product are missing, the first and the last of them; where several channels' packets have numbers of
+    /// their own, these are messages all the same. `alone`: no gap of packets was told that they were in.
+    #[allow(missing_docs)]
+    Missing { product: u32, from: u64, to: u64, alone: bool },
+    /// The product has all its instruments again, and needs no snapshots.
+    #[allow(missing_docs)]
+    Whole { product: u32 },
+    /// More levels of a product wait for snapshots than there is room for; the oldest are let go.
+    #[allow(missing_docs)]
+    NoRoom { product: u32 },
+    /// Packets of a channel came on no line.
+    #[allow(missing_docs)]
+    Lost { from: u64, to: u64 },
+    /// The numbers of a channel begin again.
+    Restart,
+    /// Nothing comes on a line of a channel while the other line brings packets; since when, by receive times.
+    #[allow(missing_docs)]
+    LineDown { line: u8, since: i64 },
+    /// The line is back; since when it had been silent.
+    #[allow(missing_docs)]
+    LineUp { line: u8, since: i64 },
+    /// A packet or a message cannot be used.
+    Refused(Refusal<'s>),
+    /// The message, or a packet that was not looked into, is over.
+    End(Outcome),
+}
+
+/// A level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Whose.
+    pub instrument: u32,
+    /// Which side.
+    pub side: Side,
+    /// What becomes of it.
+    pub action: Action,
+    /// Its price; [`Price::NONE`] where it is not told.
+    pub px: Price,
+    /// All quantity at it.
+    pub qty: Option<Quantity>,
+    /// How many orders.
+    pub orders: Option<u32>,
+    /// Its place from the best, from 1. Without it the level is known by its price.
+    pub depth: Option<u16>,
+}
+
+/// A trade.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trade {
+    /// Of what.
+    pub instrument: u32,
+    /// The price.
+    pub px: Price,
+    /// The quantity.
+    pub qty: Quantity,
+    /// The venue's number.
+    pub id: Option<u64>,
+    /// Who took the other's price.
+    pub aggressor: Option<Side>,
+}
+
+/// A state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State<'s> {
+    /// Of which product.
+    pub product: u32,
+    /// Of which instrument; none for all of the product's.
+    pub instrument: Option<u32>,
+    /// The venue's code.
+    pub code: Code<'s>,
+    /// The phase that the configuration says it is.
+    pub phase: Option<Phase>,
+}
+
+/// A code as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code<'s> {
+    /// A number.
+    Number(u64),
+    /// Letters.
+    Text(&'s [u8]),
+}
+
+/// A side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Side {
+    /// Bids.
+    Buy = 0,
+    /// Offers.
+    Sell = 1,
+}
+
+/// What becomes of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Action {
+    /// It is put in; by depth, those at its place and behind move back.
+    Add,
+    /// It is another one now; by depth, the price may be another too.
+    Change,
+    /// It is taken out; by depth, those behind it move up.
+    Delete,
+}
+
+/// A phase of trading, as events have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Phase {
+    Pre,
+    Open,
+    Auction,
+    Fixing,
+    Halt,
+    Close,
+}
+
+impl Phase {
+    /// All of them, as words of events.
+    pub const WORDS: [&'static str; 6] = ["pre", "open", "auction", "fixing", "halt", "close"];
+
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+}
+
+/// What cannot be used, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Refusal<'s> {
+    /// One word.
+    pub code: &'static str,
+    /// A sentence: what, in which template and field, at which byte.
+    pub detail: &'s str,
+    /// The bytes.
+    pub raw: &'s [u8],
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was used: it has the steps before this, if any.
+    Used,
+    /// It has nothing that is asked for.
+    Ignored,
+    /// Its levels wait for a snapshot, and will come with that.
+    Waits,
+    /// The other line had it, or it came twice.
+    Duplicate,
+    /// It is the one of [`Step::Refused`] before this.
+    Refused,
+    /// It is a snapshot that came before its gap was noticed, and had its end then: it is used now.
+    Early,
+}
+
+/// What channels, products and instruments there are.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// In the order of the configuration.
+    pub channels: Vec<Channel>,
+    /// In the order in which they were seen.
+    pub products: Vec<Product>,
+    /// In the order in which they were seen.
+    pub instruments: Vec<Instrument>,
+}
+
+/// A channel.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// Its name.
+    pub name: String,
+    /// What it carries.
+    pub role: Role,
+}
+
+/// What a channel carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// What changes.
+    Incremental,
+    /// How it is.
+    Snapshot,
+    /// Products and instruments.
+    Reference,
+}
+
+/// A product: what messages are numbered for. Where a venue numbers by channel, a channel is one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Product {
+    /// The venue's id of it.
+    pub id: String,
+    /// Its name, empty while none was told.
+    pub name: String,
+    /// What it is subscribed by; its name, where nothing else is told.
+    pub group: String,
+    /// How many levels a side has at most, where that is told.
+    pub depth: Option<u16>,
+    /// The least step of a price.
+    pub tick: Option<Price>,
+    /// Its currency.
+    pub currency: String,
+}
+
+/// An instrument.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Instrument {
+    /// The venue's id of it; its name in events.
+    pub id: String,
+    /// The product, an index of [`Tables::products`].
+    pub product: u32,
+    /// Its symbol or description, empty while none was told.
+    pub symbol: String,
+    /// What it is subscribed by, where not by its product's.
+    pub group: String,
+    /// How many levels a side has at most, where that is told of it and not of its product.
+    pub depth: Option<u16>,
+    /// The least step of a price.
+    pub tick: Option<Price>,
+    /// The contract's size.
+    pub multiplier: Option<Quantity>,
+    /// Its currency, where not its product's.
+    pub currency: String,
+}
+
+impl Tables {
+    /// What an instrument is subscribed by.
+    #[must_use]
+    pub fn group(&self, instrument: u32) -> &str {
+        let instrument = &self.instruments[instrument as usize];
+        match &self.products[instrument.product as usize] {
+            _ if !instrument.group.is_empty() => &instrument.group,
+            product if !product.group.is_empty() => &product.group,
+            product if !product.name.is_empty() => &product.name,
+            product => &product.id,
+        }
+    }
+}

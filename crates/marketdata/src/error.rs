@@ -1,0 +1,80 @@
+//! What can go wrong around a handler; bad packets are no errors, they are counted and told.
+
+use std::path::PathBuf;
+use unitape_model::ErrorCause;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A mapping cannot be used.
+    #[error("mapping {origin}: {what}")]
+    Mapping {
+        /// File name, or `built in`, with the line.
+        origin: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A socket cannot be opened.
+    #[error("{address}: cannot {what}: {source}")]
+    Socket {
+        /// Where it was to be.
+        address: String,
+        /// What was being done.
+        what: &'static str,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A file cannot be read.
+    #[error("{}: at byte {offset}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Where, in bytes from its start.
+        offset: u64,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A file is neither a capture nor what it was said to be.
+    #[error("{}: at byte {offset}: {what}", path.display())]
+    Container {
+        /// The file.
+        path: PathBuf,
+        /// Where, in bytes from its start.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A channel is given for a capture, whose packets have addresses of their own.
+    #[error("{}: a capture, which says itself where packets were sent: say no channel", path.display())]
+    ChannelOfCapture {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Waiting for packets failed.
+    #[error("{what}: {source}")]
+    Receive {
+        /// Which socket, or what was done with all.
+        what: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// Packets are asked for, and nothing is listened to.
+    #[error("nothing is listened to: call `listen` first")]
+    NotLive,
+    /// A channel that there is not.
+    #[error("no channel `{0}` in the configuration")]
+    Channel(String),
+}
+
+impl Error {
+    /// On whose side the cause lies.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Read { source, .. } | Self::Receive { source, .. } => ErrorCause::of_io(source),
+            Self::Container { .. } => ErrorCause::Data,
+            Self::Channel(_) | Self::ChannelOfCapture { .. } => ErrorCause::Call,
+            Self::NotLive | Self::Mapping { .. } | Self::Socket { .. } => ErrorCause::Outside,
+        }
+    }
+}

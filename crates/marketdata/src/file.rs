@@ -1,0 +1,219 @@
+//! Packets out of files: captures, and samples of packets with their lengths before them.
+
+use crate::engine::Packet;
+use crate::error::Error;
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use unitape_base::capture::{Next, Reassembly, ReassemblyCounts, Udp, Walker, is_capture, udp};
+
+/// Goes through a file, packet by packet.
+#[derive(Debug)]
+pub struct PacketFile {
+    path: PathBuf,
+    file: File,
+    bytes: Vec<u8>,
+    /// Where `bytes` begins in the file, and what comes next in it.
+    base: u64,
+    at: usize,
+    ended: bool,
+    sort: Sort,
+    counts: FileCounts,
+    fragments: Reassembly,
+    /// The payload of the datagram that its last fragment made whole.
+    whole: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Sort {
+    Capture(Walker),
+    /// Packets with four bytes of length before each, the lowest first; all were sent to this address.
+    Frames(SocketAddr),
+}
+
+/// What a file had that is no packet to give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// Packets that were given.
+    pub packets: u64,
+    /// Packets of other protocols.
+    pub others: u64,
+    /// Datagrams of which there is only a part, fragments of datagrams that never became whole, and packets that contradict
+    /// themselves.
+    pub unusable: u64,
+    /// Fragments, and what became of them.
+    pub fragments: ReassemblyCounts,
+    /// Datagrams that were dropped when the capture was made, as far as it tells.
+    pub dropped: u64,
+    /// Bytes behind damage.
+    pub lost_bytes: u64,
+}
+
+/// A packet, and where it is.
+#[derive(Debug)]
+struct Found {
+    to: SocketAddr,
+    ts_recv: i64,
+    from: usize,
+    end: usize,
+    /// Its payload was put together of fragments.
+    is_whole: bool,
+}
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// The largest packet, in bytes; a datagram has less.
+const PACKET_BYTES_MAX: usize = 1 << 20;
+
+impl PacketFile {
+    /// Opens a capture, or, where `to` is told, packets with their lengths before them that were sent there.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no capture and nothing is told, or is one and something is.
+    pub fn open(path: &Path, to: Option<SocketAddr>) -> Result<Self, Error> {
+        let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        let mut this = Self {
+            path: path.to_owned(),
+            file: File::open(path).map_err(fail)?,
+            bytes: Vec::with_capacity(2 * READ_BYTES),
+            base: 0,
+            at: 0,
+            ended: false,
+            sort: Sort::Capture(Walker::default()),
+            counts: FileCounts::default(),
+            fragments: Reassembly::default(),
+            whole: Vec::new(),
+        };
+        this.read()?;
+        match (is_capture(&this.bytes), to) {
+            (true, None) => {}
+            (true, Some(_)) => {
+                return Err(Error::ChannelOfCapture { path: this.path });
+            }
+            (false, Some(to)) => this.sort = Sort::Frames(to),
+            (false, None) => {
+                let what =
+                    "no capture; for packets with their lengths before them say of which channel they are";
+                return Err(this.wrong(what));
+            }
+        }
+        Ok(this)
+    }
+
+    /// What it had besides packets.
+    #[must_use]
+    pub fn counts(&self) -> FileCounts {
+        let fragments = self.fragments.counts();
+        let never_whole = fragments.incomplete + fragments.contradicting;
+        FileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
+    }
+
+    /// The next packet; none at the end. It is good until the one after it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged where nothing behind can be found.
+    #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
+        let found = match &self.sort {
+            Sort::Capture(_) => self.captured()?,
+            Sort::Frames(to) => {
+                let to = *to;
+                self.framed()?.map(|(from, end)| Found { to, ts_recv: 0, from, end, is_whole: false })
+            }
+        };
+        Ok(found.map(|Found { to, ts_recv, from, end, is_whole }| {
+            self.counts.packets += 1;
+            let place = self.base + from as u64;
+            let payload = if is_whole { &self.whole[..] } else { &self.bytes[from..end] };
+            Packet { to, ts_recv, place, payload }
+        }))
+    }
+
+    #[inline]
+    fn captured(&mut self) -> Result<Option<Found>, Error> {
+        loop {
+            let Sort::Capture(walker) = &mut self.sort else { unreachable!("asked for it") };
+            match walker.next(&self.bytes, self.at) {
+                Next::Packet(packet) => {
+                    self.at = packet.end;
+                    match udp(packet.link, &self.bytes[packet.bytes.clone()], packet.is_cut()) {
+                        Udp::Datagram(datagram) => {
+                            let from = packet.bytes.start + datagram.payload.start;
+                            let end = packet.bytes.start + datagram.payload.end;
+                            let (to, ts_recv) = (datagram.to, packet.ts_ns.unwrap_or(0));
+                            return Ok(Some(Found { to, ts_recv, from, end, is_whole: false }));
+                        }
+                        Udp::Fragment(part) => {
+                            let bytes = &self.bytes[packet.bytes.clone()];
+                            if let Some(whole) = self.fragments.add(&part, bytes, packet.ts_ns) {
+                                self.whole.clear();
+                                self.whole.extend_from_slice(whole.payload);
+                                // Its place is that of the fragment that came last.
+                                let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
+                                let (to, ts_recv) = (whole.to, packet.ts_ns.unwrap_or(0));
+                                return Ok(Some(Found { to, ts_recv, from, end, is_whole: true }));
+                            }
+                        }
+                        Udp::Other => self.counts.others += 1,
+                        Udp::Cut(_) | Udp::Bad(_) => self.counts.unusable += 1,
+                    }
+                }
+                Next::Skip { end } => self.at = end,
+                Next::Dropped { count, end, .. } => {
+                    self.counts.dropped += u64::from(count);
+                    self.at = end;
+                }
+                Next::More if !self.ended => self.read()?,
+                Next::More => {
+                    self.fragments.finish();
+                    self.counts.lost_bytes += (self.bytes.len() - self.at) as u64;
+                    self.at = self.bytes.len();
+                    return Ok(None);
+                }
+                Next::Lost { what } => return Err(self.wrong(what)),
+            }
+        }
+    }
+
+    fn framed(&mut self) -> Result<Option<(usize, usize)>, Error> {
+        loop {
+            let left = &self.bytes[self.at..];
+            let length = left.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+            match length {
+                Some(length) if length > PACKET_BYTES_MAX => {
+                    return Err(self.wrong("a length of more than 1 MiB"));
+                }
+                Some(length) if left.len() >= 4 + length => {
+                    let from = self.at + 4;
+                    self.at = from + length;
+                    return Ok(Some((from, from + length)));
+                }
+                _ if !self.ended => self.read()?,
+                _ => {
+                    self.counts.lost_bytes += left.len() as u64;
+                    self.at = self.bytes.len();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Reads on behind what is there and not yet given.
+    fn read(&mut self) -> Result<(), Error> {
+        self.bytes.drain(..self.at);
+        self.base += self.at as u64;
+        self.at = 0;
+        let before = self.bytes.len();
+        let read = (&mut self.file).take(READ_BYTES as u64).read_to_end(&mut self.bytes);
+        self.ended = self.bytes.len() == before;
+        let offset = self.base + self.bytes.len() as u64;
+        read.map(drop).map_err(|source| Error::Read { path: self.path.clone(), offset, source })
+    }
+
+    fn wrong(&self, what: &'static str) -> Error {
+        Error::Container { path: self.path.clone(), offset: self.base + self.at as u64, what }
+    }
+}

@@ -1,0 +1,173 @@
+//! The core, the books and where packets come from, together.
+
+use crate::books::{Books, Counters};
+use crate::engine::{Config, Engine, Packet, Tables};
+use crate::error::Error;
+use crate::file::{FileCounts, PacketFile};
+use crate::listener::Listener;
+use crate::select::Subscription;
+use crate::view::BookView;
+use crate::wire::{Live, LiveOptions, now_ns};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A handler of market data: packets in, calls out. It has no thread of its own: who gives packets, or polls, is called.
+#[derive(Debug)]
+pub struct Handler {
+    core: Engine,
+    books: Books,
+    live: Option<Live>,
+}
+
+impl Handler {
+    /// A handler by the configuration in this file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line.
+    pub fn open(config: &Path) -> Result<Self, Error> {
+        Ok(Self::new(Config::load(config)?))
+    }
+
+    /// A handler by this configuration.
+    #[must_use]
+    pub fn new(config: Arc<Config>) -> Self {
+        Self { core: Engine::new(config), books: Books::default(), live: None }
+    }
+
+    /// Asks for more; best before the first packet. What was told of an instrument while nothing asked for it is not known:
+    /// its book is stale until the venue gives it anew, which a snapshot does. One of which nothing was told is known by now,
+    /// and told with its first change.
+    pub fn subscribe(&mut self, subscription: Subscription) {
+        self.books.subscribe(subscription, self.core.tables());
+        self.books.mend(&mut self.core);
+    }
+
+    /// Asks for less.
+    pub fn unsubscribe(&mut self, subscription: &Subscription) {
+        self.books.unsubscribe(subscription, self.core.tables());
+    }
+
+    /// Takes a packet.
+    #[inline]
+    pub fn packet<L: Listener>(&mut self, packet: Packet<'_>, listener: &mut L) {
+        self.core.packet(packet, &mut self.books.take(listener));
+        self.books.mend(&mut self.core);
+    }
+
+    /// No packet came until `now`: what waited too long for one that is missing goes on without it.
+    pub fn idle<L: Listener>(&mut self, now: i64, listener: &mut L) {
+        self.core.idle(now, &mut self.books.take(listener));
+        self.books.mend(&mut self.core);
+    }
+
+    /// Takes all packets of a capture, and what waits at its end as it is; of packets with their lengths before them, where `channel` says whose they are.
+    ///
+    /// # Errors
+    /// When the file cannot be read; what came before has been taken.
+    pub fn replay<L: Listener>(
+        &mut self,
+        file: &Path,
+        channel: Option<&str>,
+        listener: &mut L,
+    ) -> Result<FileCounts, Error> {
+        let to = channel.map(|name| self.address(name)).transpose()?;
+        let mut file = PacketFile::open(file, to)?;
+        while let Some(packet) = file.next()? {
+            self.packet(packet, listener);
+        }
+        self.core.finish(&mut self.books.take(listener));
+        Ok(file.counts())
+    }
+
+    /// The first address of the channel of this name.
+    fn address(&self, channel: &str) -> Result<SocketAddr, Error> {
+        let n = self.core.tables().channels.iter().position(|c| c.name == channel);
+        let of = |n: usize| self.core.config().addresses().find(|(_, c, _)| usize::from(*c) == n);
+        n.and_then(of).map(|(address, ..)| address).ok_or_else(|| Error::Channel(channel.to_owned()))
+    }
+
+    /// Listens to all lines of all channels.
+    ///
+    /// # Errors
+    /// When a socket cannot be opened.
+    pub fn listen(&mut self, options: &LiveOptions) -> Result<(), Error> {
+        let addresses: Vec<_> = self.core.config().addresses().map(|(address, ..)| address).collect();
+        self.live = Some(Live::open(addresses, options)?);
+        Ok(())
+    }
+
+    /// Takes the packets that are there, at most a batch of each line; how many there were. Call it again and again, or
+    /// after [`Handler::wait`], also where that found nothing: what waits for a missing packet is given up by time, and
+    /// only here.
+    ///
+    /// # Errors
+    /// When nothing is listened to, or the system refuses.
+    pub fn poll<L: Listener>(&mut self, listener: &mut L) -> Result<usize, Error> {
+        let Self { core, books, live } = self;
+        let live = live.as_mut().ok_or(Error::NotLive)?;
+        let got = live.poll(|packet| {
+            core.packet(packet, &mut books.take(listener));
+            books.mend(core);
+        })?;
+        if got == 0 {
+            core.idle(now_ns(), &mut books.take(listener));
+            books.mend(core);
+        }
+        Ok(got)
+    }
+
+    /// Waits until a packet is there, at most so long; whether one is. Longer than the window of the configuration is too
+    /// long, see [`Handler::poll`].
+    ///
+    /// # Errors
+    /// When nothing is listened to, or the system refuses.
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
+        self.live.as_mut().ok_or(Error::NotLive)?.wait(timeout)
+    }
+
+    /// The book of an instrument; none where it is not subscribed.
+    #[must_use]
+    pub fn book(&self, instrument: u32) -> Option<BookView<'_>> {
+        self.books.book(instrument)
+    }
+
+    /// Channels, products and instruments, as far as they are known.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        self.core.tables()
+    }
+
+    /// The instrument of this id or symbol, if it was seen.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<u32> {
+        let all = &self.tables().instruments;
+        let of = |is: &dyn Fn(&crate::engine::Instrument) -> bool| all.iter().position(is).map(|n| n as u32);
+        of(&|i| i.id == name).or_else(|| of(&|i| i.symbol == name))
+    }
+
+    /// The books, and how much was done with them.
+    #[must_use]
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// How much was done with books.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.books.counters()
+    }
+
+    /// The core, with its figures of channels and lines.
+    #[must_use]
+    pub fn core(&self) -> &Engine {
+        &self.core
+    }
+
+    /// What is listened to.
+    #[must_use]
+    pub fn live(&self) -> Option<&Live> {
+        self.live.as_ref()
+    }
+}

@@ -1,0 +1,73 @@
+//! Market data for a strategy: it subscribes to products, and is called when a book changes, a trade happens, a state
+//! changes, or something is missing.
+//!
+//! ```text
+//!  pcap ──────────┐          ┌────────────────────────────┐  steps  ┌─────────┐
+//!  multicast A, B ┼ packets ▶│ two lines, gaps, recovery  │────────▶│  books  │──▶ Listener
+//!  samples ───────┘          │ (engine)                   │         └─────────┘
+//!                            └────────────────────────────┘      what is subscribed
+//! ```
+//!
+//! ```no_run
+//! use unitape_marketdata::{Handler, Listener, LiveOptions, Side, Subscription, Update};
+//!
+//! struct Strategy;
+//!
+//! impl Listener for Strategy {
+//!     fn book(&mut self, update: &Update<'_>) {
+//!         if let (Some(bid), Some(ask)) = (update.book.best(Side::Buy), update.book.best(Side::Sell)) {
+//!             println!("{} {} {}", update.instrument, bid.px, ask.px);
+//!         }
+//!     }
+//! }
+//!
+//! let mut handler = Handler::open("venue.toml".as_ref())?;
+//! handler.subscribe(Subscription::Group("BUND".to_owned()));
+//! handler.listen(&LiveOptions::default())?;
+//! loop {
+//!     handler.poll(&mut Strategy)?;
+//! }
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), unitape_marketdata::Error>(())
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | `handler` | the engine, the books and the sources together |
+//! | [`engine`] | packets to steps: two lines, gaps, recovery, and what messages mean |
+//! | `books` | steps to books and calls; `select` what is subscribed |
+//! | `listener`, `view` | what is told, and what books are looked at by |
+//! | `file`, [`wire`] | packets out of captures and samples, and off the wire |
+//!
+//! **Cost.** A book is found by its instrument's number, without a look-up; what is not subscribed is not applied. Nothing is
+//! allocated once books and buffers have grown. Calls are made directly, for the listener is a type.
+//!
+//! **What holds.** A book that is not stale is the venue's, as far as its messages say. It is stale before the first snapshot,
+//! behind a gap, behind a level that cannot be ([`Books::faults`]), and where levels were told while nobody had subscribed; until
+//! its next snapshot, or until the venue empties it.
+//!
+//! What it does not do: it has no thread, keeps no orders, and writes no tape; a feed of the same mapping does that, with
+//! the same engine. It knows no other format, no tape and no compression.
+
+mod books;
+pub mod engine;
+mod error;
+mod file;
+mod handler;
+mod listener;
+mod select;
+mod view;
+pub mod wire;
+
+pub use books::{Books, Counters, Taker};
+pub use engine::{
+    Action, At, ChannelStats, Code, Instrument, LineStats, Packet, Phase, Refusal, Role, State, Tables, Trade,
+};
+pub use error::Error;
+pub use file::{FileCounts, PacketFile};
+pub use handler::Handler;
+pub use listener::{Changed, Gap, LineState, Listener, Update};
+pub use select::Subscription;
+pub use unitape_book::{Rung, Side};
+pub use view::BookView;
+pub use wire::{Live, LiveOptions};

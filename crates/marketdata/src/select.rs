@@ -1,0 +1,98 @@
+//! What is subscribed: everything, products, groups of products, instruments.
+
+use crate::engine::{Role, Tables};
+use std::collections::BTreeSet;
+
+/// What is asked for. Names are those of the venue: of a product its id or its name, of an instrument its id or its
+/// symbol, of a group what [`Tables::group`] says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subscription {
+    /// Everything.
+    All,
+    /// All instruments of a product.
+    Product(String),
+    /// All instruments of a group of products.
+    Group(String),
+    /// One instrument.
+    Instrument(String),
+}
+
+impl Subscription {
+    /// Whether an instrument is one of these, as far as is known now.
+    #[must_use]
+    pub fn covers(&self, tables: &Tables, instrument: u32) -> bool {
+        let of = &tables.instruments[instrument as usize];
+        let product = &tables.products[of.product as usize];
+        match self {
+            Subscription::All => true,
+            Subscription::Product(name) => product.id == *name || product.name == *name,
+            Subscription::Group(name) => tables.group(instrument) == name,
+            Subscription::Instrument(name) => of.id == *name || of.symbol == *name,
+        }
+    }
+}
+
+/// All that is asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    all: bool,
+    products: BTreeSet<String>,
+    groups: BTreeSet<String>,
+    instruments: BTreeSet<String>,
+}
+
+/// Whether an instrument is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Yes,
+    No,
+    /// Its names are not known yet; its book is kept until they are, so that nothing is missing then.
+    NotYet,
+}
+
+impl Selection {
+    /// Asks for more; false where it was asked for before.
+    pub fn add(&mut self, subscription: Subscription) -> bool {
+        match subscription {
+            Subscription::All => !std::mem::replace(&mut self.all, true),
+            Subscription::Product(name) => self.products.insert(name),
+            Subscription::Group(name) => self.groups.insert(name),
+            Subscription::Instrument(name) => self.instruments.insert(name),
+        }
+    }
+
+    /// Asks for less; false where it was not asked for.
+    pub fn remove(&mut self, subscription: &Subscription) -> bool {
+        match subscription {
+            Subscription::All => std::mem::replace(&mut self.all, false),
+            Subscription::Product(name) => self.products.remove(name),
+            Subscription::Group(name) => self.groups.remove(name),
+            Subscription::Instrument(name) => self.instruments.remove(name),
+        }
+    }
+
+    /// Whether this instrument is asked for, as far as is known now.
+    pub fn wants(&self, tables: &Tables, instrument: u32) -> Wanted {
+        let of = &tables.instruments[instrument as usize];
+        let product = &tables.products[of.product as usize];
+        let yes = self.all
+            || self.instruments.contains(&of.id)
+            || self.instruments.contains(&of.symbol)
+            || self.products.contains(&product.id)
+            || self.products.contains(&product.name)
+            || self.groups.contains(tables.group(instrument));
+        // A message that tells anything of the instrument itself tells its symbol, too, if it has one: most have none.
+        let symbol =
+            !of.symbol.is_empty() || of.tick.is_some() || of.multiplier.is_some() || !of.currency.is_empty();
+        let name = !product.name.is_empty();
+        let group = name || !product.group.is_empty() || !of.group.is_empty();
+        let told = (symbol || self.instruments.is_empty())
+            && (name || self.products.is_empty())
+            && (group || self.groups.is_empty());
+        match yes {
+            true => Wanted::Yes,
+            false if told || !tables.channels.iter().any(|c| c.role == Role::Reference) => Wanted::No,
+            false => Wanted::NotYet,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Packets off the wire: all lines of all channels, polled in one thread.
+//!
+//! Each address has a socket of its own, bound to its group; one system call takes up to 32 datagrams of it, with the
+//! kernel's receive times and its count of what it had no room for. Who polls busily makes one call that asks all sockets,
+//! and one for each that has something; who waits sleeps in the first.
+
+use super::datagram::Batch;
+use super::sockets::{Interface, Sockets, UdpLine};
+use crate::engine::Packet;
+use crate::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How sockets are opened.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveOptions {
+    /// By which interface groups are joined: an address of it; the system's choice without.
+    pub interface: Option<IpAddr>,
+    /// Room in the kernel for each socket.
+    pub buffer_bytes: usize,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self { interface: None, buffer_bytes: 8 << 20 }
+    }
+}
+
+/// Sockets of all lines.
+#[derive(Debug)]
+pub struct Live {
+    sockets: Sockets,
+    drops: Vec<Drops>,
+    batch: Batch,
+    /// Packets so far: their place.
+    packets: u64,
+}
+
+/// What the kernel had no room for, of one socket.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drops {
+    /// The kernel's counter, which only grows (and wraps).
+    counter: u32,
+    dropped: u64,
+}
+
+/// Of so few sockets each is asked by itself.
+const FEW: usize = 2;
+
+impl Live {
+    /// Opens a socket for each address.
+    ///
+    /// # Errors
+    /// When the system refuses one.
+    pub fn open(
+        addresses: impl IntoIterator<Item = SocketAddr>,
+        options: &LiveOptions,
+    ) -> Result<Self, Error> {
+        let interface = options.interface.map(Interface::Address);
+        let line = |address| UdpLine { address, interface: interface.clone() };
+        let lines: Vec<_> = addresses.into_iter().map(line).collect();
+        let sockets = Sockets::open(&lines, options.buffer_bytes)?;
+        let drops = vec![Drops::default(); lines.len()];
+        Ok(Self { sockets, drops, batch: Batch::new(), packets: 0 })
+    }
+
+    /// Gives each packet that is there to `each`, at most one batch of each socket; how many there were.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn poll(&mut self, mut each: impl FnMut(Packet<'_>)) -> Result<usize, Error> {
+        let mut all = 0;
+        let few = self.sockets.count() <= FEW;
+        if !few && !self.wait(Duration::ZERO)? {
+            return Ok(0);
+        }
+        for n in 0..self.sockets.count() {
+            if few || self.sockets.is_ready(n) {
+                all += self.receive(n, &mut each)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Waits until a packet is there, at most so long; whether one is.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
+        let waited = self.sockets.wait(timeout);
+        waited.map_err(|source| Error::Receive { what: "wait for packets".to_owned(), source })
+    }
+
+    /// How many datagrams the kernel had no room for, of each address.
+    pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
+        self.drops.iter().enumerate().map(|(n, drops)| {
+            // Of the last ones no datagram has told yet.
+            let now = self.sockets.dropped(n).unwrap_or(drops.counter);
+            (self.sockets.address(n), drops.dropped + u64::from(now.wrapping_sub(drops.counter)))
+        })
+    }
+
+    fn receive(&mut self, n: usize, each: &mut impl FnMut(Packet<'_>)) -> Result<usize, Error> {
+        let (to, drops) = (self.sockets.address(n), &mut self.drops[n]);
+        let received = self.sockets.receive(n, &mut self.batch);
+        let received =
+            received.map_err(|source| Error::Receive { what: format!("receive from {to}"), source })?;
+        for i in 0..received {
+            let (_, payload, ts_recv, counter) = self.batch.get(i);
+            if let Some(counter) = counter {
+                drops.dropped += u64::from(counter.wrapping_sub(drops.counter));
+                drops.counter = counter;
+            }
+            let ts_recv = ts_recv.unwrap_or_else(now_ns);
+            each(Packet { to, ts_recv, place: self.packets, payload });
+            self.packets += 1;
+        }
+        Ok(received)
+    }
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64)
+}

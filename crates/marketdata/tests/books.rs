@@ -1,0 +1,437 @@
+//! Steps to books and calls: what is subscribed is told, what is not is not applied, and what cannot be trusted says so.
+
+use proptest::prelude::*;
+use unitape_marketdata::engine::{
+    Action, At, Channel, Instrument, Level, Outcome, Product, Role, Step, Steps, Tables, Trade,
+};
+use unitape_marketdata::{Books, Gap, Listener, Side, Subscription, Update};
+use unitape_model::{Decimal, Price};
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Notes {
+    lines: Vec<String>,
+}
+
+impl Listener for Notes {
+    fn book(&mut self, update: &Update<'_>) {
+        let mut line = format!("book {}", update.instrument);
+        if update.cleared {
+            line += " cleared";
+        }
+        if update.book.is_stale() {
+            line += " stale";
+        }
+        for change in update.changes {
+            line += &format!(" {:?}{}{}", change.action, change.side as u8, change.depth);
+        }
+        for side in Side::BOTH {
+            line += " |";
+            for level in update.book.levels(side) {
+                line += &format!(" {}@{}", level.qty.0, level.px);
+            }
+        }
+        self.lines.push(line);
+    }
+
+    fn trade(&mut self, _: &At<'_>, trade: &Trade) {
+        self.lines.push(format!("trade {} {}", trade.instrument, trade.px.0));
+    }
+
+    fn stale(&mut self, _: &At<'_>, instrument: u32) {
+        self.lines.push(format!("stale {instrument}"));
+    }
+
+    fn recovered(&mut self, _: &At<'_>, instrument: u32) {
+        self.lines.push(format!("recovered {instrument}"));
+    }
+
+    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
+        self.lines.push(format!("instrument {}", at.tables.instruments[instrument as usize].id));
+    }
+
+    fn gap(&mut self, _: &At<'_>, gap: Gap) {
+        self.lines.push(format!("{gap:?}"));
+    }
+}
+
+/// Two products, `F` of the group `bonds` with instruments 0 and 1, `X` with instrument 2.
+fn tables(named: bool) -> Tables {
+    let name = |name: &str| if named { name.to_owned() } else { String::new() };
+    let product = |id: &str, group: &str| Product {
+        id: id.into(),
+        name: name(id),
+        group: name(group),
+        ..Product::default()
+    };
+    let instrument =
+        |id: &str, product| Instrument { id: id.into(), product, depth: Some(3), ..Instrument::default() };
+    Tables {
+        channels: vec![Channel { name: "ref".into(), role: Role::Reference }],
+        products: vec![product("F", "bonds"), product("X", "")],
+        instruments: vec![instrument("F1", 0), instrument("F2", 0), instrument("X1", 1)],
+    }
+}
+
+fn give(books: &mut Books, notes: &mut Notes, tables: &Tables, steps: &[Step<'_>]) {
+    let at = At {
+        tables,
+        channel: 0,
+        line: 0,
+        snapshot: false,
+        sequence: Some(1),
+        ts_event: 1,
+        ts_recv: 2,
+        place: 0,
+        length: 0,
+    };
+    let mut taker = books.take(notes);
+    for step in steps {
+        taker.step(&at, *step);
+    }
+    taker.step(&at, Step::End(Outcome::Used));
+}
+
+fn level(instrument: u32, side: Side, action: Action, depth: u16, px: i64, qty: i64) -> Step<'static> {
+    let side = match side {
+        Side::Buy => unitape_marketdata::engine::Side::Buy,
+        Side::Sell => unitape_marketdata::engine::Side::Sell,
+    };
+    Step::Level(Level {
+        instrument,
+        side,
+        action,
+        px: Price(px),
+        qty: Some(Decimal::from_int(qty)),
+        orders: None,
+        depth: Some(depth),
+    })
+}
+
+/// All instruments, of products that are whole.
+const KNOWN: [Step<'static>; 8] = [
+    Step::Instrument(0),
+    Step::Recovered { instrument: 0 },
+    Step::Instrument(1),
+    Step::Recovered { instrument: 1 },
+    Step::Instrument(2),
+    Step::Recovered { instrument: 2 },
+    Step::Whole { product: 0 },
+    Step::Whole { product: 1 },
+];
+
+#[test]
+fn one_call_for_each_book_of_a_message() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::Group("bonds".into()), &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    notes.lines.clear();
+    let trade = Trade { instrument: 1, px: Price(7), qty: Decimal::from_int(1), id: None, aggressor: None };
+    give(
+        &mut books,
+        &mut notes,
+        &tables,
+        &[
+            level(1, Side::Buy, Action::Add, 1, 100, 5),
+            level(0, Side::Sell, Action::Add, 1, 200, 3),
+            level(2, Side::Sell, Action::Add, 1, 200, 3),
+            level(1, Side::Buy, Action::Add, 2, 99, 6),
+            Step::Trade(trade),
+            Step::Trade(Trade { instrument: 2, ..trade }),
+            level(1, Side::Buy, Action::Delete, 1, 100, 0),
+        ],
+    );
+    assert_eq!(notes.lines, ["trade 1 7", "book 1 Add01 Add02 Delete01 | 6@99 |", "book 0 Add11 | | 3@200"]);
+    assert_eq!(books.book(2).map(|_| ()), None, "it is not subscribed");
+    let counters = books.counters();
+    assert_eq!((counters.levels, counters.passed_over, counters.updates, counters.trades), (4, 1, 4, 1));
+    assert_eq!(books.book(1).unwrap().best(Side::Buy).unwrap().px, 99);
+    // A fourth level of three: the last one falls out, as the venue's does.
+    let adds: Vec<_> = (1..=4).map(|n| level(0, Side::Buy, Action::Add, 1, n, n)).collect();
+    give(&mut books, &mut notes, &tables, &adds);
+    assert_eq!(notes.lines.last().unwrap(), "book 0 Add01 Add01 Add01 Add01 | 4@4 3@3 2@2 | 3@200");
+}
+
+/// Where reference data come behind the first levels, the book was once without them.
+#[test]
+fn names_may_come_later_than_levels() {
+    let (before, after) = (tables(false), tables(true));
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::Group("bonds".into()), &before);
+    give(&mut books, &mut notes, &before, &KNOWN);
+    give(
+        &mut books,
+        &mut notes,
+        &before,
+        &[level(0, Side::Buy, Action::Add, 1, 100, 5), level(2, Side::Buy, Action::Add, 1, 100, 5)],
+    );
+    assert!(notes.lines.is_empty(), "{:?}", notes.lines);
+    give(&mut books, &mut notes, &after, &[Step::Product(0), Step::Product(1)]);
+    assert_eq!(
+        notes.lines,
+        ["instrument F1", "instrument F2", "recovered 0", "book 0 | 5@100 |", "recovered 1", "book 1 | |"]
+    );
+    assert!(books.book(2).is_none());
+}
+
+#[test]
+fn stale_until_it_is_known_again() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::Instrument("F1".into()), &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    notes.lines.clear();
+    give(
+        &mut books,
+        &mut notes,
+        &tables,
+        &[
+            Step::Missing { product: 0, from: 3, to: 4, alone: true },
+            Step::Stale { instrument: 0, mended: true },
+            Step::Stale { instrument: 1, mended: true },
+        ],
+    );
+    assert!(books.book(0).unwrap().is_stale());
+    give(
+        &mut books,
+        &mut notes,
+        &tables,
+        &[
+            Step::Clear { instrument: 0 },
+            level(0, Side::Buy, Action::Add, 1, 100, 5),
+            Step::Recovered { instrument: 0 },
+        ],
+    );
+    assert_eq!(
+        notes.lines,
+        [
+            "Messages { product: 0, from: 3, to: 4 }",
+            "stale 0",
+            "recovered 0",
+            "book 0 cleared Add01 | 5@100 |",
+        ]
+    );
+    // A level that cannot be: the book is not the venue's, until it is given anew.
+    notes.lines.clear();
+    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Change, 3, 100, 5)]);
+    assert_eq!(notes.lines, ["stale 0", "book 0 stale | 5@100 |"]);
+    assert_eq!((books.counters().faults, books.counters().stale), (1, 2));
+    notes.lines.clear();
+    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: 0 }]);
+    assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
+}
+
+/// A venue tells of a product and of its instruments by themselves. A symbol that came behind the product's name once found
+/// its book let go.
+#[test]
+fn a_symbol_may_come_later_than_its_products_name() {
+    let mut tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::Instrument("VOD".into()), &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    let put = |instrument| level(instrument, Side::Buy, Action::Add, 1, 100, 5);
+    give(&mut books, &mut notes, &tables, &[Step::Product(0), put(0), put(1), put(2)]);
+    assert!(notes.lines.is_empty(), "{:?}", notes.lines);
+    // One that was told without a symbol has none.
+    tables.instruments[1].tick = Some(Price(1));
+    tables.instruments[0].symbol = "VOD".into();
+    give(&mut books, &mut notes, &tables, &[Step::Instrument(1), Step::Instrument(0), put(1)]);
+    assert_eq!(notes.lines, ["instrument F1", "recovered 0", "book 0 | 5@100 |"]);
+    assert_eq!((books.counters().passed_over, books.counters().levels), (1, 3));
+    // The group of another is told, its symbol is not.
+    tables.instruments[2].symbol = "BP".into();
+    books.subscribe(Subscription::Group("stocks".into()), &tables);
+    tables.products[1].group = "stocks".into();
+    give(&mut books, &mut notes, &tables, &[Step::Product(1)]);
+    assert_eq!(books.take_broken().collect::<Vec<_>>(), [2], "its name was told, so nobody had asked for it");
+}
+
+/// A level that cannot be, in a snapshot: the book was once told to be known again, and it was not.
+#[test]
+fn a_snapshot_that_cannot_be_mends_nothing() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: 0, mended: true }]);
+    notes.lines.clear();
+    let snapshot = |depth| {
+        [
+            Step::Clear { instrument: 0 },
+            level(0, Side::Buy, Action::Add, 1, 100, 5),
+            level(0, Side::Buy, Action::Add, depth, 98, 5),
+            level(0, Side::Buy, Action::Change, 3, 98, 5),
+            Step::Recovered { instrument: 0 },
+            Step::Whole { product: 0 },
+        ]
+    };
+    give(&mut books, &mut notes, &tables, &snapshot(3));
+    assert_eq!(notes.lines, ["book 0 cleared stale Add01 | 5@100 |"]);
+    // What follows from the first says nothing new.
+    let counters = books.counters();
+    assert_eq!((counters.stale, counters.recovered, counters.faults), (1, 3, 1));
+    assert_eq!(books.take_broken().collect::<Vec<_>>(), [0]);
+    assert_eq!(books.take_broken().count(), 0);
+    notes.lines.clear();
+    let [clear, first, .., recovered, whole] = snapshot(3);
+    give(&mut books, &mut notes, &tables, &[clear, first, recovered, whole]);
+    assert_eq!(notes.lines, ["recovered 0", "book 0 cleared Add01 | 5@100 |"]);
+    // Stale again before the message that mended it is over.
+    notes.lines.clear();
+    let stale = Step::Stale { instrument: 0, mended: true };
+    give(&mut books, &mut notes, &tables, &[clear, first, stale]);
+    assert_eq!(notes.lines, ["stale 0", "book 0 cleared stale Add01 | 5@100 |"]);
+}
+
+/// An instrument that is gone comes back with no snapshot: when the others of its product had come, its book from before was
+/// once told to be known.
+#[test]
+fn a_whole_product_makes_no_book_known() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    give(&mut books, &mut notes, &tables, &[level(1, Side::Buy, Action::Add, 1, 100, 5)]);
+    let stale = |instrument| Step::Stale { instrument, mended: true };
+    give(&mut books, &mut notes, &tables, &[stale(0), stale(1)]);
+    notes.lines.clear();
+    let mends =
+        [Step::Clear { instrument: 0 }, Step::Recovered { instrument: 0 }, Step::Whole { product: 0 }];
+    give(&mut books, &mut notes, &tables, &mends);
+    assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
+    assert!(books.book(1).unwrap().is_stale());
+}
+
+/// Where nobody tells how many levels a side has, there is a bound. The last one once fell out in silence behind it.
+#[test]
+fn a_bound_of_ours_makes_a_book_stale() {
+    let mut tables = tables(true);
+    // Nought is no bound either.
+    (tables.instruments[0].depth, tables.instruments[1].depth) = (None, Some(0));
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    for instrument in [0, 1] {
+        let add = |px| level(instrument, Side::Buy, Action::Add, 1, px, 1);
+        give(&mut books, &mut notes, &tables, &(1..=4096).map(add).collect::<Vec<_>>());
+        assert!(!books.book(instrument).unwrap().is_stale());
+        notes.lines.clear();
+        give(&mut books, &mut notes, &tables, &[add(4097)]);
+        assert_eq!(notes.lines[0], format!("stale {instrument}"));
+        let book = books.book(instrument).unwrap();
+        assert_eq!((book.depth(Side::Buy), book.best(Side::Buy).unwrap().px), (4096, 4097));
+    }
+    assert_eq!(
+        books.faults().met().map(|(fault, n)| (fault.name(), n)).collect::<Vec<_>>(),
+        [("levels_full", 2)]
+    );
+}
+
+/// A message that overlays levels may put a price above a better one before that one is changed, too. It was once taken for a
+/// fault, and a book that was right for stale.
+#[test]
+fn levels_may_pass_each_other_within_a_message() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    notes.lines.clear();
+    let put = |depth, px| level(0, Side::Buy, Action::Add, depth, px, px);
+    give(&mut books, &mut notes, &tables, &[put(1, 10), put(2, 9)]);
+    let overlay = |depth, px| level(0, Side::Buy, Action::Change, depth, px, px);
+    give(&mut books, &mut notes, &tables, &[overlay(1, 8), overlay(2, 7)]);
+    assert_eq!((notes.lines.len(), books.counters().faults), (2, 0), "{:?}", notes.lines);
+    give(&mut books, &mut notes, &tables, &[overlay(1, 6)]);
+    assert_eq!(notes.lines[2..], ["stale 0", "book 0 stale Change01 | 6@6 7@7 |"]);
+    assert_eq!((books.counters().faults, books.counters().stale), (1, 1));
+    give(&mut books, &mut notes, &tables, &[overlay(2, 5)]);
+    assert_eq!(notes.lines[4..], ["recovered 0", "book 0 Change02 | 6@6 5@5 |"]);
+}
+
+/// Where a venue has no snapshots levels go on behind a gap, and the book once passed for the venue's again with the first.
+#[test]
+fn what_nothing_mends_stays_stale() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    books.subscribe(Subscription::All, &tables);
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    notes.lines.clear();
+    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: 0, mended: false }]);
+    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Add, 1, 100, 5)]);
+    assert_eq!(notes.lines, ["stale 0", "book 0 stale Add01 | 5@100 |"]);
+    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: 0 }]);
+    assert!(!books.book(0).unwrap().is_stale());
+}
+
+/// What came while nobody asked is not known, and a book without it must not pass for the venue's.
+#[test]
+fn who_subscribes_late_is_told_so() {
+    let tables = tables(true);
+    let (mut books, mut notes) = (Books::default(), Notes::default());
+    give(&mut books, &mut notes, &tables, &KNOWN);
+    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Add, 1, 100, 5)]);
+    books.subscribe(Subscription::Product("F".into()), &tables);
+    assert!(books.book(0).unwrap().is_stale());
+    assert!(!books.book(1).unwrap().is_stale(), "nothing was told of it");
+    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: 0 }]);
+    assert!(!books.book(0).unwrap().is_stale());
+    books.unsubscribe(&Subscription::Product("F".into()), &tables);
+    assert!(books.book(0).is_none());
+    assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
+}
+
+proptest! {
+    /// Books against lists of levels that are kept the obvious way, for any steps of any instruments in any messages.
+    #[test]
+    fn books_are_those_of_the_obvious_way(
+        messages in proptest::collection::vec(
+            proptest::collection::vec((0u32..3, any::<bool>(), 0u8..4, 1u16..5, 1i64..50), 0..8), 0..30)
+    ) {
+        let tables = tables(true);
+        let (mut books, mut notes) = (Books::default(), Notes::default());
+        books.subscribe(Subscription::All, &tables);
+        give(&mut books, &mut notes, &tables, &KNOWN);
+        let mut twin: [[Vec<(i64, i64)>; 2]; 3] = Default::default();
+        for message in messages {
+            let mut steps = Vec::new();
+            for (instrument, sell, action, depth, px) in message {
+                let side = if sell { Side::Sell } else { Side::Buy };
+                let (levels, at) = (&mut twin[instrument as usize], usize::from(depth) - 1);
+                let levels = &mut levels[side as usize];
+                let (action, step) = match action {
+                    0 if at <= levels.len() && (levels.len() < 3 || at < 3) => {
+                        levels.insert(at, (px, px));
+                        levels.truncate(3);
+                        (Action::Add, true)
+                    }
+                    1 if at < levels.len() => {
+                        levels[at] = (px, px);
+                        (Action::Change, true)
+                    }
+                    2 if at < levels.len() => {
+                        levels.remove(at);
+                        (Action::Delete, true)
+                    }
+                    3 => {
+                        twin[instrument as usize] = Default::default();
+                        steps.push(Step::Clear { instrument });
+                        (Action::Add, false)
+                    }
+                    _ => (Action::Add, false),
+                };
+                if step {
+                    steps.push(level(instrument, side, action, depth, px, px));
+                }
+            }
+            give(&mut books, &mut notes, &tables, &steps);
+            for (instrument, twin) in twin.iter().enumerate() {
+                let book = books.book(instrument as u32).unwrap();
+                for side in Side::BOTH {
+                    let levels: Vec<_> = book.levels(side).map(|l| (l.px, l.qty.0 * 10i64.pow(l.qty.1 as u32))).collect();
+                    prop_assert_eq!(&levels, &twin[side as usize]);
+                }
+            }
+        }
+    }
+}
