@@ -333,6 +333,18 @@ fn a_section_is_cut_before_its_document() {
     check::cuts(1 << 20, false, head).unwrap();
 }
 
+// A control character behind an instruction at the end passed for white space, and nobody was told of it.
+#[test]
+fn a_control_character_at_the_end_is_told() {
+    for tail in ["\u{3}\n", "\u{3}", " \u{1f} ", "<!-- --> \u{3}"] {
+        for head in ["<?xm.encoding=\"UTF-8\"?>", "<!-- the end -->", "<?end?>\n"] {
+            let input = format!("{head}{tail}").into_bytes();
+            check::agree(1 << 20, false, &input).unwrap();
+            check::cuts(1 << 20, false, &input).unwrap();
+        }
+    }
+}
+
 // A message with one byte changed at a time, all over.
 #[test]
 fn messages_with_every_byte_changed() {

@@ -212,6 +212,11 @@ impl<M: Copy + Default> Parser<M> {
             Outcome::Bad(fault) if self.doctype => Outcome::Bad(refused(fault.at as usize)),
             Outcome::Tail { end } if self.doctype => Outcome::Bad(refused(end)),
             Outcome::Message { end, open } if self.is_coded(&buf[live..end]) => Outcome::Coded { end, open },
+            // What passed for white space may be a control character.
+            Outcome::Tail { end } => match xml::control(&buf[live..end]) {
+                Some(n) => bad(What::Char(buf[live + n]), live + n),
+                None => outcome,
+            },
             Outcome::Message { end, .. } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
                 Err(fault) => Outcome::Bad(fault),
