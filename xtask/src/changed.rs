@@ -20,8 +20,8 @@ pub(crate) fn files_since(base: &str) -> Result<Vec<String>, String> {
     Ok(changed.lines().chain(untracked.lines()).map(str::to_owned).collect())
 }
 
-/// Files and folders outside packages that are compiled into one.
-const BUILT_INTO: [(&str, &str); 1] = [("mappings/", "unitape-feed")];
+/// Files and folders outside packages that are compiled into one, the lowest; those above it depend on it.
+const BUILT_INTO: [(&str, &str); 1] = [("mappings/", "unitape-marketdata")];
 
 /// Files and folders outside packages that tests read, and the packages of these tests: what depends on such a
 /// package does not change.
@@ -142,7 +142,7 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(of("crates/watch/src/lib.rs"), ["unitape", "unitape-watch"]);
+        assert_eq!(of("crates/watch/src/lib.rs"), ["unitape", "unitape-bench", "unitape-watch"]);
         assert_eq!(of("fuzz/src/lib.rs"), ["unitape-fuzz"]);
         assert_eq!(of("docs/events.md"), ["unitape", "unitape-codec", "unitape-model"]);
     }

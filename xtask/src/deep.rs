@@ -1,7 +1,7 @@
 //! `cargo xtask deep`: the checks that take long, each with the count that it must reach, and a record of the run.
 //!
 //! ```text
-//! peers ─▶ demo ─▶ cases ─▶ loom ─▶ tsan ─▶ rounds ─▶ seeds ─▶ fuzz (the minutes that are left)
+//! peers ─▶ twins ─▶ demo ─▶ cases ─▶ loom ─▶ tsan ─▶ rounds ─▶ seeds ─▶ fuzz (the minutes that are left)
 //!                                                                └▶ bench/record/DATE-deep.jsonl, a line a part
 //! ```
 //!
@@ -21,7 +21,7 @@ use crate::records::{self, Commit, git};
 use crate::report::{self, Count};
 use crate::steps::{Context, Outcome};
 use crate::timings::Timings;
-use crate::{Failure, changed, demo, fuzz, rounds, seeds, steps, tools};
+use crate::{Failure, changed, demo, fuzz, rounds, seeds, steps, tools, twins};
 
 /// What the records of these runs are called.
 const KIND: &str = "deep";
@@ -66,7 +66,7 @@ struct DeepRun {
     seed: u64,
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     Part {
         name: "peers",
         about: "the measurements of peers compile",
@@ -74,6 +74,14 @@ const PARTS: [Part; 8] = [
         minimum: 1,
         packages: &[],
         run: peers,
+    },
+    Part {
+        name: "twins",
+        about: "a build without bench holds no slow twin, one with it does",
+        counts: "builds",
+        minimum: 2,
+        packages: &["unitape", "unitape-bench"],
+        run: run_twins,
     },
     Part {
         name: "demo",
@@ -284,13 +292,18 @@ fn new_seed() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The peers share files with us: a change here can break them.
+/// The peers use our measurements: a change here can break them.
 fn peers(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
     let mut command = cargo();
     command.args(["check", "--manifest-path", "bench/Cargo.toml", deep.context.locked]);
     command.env("CARGO_TARGET_DIR", deep.context.target_dir.join("peers"));
     report::run(&mut command, count)?;
     Ok(Counts::Sum(1))
+}
+
+fn run_twins(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+    twins::check(&deep.context.target_dir, deep.context.locked, count)?;
+    Ok(Counts::Sum(2))
 }
 
 fn run_demo(_: &DeepRun, count: &mut Count) -> Result<Counts, String> {

@@ -28,6 +28,7 @@ mod test;
 mod tidy;
 mod timings;
 mod tools;
+mod twins;
 
 use std::process::ExitCode;
 

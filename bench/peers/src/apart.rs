@@ -13,11 +13,11 @@
 //! In between it waits for the next line. The other ends are `bench/cpp/worker.hpp` and `Worker.java`.
 
 use crate::programs::{class_path, java};
-use crate::record::{Hash, Repeats};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use unitape_bench::record::{Hash, Repeats};
 
 /// What a pass came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use crate::Asked;
 use crate::apart::Worker;
 use crate::messaging::pair::{fresh, shared_memory};
 use crate::programs::cpp;
-use crate::record::{Record, Repeats, cpu_ns};
 use crossbeam_channel::bounded;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::process::Command;
+use unitape_bench::record::{Record, Repeats, cpu_ns};
 use unitape_ring::measure::{Load, measure};
 
 const MESSAGE_BYTES: usize = 200;

@@ -3,10 +3,10 @@
 
 use crate::Asked;
 use crate::apart::Worker;
-use crate::fast_passes::{Pass, SETS, Set, Stream, pass, slow_values, values};
 use crate::messaging::pair::{fresh, shared_memory};
-use crate::record::{Hash, Record, Repeats, sha256};
 use fastlib::{MessageFactory, Value};
+use unitape_bench::fast_passes::{Pass, SETS, Set, Stream, pass, slow_values, values};
+use unitape_bench::record::{Hash, Record, Repeats, sha256};
 use unitape_fast::Decoder;
 
 /// How the subjects are asked for.

@@ -4,15 +4,15 @@
 use crate::Asked;
 use crate::apart::{Found, Worker};
 use crate::messaging::pair::{fresh, shared_memory};
-use crate::passes::{Fast, Pass, fast_pass, slow_pass};
 use crate::programs::{cpp, dictionaries};
-use crate::record::{Hash, Record, Repeats, sha256};
-use crate::typed::Typed;
 use ironfix_tagvalue::{Decoder as IronDecoder, FieldIndex};
 use rustyfix::tagvalue::Decoder as RustyDecoder;
 use rustyfix::{Dictionary, FieldMap, RepeatingGroup};
 use std::path::Path;
 use std::process::Command;
+use unitape_bench::passes::{Fast, Pass, fast_pass, slow_pass};
+use unitape_bench::record::{Hash, Record, Repeats, sha256};
+use unitape_bench::typed::Typed;
 use unitape_codec::fix::sample::sample_orders;
 use unitape_codec::fix::{Frame, Framer, Tokens};
 

@@ -15,28 +15,14 @@
 mod apart;
 mod farm;
 mod fast;
-#[path = "../../../crates/unitape/src/commands/bench/fast_passes.rs"]
-mod fast_passes;
 mod fix;
 mod messaging;
-#[path = "../../../crates/unitape/src/commands/bench/passes.rs"]
-mod passes;
 mod programs;
-#[path = "../../../crates/unitape/src/commands/bench/record.rs"]
-#[allow(dead_code, reason = "not all of what the house measures is measured here")]
-mod record;
-#[allow(dead_code, reason = "the model of a farm, which stands in our own records alone")]
-#[path = "../../../crates/unitape/src/commands/bench/scaling.rs"]
-mod scaling;
 mod swift;
-#[path = "../../../crates/unitape/src/commands/bench/swift_passes.rs"]
-mod swift_passes;
-#[path = "../../../crates/unitape/src/commands/bench/typed.rs"]
-mod typed;
 
-use record::Record;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use unitape_bench::record::Record;
 use unitape_bench_side::Case;
 
 const NAMES: [&str; 7] = ["fix", "fast", "farm", "swift", "tape", "tape/rtt", "tape/one-way"];

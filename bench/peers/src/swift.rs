@@ -7,8 +7,8 @@
 use crate::Asked;
 use crate::apart::Worker;
 use crate::messaging::pair::{fresh, shared_memory};
-use crate::record::{Hash, Record, Repeats, sha256};
-use crate::swift_passes::{Pass, Value, fast_pass, slow_pass};
+use unitape_bench::record::{Hash, Record, Repeats, sha256};
+use unitape_bench::swift_passes::{Pass, Value, fast_pass, slow_pass};
 use unitape_codec::swift_mt::parts::Kind;
 use unitape_codec::swift_mt::sample::sample_messages;
 use unitape_codec::swift_mt::{Fields, Tag};

@@ -11,9 +11,9 @@ mod output;
 mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{
-    bench, book, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch,
-};
+#[cfg(feature = "bench")]
+use commands::bench;
+use commands::{book, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch};
 use output::note;
 use std::process::ExitCode;
 
@@ -63,8 +63,10 @@ enum Command {
     /// Surveillance: scenarios over events
     Watch(watch::Args),
     /// Measure the figures of the docs on this machine
+    #[cfg(feature = "bench")]
     Bench(bench::Args),
     /// The second process of a measurement
+    #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchPeer(bench::PeerArgs),
     /// What is missing or misconfigured here, and how to mend it
@@ -101,7 +103,9 @@ fn run(cli: Cli) -> output::Result {
         Command::Mapping(args) => mapping::run(args),
         Command::Book(args) => book::run(args),
         Command::Watch(args) => watch::run(args),
+        #[cfg(feature = "bench")]
         Command::Bench(args) => bench::run(args),
+        #[cfg(feature = "bench")]
         Command::BenchPeer(args) => bench::run_peer(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Generate(args) => commands::generate::run(args, Cli::command()),

@@ -36,8 +36,9 @@ pub(crate) struct Scene<'a> {
     pub(crate) scratch: &'a Path,
 }
 
-/// The function that each benchmark of a binary with `--marks` calls around each repeat.
-const MARK: &str = "unitape::commands::bench::record::mark";
+/// The function that each benchmark of a binary with `--marks` calls around each repeat. It was `unitape::commands::bench::…`
+/// in earlier builds, and is `unitape_bench::…` now.
+const MARK: &str = "unitape*bench::record::mark";
 /// The one that reads the processor's clock, in binaries without.
 const CLOCK: &str = "rustix::backend::vdso_wrappers::clock_gettime_via_syscall";
 /// That of the example.

@@ -1,8 +1,8 @@
 //! What is gathered of the repeats, by subject and by pair of cores, and the records made of it.
 
 use super::{Asked, Line, RAW, SUBJECTS, Subject};
-use crate::record::{Latency, Record, Repeats, rounded};
 use std::collections::BTreeMap;
+use unitape_bench::record::{Latency, Record, Repeats, rounded};
 use unitape_bench_side::{Case, Found, MESSAGE_BYTES, histogram};
 
 type Times = hdrhistogram::Histogram<u64>;

@@ -14,9 +14,9 @@ pub mod pair;
 mod subjects;
 
 use crate::Asked;
-use crate::record::Record;
 use figures::{Figures, Trial};
 use subjects::{Programs, RAW, Ready, SUBJECTS, Subject};
+use unitape_bench::record::Record;
 use unitape_bench_side::Case;
 
 /// A measurement, with what only messaging has beside it.

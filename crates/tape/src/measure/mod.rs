@@ -12,6 +12,7 @@
 //! often to repeat, and what to take of the repeats, is the caller's business. Messages carry their number, and
 //! both sides check it: what was lost, doubled or overtaken is an error and no figure.
 
+pub mod disk;
 mod message;
 mod process;
 mod stream;

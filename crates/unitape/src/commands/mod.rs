@@ -1,5 +1,6 @@
 //! One file a command: its arguments, and what it does with the crates below.
 
+#[cfg(feature = "bench")]
 pub mod bench;
 pub mod book;
 pub mod config;

@@ -138,6 +138,9 @@ macro_rules! caused {
     };
 }
 
+#[cfg(feature = "bench")]
+caused!(unitape_bench::Error);
+
 caused!(
     unitape_book::Error,
     unitape_fast::StaticError,

@@ -1,10 +1,10 @@
 //! Measurements as tables: for a terminal, and for the docs.
 
-use super::record::Record;
-use super::scaling::Model;
 use crate::output::{self, Done, Failure, grouped, open_file, say_to};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
+use unitape_bench::record::Record;
+use unitape_bench::scaling::Model;
 
 const HEAD: [&str; 11] = [
     "bench",
@@ -103,8 +103,8 @@ fn figure(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Repeats;
     use super::*;
+    use unitape_bench::record::Repeats;
 
     /// The docs' table is made of these cells; a column too few shifts all figures behind it.
     #[test]

@@ -1,6 +1,5 @@
 //! The directory of the tapes: room, locks, flushes, speed; and how many files and mappings there may be.
 
-use super::super::bench::disk_mb_per_s;
 use super::{Cure, Finding, GIB, bad, ok, warn};
 use crate::output::bytes;
 use rustix::process::{Resource, getrlimit};
@@ -8,6 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use unitape_tape::measure::disk;
 
 const FLUSHES: usize = 9;
 const SPEED_TIME: Duration = Duration::from_secs(2);
@@ -106,7 +106,7 @@ pub fn locks(dir: &Path) -> Finding {
 
 /// How fast the disk is written, flushed as a tape is.
 pub fn speed(dir: &Path) -> Finding {
-    let measured = Measured::make(dir).and_then(|place| disk_mb_per_s(&place.0, 256 << 20, SPEED_TIME));
+    let measured = Measured::make(dir).and_then(|place| disk::mb_per_s(&place.0, 256 << 20, SPEED_TIME));
     match measured {
         Err(e) => bad(
             "disk_speed",

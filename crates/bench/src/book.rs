@@ -1,0 +1,165 @@
+//! `bench book`: events to books.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::record::{Hash, Record, Repeats, sha256};
+use std::fs;
+use unitape_book::naive::{self, Naive};
+use unitape_book::{Books, Options};
+use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
+use unitape_model::{
+    Decimal, Dict, Event, EventBuilder, Field, InlineId, Kind, Price, UnixNanos, Value, flags, frames,
+};
+use unitape_sim::{Flow, FlowConfig, Rng};
+use unitape_tape::{Reader, Start};
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    if context.wants("book", "flow") {
+        let what = "a simulated drop copy of three venues and twelve instruments as it stands on a tape: orders, \
+                    executions, prints, best prices";
+        out(books(context, "flow", &flow(context)?, what)?)?;
+    }
+    if context.wants("book", "deep") {
+        let what = "200,000 live orders in 100 books (2,000 with --quick), orders alone: 46 % new, 42 % cancelled, \
+                    6 % executed, 6 % amended, in an order that no cache foresees";
+        out(books(context, "deep", &deep(context), what)?)?;
+    }
+    Ok(())
+}
+
+/// Times the events of `run`, frames one after the other, after holding the books against the slow twin's.
+fn books(context: &Context, case: &str, run: &[u8], what: &str) -> Result<Record, Error> {
+    let events: Vec<Event<'_>> = frames(run).filter_map(|(_, _, frame)| Event::new(frame)).collect();
+    let (mut fast, mut slow) = (Hash::default(), Hash::default());
+    let (mut books, mut twin) = (Books::new(Options::default()), Naive::new(None, None));
+    let every = events.len() / 8 + 1;
+    for (n, event) in events.iter().enumerate() {
+        books.on_event(event);
+        twin.on_event(event);
+        if n % every == every - 1 || n + 1 == events.len() {
+            fast.add(naive::dump(&books).as_bytes());
+            slow.add(twin.dump().as_bytes());
+        }
+    }
+    drop(twin);
+    let (fast, slow, faults) = (fast.hex(), slow.hex(), books.faults_total());
+    if fast != slow || faults > 0 {
+        return Err(Error::Failed(format!("book {case}: {fast} ({faults} faults), slow twin {slow}")));
+    }
+    let (expected, live) = (sum(&mut Books::new(Options::default()), &events), books.orders());
+    drop(books);
+    let mut repeats = Repeats::default();
+    for _ in 0..context.repeats(7) {
+        // The books grow to what they hold in the time that is measured.
+        let mut books = Books::new(Options::default());
+        let again = repeats.time(|| sum(&mut books, &events));
+        if again != expected {
+            return Err(Error::Failed(format!("book {case}: {again:?} in a repeat, {expected:?} before")));
+        }
+    }
+    let count = events.len() as u64;
+    let method = format!(
+        "{count} events from memory, one thread: {what}; {live} live orders at the end; {} best prices changed; \
+         levels, queues and best prices hashed at eight points beforehand and equal to the slow twin's",
+        expected.0
+    );
+    let record = repeats.record("book", case, count, run.len() as u64, method);
+    Ok(Record { input_sha256: Some(sha256(run)), output_sha256: Some(fast), ..record })
+}
+
+/// Takes all events; how many changed a best price, and which.
+fn sum(books: &mut Books, events: &[Event<'_>]) -> (u64, u64) {
+    let (mut changed, mut which) = (0, 0u64);
+    for (n, event) in events.iter().enumerate() {
+        for change in books.on_event(event) {
+            changed += u64::from(change.best);
+            which = which.wrapping_add(u64::from(change.best | change.top) * n as u64);
+        }
+    }
+    (changed, which)
+}
+
+/// The events of a seeded flow, as they stand on a tape.
+fn flow(context: &Context) -> Result<Vec<u8>, Error> {
+    let place = context.fresh("book-flow")?;
+    let file = place.path().join("flow.fix");
+    let config = FlowConfig { seed: 42, messages: context.pick(6_000, 1_000_000), ..FlowConfig::default() };
+    let mut flow = Flow::new(config)?;
+    flow.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
+    let feed = feed_of_option(&format!("flow=fix:fix44-orders:{}", file.display()))?;
+    let tape = place.path().join("tape");
+    consolidate(&tape, FeedOptions { feeds: vec![feed], ..FeedOptions::default() })?;
+    let (mut reader, mut run) = (Reader::open(&tape, Start::Oldest)?, Vec::new());
+    while let Some(frame) = reader.next()? {
+        if !frame.header.is_meta() {
+            run.extend_from_slice(frame.bytes);
+        }
+    }
+    Ok(run)
+}
+
+/// Many live orders in many books, from a seed.
+fn deep(context: &Context) -> Vec<u8> {
+    let (events, target) = (context.pick(6_000, 2_000_000), context.pick(2_000, 200_000) as usize);
+    let (mut rng, mut run) = (Rng::new(42), Vec::new());
+    let mut live: Vec<(u64, u32, bool, i64, i64)> = Vec::with_capacity(target + 1);
+    let mut next = 0;
+    for n in 0..events {
+        let roll = if live.len() < target / 2 { 0 } else { rng.below(100) };
+        // As many come as go, around the target.
+        let (fresh, gone) = if live.len() < target { (48, 88) } else { (44, 88) };
+        if roll < fresh {
+            next += 1;
+            let (instrument, bid) = (1 + rng.below(100) as u32, rng.one_in(2));
+            let away = 1 + rng.below(200).min(rng.below(200)) as i64;
+            let px = 1_000_000 + if bid { -away } else { away };
+            let qty = 100 * rng.between(1, 20);
+            live.push((next, instrument, bid, px, qty));
+            order(&mut run, Kind::OrderNew, n, &live[live.len() - 1], Some(qty));
+            continue;
+        }
+        let at = rng.below(live.len() as u64) as usize;
+        match roll {
+            _ if roll < gone => {
+                let order_gone = live.swap_remove(at);
+                order(&mut run, Kind::OrderCancel, n, &order_gone, None);
+            }
+            88..94 => {
+                // A quarter of an order, or the last of it.
+                let part = (live[at].4 / 4).max(1);
+                order(&mut run, Kind::Exec, n, &live[at], Some(part));
+                live[at].4 -= part;
+                if live[at].4 == 0 {
+                    live.swap_remove(at);
+                }
+            }
+            _ => {
+                live[at].3 += if live[at].2 { -1 } else { 1 };
+                order(&mut run, Kind::OrderAmend, n, &live[at], None);
+            }
+        }
+    }
+    run
+}
+
+/// Appends an event about an order: number, instrument, whether it buys, price in cents, quantity left.
+fn order(run: &mut Vec<u8>, kind: Kind, n: u64, of: &(u64, u32, bool, i64, i64), qty: Option<i64>) {
+    let &(number, instrument, bid, px, _) = of;
+    let oid = format!("O{number:010}");
+    let mut event = EventBuilder::begin(run, kind, UnixNanos(n as i64 * 1_000));
+    let schema = event.schema();
+    let mut set = |field, value| {
+        let spec = schema.get(field).expect("a field of the order family");
+        event.set(spec, value).expect("a value of its sort");
+    };
+    set(Field::Oid, Value::Id(InlineId::Text(oid.as_bytes())));
+    set(Field::Venue, Value::Sym(Dict::Venue, 1));
+    set(Field::Instr, Value::Sym(Dict::Instrument, instrument));
+    set(Field::Side, Value::Text(if bid { "B" } else { "S" }));
+    set(Field::Px, Value::Price(Price(px * 10_000_000)));
+    if let Some(qty) = qty {
+        set(Field::Qty, Value::Decimal(Decimal::from_int(qty)));
+    }
+    event.finish(flags::LAST).expect("an event of one order");
+}

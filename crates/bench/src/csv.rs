@@ -1,0 +1,115 @@
+//! `bench csv`: rows to typed values, and to events.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::record::{Hash, Record, Repeats, sha256};
+use std::sync::Arc;
+use unitape_codec::csv::{Decoder, Layout, Next, naive};
+use unitape_codec::fixed::Value;
+use unitape_feed::{BLOCK_BYTES, Format, Mapping, ToEvents};
+
+/// A header, 60 trades and a trailer, in the columns of NYSE's Daily TAQ.
+static FILE: &[u8] = include_bytes!("../../../vectors/csv/EQY_US_ALL_TRADE_20161024.txt");
+const NAME: &str = "EQY_US_ALL_TRADE_20161024.txt";
+const LAYOUT: &str = "nyse-taq-trades";
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    let repeats = context.pick(100, 15_000) as usize;
+    if context.wants("csv", "taq") {
+        out(typed(context, repeats)?)?;
+    }
+    if context.wants("csv", "taq-events") {
+        out(to_events(context, repeats)?)?;
+    }
+    Ok(())
+}
+
+/// The file's trades, again and again, under a trailer that counts them.
+fn input(repeats: usize) -> (Vec<u8>, u64) {
+    let lines: Vec<&[u8]> = FILE.split_inclusive(|b| *b == b'\n').collect();
+    let trades = lines.get(1..lines.len() - 1).unwrap_or_default();
+    let mut input = lines.first().copied().unwrap_or_default().to_vec();
+    (0..repeats).for_each(|_| trades.iter().for_each(|t| input.extend_from_slice(t)));
+    let count = repeats * trades.len();
+    input.extend_from_slice(format!("END|20161024|{count}\n").as_bytes());
+    (input, count as u64)
+}
+
+fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
+    let fail = |what: String| Error::Failed(format!("csv taq: {what}"));
+    let text = Layout::built_in(LAYOUT).ok_or_else(|| fail(format!("no layout {LAYOUT}")))?;
+    let layout = Arc::new(Layout::parse(text, LAYOUT)?);
+    let mut decoder = Decoder::new(layout.clone());
+    decoder.set_name(NAME);
+    let mut hash = Hash::default();
+    let fast = unitape_codec::csv::check::fast(decoder.clone(), NAME, FILE, usize::MAX / 2);
+    if fast != naive::decode(&layout, NAME, FILE) {
+        return Err(fail("the twin has other values".to_owned()));
+    }
+    fast.iter().for_each(|found| hash.add(format!("{found:?}").as_bytes()));
+    let (input, count) = input(repeats);
+    let expected = pass(&mut decoder, &input);
+    if expected.0 != count {
+        return Err(fail(format!("{} rows, not {count}", expected.0)));
+    }
+    let mut times = Repeats::default();
+    for _ in 0..context.repeats(5) {
+        if times.time(|| pass(&mut decoder, &input)) != expected {
+            return Err(fail("a repeat gave other values".to_owned()));
+        }
+    }
+    let method = "frame and read all 15 columns of each row from memory: times as UTC nanoseconds, whole numbers, \
+        exact decimals, text checked for UTF-8; values of the file hashed beforehand and equal to the slow twin's"
+        .to_owned();
+    let record = times.record("csv", "taq", count, input.len() as u64, method);
+    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(hash.hex()), ..record })
+}
+
+/// Rows, and a sum over their values so that none of them can be left out.
+fn pass(decoder: &mut Decoder, input: &[u8]) -> (u64, u64) {
+    decoder.begin();
+    let (mut rows, mut sum, mut at) = (0, 0u64, 0);
+    loop {
+        match decoder.next(input, at, 0, true) {
+            Next::Row { end, .. } => {
+                rows += 1;
+                let of = |sum: u64, value: &Value| match *value {
+                    Value::Text { start, end } => sum.wrapping_add(u64::from(end - start)),
+                    Value::Int(n) | Value::Instant(n) | Value::Decimal { mantissa: n, .. } => {
+                        sum.wrapping_add(n as u64)
+                    }
+                    _ => sum,
+                };
+                sum = decoder.values().iter().fold(sum, of);
+                at = end;
+            }
+            Next::Header { end, .. } | Next::Trailer { end, .. } | Next::Bad { end, .. } => at = end,
+            Next::Incomplete { .. } | Next::End => return (rows, sum),
+        }
+    }
+}
+
+/// Rows in memory to finished frames in the arena of their block, by one worker.
+fn to_events(context: &Context, repeats: usize) -> Result<Record, Error> {
+    let (input, count) = input(repeats);
+    let mut worker = ToEvents::new(Format::by(Mapping::load(LAYOUT)?)?)?;
+    NAME.clone_into(&mut worker.name);
+    let mut blocks = worker.blocks(&input, BLOCK_BYTES);
+    worker.pass(&mut blocks, true, |_| {});
+    let mut hash = Hash::default();
+    worker.pass(&mut blocks, false, |arena| hash.add(arena));
+    let mut times = Repeats::default();
+    for _ in 0..context.repeats(5) {
+        let tally = times.time(|| worker.pass(&mut blocks, false, |_| {}));
+        if (tally.events, tally.quarantined, tally.ignored) != (count, 0, 2) {
+            return Err(Error::Failed(format!("csv taq-events: {tally:?}")));
+        }
+    }
+    let method =
+        "rows in memory, in blocks of 256 KiB, to finished trade frames in the block's arena that keep all \
+        columns, names known"
+            .to_owned();
+    let record = times.record("csv", "taq-events", count, input.len() as u64, method);
+    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(hash.hex()), ..record })
+}

@@ -1,0 +1,83 @@
+//! What can go wrong while something is measured.
+
+use unitape_model::ErrorCause;
+
+/// An error of this crate, in words, with the side on which its cause lies.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The call is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The data are not what they must be.
+    #[error("{0}")]
+    Data(String),
+    /// Something outside the call and the data; also a measurement that does not come out right.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Error {
+    /// On whose side its cause lies.
+    pub fn cause(&self) -> ErrorCause {
+        match self {
+            Self::Usage(_) => ErrorCause::Call,
+            Self::Data(_) => ErrorCause::Data,
+            Self::Failed(_) => ErrorCause::Outside,
+        }
+    }
+
+    fn new(cause: ErrorCause, what: String) -> Self {
+        match cause {
+            ErrorCause::Call => Self::Usage(what),
+            ErrorCause::Data => Self::Data(what),
+            ErrorCause::Outside => Self::Failed(what),
+        }
+    }
+}
+
+macro_rules! caused {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::new(error.cause(), error.to_string())
+            }
+        })*
+    };
+}
+
+caused!(
+    unitape_book::Error,
+    unitape_codec::fix::Error,
+    unitape_codec::fixed::Error,
+    unitape_fast::StaticError,
+    unitape_feed::Error,
+    unitape_marketdata::Error,
+    unitape_sim::Error,
+    unitape_store::Error,
+    unitape_tape::Error,
+    unitape_watch::Error,
+);
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorCause::of_io(&error), error.to_string())
+    }
+}
+
+impl From<unitape_model::FrameFlaw> for Error {
+    fn from(error: unitape_model::FrameFlaw) -> Self {
+        Self::Data(error.to_string())
+    }
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl<E: std::error::Error> From<unitape_ring::Error<E>> for Error {
+    fn from(error: unitape_ring::Error<E>) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,366 @@
+//! The messages of the FAST cases, passes over them, and what is hashed of their values: the product's way and the slow
+//! one.
+//!
+//! Like `passes.rs` this is compiled by `bench/peers` too.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use unitape_fast::naive::{self, Node};
+use unitape_fast::template::{Kind, Type, Value as Exact};
+use unitape_fast::{Cell, Decoder, Item, Projection, Source, Templates, Value};
+
+/// The sets, by the case that measures them.
+pub const SETS: [&str; 3] = ["cme", "complex30000", "moex2521"];
+
+/// Messages and their templates. Each is decoded with empty dictionaries.
+pub struct Set {
+    /// The case.
+    pub name: &'static str,
+    /// What a reader of the figure has to know of it.
+    pub what: &'static str,
+    /// They, read.
+    pub templates: Arc<Templates>,
+    /// The file of templates, for peers.
+    pub xml: Cow<'static, [u8]>,
+    /// All messages.
+    pub input: Cow<'static, [u8]>,
+    /// Each message in the input.
+    pub messages: Vec<Range<usize>>,
+}
+
+static MOEX: &[u8] = include_bytes!("../../../vectors/fast/moex/olr_5020.dat");
+static MOEX_XML: &[u8] = include_bytes!("../../../vectors/fast/moex/test.xml");
+static COMPLEX: &[u8] = include_bytes!("../../../vectors/fast/mfast/complex30000.frames");
+static COMPLEX_XML: &[u8] = include_bytes!("../../../vectors/fast/mfast/example.xml");
+
+impl Set {
+    /// A set by its name.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub fn load(name: &str) -> Result<Self, String> {
+        let (name, what, xml, input) = match name {
+            "cme" => {
+                let dir = samples()?.join("fast/cme");
+                let read = |file: &str| {
+                    let path = dir.join(file);
+                    std::fs::read(&path).map(Cow::Owned).map_err(|e| format!("{}: {e}", path.display()))
+                };
+                let what = "real packets of CME, whose dictionaries are reset before each";
+                (SETS[0], what, read("templates.xml")?, read("sampleMD_first2000.frames")?)
+            }
+            "complex30000" => {
+                let what = "mFAST's own set; its template resets dictionaries, so each message stands alone";
+                (SETS[1], what, Cow::Borrowed(COMPLEX_XML), Cow::Borrowed(COMPLEX))
+            }
+            _ => {
+                let what = "real messages of MOEX; their template has no dictionaries";
+                (SETS[2], what, Cow::Borrowed(MOEX_XML), Cow::Borrowed(MOEX))
+            }
+        };
+        let templates = Templates::load(&[Source { name: "templates.xml", content: &xml }]);
+        let templates = Arc::new(templates.map_err(|e| e.to_string())?);
+        let messages = ranges(&templates, &input, name == SETS[2])?;
+        Ok(Self { name, what, templates, xml, input, messages })
+    }
+
+    /// Bytes of all messages, without what is around them.
+    pub fn bytes(&self) -> u64 {
+        self.messages.iter().map(|m| m.len() as u64).sum()
+    }
+}
+
+/// Where the sample files are that cannot be in the project: `UNITAPE_SAMPLES`, `samples`, or beside the current directory.
+fn samples() -> Result<PathBuf, String> {
+    let has = |dir: &Path| dir.join("fast/cme/templates.xml").is_file();
+    let told = std::env::var_os("UNITAPE_SAMPLES").map(PathBuf::from);
+    let places = [told, Some("samples".into()), Some("../shared/data".into())];
+    places.into_iter().flatten().find(|dir| has(dir)).ok_or_else(|| {
+        "its messages are not free to be here: have UNITAPE_SAMPLES name a directory with fast/cme/templates.xml and \
+         fast/cme/sampleMD_first2000.frames"
+            .to_owned()
+    })
+}
+
+fn ranges(templates: &Arc<Templates>, input: &[u8], moex: bool) -> Result<Vec<Range<usize>>, String> {
+    let (mut at, mut ranges) = (0, Vec::new());
+    let mut decoder = Decoder::new(templates.clone());
+    while at < input.len() {
+        let head = input.get(at..at + 4).and_then(|h| h.try_into().ok());
+        let head: [u8; 4] = head.ok_or("the input ends inside a head")?;
+        at += 4;
+        let bytes = if moex {
+            // A number; the message tells its own end.
+            decoder.decode(&input[at..]).map_err(|e| e.to_string())?.bytes
+        } else {
+            u32::from_le_bytes(head) as usize
+        };
+        if input.len() - at < bytes {
+            return Err("the input ends inside a message".to_owned());
+        }
+        ranges.push(at..at + bytes);
+        at += bytes;
+    }
+    Ok(ranges)
+}
+
+/// Messages one behind the other, as they come from a feed.
+pub struct Stream {
+    bytes: Vec<u8>,
+    messages: Vec<Range<usize>>,
+}
+
+impl Set {
+    /// Puts the messages into another order, by a seed, and one behind the other in it.
+    pub fn permuted(&self, seed: &mut u64) -> Stream {
+        let mut messages = self.messages.clone();
+        for i in (1..messages.len()).rev() {
+            *seed ^= *seed << 13;
+            *seed ^= *seed >> 7;
+            *seed ^= *seed << 17;
+            messages.swap(i, (*seed % (i as u64 + 1)) as usize);
+        }
+        let mut bytes = Vec::with_capacity(self.input.len());
+        for message in &mut messages {
+            let from = bytes.len();
+            bytes.extend_from_slice(&self.input[message.clone()]);
+            *message = from..bytes.len();
+        }
+        Stream { bytes, messages }
+    }
+}
+
+impl Stream {
+    /// The messages.
+    pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        self.messages.iter().map(|message| &self.bytes[message.clone()])
+    }
+}
+
+/// What a pass came to; the same in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Good messages.
+    pub messages: u64,
+    /// Bad ones.
+    pub faults: u64,
+    /// Bytes of the good ones.
+    pub bytes: u64,
+}
+
+/// Decodes all messages.
+pub fn pass(decoder: &mut Decoder, stream: &Stream) -> Pass {
+    let mut pass = Pass::default();
+    for message in &stream.messages {
+        decoder.reset();
+        match decoder.decode_in(&stream.bytes, message.clone()) {
+            Ok(message) => {
+                pass.messages += 1;
+                pass.bytes += message.bytes as u64;
+            }
+            Err(_) => pass.faults += 1,
+        }
+    }
+    pass
+}
+
+/// The same, with the messages' values as bytes for a hash: `M` and the template's id; then values as `I` and eight bytes,
+/// `D`, eight of the mantissa and one of the exponent, `S` or `B`, four of the length and the text; `[` and four of the
+/// number of elements, `(` and `)` around each, `]`; groups in braces.
+///
+/// # Errors
+/// A message that is bad.
+pub fn values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])) -> Result<u64, String> {
+    let (mut out, mut count, mut open) = (Vec::new(), 0, Vec::new());
+    for message in &set.messages {
+        decoder.reset();
+        let found = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
+        out.clear();
+        head(&mut out, set, found.template);
+        for item in found.items() {
+            match item {
+                Item::Value(_, value) => {
+                    count += 1;
+                    put(&mut out, value);
+                }
+                Item::Group(_) => {
+                    out.push(b'{');
+                    open.push(b'}');
+                }
+                Item::Sequence(_, n) => {
+                    out.push(b'[');
+                    out.extend_from_slice(&n.to_le_bytes());
+                    open.push(b']');
+                }
+                Item::Element => {
+                    out.push(b'(');
+                    open.push(b')');
+                }
+                Item::End => out.extend(open.pop()),
+            }
+        }
+        each(&out);
+    }
+    Ok(count)
+}
+
+/// The same by the slow twin.
+///
+/// # Errors
+/// A message that is bad.
+pub fn slow_values(set: &Set, mut each: impl FnMut(&[u8])) -> Result<(), String> {
+    let mut decoder = naive::Decoder::new(set.templates.clone(), true);
+    let mut out = Vec::new();
+    for message in &set.messages {
+        decoder.reset();
+        let found = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
+        out.clear();
+        head(&mut out, set, found.template);
+        nodes(&mut out, &found.nodes);
+        each(&out);
+    }
+    Ok(())
+}
+
+fn head(out: &mut Vec<u8>, set: &Set, template: usize) {
+    out.push(b'M');
+    out.extend_from_slice(&set.templates.list()[template].id.unwrap_or_default().to_le_bytes());
+}
+
+fn nodes(out: &mut Vec<u8>, all: &[Node]) {
+    for node in all {
+        match node {
+            Node::Value(field, value) => put(out, plain(&field.kind, value)),
+            Node::Group(_, inside) => {
+                out.push(b'{');
+                nodes(out, inside);
+                out.push(b'}');
+            }
+            Node::Sequence(_, elements) => {
+                out.push(b'[');
+                out.extend_from_slice(&(elements.len() as u32).to_le_bytes());
+                for inside in elements {
+                    out.push(b'(');
+                    nodes(out, inside);
+                    out.push(b')');
+                }
+                out.push(b']');
+            }
+        }
+    }
+}
+
+fn plain<'v>(kind: &Kind, value: &'v Exact) -> Value<'v> {
+    match value {
+        Exact::Int(value) => Value::UInt(*value as u64),
+        Exact::Decimal { mantissa, exponent } => {
+            Value::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
+        }
+        Exact::Bytes(bytes) if matches!(kind, Kind::Plain(Type::Bytes, _)) => Value::Bytes(bytes),
+        Exact::Bytes(bytes) => Value::Text(bytes),
+    }
+}
+
+fn put(out: &mut Vec<u8>, value: Value<'_>) {
+    let mut text = |kind, text: &[u8]| {
+        out.push(kind);
+        out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        out.extend_from_slice(text);
+    };
+    match value {
+        Value::Text(bytes) => text(b'S', bytes),
+        Value::Bytes(bytes) => text(b'B', bytes),
+        Value::Int(value) => number(out, value as u64),
+        Value::UInt(value) => number(out, value),
+        Value::Decimal { mantissa, exponent } => {
+            out.push(b'D');
+            out.extend_from_slice(&mantissa.to_le_bytes());
+            out.push(exponent as u8);
+        }
+    }
+}
+
+fn number(out: &mut Vec<u8>, value: u64) {
+    out.push(b'I');
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Half of the fields: of each template every other one, its number the tag.
+pub fn half(templates: &Arc<Templates>) -> Result<Projection, String> {
+    let mut projection = Projection::new(templates.clone());
+    for template in templates.list() {
+        let name = &template.name.local;
+        let paths = projection.paths(name).map_err(|e| e.to_string())?;
+        for (tag, path) in paths.iter().enumerate().filter(|(n, _)| n % 2 == 0) {
+            projection = projection.field(name, path, tag as u16).map_err(|e| e.to_string())?;
+        }
+    }
+    Ok(projection)
+}
+
+/// The values of a projection as bytes for a hash, each after the two bytes of its tag.
+///
+/// # Errors
+/// A message that is bad.
+pub fn half_values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])) -> Result<u64, String> {
+    let (mut out, mut count) = (Vec::new(), 0);
+    for message in &set.messages {
+        decoder.reset();
+        let found = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
+        out.clear();
+        for cell in found.cells() {
+            if let Cell::Value(tag, value) = cell {
+                count += 1;
+                out.extend_from_slice(&tag.to_le_bytes());
+                put(&mut out, value);
+            }
+        }
+        each(&out);
+    }
+    Ok(count)
+}
+
+/// The same from all that the slow twin finds.
+///
+/// # Errors
+/// A message that is bad.
+pub fn slow_half_values(set: &Set, mut each: impl FnMut(&[u8])) -> Result<(), String> {
+    fn walk(out: &mut Vec<u8>, all: &[Node], path: &mut String, paths: &[String]) {
+        for node in all {
+            let outer = path.len();
+            let (Node::Group(name, _) | Node::Sequence(name, _)) = node else {
+                let Node::Value(field, value) = node else { continue };
+                path.push_str(&field.name.local);
+                if let Some(n) = paths.iter().position(|p| p == path).filter(|n| n % 2 == 0) {
+                    out.extend_from_slice(&(n as u16).to_le_bytes());
+                    put(out, plain(&field.kind, value));
+                }
+                path.truncate(outer);
+                continue;
+            };
+            path.push_str(&name.local);
+            path.push('/');
+            match node {
+                Node::Group(_, inside) => walk(out, inside, path, paths),
+                Node::Sequence(_, elements) => elements.iter().for_each(|e| walk(out, e, path, paths)),
+                Node::Value(..) => {}
+            }
+            path.truncate(outer);
+        }
+    }
+    let mut decoder = naive::Decoder::new(set.templates.clone(), true);
+    let projection = Projection::new(set.templates.clone());
+    let paths: Result<Vec<_>, _> =
+        set.templates.list().iter().map(|template| projection.paths(&template.name.local)).collect();
+    let paths = paths.map_err(|e| e.to_string())?;
+    for message in &set.messages {
+        decoder.reset();
+        let found = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
+        let mut out = Vec::new();
+        walk(&mut out, &found.nodes, &mut String::new(), &paths[found.template]);
+        each(&out);
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! `bench fix`: messages to typed values, and orders to the tape.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::passes::{fast_pass, slow_pass};
+use crate::record::{Hash, Record, Repeats, cpu_ns, rounded, sha256};
+use crate::scaling::{Model, threads_ns};
+use std::fs;
+use std::path::Path;
+use unitape_codec::fix::Tokens;
+use unitape_codec::fix::sample::sample_orders;
+use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    if context.wants("fix", "orders") {
+        out(typed(context, "orders", &orders(context))?)?;
+    }
+    if context.wants("fix", "jse") {
+        out(typed(context, "jse", &jse(context))?)?;
+    }
+    if context.wants("fix", "orders-to-tape") {
+        to_tape(context)?.into_iter().try_for_each(out)?;
+    }
+    Ok(())
+}
+
+/// The frozen orders.
+pub fn orders(context: &Context) -> Vec<u8> {
+    sample_orders(context.pick(2_000, 1_000_000) as usize, 42)
+}
+
+/// The real file, again and again, to as many messages.
+pub fn jse(context: &Context) -> Vec<u8> {
+    static FILE: &[u8] = include_bytes!("../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix");
+    FILE.repeat(context.pick(1, 1 + 1_000_000 / JSE_MESSAGES) as usize)
+}
+
+/// Messages of the real file.
+const JSE_MESSAGES: u64 = 11_110;
+
+fn typed(context: &Context, case: &str, input: &[u8]) -> Result<Record, Error> {
+    let mut tokens = Tokens::new();
+    // The slow twin says what is right; the fast path, hashed, must say the same before it is timed.
+    let (mut slow, mut fast) = (Hash::default(), Hash::default());
+    let expected = slow_pass(input, |typed| slow.add(&typed.bytes()));
+    let found = fast_pass(&mut tokens, input, |typed| fast.add(&typed.bytes()));
+    let (slow, fast) = (slow.hex(), fast.hex());
+    if (expected, &slow) != (found, &fast) {
+        return Err(Error::Failed(format!("fix {case}: fast path {found:?}, slow twin {expected:?}")));
+    }
+    let mut repeats = Repeats::default();
+    for _ in 0..context.repeats(5) {
+        let again = repeats.time(|| fast_pass(&mut tokens, input, |_| {}));
+        if again != expected {
+            return Err(Error::Failed(format!("fix {case}: {again:?} in a repeat, {expected:?} before")));
+        }
+    }
+    let method = format!(
+        "frame, checksum, all fields, the group checked against its count, up to ten typed values and those of each \
+         entry of each of {} messages from memory; {} faults; values hashed beforehand and equal to the slow twin's",
+        expected.messages, expected.faults
+    );
+    let record = repeats.record("fix", case, expected.messages, input.len() as u64, method);
+    Ok(Record { input_sha256: Some(sha256(input)), output_sha256: Some(fast), ..record })
+}
+
+/// The whole way: a file in the page cache becomes a tape in a fresh directory.
+fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
+    let place = context.fresh("orders-to-tape")?;
+    let input = orders(context);
+    let count = context.pick(2_000, 1_000_000);
+    let (file, input_sha256, input_bytes) = (place.path().join("orders.fix"), sha256(&input), input.len());
+    fs::write(&file, &input)?;
+    drop(input);
+    let mut ways = WORKERS.map(|workers| Way { workers, ..Way::default() });
+    let mut expected = None;
+    // The first round warms up: page cache, memory, name tables.
+    for round in 0..=context.repeats(5) {
+        for way in &mut ways {
+            let workers = way.workers;
+            let tape = place.path().join("tape");
+            let options = options(&file, workers)?;
+            let mut throw_away = Repeats::default();
+            let times = if round == 0 { &mut throw_away } else { &mut way.times };
+            let outcome = times.time(|| consolidate(&tape, options))?;
+            let s = &outcome.summary;
+            if (s.messages, s.events, s.quarantined) != (count, count, 0) {
+                let what = format!("{} messages, {} events, {} refused", s.messages, s.events, s.quarantined);
+                return Err(Error::Failed(format!("fix orders-to-tape: {what}, not {count}, {count}, 0")));
+            }
+            if round > 0 {
+                way.intake_ns += outcome.turns.intake_ns;
+                way.sequence_ns += outcome.turns.sequence_ns;
+                way.farm_ns += outcome.turns.farm_ns;
+            }
+            way.tape_bytes = tape_end(&tape)?;
+            let hash = tape_hash(&tape)?;
+            if *expected.get_or_insert_with(|| hash.clone()) != hash {
+                let what = "fix orders-to-tape: the tapes of two runs differ".to_owned();
+                return Err(Error::Failed(what));
+            }
+            fs::remove_dir_all(&tape)?;
+        }
+    }
+    let model = model(&ways[0], &file, &place.path().join("tape"), (count, input_bytes as u64))?;
+    let record = |way: &Way| {
+        let method = format!(
+            "file in the page cache to a closed tape in a fresh directory: hash, frame, checksum, fields, map to \
+             order_new, names to ids, order, write, checksums; {} workers, {WORKERS:?} in turn; tape verified, its \
+             bytes equal at each",
+            way.workers
+        );
+        let record = way.times.record("fix", "orders-to-tape", count, input_bytes as u64, method);
+        let turns = f64::from(record.repeats.max(1)) * count as f64;
+        let (intake, sequence) = (way.intake_ns as f64 / turns, way.sequence_ns as f64 / turns);
+        Record {
+            threads: way.workers as u32,
+            backing: Some("file".to_owned()),
+            place: Some(context.place.clone()),
+            tape_bytes_per_op: Some(rounded(way.tape_bytes as f64 / count as f64)),
+            intake_ns_per_op: Some(rounded(intake)),
+            sequence_ns_per_op: Some(rounded(sequence)),
+            serial_ns_per_op: Some(rounded(intake.max(sequence))),
+            model: (way.workers == 1).then(|| model.clone()),
+            input_sha256: Some(input_sha256.clone()),
+            output_sha256: expected.clone(),
+            ..record
+        }
+    };
+    Ok(ways.iter().map(record).collect())
+}
+
+/// Numbers of workers, measured in turn.
+const WORKERS: [usize; 3] = [1, 2, 4];
+
+/// One number of workers and what came of it.
+#[derive(Debug, Default)]
+struct Way {
+    workers: usize,
+    times: Repeats,
+    intake_ns: u64,
+    sequence_ns: u64,
+    farm_ns: u64,
+    tape_bytes: u64,
+}
+
+fn options(file: &Path, workers: usize) -> Result<Options<'static>, Error> {
+    let feed = Feed {
+        name: "orders".to_owned(),
+        format: Format::by(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
+        files: vec![file.to_owned()],
+    };
+    Ok(Options { feeds: vec![feed], workers, ..Options::default() })
+}
+
+/// What one worker's repeats say of many, with one repeat more in which all threads are looked at.
+fn model(way: &Way, file: &Path, tape: &Path, (count, bytes): (u64, u64)) -> Result<Model, Error> {
+    let options = options(file, way.workers)?;
+    let cpu = cpu_ns();
+    let (outcome, by_name) = threads_ns(|| consolidate(tape, options));
+    let cpu = (cpu_ns() - cpu) as f64;
+    outcome?;
+    fs::remove_dir_all(tape)?;
+    let of = |name: &str| by_name.get(name).copied().unwrap_or(0) as f64;
+    let helpers = ["tape-keeper", "tape-recorder", "tape-porter"].map(of);
+    let per_op = |ns: f64| rounded(ns / count as f64);
+    let each = |ns: u64| per_op(ns as f64 / way.times.len().max(1) as f64);
+    let tape_bytes = way.tape_bytes as f64;
+    let fixed = (way.times.median_ns() - way.farm_ns as f64 / way.times.len().max(1) as f64).max(0.0);
+    let model = Model {
+        fixed_ns: per_op(fixed),
+        workers_ns: per_op((cpu - helpers.iter().sum::<f64>() - fixed).max(0.0)),
+        intake_ns: each(way.intake_ns),
+        sequence_ns: each(way.sequence_ns),
+        keeper_ns: per_op(helpers[0]),
+        recorder_ns: per_op(helpers[1]),
+        sums_ns: per_op(helpers[2]),
+        bytes_moved: per_op(2.0 * bytes as f64 + 3.0 * tape_bytes),
+        cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        ..Model::default()
+    };
+    Ok(model.concluded())
+}
+
+/// Bytes of a closed tape.
+fn tape_end(dir: &Path) -> Result<u64, Error> {
+    Ok(unitape_tape::Reader::open(dir, unitape_tape::Start::End)?.position().0)
+}
+
+/// SHA-256 over the segments and the dictionary log of a tape that verifies.
+pub fn tape_hash(dir: &Path) -> Result<String, Error> {
+    let report = unitape_tape::verify(dir)?;
+    if let Some(p) = report.problems.first() {
+        return Err(Error::Failed(format!("{} at {}: {}", p.file.display(), p.offset, p.what)));
+    }
+    let mut files = fs::read_dir(dir.join("segments"))?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<Vec<_>, _>>()?;
+    files.sort();
+    files.push(dir.join("definitions.log"));
+    let mut hash = Hash::default();
+    for file in files {
+        hash.add(&fs::read(file)?);
+    }
+    Ok(hash.hex())
+}

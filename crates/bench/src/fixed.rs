@@ -1,0 +1,242 @@
+//! `bench fixed`: records to typed values, to events, and quotes to the tape.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::fix::tape_hash;
+use crate::record::{Hash, Record, Repeats, sha256};
+use std::fs;
+use std::sync::Arc;
+use unitape_codec::fixed::{Decoder, Layout, Next, Value, naive};
+use unitape_feed::mapping::Unlisted;
+use unitape_feed::{BLOCK_BYTES, Feed, Format, Mapping, Options, ToEvents, consolidate};
+
+/// The real file: a header and 9,994 quotes.
+static FILE: &[u8] = include_bytes!("../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
+const RECORD: usize = 98;
+const LAYOUT: &str = "nyse-taq-bbo-98";
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    let repeats = context.pick(1, 101) as usize;
+    if context.wants("fixed", "taq") {
+        out(typed(context, repeats)?)?;
+    }
+    if context.wants("fixed", "taq-events") {
+        to_events(context, repeats)?.into_iter().try_for_each(&mut *out)?;
+    }
+    if context.wants("fixed", "taq-to-tape") {
+        to_tape(context, repeats)?.into_iter().try_for_each(out)?;
+    }
+    Ok(())
+}
+
+/// The file's quotes, again and again, under a header that counts them.
+fn input(repeats: usize) -> Vec<u8> {
+    let quotes = &FILE[RECORD..];
+    let mut input = FILE[..RECORD].to_vec();
+    input[25..33].copy_from_slice(format!("{:8}", repeats * quotes.len() / RECORD).as_bytes());
+    (0..repeats).for_each(|_| input.extend_from_slice(quotes));
+    input
+}
+
+fn layout() -> Result<Arc<Layout>, Error> {
+    let text = Layout::built_in(LAYOUT).ok_or_else(|| Error::Failed(format!("no layout {LAYOUT}")))?;
+    Ok(Arc::new(Layout::parse(text, LAYOUT)?))
+}
+
+fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
+    let mut decoder = Decoder::new(layout()?);
+    let output_sha256 = equal_to_the_twin(&mut decoder)?;
+    let once = pass(&mut decoder, &FILE[..RECORD]);
+    let file = pass(&mut decoder, FILE);
+    let input = input(repeats);
+    let expected = Pass {
+        records: once.records + (file.records - once.records) * repeats as u64,
+        faults: 0,
+        // The header's number of records is another one.
+        sum: pass(&mut decoder, &input[..RECORD])
+            .sum
+            .wrapping_add(file.sum.wrapping_sub(once.sum).wrapping_mul(repeats as u64)),
+    };
+    let mut times = Repeats::default();
+    for _ in 0..context.repeats(5) {
+        let found = times.time(|| pass(&mut decoder, &input));
+        if found != expected {
+            return Err(Error::Failed(format!("fixed taq: {found:?} in a repeat, {expected:?} expected")));
+        }
+    }
+    let method = "frame and read all 25 columns of each 98-byte record from memory: 3 numbers and 2 prices, the \
+        time as UTC nanoseconds, text trimmed; values of the file hashed beforehand and equal to the slow twin's"
+        .to_owned();
+    let record = times.record("fixed", "taq", expected.records, input.len() as u64, method);
+    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(output_sha256), ..record })
+}
+
+/// What a pass over an input came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Pass {
+    records: u64,
+    faults: u64,
+    /// Over all values, so that none of them can be left out.
+    sum: u64,
+}
+
+fn pass(decoder: &mut Decoder, input: &[u8]) -> Pass {
+    let (mut pass, mut at) = (Pass::default(), 0);
+    loop {
+        match decoder.next(input, at, 0, true) {
+            Next::Record { span, end, .. } => {
+                pass.records += 1;
+                let of = decoder.values().iter().fold(0u64, |sum, v| sum.wrapping_add(number(*v)));
+                // Where text stands is counted from its record; which record it is goes in by its first byte.
+                pass.sum = pass.sum.wrapping_add(of ^ u64::from(input[span.start]));
+                at = end;
+            }
+            Next::Bad { end, .. } => {
+                pass.faults += 1;
+                at = end;
+            }
+            Next::Incomplete { .. } | Next::End => return pass,
+        }
+    }
+}
+
+#[inline]
+fn number(value: Value) -> u64 {
+    match value {
+        Value::None => 1,
+        Value::Text { start, end } => u64::from(start) << 32 | u64::from(end),
+        Value::Int(n) | Value::Time(n) | Value::Instant(n) => n as u64,
+        Value::Decimal { mantissa, .. } => mantissa as u64,
+        Value::Date(days) => days as u64,
+        Value::Flag(yes) => u64::from(yes),
+    }
+}
+
+/// The values of the file as text, hashed; an error where the twin has others.
+fn equal_to_the_twin(decoder: &mut Decoder) -> Result<String, Error> {
+    let layout = decoder.layout().clone();
+    let (mut hash, mut at, mut text) = (Hash::default(), 0, Vec::new());
+    for slow in naive::decode(&layout, FILE) {
+        let Next::Record { span, kind, end } = decoder.next(FILE, at, 0, true) else {
+            return Err(Error::Failed(format!("fixed taq: no record at byte {at}, where the twin has one")));
+        };
+        let record = &layout.records()[usize::from(kind)];
+        let mut fields = Vec::new();
+        for (column, value) in record.columns().iter().zip(decoder.values()) {
+            if *value != Value::None && column.speaks() {
+                text.clear();
+                value.write(span.of(FILE), column.squeezes(), &mut text);
+                hash.add(&text);
+                fields.push((column.name().to_owned(), text.clone()));
+            }
+        }
+        if slow.what != Ok((record.name().to_owned(), fields)) {
+            return Err(Error::Failed(format!("fixed taq: at byte {at} the twin has {slow:?}")));
+        }
+        at = end;
+    }
+    Ok(hash.hex())
+}
+
+/// Records in memory to finished frames in the arena of their block, by one worker; then the same with a mapping
+/// that keeps nothing beside prices and sizes, and by the general way.
+fn to_events(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
+    let input = input(repeats);
+    let count = (input.len() / RECORD) as u64;
+    let shipped = Mapping::load(LAYOUT)?;
+    let mut lean = shipped.clone();
+    lean.message.unlisted = Unlisted::Drop;
+    lean.rule.iter_mut().flat_map(|r| &mut r.event).for_each(|e| e.keep.clear());
+    let mut records = Vec::new();
+    for (condition, mapping) in [("all columns kept", shipped), ("prices and sizes", lean)] {
+        let format = Format::by(mapping)?;
+        let mut expected = None;
+        for (way, mut worker) in
+            [("general", ToEvents::general(format.clone())?), ("batches", ToEvents::new(format)?)]
+        {
+            let mut blocks = worker.blocks(&input, BLOCK_BYTES);
+            // The first pass warms up and learns the names, the second is hashed.
+            worker.pass(&mut blocks, true, |_| {});
+            let (mut hash, mut bytes) = (Hash::default(), 0);
+            worker.pass(&mut blocks, false, |arena| hash.add(arena));
+            let hash = hash.hex();
+            if *expected.get_or_insert_with(|| hash.clone()) != hash {
+                return Err(Error::Failed("fixed taq-events: batches give other frames".to_owned()));
+            }
+            let mut times = Repeats::default();
+            for _ in 0..context.repeats(5) {
+                bytes = 0;
+                let tally = times.time(|| worker.pass(&mut blocks, false, |arena| bytes += arena.len()));
+                if (tally.messages, tally.events, tally.quarantined) != (count, count - 1, 0) {
+                    return Err(Error::Failed(format!("fixed taq-events: {tally:?}")));
+                }
+            }
+            let method = format!(
+                "records in memory, in blocks of 256 KiB, to finished bbo frames of {} bytes (mean) in the block's \
+                 arena, names known, {condition}; {way}; frames equal to the general way's",
+                bytes as u64 / count
+            );
+            let record = times.record("fixed", "taq-events", count, input.len() as u64, method);
+            records.push(Record {
+                condition: Some(format!("{condition}, {way}")),
+                input_sha256: Some(sha256(&input)),
+                output_sha256: Some(hash),
+                ..record
+            });
+        }
+    }
+    Ok(records)
+}
+
+/// The whole way: a file in the page cache becomes a tape in a fresh directory.
+fn to_tape(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
+    let place = context.fresh("taq-to-tape")?;
+    let input = input(repeats);
+    let count = (input.len() / RECORD) as u64;
+    let (file, input_sha256, input_bytes) = (place.path().join("taq.txt"), sha256(&input), input.len());
+    fs::write(&file, &input)?;
+    drop(input);
+    let mut times = [Repeats::default(), Repeats::default()];
+    let mut expected = None;
+    // The first round warms up: page cache, memory, name tables.
+    for round in 0..=context.repeats(5) {
+        for (workers, times) in [1, 2].into_iter().zip(&mut times) {
+            let tape = place.path().join("tape");
+            let mapping = Mapping::load(LAYOUT)?;
+            let feed =
+                Feed { name: "taq".to_owned(), format: Format::by(mapping)?, files: vec![file.clone()] };
+            let options = Options { feeds: vec![feed], workers, ..Options::default() };
+            let mut throw_away = Repeats::default();
+            let times = if round == 0 { &mut throw_away } else { times };
+            let outcome = times.time(|| consolidate(&tape, options))?;
+            let s = &outcome.summary;
+            if (s.messages, s.events, s.quarantined) != (count, count - 1, 0) {
+                let what = format!("{} messages, {} events, {} refused", s.messages, s.events, s.quarantined);
+                return Err(Error::Failed(format!("fixed taq-to-tape: {what}, not {count} and one less")));
+            }
+            let hash = tape_hash(&tape)?;
+            if *expected.get_or_insert_with(|| hash.clone()) != hash {
+                return Err(Error::Failed("fixed taq-to-tape: the tapes of two runs differ".to_owned()));
+            }
+            fs::remove_dir_all(&tape)?;
+        }
+    }
+    let record = |(workers, times): (u32, &Repeats)| {
+        let method = format!(
+            "file in the page cache to a closed tape in a fresh directory: records to bbo events that keep all \
+             columns, names to ids, order, write, checksums; {workers} workers, 1 and 2 in turn; tape verified, \
+             its bytes equal at 1 and 2 workers"
+        );
+        let record = times.record("fixed", "taq-to-tape", count, input_bytes as u64, method);
+        Record {
+            threads: workers,
+            backing: Some("file".to_owned()),
+            place: Some(context.place.clone()),
+            input_sha256: Some(input_sha256.clone()),
+            output_sha256: expected.clone(),
+            ..record
+        }
+    };
+    Ok([1, 2].into_iter().zip(&times).map(record).collect())
+}

@@ -1,0 +1,88 @@
+//! `bench itch`: messages to events in final form, each by itself and with the orders kept.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::record::{Hash, Record, Repeats, sha256};
+use unitape_codec::itch::sample::{SampleConfig, sample_messages};
+use unitape_feed::{BLOCK_BYTES, Format, Mapping, ToEvents};
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    let messages = context.pick(20_000, 4_000_000) as usize;
+    if context.wants("itch", "events") {
+        let sample = SampleConfig { messages, live: messages / 10, ..SampleConfig::default() };
+        let stated = "each by itself";
+        case(context, ("events", "nasdaq-itch50-stateless", stated), sample)?
+            .into_iter()
+            .try_for_each(&mut *out)?;
+    }
+    if context.wants("itch", "with-orders") {
+        for live in [messages / 100, messages / 4] {
+            let sample = SampleConfig { messages, live, ..SampleConfig::default() };
+            let stated = format!("up to {live} orders live");
+            case(context, ("with-orders", "nasdaq-itch50", &stated), sample)?
+                .into_iter()
+                .try_for_each(&mut *out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The fast way, and the one field by field that it is held against.
+fn case(
+    context: &Context,
+    (case, mapping, condition): (&str, &str, &str),
+    sample: SampleConfig,
+) -> Result<Vec<Record>, Error> {
+    let input = sample_messages(sample);
+    let mut mapping = Mapping::load(mapping)?;
+    if let Some(itch) = &mut mapping.itch {
+        itch.session_date = Some("2026-03-02".to_owned());
+    }
+    let format = Format::by(mapping)?;
+    let (mut records, mut expected) = (Vec::new(), None);
+    for (way, mut worker) in
+        [("field by field", ToEvents::general(format.clone())?), ("images", ToEvents::new(format)?)]
+    {
+        let mut blocks = worker.blocks(&input, BLOCK_BYTES);
+        // The first pass learns the names, the second is hashed.
+        worker.pass(&mut blocks, true, |_| {});
+        let (mut hash, mut bytes) = (Hash::default(), 0);
+        let tally = worker.pass(&mut blocks, false, |arena| {
+            hash.add(arena);
+            bytes += arena.len() as u64;
+        });
+        let hash = hash.hex();
+        if *expected.get_or_insert_with(|| hash.clone()) != hash {
+            return Err(Error::Failed(format!("itch {case}: images give other frames than fields")));
+        }
+        if tally.quarantined + tally.ignored > 0 || tally.messages < sample.messages as u64 {
+            return Err(Error::Failed(format!("itch {case}: {tally:?}")));
+        }
+        let mut times = Repeats::default();
+        for _ in 0..context.repeats(7) {
+            let mut written = 0;
+            let again = times.time(|| worker.pass(&mut blocks, false, |arena| written += arena.len() as u64));
+            if (again, written) != (tally, bytes) {
+                return Err(Error::Failed(format!("itch {case}: {again:?} in a repeat, {tally:?} expected")));
+            }
+        }
+        let (count, read) = (tally.messages, input.len() as u64);
+        let tenths = |n: u64| format!("{}.{}", n / count, n * 10 / count % 10);
+        let method = format!(
+            "messages in memory ({} bytes each), in blocks of {} KiB, to finished frames ({} bytes each message) in the \
+             block's arena, names known, {condition}; {way}; frames of both ways equal",
+            tenths(read),
+            BLOCK_BYTES >> 10,
+            tenths(bytes),
+        );
+        let record = times.record("itch", case, count, read, method);
+        records.push(Record {
+            condition: Some(format!("{condition}, {way}")),
+            input_sha256: Some(sha256(&input)),
+            output_sha256: Some(hash),
+            ..record
+        });
+    }
+    Ok(records)
+}

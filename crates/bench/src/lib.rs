@@ -1,0 +1,107 @@
+//! What unitape measures of itself: the figures of the docs.
+//!
+//! Every measurement checks itself: what came out must equal what the slow way gives, or the run ends with an
+//! error. `docs/bench.md` tells the method. Nothing is printed here; who calls [`run`] is given each record.
+
+mod book;
+mod context;
+mod csv;
+mod error;
+mod farm;
+mod fast;
+mod fast_handler;
+pub mod fast_passes;
+mod fix;
+mod fixed;
+mod iso20022;
+mod itch;
+pub mod passes;
+pub mod record;
+pub mod scaling;
+mod sim;
+mod store;
+mod swift;
+pub mod swift_passes;
+mod tape;
+pub mod typed;
+mod watch;
+
+pub use context::{Options, Wanted};
+pub use error::Error;
+pub use tape::{Tune, peer};
+
+use context::Context;
+use record::Record;
+
+/// What can be measured, and the cases of each.
+const BENCHES: [(&str, &[&str], Bench); 13] = [
+    ("tape", &tape::CASES, tape::run),
+    ("farm", &["empty"], farm::run),
+    ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
+    ("fast", &fast::CASES, fast::run),
+    ("fixed", &["taq", "taq-events", "taq-to-tape"], fixed::run),
+    ("csv", &["taq", "taq-events"], csv::run),
+    ("swift", &["typed", "to-tape"], swift::run),
+    ("itch", &["events", "with-orders"], itch::run),
+    ("iso20022", &["pacs008"], iso20022::run),
+    ("store", &["ingest", "scan", "size"], store::run),
+    ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
+    ("book", &["flow", "deep"], book::run),
+    ("sim", &["events", "frames"], sim::run),
+];
+
+type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error>;
+
+/// Runs what is wanted, and gives each record to `out`.
+///
+/// # Errors
+/// When a measurement cannot be made or does not come out right, or when `out` refuses.
+pub fn run(options: Options, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    let context = Context::new(options)?;
+    for (bench, _, measure) in BENCHES {
+        if context.wants_any_of(bench) {
+            measure(&context, out)?;
+        }
+    }
+    Ok(())
+}
+
+impl Wanted {
+    /// A bench, or a case as `bench/case`.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        let (bench, case) = name.split_once('/').map_or((name, None), |(b, c)| (b, Some(c)));
+        let Some((_, cases, _)) = BENCHES.iter().find(|(n, ..)| *n == bench) else {
+            let names: Vec<&str> = BENCHES.iter().map(|(n, ..)| *n).collect();
+            return Err(Error::Usage(format!("no bench is called {bench}; there are: {}", names.join(", "))));
+        };
+        match case {
+            Some(case) if !cases.contains(&case) => {
+                Err(Error::Usage(format!("{bench} has no case {case}; there are: {}", cases.join(", "))))
+            }
+            case => Ok(Self { bench: bench.to_owned(), case: case.map(str::to_owned) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A typing error that measures nothing and exits 0 would go unnoticed in a script.
+    #[test]
+    fn unknown_names_are_usage_errors_that_list_what_there_is() {
+        for (name, says) in [
+            ("tapes", "tape, farm, fix, fast, fixed, csv, swift, itch, iso20022, store, watch, book, sim"),
+            ("fix/order", "orders, jse, orders-to-tape"),
+        ] {
+            match Wanted::parse(name) {
+                Err(Error::Usage(what)) => assert!(what.contains(says), "{what}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(Wanted::parse("fix/orders").is_ok() && Wanted::parse("tape").is_ok());
+    }
+}

@@ -1,0 +1,204 @@
+//! `bench store`: a tape into the store, and back.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::record::{Hash, Record, Repeats, rounded};
+use std::fs;
+use std::path::Path;
+use unitape_model::{
+    Decimal, Dict, EventBuilder, Field, Kind, NameTable, Price, Resolve, Schema, UnixNanos, Value, flags,
+    frames,
+};
+use unitape_sim::Rng;
+use unitape_store::{Filter, SealOptions, Store, seal};
+use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    let place = context.fresh("store")?;
+    let (tape, store) = (place.path().join("tape"), place.path().join("store"));
+    let rows = context.pick(20_000, 4_000_000);
+    make_tape(&tape, rows)?;
+    let input = hash_of_tape(&tape)?;
+    let with = |r: Record, output: &str| Record {
+        place: Some(context.place.clone()),
+        input_sha256: Some(input.clone()),
+        output_sha256: Some(output.to_owned()),
+        ..r
+    };
+    let mut ingest = Repeats::default();
+    let (mut bytes, mut warm) = (0, Repeats::default());
+    for round in 0..=context.repeats(3) {
+        _ = fs::remove_dir_all(&store);
+        let times = if round == 0 { &mut warm } else { &mut ingest };
+        let sealed = times.time(|| seal(&tape, &store, &SealOptions::default()))?;
+        if sealed.rows != rows {
+            return Err(Error::Failed(format!("store ingest: {} rows, not {rows}", sealed.rows)));
+        }
+        bytes = sealed.bytes + fs::metadata(store.join("dictionary.log"))?.len();
+    }
+    let opened = Store::open(&store)?;
+    let output = hash_of_scan(&opened)?;
+    // The slow twin is the tape itself: all of it, in its order, with names for ids.
+    if output != input {
+        return Err(Error::Failed("store: a scan gives other events than the tape".to_owned()));
+    }
+    let raw = rows * 64;
+    if context.wants("store", "ingest") {
+        let method = "a tape of best quotes and trades of 1,000 instruments at 4 venues, in the page cache, to a sealed \
+                      day in a fresh store: ids to tokens, columns, checksums, flushed; a scan of it gives the tape, \
+                      compared by hash of every frame and name";
+        out(with(ingest.record("store", "ingest", rows, raw, method.to_owned()), &output))?;
+    }
+    if context.wants("store", "scan") {
+        let mut times = Repeats::default();
+        for round in 0..=context.repeats(5) {
+            let times = if round == 0 { &mut warm } else { &mut times };
+            let (count, sum) = times.time(|| count_rows(&opened))?;
+            if (count, sum) != (rows, rows * (rows - 1) / 2) {
+                return Err(Error::Failed(format!("store scan: {count} rows, ordinals sum to {sum}")));
+            }
+        }
+        let method = "all events of the day, from the page cache, as frames of 64 bytes in the order of the tape: \
+                      checksums, columns to frames, merged by ordinal; not to columns";
+        out(with(times.record("store", "scan", rows, raw, method.to_owned()), &output))?;
+    }
+    if context.wants("store", "size") {
+        let method = "bytes of the files of the day and the dictionary over its rows: event time, venue, instrument, \
+                      prices, quantities, and for each row its ordinal and position on the tape";
+        let record = ingest.record("store", "size", rows, raw, method.to_owned());
+        out(with(Record { bytes_per_row: Some(rounded(bytes as f64 / rows as f64)), ..record }, &output))?;
+    }
+    Ok(())
+}
+
+/// Best quotes and trades: instruments wander on a grid of ticks, nine quotes to a trade.
+fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
+    let mut writer = Writer::open(dir, TapeId(0x570), Options::default())?.0;
+    let mut rng = Rng::new(7);
+    let (mut names, mut unit) = (unitape_model::Dictionary::default(), Vec::new());
+    let instruments: Vec<u32> = (0..INSTRUMENTS)
+        .map(|i| define(&mut names, Dict::Instrument, &format!("GB{i:010}"), &mut unit))
+        .collect::<Result<_, _>>()?;
+    let venues = ["XLON", "CHIX", "BATE", "TRQX"]
+        .iter()
+        .map(|name| define(&mut names, Dict::Venue, name, &mut unit))
+        .collect::<Result<Vec<u32>, _>>()?;
+    let mut mids: Vec<i64> = (0..INSTRUMENTS).map(|_| 1_000 + rng.below(200_000) as i64).collect();
+    let mut ts = 1_710_144_000_000_000_000;
+    for n in 0..rows {
+        // A few instruments have most of the events.
+        let of = rng.below(INSTRUMENTS) * rng.below(INSTRUMENTS) / INSTRUMENTS;
+        let mid = &mut mids[of as usize];
+        *mid = (*mid + rng.below(3) as i64 - 1).max(10);
+        ts += rng.below(2 * DAY_NS / 3 / rows) as i64;
+        let kind = if n % 10 == 9 { Kind::Trade } else { Kind::Bbo };
+        let mut e = EventBuilder::begin(&mut unit, kind, UnixNanos(ts));
+        let schema = Schema::of(kind);
+        let mut set = |field, value| {
+            e.set(schema.get(field).expect("a field of the kind"), value)
+                .map_err(|e| Error::Failed(e.to_string()))
+        };
+        let px = |ticks: i64| Value::Price(Price(ticks * 10_000_000));
+        let mut qty = || Value::Decimal(Decimal::new(1 + rng.below(99) as i64, 2).expect("small"));
+        set(Field::Venue, Value::Sym(Dict::Venue, venues[(n % 4) as usize]))?;
+        set(Field::Instr, Value::Sym(Dict::Instrument, instruments[of as usize]))?;
+        if kind == Kind::Bbo {
+            set(Field::Bid, px(*mid - 1))?;
+            set(Field::BidQty, qty())?;
+            set(Field::Ask, px(*mid + 1 + (n % 3) as i64))?;
+            set(Field::AskQty, qty())?;
+        } else {
+            set(Field::Px, px(*mid))?;
+            set(Field::Qty, qty())?;
+        }
+        e.finish(flags::LAST).map_err(|e| Error::Failed(e.to_string()))?;
+        if unit.len() >= 1 << 16 {
+            writer.append(&unit)?;
+            unit.clear();
+        }
+    }
+    if !unit.is_empty() {
+        writer.append(&unit)?;
+    }
+    Ok(writer.close()?)
+}
+
+const INSTRUMENTS: u64 = 1_000;
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// Gives a name its id, with its definition at the end of `unit`.
+fn define(
+    names: &mut unitape_model::Dictionary,
+    dict: Dict,
+    name: &str,
+    unit: &mut Vec<u8>,
+) -> Result<u32, Error> {
+    let at = unit.len();
+    let refused = |e: unitape_model::Refusal| Error::Failed(e.to_string());
+    let id = names.resolve(dict, name.as_bytes(), at).map_err(refused)?;
+    let mut e = EventBuilder::begin(unit, Kind::Define, UnixNanos(0));
+    let schema = e.schema();
+    for (field, value) in [
+        (Field::Dict, Value::UInt(dict as u64)),
+        (Field::Index, Value::UInt(id.into())),
+        (Field::Name, Value::Text(name)),
+    ] {
+        e.set(schema.get(field).expect("a field of definitions"), value).map_err(refused)?;
+    }
+    e.finish(0).map_err(refused)?;
+    Ok(id)
+}
+
+/// Adds an event: its place, its frame without ids, and what the ids stand for.
+fn add(hash: &mut Hash, ordinal: u64, frame: &[u8], instrument: &str, venue: &str) {
+    hash.add(&ordinal.to_le_bytes());
+    hash.add(&frame[..32]);
+    hash.add(&frame[38..]);
+    hash.add(instrument.as_bytes());
+    hash.add(venue.as_bytes());
+}
+
+fn hash_of_tape(dir: &Path) -> Result<String, Error> {
+    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut names = NameTable::default();
+    let mut hash = Hash::default();
+    while let Some(run) = reader.next_run(1 << 20)? {
+        let mut ordinal = run.ordinal;
+        for (_, header, frame) in frames(run.bytes) {
+            let Some(event) = names.admit_frame(frame)?.filter(|_| !header.is_meta()) else { continue };
+            let name = |dict, id| names.name(dict, id).unwrap_or("?");
+            let (instrument, venue) = (event.instrument(), event.venue().into());
+            add(&mut hash, ordinal, frame, name(Dict::Instrument, instrument), name(Dict::Venue, venue));
+            ordinal += 1;
+        }
+    }
+    Ok(hash.hex())
+}
+
+fn hash_of_scan(store: &Store) -> Result<String, Error> {
+    let (mut scan, mut hash) = (store.scan(&Filter::default())?, Hash::default());
+    while let Some(row) = scan.next() {
+        let (event, name) = (row.event(), |dict, id| store.names().name(dict, id).unwrap_or("?"));
+        let (instrument, venue) = (event.instrument(), event.venue().into());
+        add(&mut hash, row.ordinal, row.frame, name(Dict::Instrument, instrument), name(Dict::Venue, venue));
+    }
+    match scan.problems().first() {
+        Some(problem) => Err(Error::Failed(problem.to_string())),
+        None => Ok(hash.hex()),
+    }
+}
+
+/// Rows of a scan, and the sum of their ordinals.
+fn count_rows(store: &Store) -> Result<(u64, u64), Error> {
+    let (mut scan, mut count, mut sum) = (store.scan(&Filter::default())?, 0, 0);
+    while let Some(row) = scan.next() {
+        count += 1;
+        sum += row.ordinal;
+        std::hint::black_box(row.frame[40]);
+    }
+    match scan.problems().first() {
+        Some(problem) => Err(Error::Failed(problem.to_string())),
+        None => Ok((count, sum)),
+    }
+}

@@ -1,0 +1,43 @@
+//! What is on a tape after a measurement: all its messages, in order, each as it was written.
+
+use crate::error::Error;
+use crate::record::Hash;
+use std::path::Path;
+use unitape_tape::measure::Messages;
+use unitape_tape::{Reader, Start};
+
+/// Hashes of what should be on the tape and of what is, both without the header words.
+#[derive(Clone, Debug)]
+pub struct Hashes {
+    pub input: String,
+    pub output: String,
+}
+
+/// Reads the tape again, by the plain reader.
+///
+/// `count` messages of `lines` lines numbered from 0; with `tail`, whatever retention has left of their end.
+pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<Hashes, Error> {
+    let mut reader = Reader::open(tape, Start::Oldest)?;
+    let mut expected = Messages::new(lines).next().to_vec();
+    let (mut input, mut output) = (Hash::default(), Hash::default());
+    let (mut next, mut first) = (0, true);
+    while let Some(frame) = reader.next()? {
+        if first && tail {
+            next = Messages::number(frame.bytes);
+        }
+        first = false;
+        expected[8..16].copy_from_slice(&next.to_le_bytes());
+        if frame.bytes.len() != expected.len() || frame.bytes[8..] != expected[8..] {
+            let position = frame.position;
+            let what = format!("{}: at {position} is not message {next} as it was written", tape.display());
+            return Err(Error::Failed(what));
+        }
+        input.add(&expected[8..]);
+        output.add(&frame.bytes[8..]);
+        next += 1;
+    }
+    if next != count {
+        return Err(Error::Failed(format!("{}: ends with message {next} of {count}", tape.display())));
+    }
+    Ok(Hashes { input: input.hex(), output: output.hex() })
+}

@@ -1,0 +1,149 @@
+//! `isolation`: a trading path beside reports that stall, crash, and scan the day.
+
+use super::behind::cores;
+use super::check::read_back;
+use super::control::{Gathered, Told, Trial};
+use super::second::Second;
+use super::{Bench, LINES, Out, frame_bytes, from_due_time, moved};
+use crate::context::Context;
+use crate::error::Error;
+use crate::record::{Hist, Record, cpu_ns, histogram, note};
+use std::time::Instant;
+use unitape_tape::measure::{Messages, payload_of, pin, settle};
+use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+
+/// Messages a second on the trading path.
+const RATE: u64 = 200_000;
+
+/// Reports on the other core.
+const REPORTS: &str = "3";
+
+const CONDITIONS: [(&str, &str); 5] = [
+    ("alone", "nothing beside it"),
+    ("tail", "beside it 3 reports that follow the tape"),
+    ("stall", "beside it 3 reports that follow the tape and are stopped half of the time"),
+    ("crash", "beside it 3 reports that follow the tape and are killed and started again all the time"),
+    ("scan", "beside it 3 reports that scan the whole day again and again"),
+];
+
+/// Runs the case, where it is wanted.
+pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+    if !bench.wants("isolation") {
+        return Ok(());
+    }
+    let context = bench.context;
+    let (day, count) = (context.pick(10_000, 2_000_000), context.pick(20_000, 2 * RATE));
+    let mut options = bench.options.clone();
+    if options.helpers.cpus.is_empty() && context.options.tune.pin && cores() > 1 {
+        options.helpers.cpus = vec![1];
+    }
+    let mut found: Vec<Gathered> = CONDITIONS.iter().map(|_| Gathered::default()).collect();
+    let mut hashes = None;
+    for _ in 0..context.repeats(3) {
+        for ((condition, _), gathered) in CONDITIONS.iter().zip(&mut found) {
+            let (trial, beside) = bench.control.around(|| {
+                let place = context.fresh("isolation")?;
+                let tape = place.path().join("tape");
+                let name = tape.to_str().ok_or_else(|| Error::Failed("--dir: not UTF-8".to_owned()))?;
+                let mut trading = Trading::open(&tape, &options, day)?;
+                let reports = reports(context, condition, name)?;
+                settle(&options);
+                pin(0);
+                let cpu = cpu_ns();
+                let (wall_ns, times) = trading.run(count)?;
+                let cpu_ns = cpu_ns() - cpu;
+                if let Some(reports) = reports {
+                    happened(condition, &reports.end()?)?;
+                }
+                trading.writer.close()?;
+                hashes = Some(read_back(&tape, LINES, day + count, false)?);
+                Ok(Trial { times: Some(times), control: None, count, wall_ns, cpu_ns })
+            })?;
+            gathered.add(trial, &beside);
+        }
+    }
+    for (i, (condition, what)) in CONDITIONS.iter().enumerate() {
+        let method = format!(
+            "{RATE} messages of {} bytes a second from append until seen by a reader on the same core, from due \
+             time, behind a day of {day}; {what}, on the other core with the helper threads",
+            payload_of(LINES)
+        );
+        let told = |_: &_| Told { case: "isolation", bytes: frame_bytes(LINES), method: method.clone() };
+        let alone = (i > 0).then_some(&found[0]);
+        for record in found[i].against(alone, told) {
+            let condition = Some((*condition).to_owned());
+            let record = from_due_time(record);
+            out(moved(Record { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
+        }
+    }
+    Ok(())
+}
+
+fn reports(context: &Context, condition: &str, tape: &str) -> Result<Option<Second>, Error> {
+    match condition {
+        "alone" => Ok(None),
+        mode => Second::start(context, &["reports", mode, tape, REPORTS]).map(Some),
+    }
+}
+
+/// Something must have happened, or nothing was shown.
+fn happened(condition: &str, said: &str) -> Result<(), Error> {
+    match said.strip_prefix("happened ").and_then(|n| n.parse::<u64>().ok()) {
+        Some(n) if n > 0 || condition == "tail" => Ok(()),
+        _ => Err(Error::Failed(format!("tape isolation {condition}: the reports said {said:?}"))),
+    }
+}
+
+/// Writer and trading reader on one core.
+struct Trading {
+    writer: Writer,
+    reader: Reader,
+    messages: Messages,
+    seen: u64,
+}
+
+impl Trading {
+    /// With the day so far on the tape and read.
+    fn open(tape: &std::path::Path, options: &Options, day: u64) -> Result<Self, Error> {
+        let (writer, _) = Writer::open(tape, TapeId(1), options.clone())?;
+        let reader = Reader::open(tape, Start::Oldest)?;
+        let mut this = Self { writer, reader, messages: Messages::new(LINES), seen: 0 };
+        for _ in 0..day {
+            this.writer.append(this.messages.next())?;
+            this.read()?;
+        }
+        Ok(this)
+    }
+
+    /// Reads the message appended last.
+    fn read(&mut self) -> Result<(), Error> {
+        loop {
+            match self.reader.next()? {
+                Some(frame) if Messages::number(frame.bytes) == self.seen => break,
+                Some(_) => {
+                    let what = format!("the trading reader did not find message {}", self.seen);
+                    return Err(Error::Failed(what));
+                }
+                None => std::hint::spin_loop(),
+            }
+        }
+        self.seen += 1;
+        Ok(())
+    }
+
+    fn run(&mut self, count: u64) -> Result<(u64, Hist), Error> {
+        let mut times = histogram();
+        let every = 1_000_000_000 / RATE;
+        let since = Instant::now();
+        for i in 0..count {
+            let due = i * every;
+            while (since.elapsed().as_nanos() as u64) < due {
+                std::hint::spin_loop();
+            }
+            self.writer.append(self.messages.next())?;
+            self.read()?;
+            note(&mut times, since.elapsed().as_nanos() as u64 - due);
+        }
+        Ok((since.elapsed().as_nanos() as u64, times))
+    }
+}

@@ -1,0 +1,154 @@
+//! `bench tape`: the tape as messaging, between pinned processes and beside the raw control.
+//!
+//! Messages are of 100 bytes, frames of two lines, unless the case says otherwise. Every case runs on a hot tape
+//! and on one of files, each repeat between two controls ([`control`]).
+
+mod behind;
+mod check;
+mod control;
+mod isolation;
+mod readers;
+mod second;
+mod streams;
+mod trips;
+mod tune;
+
+pub use tune::Tune;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::record::Record;
+use check::Hashes;
+use control::Control;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::process::{Command, Stdio};
+use unitape_tape::measure::payload_of;
+use unitape_tape::{Backing, Options};
+
+/// The cases, in the order in which they run.
+pub const CASES: [&str; 12] = [
+    "raw",
+    "rtt",
+    "rtt-64",
+    "rtt-rate",
+    "rtt-load",
+    "one-way",
+    "sustained",
+    "recorder-behind",
+    "readers1",
+    "readers4",
+    "readers20",
+    "isolation",
+];
+
+/// Lines of the frame of a message of 100 bytes.
+const LINES: u16 = 2;
+
+type Out<'a> = &'a mut dyn FnMut(Record) -> Result<(), Error>;
+
+/// Runs the cases.
+pub fn run(context: &Context, out: Out<'_>) -> Result<(), Error> {
+    let hot = Options { backing: Backing::Hot { dir: None, window_segments: 8 }, ..Options::default() };
+    unitape_tape::measure::set_pinning(context.options.tune.pin);
+    for (backing, options) in [("hot", hot), ("file", Options::default())] {
+        let mut bench = Bench {
+            context,
+            backing,
+            options: context.options.tune.apply(&options),
+            control: Control::new(context),
+        };
+        let out: Out<'_> = &mut |record: Record| {
+            let tuned = context.options.tune.told();
+            let place = record.place.clone().unwrap_or_else(|| context.place_of(backing));
+            out(Record { backing: Some(backing.to_owned()), place: Some(place), tuned, ..record })
+        };
+        trips::run(&mut bench, out)?;
+        streams::run(&mut bench, out)?;
+        behind::run(&mut bench, out)?;
+        readers::run(&mut bench, out)?;
+        isolation::run(&mut bench, out)?;
+        if context.wants("tape", "raw") {
+            for record in bench.control.records()? {
+                out(Record { place: Some("tmpfs".to_owned()), ..record })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One backing with its control.
+struct Bench<'a> {
+    context: &'a Context,
+    backing: &'static str,
+    options: Options,
+    control: Control<'a>,
+}
+
+impl Bench<'_> {
+    fn wants(&self, case: &str) -> bool {
+        self.context.wants("tape", case)
+    }
+}
+
+/// Adds what was moved, and what it hashed to.
+fn moved(record: Record, lines: u16, hashes: Option<&Hashes>) -> Record {
+    Record {
+        payload_bytes: Some(payload_of(lines) as u64),
+        input_sha256: hashes.map(|h| h.input.clone()),
+        output_sha256: hashes.map(|h| h.output.clone()),
+        ..record
+    }
+}
+
+/// Takes out the ratios to the control, whose trips are back to back: it compares with nothing that is measured from due
+/// time.
+fn from_due_time(record: Record) -> Record {
+    Record { raw_p50_ns: None, raw_p9999_ns: None, ratio_to_raw: None, ratio_p9999_to_raw: None, ..record }
+}
+
+/// Bytes of a frame.
+fn frame_bytes(lines: u16) -> u64 {
+    u64::from(lines) * unitape_model::LINE as u64
+}
+
+/// Where this thread may run, and will again when this is dropped: the measurements pin it, and threads that it
+/// starts afterwards would share its core.
+struct Unpinned(CpuSet);
+
+impl Unpinned {
+    fn keep() -> Result<Self, Error> {
+        Ok(Self(sched_getaffinity(None)?))
+    }
+}
+
+impl Drop for Unpinned {
+    fn drop(&mut self) {
+        // It was allowed there before; if that has just changed, staying pinned is all that can be done.
+        _ = sched_setaffinity(None, &self.0);
+    }
+}
+
+/// The second process of a measurement.
+pub fn peer(unpinned: bool, arguments: &[String]) -> Result<(), Error> {
+    unitape_tape::measure::set_pinning(!unpinned);
+    if let Some(result) = second::role(arguments) {
+        return result;
+    }
+    unitape_tape::measure::peer(arguments)?;
+    Ok(())
+}
+
+/// Makes the command that runs [`peer`].
+fn spawn(context: &Context) -> impl Fn(&[String]) -> Command {
+    let pinned = context.options.tune.pin;
+    move |arguments| {
+        // This binary exists, it runs.
+        let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "unitape".into()));
+        command.arg("bench-peer");
+        if !pinned {
+            command.arg("--unpinned");
+        }
+        command.arg("--").args(arguments).stdin(Stdio::null());
+        command
+    }
+}

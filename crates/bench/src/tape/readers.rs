@@ -1,0 +1,144 @@
+//! `readers1`, `readers4`, `readers20`: what readers cost the writer.
+//!
+//! On two cores the tape's helper threads need the core on which the readers run, or they take the writer's. So
+//! it is measured in three ways: with memory that is ready and helpers on the readers' core, which shows what the
+//! readers alone do; with segments made on the way; and with helpers wherever the system puts them.
+
+use super::behind::cores;
+use super::check::{Hashes, read_back};
+use super::control::{Gathered, Told, Trial};
+use super::second::Second;
+use super::{Bench, LINES, Out, frame_bytes, moved};
+use crate::error::Error;
+use crate::record::{Record, cpu_ns};
+use std::path::Path;
+use std::time::Instant;
+use unitape_tape::measure::{Messages, payload_of, pin, settle};
+use unitape_tape::{Options, TapeId, Writer};
+
+const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "readers20")];
+
+/// A way of measuring.
+struct Way {
+    condition: &'static str,
+    told: &'static str,
+    count: u64,
+    options: Options,
+    settled: bool,
+}
+
+/// Runs the cases that are wanted.
+pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+    let wanted: Vec<(u32, &'static str)> =
+        READERS.into_iter().filter(|(_, case)| bench.wants(case)).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    for way in ways(bench) {
+        measure(bench, &wanted, &way, out)?;
+    }
+    Ok(())
+}
+
+fn ways(bench: &Bench<'_>) -> Vec<Way> {
+    let context = bench.context;
+    let mut pinned = bench.options.clone();
+    if pinned.helpers.cpus.is_empty() && context.options.tune.pin && cores() > 1 {
+        pinned.helpers.cpus = vec![1];
+    }
+    let segment_bytes = if context.options.quick { 8 << 20 } else { 256 << 20 };
+    let ready = Options { segment_bytes, prefault_bytes: segment_bytes, ..pinned.clone() };
+    let mut ways = vec![
+        Way {
+            condition: "memory ready",
+            told: "memory faulted in before, helper threads on the readers' core",
+            count: context.pick(20_000, 1_800_000),
+            options: ready,
+            settled: true,
+        },
+        Way {
+            condition: "made on the way",
+            told: "segments made on the way, helper threads on the readers' core",
+            count: context.pick(20_000, 3_000_000),
+            options: pinned,
+            settled: false,
+        },
+    ];
+    if bench.options.helpers.cpus.is_empty() {
+        ways.push(Way {
+            condition: "helpers anywhere",
+            told: "segments made on the way, helper threads wherever the system puts them",
+            count: context.pick(20_000, 3_000_000),
+            options: bench.options.clone(),
+            settled: false,
+        });
+    }
+    ways
+}
+
+fn measure(
+    bench: &mut Bench<'_>,
+    wanted: &[(u32, &'static str)],
+    way: &Way,
+    out: Out<'_>,
+) -> Result<(), Error> {
+    let context = bench.context;
+    let mut alone = Gathered::default();
+    let mut found: Vec<Gathered> = wanted.iter().map(|_| Gathered::default()).collect();
+    let mut hashes: Option<Hashes> = None;
+    for _ in 0..context.repeats(5) {
+        let each = std::iter::once((0, &mut alone)).chain(wanted.iter().map(|(n, _)| *n).zip(&mut found));
+        for (readers, gathered) in each {
+            let (trial, beside) = bench.control.around(|| {
+                let place = context.fresh("readers")?;
+                let tape = place.path().join("tape");
+                let (mut writer, _) = Writer::open(&tape, TapeId(1), way.options.clone())?;
+                let second = start(bench.context, &tape, readers, way.count)?;
+                if way.settled {
+                    settle(&way.options);
+                }
+                pin(0);
+                let mut messages = Messages::new(LINES);
+                let (cpu, since) = (cpu_ns(), Instant::now());
+                for _ in 0..way.count {
+                    writer.append(messages.next())?;
+                }
+                let (wall_ns, cpu_ns) = (since.elapsed().as_nanos() as u64, cpu_ns() - cpu);
+                if let Some(second) = second {
+                    let said = second.end()?;
+                    if said != format!("read {}", way.count) {
+                        return Err(Error::Failed(format!("tape readers: the readers said {said:?}")));
+                    }
+                }
+                writer.close()?;
+                hashes = Some(read_back(&tape, LINES, way.count, false)?);
+                Ok(Trial { times: None, control: None, count: way.count, wall_ns, cpu_ns })
+            })?;
+            gathered.add(trial, &beside);
+        }
+    }
+    for ((readers, case), gathered) in wanted.iter().zip(&found) {
+        let method = format!(
+            "time of the writer, alone on its core, for messages of {} bytes in frames of {}, one append each, \
+             while {readers} readers in one process on the other core each read the whole tape; {}; with readers \
+             and without in turn",
+            payload_of(LINES),
+            frame_bytes(LINES),
+            way.told
+        );
+        let told = |_: &_| Told { case, bytes: frame_bytes(LINES), method: method.clone() };
+        for record in gathered.against(Some(&alone), told) {
+            let condition = Some(way.condition.to_owned());
+            out(moved(Record { condition, ..record }, LINES, hashes.as_ref()))?;
+        }
+    }
+    Ok(())
+}
+
+fn start(context: &super::Context, tape: &Path, readers: u32, count: u64) -> Result<Option<Second>, Error> {
+    if readers == 0 {
+        return Ok(None);
+    }
+    let tape = tape.to_str().ok_or_else(|| Error::Failed("--dir: not UTF-8".to_owned()))?;
+    Second::start(context, &["readers", tape, &readers.to_string(), &count.to_string()]).map(Some)
+}

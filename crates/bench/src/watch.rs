@@ -1,0 +1,93 @@
+//! `bench watch`: events through scenarios, from memory, on one core.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::record::{Hash, Record, Repeats, sha256};
+use unitape_model::{Dictionary, Event, frames};
+use unitape_watch::naive::Twins;
+use unitape_watch::{Alert, Selection, Watch, sample};
+
+/// The cases and the scenario each runs; `None` is all three.
+const CASES: [(&str, Option<&str>); 4] = [
+    ("otr", Some("order_to_trade_ratio")),
+    ("wash", Some("wash_trade")),
+    ("spoofing", Some("spoofing")),
+    ("three", None),
+];
+
+/// Runs the cases.
+pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+    let wanted = || CASES.iter().filter(|(case, _)| context.wants("watch", case));
+    if wanted().next().is_none() {
+        return Ok(());
+    }
+    let (arena, names) = sample::orders(context.pick(5_000, 500_000) as usize, 42);
+    let input = Stream { hash: sha256(&arena), events: events(&arena), bytes: arena.len() as u64, names };
+    wanted().try_for_each(|(case, scenario)| out(measure(context, case, *scenario, &input)?))
+}
+
+struct Stream<'a> {
+    hash: String,
+    events: Vec<Event<'a>>,
+    bytes: u64,
+    names: Dictionary,
+}
+
+fn events(arena: &[u8]) -> Vec<Event<'_>> {
+    frames(arena).map(|(_, _, frame)| Event::new(frame).expect("a frame of the sample")).collect()
+}
+
+fn measure(
+    context: &Context,
+    case: &str,
+    scenario: Option<&str>,
+    input: &Stream<'_>,
+) -> Result<Record, Error> {
+    let selection = Selection { scenario: scenario.map(str::to_owned), ..Selection::default() };
+    let mut twins = Twins::new(&selection)?;
+    let (mut slow, mut alerts) = (Hash::default(), Vec::new());
+    let mut expected = 0;
+    for (event, seq) in input.events.iter().zip(1..) {
+        twins.on_event(event, seq, &input.names, &mut alerts);
+        expected += alerts.len();
+        alerts.drain(..).for_each(|alert| add(&mut slow, alert));
+    }
+    let slow = slow.hex();
+    let (mut watch, mut repeats) = (Watch::new(&selection)?, Repeats::default());
+    // The first round warms up: tables have grown to the size they keep.
+    for round in 0..=context.repeats(7) {
+        watch.reset();
+        let mut warm_up = Repeats::default();
+        let times = if round == 0 { &mut warm_up } else { &mut repeats };
+        times.time(|| {
+            for (event, seq) in input.events.iter().zip(1..) {
+                watch.on_event(event, seq, None, &input.names, &mut alerts);
+            }
+        });
+        let mut fast = Hash::default();
+        let found = alerts.len();
+        alerts.drain(..).for_each(|alert| add(&mut fast, alert));
+        if fast.hex() != slow {
+            let what = format!("watch {case}: {found} alerts, the slow twin gives {expected}, or others");
+            return Err(Error::Failed(what));
+        }
+    }
+    let method = format!(
+        "{} events (orders, amends, cancels, executions, best prices) of {} traders in {} instruments at 3 venues from \
+         memory through {}; {expected} alerts, equal to the slow twin's in every repeat",
+        input.events.len(),
+        sample::TRADERS,
+        sample::INSTRUMENTS,
+        scenario.unwrap_or("all three scenarios"),
+    );
+    let record = repeats.record("watch", case, input.events.len() as u64, input.bytes, method);
+    Ok(Record { input_sha256: Some(input.hash.clone()), output_sha256: Some(slow), ..record })
+}
+
+/// What the twin gives of an alert: all but the detail, which is for people.
+fn add(hash: &mut Hash, alert: Alert) {
+    let mut line = Vec::new();
+    Alert { detail: serde_json::Value::Null, ..alert }.write_json(&mut line, None);
+    line.push(b'\n');
+    hash.add(&line);
+}
