@@ -72,11 +72,17 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
         }
         (60 | 62, "F" | "M") | (64 | 65, "") => one(balance),
         (61, "") => {
-            let head = "date=V [entry_date=E] [4_] mark=M [funds=1!a] w amount=d [type=4!t]";
-            Some(vec![
-                format!("{head} [reference=r] ['//' [bank_reference=x]] [$ details=z]"),
-                format!("{head} reference=r {{over}} details=z"),
-            ])
+            // Blanks stand in place of an entry date, not behind one.
+            let heads = ["entry_date=E", "[4_]"]
+                .map(|entry| format!("date=V {entry} mark=M [funds=1!a] w amount=d [type=4!t]"));
+            let tails =
+                ["[reference=r] ['//' [bank_reference=x]] [$ details=z]", "reference=r {over} details=z"];
+            Some(
+                tails
+                    .iter()
+                    .flat_map(|tail| heads.iter().map(move |head| format!("{head} {tail}")))
+                    .collect(),
+            )
         }
         (86, "") | (70 | 72 | 75 | 76 | 79, "") | (71, "B") | (72, "Z") => one("lines=z"),
         (77, l) if !l.is_empty() => one("lines=z"),
