@@ -2,11 +2,11 @@
 
 use crate::mbo::{More, Terms};
 use crate::mbp::{Action, Change, Rung};
-use crate::value::{OrderId, Side};
+use crate::value::OrderId;
 use std::hash::Hasher as _;
 use unitape_model::records::{Bbo, Common, Order};
 use unitape_model::schema::{EXP_EXT, EXP_NONE};
-use unitape_model::{Event, Field, InlineId, Kind, Price, Value, flags};
+use unitape_model::{Event, Field, InlineId, Kind, Price, Side, Value, flags};
 use zerocopy::FromBytes as _;
 
 /// The id of an order; none on a damaged tape.

@@ -12,7 +12,8 @@
 //! it reads no clock.
 //!
 //! ```
-//! use unitape_book::{Basis, Books, Side};
+//! use unitape_book::{Basis, Books};
+//! use unitape_model::Side;
 //! use unitape_codec::events::{LineOptions, parse_line};
 //! use unitape_model::{Dictionary, Event};
 //!
@@ -86,5 +87,5 @@ pub use fault::{Fault, Faults};
 pub use losses::SourceKind;
 pub use mbp::{Action as LevelAction, Change as LevelChange, LevelBook, LevelDone, LevelsMax, Rung};
 pub use tape::{ALL_VENUES, TapeBooks};
-pub use value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase, Side};
+pub use value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase};
 pub use view::{BookView, ListingView};

@@ -5,8 +5,8 @@ use crate::mbo::OrderBook;
 use crate::mbp::{LevelBook, Rung};
 use crate::qty;
 use crate::store::Store;
-use crate::value::{Basis, Level, Marks, Phase, Side};
-use unitape_model::Price;
+use crate::value::{Basis, Level, Marks, Phase};
+use unitape_model::{Price, Side};
 
 /// A price with its quantity, as compared; [`Price::NONE`] for an empty side.
 #[derive(Clone, Copy, Debug)]

@@ -18,8 +18,8 @@ use crate::fault::Fault;
 use crate::ladder::Ladder;
 use crate::qty::{align, settle};
 use crate::store::{NONE, Order, Queue, Store};
-use crate::value::{OrderId, Side};
-use unitape_model::Price;
+use crate::value::{OrderId, price_key};
+use unitape_model::{Price, Side};
 
 /// A book of orders. The orders themselves lie in the [`Store`].
 #[derive(Clone, Debug)]
@@ -293,7 +293,7 @@ impl OrderBook {
     /// The orders at a price, first in line first.
     pub fn queue<'a>(&'a self, s: &'a Store, side: Side, px: i64) -> impl Iterator<Item = &'a Order> {
         let ladder = &self.sides[side as usize];
-        let head = ladder.find(side.key(px)).ok().map(|at| s.queues[ladder.val(at) as usize].head);
+        let head = ladder.find(price_key(side, px)).ok().map(|at| s.queues[ladder.val(at) as usize].head);
         chain(s, head.unwrap_or(NONE))
     }
 
@@ -319,7 +319,7 @@ impl OrderBook {
     #[inline]
     fn meets(&self, order: &Order) -> bool {
         let other = order.side().opposite();
-        self.sides[other as usize].best_key().is_some_and(|best| best >= other.key(order.px))
+        self.sides[other as usize].best_key().is_some_and(|best| best >= price_key(other, order.px))
     }
 
     /// Ends the matching when nothing is left to meet.
@@ -353,7 +353,7 @@ impl OrderBook {
             self.drop_order(s, slot);
             return Err(Fault::BadQuantity);
         };
-        let found = self.sides[side as usize].find(side.key(order.px));
+        let found = self.sides[side as usize].find(price_key(side, order.px));
         let at = match found {
             Ok(at) => {
                 let level = self.sides[side as usize].val(at);
@@ -376,7 +376,7 @@ impl OrderBook {
             }
             Err(at) => {
                 let level = s.open_queue(Queue { units, px: order.px, head: slot, tail: slot, orders: 1 });
-                self.sides[side as usize].insert(at, side.key(order.px), level);
+                self.sides[side as usize].insert(at, price_key(side, order.px), level);
                 self.leave_aside(s, slot);
                 (s.orders[slot as usize].prev, s.orders[slot as usize].next) = (NONE, NONE);
                 level
@@ -434,7 +434,7 @@ impl OrderBook {
         queue.orders -= 1;
         if queue.orders == 0 {
             let ladder = &mut self.sides[order.side() as usize];
-            if let Ok(at) = ladder.find(order.side().key(order.px)) {
+            if let Ok(at) = ladder.find(price_key(order.side(), order.px)) {
                 ladder.remove(at);
             }
             s.close_queue(order.level);

@@ -8,13 +8,14 @@
 //! nanoseconds, and says where it was.
 
 use crate::fault::Fault;
-use crate::value::{Level, Side};
-use unitape_model::Price;
+use crate::value::{Level, price_key};
+use unitape_model::{Price, Side};
 
 /// A book of levels: of one instrument, both sides.
 ///
 /// ```
-/// use unitape_book::{LevelAction, LevelBook, LevelChange, LevelsMax, Side};
+/// use unitape_book::{LevelAction, LevelBook, LevelChange, LevelsMax};
+/// use unitape_model::Side;
 ///
 /// let mut book = LevelBook::default();
 /// let new = |px, depth| LevelChange {
@@ -70,9 +71,9 @@ impl Half {
     #[inline(always)]
     fn is_sorted_at(&mut self, side: Side, at: usize) -> bool {
         let (worse, [here, better @ ..]) = self.rungs.split_at(at) else { return true };
-        let key = side.key(here.px);
-        let sorted = worse.last().is_none_or(|worse| side.key(worse.px) < key)
-            && better.first().is_none_or(|better| side.key(better.px) > key);
+        let key = price_key(side, here.px);
+        let sorted = worse.last().is_none_or(|worse| price_key(side, worse.px) < key)
+            && better.first().is_none_or(|better| price_key(side, better.px) > key);
         if !sorted {
             self.unsorted = true;
         }
@@ -82,7 +83,7 @@ impl Half {
     /// The last level that is no better than `key`.
     fn find(&self, side: Side, key: i64) -> Option<usize> {
         const NEAR: usize = 8;
-        let no_better = |r: &Rung| side.key(r.px) <= key;
+        let no_better = |r: &Rung| price_key(side, r.px) <= key;
         // From the touch, where most changes are.
         let (far, near) = self.rungs.split_at(self.rungs.len().saturating_sub(NEAR));
         match near.iter().rposition(no_better) {
@@ -312,7 +313,7 @@ fn by_price(
     if change.px == Price::NONE.0 {
         return LevelDone::none(Some(Fault::BadLevel));
     }
-    let at = half.find(side, side.key(change.px));
+    let at = half.find(side, price_key(side, change.px));
     let rungs = &mut half.rungs;
     let found = at.filter(|&at| rungs[at].px == change.px);
     let (place, level) = match (found, rung) {
@@ -400,7 +401,7 @@ fn placed(rungs: &[Rung], side: Side, at: usize) -> LevelDone {
 
 /// Whether the level at `at` is between its neighbours.
 fn sorted_at(rungs: &[Rung], side: Side, at: usize) -> Outcome {
-    let key = |at: usize| rungs.get(at).map(|r| side.key(r.px));
+    let key = |at: usize| rungs.get(at).map(|r| price_key(side, r.px));
     let here = key(at);
     let above_worse = at == 0 || key(at - 1) < here;
     let below_better = key(at + 1).is_none_or(|k| Some(k) > here);

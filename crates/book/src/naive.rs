@@ -8,10 +8,10 @@ mod wide;
 use self::fields::Fields;
 use crate::books::Books;
 use crate::fault::{Fault, Faults};
-use crate::value::{Basis, Marks, Phase, Side};
+use crate::value::{Basis, Marks, Phase};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use unitape_model::{Amount, Event, Field, Kind, Price, flags};
+use unitape_model::{Amount, Event, Field, Kind, Price, Side, flags};
 
 /// All books, slowly.
 #[derive(Default)]
@@ -180,7 +180,7 @@ impl Naive {
                 for side in Side::BOTH {
                     for (px, qty, orders) in l.rungs(basis, side) {
                         let orders = orders.map(|n| n.to_string()).unwrap_or_default();
-                        writeln!(out, "  {} {} {} {orders}", side.name(), Price(px), amount(qty))
+                        writeln!(out, "  {} {} {} {orders}", side.letter(), Price(px), amount(qty))
                             .expect("text");
                         let queue = |o: &&Order| basis == Basis::Orders && o.side == side && o.px == Some(px);
                         l.queues.values().filter(queue).for_each(|o| out.push_str(&o.dump()));
@@ -274,7 +274,7 @@ impl Order {
         let px = self.px.map(|px| Price(px).to_string());
         // A long id is seen only as a hash, and is told as such.
         let oid = if self.oid.len() > 25 { "#" } else { &self.oid[1..] };
-        format!("   {oid} {} {px:?} {} {}\n", self.side.name(), amount(self.left), amount(self.done))
+        format!("   {oid} {} {px:?} {} {}\n", self.side.letter(), amount(self.left), amount(self.done))
     }
 }
 
@@ -558,7 +558,7 @@ pub fn dump(books: &Books) -> String {
     let order = |o: crate::OrderView| {
         let (px, oid) = (o.px.map(|px| px.to_string()), o.oid.to_string());
         let oid = if oid.starts_with('#') { "#" } else { &oid };
-        format!("   {oid} {} {px:?} {} {}\n", o.side.name(), o.left, o.done)
+        format!("   {oid} {} {px:?} {} {}\n", o.side.letter(), o.left, o.done)
     };
     for id in books.listings() {
         let l = books.listing(id);
@@ -568,7 +568,7 @@ pub fn dump(books: &Books) -> String {
             for side in Side::BOTH {
                 for level in book.levels(side) {
                     let orders = level.orders.map(|n| n.to_string()).unwrap_or_default();
-                    writeln!(out, "  {} {} {} {orders}", side.name(), level.px, level.qty).expect("text");
+                    writeln!(out, "  {} {} {} {orders}", side.letter(), level.px, level.qty).expect("text");
                     book.queue(side, level.px).for_each(|o| out.push_str(&order(o)));
                 }
             }

@@ -9,11 +9,11 @@
 //! Slots are used again, so nothing is allocated once the slabs have grown to what is live at a time.
 
 use crate::qty;
-use crate::value::{OrderId, OrderView, Side};
+use crate::value::{OrderId, OrderView};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
-use unitape_model::Price;
+use unitape_model::{Price, Side};
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;

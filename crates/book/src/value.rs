@@ -1,56 +1,15 @@
 //! What books are asked for: sides, levels, best prices, and what may be said of them.
 
 use std::fmt;
-use unitape_model::{Amount, Decimal, InlineId, Price, UnixNanos, id};
+use unitape_model::{Amount, Decimal, InlineId, Price, Side, UnixNanos, id};
 
-/// A side of a book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Side {
-    /// Bids.
-    Buy = 0,
-    /// Offers.
-    Sell = 1,
-}
-
-impl Side {
-    /// Both, bids first.
-    pub const BOTH: [Side; 2] = [Side::Buy, Side::Sell];
-
-    /// `B` or `S`, as in events.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Side::Buy => "B",
-            Side::Sell => "S",
-        }
-    }
-
-    /// The other one.
-    pub const fn opposite(self) -> Side {
-        match self {
-            Side::Buy => Side::Sell,
-            Side::Sell => Side::Buy,
-        }
-    }
-
-    /// The side as events code it: 1 buy, 2 sell, 0 none.
-    #[inline]
-    pub(crate) fn from_code(code: u8) -> Option<Side> {
-        match code {
-            1 => Some(Side::Buy),
-            2 => Some(Side::Sell),
-            _ => None,
-        }
-    }
-
-    /// A price as a key that is the greater the better the price is. Its own inverse.
-    #[inline]
-    pub(crate) const fn key(self, px: i64) -> i64 {
-        match self {
-            Side::Buy => px,
-            // Not the negative, which the least price has none of.
-            Side::Sell => !px,
-        }
+/// A price as a key that is the greater the better the price is on this side. Its own inverse.
+#[inline]
+pub(crate) const fn price_key(side: Side, px: i64) -> i64 {
+    match side {
+        Side::Buy => px,
+        // Not the negative, which the least price has none of.
+        Side::Sell => !px,
     }
 }
 

@@ -4,8 +4,8 @@ use crate::books::{Books, ListingId};
 use crate::fault::Faults;
 use crate::listing::{Listing, Touch, marks_of};
 use crate::qty;
-use crate::value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase, Side};
-use unitape_model::{Price, UnixNanos};
+use crate::value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase};
+use unitape_model::{Price, Side, UnixNanos};
 
 /// An instrument at a venue, to look at.
 #[derive(Clone, Copy)]

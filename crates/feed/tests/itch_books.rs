@@ -2,10 +2,10 @@
 //! the events are the engine's own, order by order.
 
 use std::collections::BTreeSet;
-use unitape_book::{Basis, ListingId, Options as BookOptions, Side as BookSide, TapeBooks};
+use unitape_book::{Basis, ListingId, Options as BookOptions, TapeBooks};
 use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
+use unitape_model::Side;
 use unitape_model::{Dict, Event as Frame, frames};
-use unitape_sim::Side;
 use unitape_sim::day::{ItchOut, Sim, SimConfig, What};
 use unitape_tape::{Reader, Start};
 
@@ -63,7 +63,7 @@ fn day(seed: u64) -> (Vec<u8>, Vec<Truth>, String) {
     (bytes, truth, itch.date())
 }
 
-fn line(books: &TapeBooks, id: ListingId, side: BookSide) -> Line {
+fn line(books: &TapeBooks, id: ListingId, side: Side) -> Line {
     let book = books.books.book(id, Basis::Orders);
     let mut line = Vec::new();
     for level in book.levels(side) {
@@ -96,7 +96,7 @@ fn books_from_itch_are_the_engines_after_every_step() {
                 let instrument = books.names.get(Dict::Instrument, t.symbol.as_bytes());
                 let venue = books.names.get(Dict::Venue, b"XNAS").expect("named") as u16;
                 let listing = instrument.and_then(|i| books.books.find(venue, i));
-                for (side, own) in [BookSide::Buy, BookSide::Sell].into_iter().zip(t.sides) {
+                for (side, own) in [Side::Buy, Side::Sell].into_iter().zip(t.sides) {
                     let told = listing.map(|id| line(books, id, side)).unwrap_or_default();
                     assert_eq!(told, own, "seed {seed}, {} {side:?} at byte {}", t.symbol, t.offset);
                     not_empty += usize::from(!own.is_empty());

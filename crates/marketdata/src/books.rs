@@ -11,7 +11,8 @@ use crate::engine::{At, Engine, Level, Step, Steps, Tables};
 use crate::listener::{Changed, Gap, LineState, Listener, Update};
 use crate::select::{Selection, Subscription, Wanted};
 use crate::view::BookView;
-use unitape_book::{Fault, Faults, LevelBook, LevelsMax, Rung, Side as BookSide};
+use unitape_book::{Fault, Faults, LevelBook, LevelsMax, Rung};
+use unitape_model::Side;
 
 /// The books of all instruments that are subscribed.
 #[derive(Debug, Default)]
@@ -183,7 +184,7 @@ impl Books {
         one.told_stale = true;
         match wanted {
             Wanted::No => {
-                one.broken |= BookSide::BOTH.iter().any(|side| one.book.levels(*side) > 0);
+                one.broken |= Side::BOTH.iter().any(|side| one.book.levels(*side) > 0);
                 one.book = LevelBook::default();
                 (one.unsorted, one.out_of_order) = (false, false);
             }
@@ -327,14 +328,14 @@ impl One {
     /// Looks at the order of all levels, at the end of a message; whether they are out of order now and were not before.
     #[cold]
     fn order(&mut self) -> bool {
-        let side = |side: BookSide| {
+        let side = |side: Side| {
             let better = |a: &Rung, b: &Rung| match side {
-                BookSide::Buy => a.px > b.px,
-                BookSide::Sell => a.px < b.px,
+                Side::Buy => a.px > b.px,
+                Side::Sell => a.px < b.px,
             };
             self.book.iter(side).is_sorted_by(|a, b| better(a, b))
         };
-        self.unsorted = !BookSide::BOTH.into_iter().all(side);
+        self.unsorted = !Side::BOTH.into_iter().all(side);
         let was = std::mem::replace(&mut self.out_of_order, self.unsorted);
         self.unsorted && !was
     }

@@ -68,6 +68,7 @@ pub use file::{FileCounts, PacketFile};
 pub use handler::Handler;
 pub use listener::{Changed, Gap, LineState, Listener, Update};
 pub use select::Subscription;
-pub use unitape_book::{Rung, Side};
+pub use unitape_book::Rung;
+pub use unitape_model::Side;
 pub use view::BookView;
 pub use wire::{Live, LiveOptions};

@@ -1,8 +1,9 @@
 //! What a strategy is told.
 
-use crate::engine::{Action, At, Refusal, Side, State, Trade};
+use crate::engine::{Action, At, Refusal, State, Trade};
 use crate::view::BookView;
 use unitape_book::Rung;
+use unitape_model::Side;
 
 /// Who is told. Every call is made in the thread that gives packets, between two packets; it must be short, for nothing is
 /// received meanwhile. What is not wanted is left as it is here: it does nothing.

@@ -1,6 +1,7 @@
 //! A book to look at.
 
-use unitape_book::{LevelBook, Rung, Side};
+use unitape_book::{LevelBook, Rung};
+use unitape_model::Side;
 
 /// The whole depth of an instrument, and whether it is to be trusted.
 #[derive(Clone, Copy, Debug)]

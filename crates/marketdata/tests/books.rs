@@ -93,10 +93,6 @@ fn give(books: &mut Books, notes: &mut Notes, tables: &Tables, steps: &[Step<'_>
 }
 
 fn level(instrument: u32, side: Side, action: Action, depth: u16, px: i64, qty: i64) -> Step<'static> {
-    let side = match side {
-        Side::Buy => unitape_marketdata::engine::Side::Buy,
-        Side::Sell => unitape_marketdata::engine::Side::Sell,
-    };
     Step::Level(Level {
         instrument,
         side,

@@ -47,6 +47,7 @@ pub mod num;
 pub mod records;
 pub mod refusal;
 pub mod schema;
+pub mod side;
 pub mod words;
 
 pub use builder::{EventBuilder, Ready};
@@ -61,3 +62,4 @@ pub use name_table::{FrameFlaw, LostNames, NameTable, SourceDefinition};
 pub use num::{Amount, Decimal, NumError, Price, Quantity, UnixNanos};
 pub use refusal::Refusal;
 pub use schema::{Schema, Slot, Spec};
+pub use side::Side;

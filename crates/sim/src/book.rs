@@ -9,31 +9,9 @@
 //! Levels are a sorted vector with the best at its end: activity is near the best, so an insertion moves little. The
 //! orders of a level are a list threaded through one slab, so no request allocates once the slab has grown.
 
+use unitape_model::Side;
+
 const NONE: u32 = u32::MAX;
-
-/// Which way an order trades.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// Buys.
-    Buy,
-    /// Sells.
-    Sell,
-}
-
-impl Side {
-    /// The other side.
-    pub fn opposite(self) -> Side {
-        match self {
-            Side::Buy => Side::Sell,
-            Side::Sell => Side::Buy,
-        }
-    }
-
-    /// `0` for buy, `1` for sell.
-    pub fn index(self) -> usize {
-        self as usize
-    }
-}
 
 /// A resting order was hit. The resting order's price is the price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

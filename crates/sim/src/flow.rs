@@ -1,8 +1,9 @@
 //! The flow itself: a background of orders around a wandering price, the planted scenes on their cues, and noise.
 
 use std::io::{self, Write};
+use unitape_model::Side;
 
-use crate::book::{Best, Side};
+use crate::book::Best;
 use crate::error::Error;
 use crate::market::{Leg, Market, NewOrder, Trade};
 use crate::oracle::Arm;

@@ -15,7 +15,7 @@
 //! [`Banks::live`] and [`Banks::best`] are the truth between two steps.
 //!
 //! ```
-//! use unitape_sim::{Banks, FxConfig, Side};
+//! use unitape_sim::{Banks, FxConfig};
 //!
 //! let mut banks = Banks::new(FxConfig { seed: 3, quotes: 1_000, ..FxConfig::default() })?;
 //! while banks.step().is_some() {}
@@ -24,10 +24,9 @@
 //! ```
 
 use unitape_model::{
-    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, Kind, Price, UnixNanos, Value, flags,
+    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, Kind, Price, Side, UnixNanos, Value, flags,
 };
 
-use crate::book::Side;
 use crate::day::names::lettered;
 use crate::error::Error;
 use crate::rng::Rng;

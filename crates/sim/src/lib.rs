@@ -120,7 +120,7 @@ mod truth;
 mod wire;
 mod world;
 
-pub use book::{Best, Book, Fill, Handle, Incoming, Placed, Side};
+pub use book::{Best, Book, Fill, Handle, Incoming, Placed};
 pub use day::{Sim, SimConfig};
 pub use error::Error;
 pub use flow::{Flow, FlowConfig, Noise};

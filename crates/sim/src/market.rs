@@ -1,9 +1,10 @@
 //! The venues: requests go in, books match, and the drop copy of what happened comes out as FIX.
 
-use crate::book::{Best, Book, Fill, Handle, Incoming, Side};
+use crate::book::{Best, Book, Fill, Handle, Incoming};
 use crate::truth::Counts;
 use crate::wire::Wire;
 use crate::world::{VENUES, World};
+use unitape_model::Side;
 
 /// A request for a new order.
 #[derive(Debug, Clone, Copy)]

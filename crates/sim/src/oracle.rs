@@ -2,8 +2,7 @@
 //! from its text and from nothing else, so that it can judge both what was planted here and what a fast detector says.
 
 use std::collections::HashMap;
-
-use crate::book::Side;
+use unitape_model::Side;
 
 /// Tolerances of the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 //! Scenes of one owner in one instrument keep more than a window apart, and the cast does nothing else, so two scenes
 //! cannot meet and a scene is exactly what it is labelled.
 
-use crate::book::Side;
 use crate::error::Error;
 use crate::oracle::{Arm, Params};
 use crate::rng::Rng;
 use crate::truth::Miss;
 use crate::world::{CAST, VENUES, World};
+use unitape_model::Side;
 
 /// A scene before it is acted out.
 #[derive(Debug, Clone, Copy)]

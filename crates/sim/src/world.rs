@@ -2,8 +2,8 @@
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 
-use crate::book::Side;
 use crate::rng::Rng;
+use unitape_model::Side;
 
 /// The venues, by MIC; each is one FIX session.
 pub const VENUES: [&str; 3] = ["XLON", "CHIX", "BATE"];

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hasher;
 
-use unitape_sim::Side;
+use unitape_model::Side;
 use unitape_sim::day::{Event, Ledger, Liq, OrderKind, Phase, Sim, SimConfig, Tif, What};
 
 fn small(seed: u64) -> SimConfig {

@@ -2,10 +2,11 @@
 //! and what the events say after every event.
 
 use std::collections::{BTreeSet, HashMap};
-use unitape_book::{Basis, Books, ListingId, Side as BookSide, naive};
+use unitape_book::{Basis, Books, ListingId, naive};
+use unitape_model::Side;
 use unitape_model::{Event as Frame, frames};
+use unitape_sim::Best;
 use unitape_sim::day::{Ledger, Phase, Sim, SimConfig, What};
-use unitape_sim::{Best, Side};
 
 /// The orders of a side in the order in which they would be filled: id, price in 1e-9, what is left.
 type Line = Vec<(String, i64, i64)>;
@@ -27,7 +28,6 @@ fn config(seed: u64) -> SimConfig {
 }
 
 fn line(books: &Books, id: ListingId, side: Side) -> Line {
-    let side = if side == Side::Buy { BookSide::Buy } else { BookSide::Sell };
     let book = books.book(id, Basis::Orders);
     let mut line = Vec::new();
     for level in book.levels(side) {

@@ -4,10 +4,11 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use unitape_model::Side;
 
 use common::{Message, all_good, clock_ns, split};
 use unitape_sim::oracle::{self, Exec, Finding, Params};
-use unitape_sim::{Arm, Error, Flow, FlowConfig, Miss, Noise, Scene, Side, Truth, VENUES, isin_check_digit};
+use unitape_sim::{Arm, Error, Flow, FlowConfig, Miss, Noise, Scene, Truth, VENUES, isin_check_digit};
 
 fn run(config: &FlowConfig) -> (Vec<u8>, Truth) {
     let mut bytes = Vec::new();

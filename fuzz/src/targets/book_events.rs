@@ -1,6 +1,7 @@
 //! Any bytes as events, by line and as frames of a damaged tape: books take or count them, and stay whole.
 
-use unitape_book::{Basis, Books, Options, Side};
+use unitape_model::Side;
+use unitape_book::{Basis, Books, Options};
 use unitape_codec::events::{Line, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event, frames};
 

@@ -1,8 +1,7 @@
 //! What the twin reads of an event.
 
 use super::PLACES;
-use crate::value::Side;
-use unitape_model::{Event, Field, Price, Value};
+use unitape_model::{Event, Field, Price, Side, Value};
 
 /// The fields of an event, by name.
 pub(super) struct Fields<'a>(pub &'a Event<'a>);

@@ -1,9 +1,9 @@
 //! Books from event lines: what each event means, case by case.
 
 use crate::value::{Marks, OrderId};
-use crate::{Basis, Books, Change, Fault, LevelAction, LevelBook, LevelChange, LevelsMax, Options, Side};
+use crate::{Basis, Books, Change, Fault, LevelAction, LevelBook, LevelChange, LevelsMax, Options};
 use unitape_codec::events::{LineOptions, parse_line};
-use unitape_model::{Dictionary, Event, InlineId, Price, flags};
+use unitape_model::{Dictionary, Event, InlineId, Price, Side, flags};
 
 mod twin;
 

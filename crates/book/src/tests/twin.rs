@@ -2,9 +2,10 @@
 
 use super::{Told, long};
 use crate::naive::{self, Naive};
-use crate::{Basis, Books, LevelAction, LevelBook, LevelChange, LevelsMax, Options, Side};
+use crate::value::price_key;
+use crate::{Basis, Books, LevelAction, LevelBook, LevelChange, LevelsMax, Options};
 use proptest::{prelude::*, sample};
-use unitape_model::{Dict, Event, Price, flags};
+use unitape_model::{Dict, Event, Price, Side, flags};
 
 fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> + Clone {
     proptest::sample::select(words)
@@ -165,7 +166,7 @@ fn check_whole(books: &Books) {
     for id in books.listings() {
         let book = books.book(id, Basis::Orders);
         for side in Side::BOTH {
-            let prices: Vec<i64> = book.levels(side).map(|l| side.key(l.px.0)).collect();
+            let prices: Vec<i64> = book.levels(side).map(|l| price_key(side, l.px.0)).collect();
             assert!(prices.windows(2).all(|w| w[0] > w[1]), "{prices:?}");
             for level in book.levels(side) {
                 let queue: Vec<_> = book.queue(side, level.px).collect();

@@ -25,8 +25,9 @@ use crate::mapping::{Mapping, json_string};
 use crate::reference::{AsTheyAre, ByReference, Instruments};
 use std::sync::Arc;
 use unitape_marketdata::engine::{
-    Action, At, Code, Config, Engine, Outcome, Packet, Role, Side, Stats, Step, Steps,
+    Action, At, Code, Config, Engine, Outcome, Packet, Role, Stats, Step, Steps,
 };
+use unitape_model::Side;
 use unitape_model::event::Value;
 use unitape_model::{
     Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags, schema,

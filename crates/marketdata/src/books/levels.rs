@@ -1,10 +1,11 @@
 //! Levels to books: by depth in a few registers, and all others.
 
 use super::Books;
-use crate::engine::{Action, Level, Side};
+use crate::engine::{Action, Level};
 use crate::listener::Changed;
 use crate::select::Wanted;
-use unitape_book::{Fault, LevelAction, LevelChange, Rung, Side as BookSide};
+use unitape_book::{Fault, LevelAction, LevelChange, Rung};
+use unitape_model::Side;
 
 impl Books {
     /// Applies a level.
@@ -14,7 +15,7 @@ impl Books {
         let qty = level.qty.map_or((-1, 0), |qty| (qty.mantissa(), qty.exponent()));
         let (instrument, px, orders) = (level.instrument, level.px.0, level.orders.unwrap_or(u32::MAX));
         let Some(depth) = level.depth else {
-            let (action, side) = (book_action(level.action), Some(book_side(level.side)));
+            let (action, side) = (book_action(level.action), Some(level.side));
             let change = LevelChange { action, side, px, qty: Some(qty), orders, depth: None };
             return self.apply(instrument, &change);
         };
@@ -33,7 +34,7 @@ impl Books {
         let rung = Rung { px, qty: (mantissa, how.exponent), orders };
         let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
         let done = one.and_then(|one| {
-            let sorted = one.book.add(book_side(how.side), how.depth.into(), rung, one.levels_max)?;
+            let sorted = one.book.add(how.side, how.depth.into(), rung, one.levels_max)?;
             one.touch(instrument, sorted, &mut self.touched);
             Some(())
         });
@@ -48,7 +49,7 @@ impl Books {
         let rung = Rung { px, qty: (mantissa, how.exponent), orders };
         let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
         let done = one.and_then(|one| {
-            let sorted = one.book.change(book_side(how.side), how.depth.into(), rung)?;
+            let sorted = one.book.change(how.side, how.depth.into(), rung)?;
             one.touch(instrument, sorted, &mut self.touched);
             Some(())
         });
@@ -62,7 +63,7 @@ impl Books {
     fn delete(&mut self, instrument: u32, how: How) {
         let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
         let gone = one.and_then(|one| {
-            let rung = one.book.take(book_side(how.side), how.depth.into())?;
+            let rung = one.book.take(how.side, how.depth.into())?;
             one.touch(instrument, true, &mut self.touched);
             Some(rung)
         });
@@ -103,7 +104,7 @@ impl Books {
             self.changes.push(Changed {
                 instrument,
                 number: self.changes.len() as u32,
-                side: if change.side == Some(BookSide::Buy) { Side::Buy } else { Side::Sell },
+                side: change.side.unwrap_or(Side::Sell),
                 action: match change.action {
                     LevelAction::Add => Action::Add,
                     LevelAction::Change => Action::Change,
@@ -119,14 +120,6 @@ impl Books {
             Some(Fault::UnsortedLevel) => one.unsorted = true,
             Some(fault) => self.fault(instrument, fault),
         }
-    }
-}
-
-#[inline]
-fn book_side(side: Side) -> BookSide {
-    match side {
-        Side::Buy => BookSide::Buy,
-        Side::Sell => BookSide::Sell,
     }
 }
 
@@ -151,7 +144,7 @@ impl How {
     fn change(self, action: LevelAction, rung: Rung) -> LevelChange {
         LevelChange {
             action,
-            side: Some(book_side(self.side)),
+            side: Some(self.side),
             px: rung.px,
             qty: Some(rung.qty),
             orders: rung.orders,

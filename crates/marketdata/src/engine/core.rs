@@ -8,10 +8,11 @@ use super::known::Known;
 use super::levels;
 use super::plan::{Config, Type};
 use super::products::{Products, Turn, Waiting, some};
-use super::step::{Action, At, Outcome, Refusal, Role, Side, Step, Steps, Tables, Trade};
+use super::step::{Action, At, Outcome, Refusal, Role, Step, Steps, Tables, Trade};
 use super::tags::Tag;
 use super::view::{Bad, Batch, Entry, NO_NUMBER, NO_TIME, Told};
 use std::sync::Arc;
+use unitape_model::Side;
 
 /// Products, instruments and their books' state.
 #[derive(Clone, Debug)]

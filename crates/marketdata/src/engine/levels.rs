@@ -7,9 +7,9 @@
 use super::plan::{Type, Update};
 use super::products::Instrument;
 use super::stats::Counters;
-use super::step::{Action, Level, Side, Step};
+use super::step::{Action, Level, Step};
 use super::view::Entry;
-use unitape_model::Price;
+use unitape_model::{Price, Side};
 
 /// Applies an entry for a level, or for an empty book. Gives whether it can be: one at a place that its side does not have
 /// says that the book is not the venue's. Where a snapshot mends that, nothing is told of such a level.

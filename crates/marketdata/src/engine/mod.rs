@@ -61,7 +61,7 @@ pub use plan::{Config, Made, Own, Wrong};
 pub use shipped::Shipped;
 pub use stats::{ChannelStats, Counters, Stats};
 pub use step::{
-    Action, At, Channel, Code, Instrument, Level, Outcome, Packet, Phase, Product, Refusal, Role, Side,
-    State, Step, Steps, Tables, Trade,
+    Action, At, Channel, Code, Instrument, Level, Outcome, Packet, Phase, Product, Refusal, Role, State,
+    Step, Steps, Tables, Trade,
 };
 pub use table::FastTable;

@@ -10,7 +10,7 @@
 //! levels go on behind a gap.
 
 use std::net::SocketAddr;
-use unitape_model::{Price, Quantity};
+use unitape_model::{Price, Quantity, Side};
 
 /// A datagram.
 #[derive(Clone, Copy, Debug)]
@@ -171,16 +171,6 @@ pub enum Code<'s> {
     Number(u64),
     /// Letters.
     Text(&'s [u8]),
-}
-
-/// A side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Side {
-    /// Bids.
-    Buy = 0,
-    /// Offers.
-    Sell = 1,
 }
 
 /// What becomes of a level.

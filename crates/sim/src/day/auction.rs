@@ -1,6 +1,7 @@
 //! The price of an auction.
 
-use crate::book::{Book, Side};
+use crate::book::Book;
+use unitape_model::Side;
 
 /// Price and volume at which a book without matching is matched: the most volume; of prices that give the same, the one
 /// that leaves the least on either side; of those the nearest to `reference`; of those the lower. `limits` bound the

@@ -3,8 +3,8 @@
 use super::event::{OrderKind, Phase, Tif, What};
 use super::exchange::{Exchange, NewOrder};
 use super::govern::{ALGO_LIVE_MAX, ALGO_ORDER_MAX, Governor, STOPS_MAX};
-use crate::book::Side;
 use crate::rng::Rng;
+use unitape_model::Side;
 
 /// Who makes the background, and where prices are.
 #[derive(Debug)]

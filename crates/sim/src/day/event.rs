@@ -3,7 +3,8 @@
 //! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::World`] explains.
 //! Seconds forms (tape frames, lines, FIX, …) are made from these by the writers beside.
 
-use crate::book::{Best, Side};
+use crate::book::Best;
+use unitape_model::Side;
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,16 +253,6 @@ impl Phase {
             Phase::Open => "open",
             Phase::Halt => "halt",
             Phase::Close => "close",
-        }
-    }
-}
-
-impl Side {
-    /// `B` or `S`.
-    pub const fn letter(self) -> &'static str {
-        match self {
-            Side::Buy => "B",
-            Side::Sell => "S",
         }
     }
 }

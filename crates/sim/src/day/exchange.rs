@@ -10,12 +10,13 @@
 //! Memory follows the orders that are live and the pairs of owner and instrument that traded, not the events.
 
 use rustc_hash::FxHashMap;
+use unitape_model::Side;
 
 use super::auction::clearing;
 use super::event::{Event, Liq, OrderKind, Phase, Terms, Tif, What};
 use super::truth::{Ending, Life};
 use super::world::World;
-use crate::book::{Best, Book, Fill, Handle, Incoming, Side};
+use crate::book::{Best, Book, Fill, Handle, Incoming};
 
 /// A request for a new order.
 #[derive(Debug, Clone, Copy)]

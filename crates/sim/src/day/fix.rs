@@ -13,11 +13,11 @@
 //! | `f` | `326`: `2` halted, `17` ready to trade; `58` the reason in a word |
 
 use rustc_hash::FxHashMap;
+use unitape_model::Side;
 
 use super::event::{Event, Liq, OrderKind, Terms, Tif, What};
 use super::names;
 use super::world::World;
-use crate::book::Side;
 use crate::wire::Wire;
 
 /// Writes the events of one day, from its first.

@@ -4,15 +4,15 @@ use unitape_codec::events::{Form, NoSources, write_event};
 use unitape_model::records::{Bbo, Common, Order, Trade};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
-    Amount, Decimal, Event as Frame, EventBuilder, Field, Header, InlineId, Kind, Price, Schema, UnixNanos,
-    Value, flags,
+    Amount, Decimal, Event as Frame, EventBuilder, Field, Header, InlineId, Kind, Price, Schema, Side,
+    UnixNanos, Value, flags,
 };
 use zerocopy::IntoBytes;
 
 use super::event::{Event, Liq, OrderKind, Terms, What};
 use super::names;
 use super::world::World;
-use crate::book::{Best, Side};
+use crate::book::Best;
 
 /// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`World::names`]; the ordinal stands as the
 /// feed's own sequence. `last` marks the last event of a step.

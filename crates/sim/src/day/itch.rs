@@ -13,12 +13,12 @@
 
 use super::event::{Event, Liq, Phase, Terms, What};
 use super::world::World;
-use crate::book::Side;
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
 use unitape_codec::itch::DAY_NANOS;
 use unitape_codec::itch::sample::{Part, write};
+use unitape_model::Side;
 
 /// Writes the messages of one venue's day.
 #[derive(Debug)]

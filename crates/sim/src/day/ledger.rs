@@ -1,9 +1,9 @@
 //! What the events say stands in the books: the slow, obvious way.
 
 use std::collections::BTreeMap;
+use unitape_model::Side;
 
 use super::event::{Event, OrderKind, Terms, Tif, What};
-use crate::book::Side;
 
 /// An order that rests, as the events tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

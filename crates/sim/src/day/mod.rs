@@ -16,7 +16,8 @@
 //! from a tape can be held against either, after every event or after every step.
 //!
 //! ```
-//! use unitape_sim::{Side, Sim, SimConfig};
+//! use unitape_model::Side;
+//! use unitape_sim::{Sim, SimConfig};
 //! use unitape_sim::day::What;
 //!
 //! let mut sim = Sim::new(SimConfig { seed: 7, events: 5_000, instruments: 12, ..SimConfig::default() })?;
@@ -94,6 +95,7 @@ pub use world::{Listed, Member, World};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
+use unitape_model::Side;
 
 use crate::book::{Best, Book};
 use crate::error::Error;
@@ -251,7 +253,7 @@ impl Sim {
     }
 
     /// The levels of one side, best first: price in ticks and quantity.
-    pub fn depth(&self, venue: usize, instr: usize, side: crate::Side) -> Vec<Best> {
+    pub fn depth(&self, venue: usize, instr: usize, side: Side) -> Vec<Best> {
         self.book(venue, instr).levels(side).collect()
     }
 

@@ -1,13 +1,13 @@
 //! What is known of a simulated day, by the one who made it.
 
 use std::io::{self, Write};
+use unitape_model::Side;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::event::Terms;
 use super::exchange::Exchange;
 use super::scenes::Scenario;
-use crate::book::Side;
 
 /// An alert that a scenario must raise, with its default parameters.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -2,9 +2,8 @@
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 
-use unitape_model::{Dict, Dictionary};
+use unitape_model::{Dict, Dictionary, Side};
 
-use crate::book::Side;
 use crate::rng::Rng;
 use crate::world::isin_check_digit;
 

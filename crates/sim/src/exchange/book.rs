@@ -2,6 +2,7 @@
 
 use crate::rng::Rng;
 use std::sync::Arc;
+use unitape_model::Side;
 
 /// A price level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +30,6 @@ pub enum Action {
     DeleteFrom = 4,
     /// Another price stands at this level.
     Overlay = 5,
-}
-
-/// `MDEntryType`, and the side of a book.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// Who buys.
-    Bid = 0,
-    /// Who sells.
-    Offer = 1,
 }
 
 /// A change of a book as it is published.
@@ -103,7 +95,7 @@ impl Book {
 
     /// Something happens; what is told of it. Nothing is told of what nobody sees.
     pub fn act(&mut self, rng: &mut Rng, updates: &mut Vec<Update>, trades: &mut Vec<Trade>) {
-        let side = rng.pick(&[Side::Bid, Side::Offer]);
+        let side = rng.pick(&[Side::Buy, Side::Sell]);
         if rng.one_in(16) {
             self.fair += rng.between(-1, 1);
         }
@@ -130,11 +122,11 @@ impl Book {
 
     /// A price that is no other's, near the best.
     fn insert(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
-        let away = if side == Side::Bid { -self.tick } else { self.tick };
+        let away = if side == Side::Buy { -self.tick } else { self.tick };
         let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
         let mut px = self.fair * self.tick + away * (1 + rng.halving() + rng.below(3) as i64);
         let levels = &mut self.sides[side as usize];
-        let behind = |px: i64, other: i64| if side == Side::Bid { px < other } else { px > other };
+        let behind = |px: i64, other: i64| if side == Side::Buy { px < other } else { px > other };
         if let Some(other) = best_other
             && !behind(px, other)
         {
@@ -176,7 +168,7 @@ impl Book {
         let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
         let levels = &mut self.sides[side as usize];
         let at = rng.below(levels.len().min(self.depth) as u64) as usize;
-        let away = if side == Side::Bid { -self.tick } else { self.tick };
+        let away = if side == Side::Buy { -self.tick } else { self.tick };
         // Away from the best, as far as there is room.
         let px = levels[at].px + away;
         let free = levels.get(at + 1).is_none_or(|next| next.px != px) && best_other != Some(px);
@@ -189,7 +181,7 @@ impl Book {
 
     /// Somebody takes what stands on a side, level by level.
     fn trade(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>, trades: &mut Vec<Trade>) {
-        let aggressor = if side == Side::Bid { Side::Offer } else { Side::Bid };
+        let aggressor = if side == Side::Buy { Side::Sell } else { Side::Buy };
         let levels = &mut self.sides[side as usize];
         let swept = if rng.one_in(4) { (1 + rng.halving() as usize).min(levels.len() - 1) } else { 0 };
         for level in &levels[..swept] {

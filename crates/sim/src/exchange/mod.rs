@@ -44,7 +44,7 @@ mod truth;
 mod world;
 
 pub use crate::error::Error;
-pub use book::{Action, Level, Side, Trade, Update};
+pub use book::{Action, Level, Trade, Update};
 pub use check::{Exact, Received};
 pub use faults::{FaultCounts, Faults};
 pub use flow::Exchange;

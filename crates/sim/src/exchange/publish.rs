@@ -1,6 +1,6 @@
 //! What is said on the channels: messages of templates that are known at run time alone, field by field where they have it.
 
-use super::book::{Action, Level, Side, Trade, Update};
+use super::book::{Action, Level, Trade, Update};
 use super::reference::Reference;
 use super::truth::Moment;
 use super::world::{Instrument, Product};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use unitape_fast::encode::FieldRef;
 use unitape_fast::encode::{GroupRef, Part};
 use unitape_fast::{Draft, Encoder, SequenceRef, Templates, Value};
+use unitape_model::Side;
 
 /// Bytes of a packet at which no other message is put into it.
 pub(super) const PACKET_BYTES: usize = 1_200;
@@ -418,7 +419,7 @@ impl Publisher {
         let px = |mantissa| Value::Decimal { mantissa, exponent: product.exponent };
         let nothing: &[Level] = &[];
         let sides = now.map_or([nothing; 2], |now| [&now.bids, &now.offers]);
-        for (levels, side) in sides.into_iter().zip([Side::Bid, Side::Offer]) {
+        for (levels, side) in sides.into_iter().zip([Side::Buy, Side::Sell]) {
             for (at, level) in levels.iter().enumerate() {
                 entry(draft, side as u64);
                 message.uint(draft, 9, at as u64 + 1);

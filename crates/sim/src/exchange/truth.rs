@@ -1,8 +1,9 @@
 //! What is so: the books of the exchange as they were at each number of their product, to compare a receiver's with.
 
-use super::book::{Book, Level, Side, Trade};
+use super::book::{Book, Level, Trade};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use unitape_model::Side;
 
 /// How far a product's messages are. Numbers begin again with each restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -115,8 +116,8 @@ impl Truth {
             _ => book.shared(side),
         };
         let last = moments.back();
-        let bids = side(Side::Bid, last.map(|moment| &moment.bids));
-        let offers = side(Side::Offer, last.map(|moment| &moment.offers));
+        let bids = side(Side::Buy, last.map(|moment| &moment.bids));
+        let offers = side(Side::Sell, last.map(|moment| &moment.offers));
         if last.is_some_and(|last| last.at == at) {
             moments.pop_back();
         }

@@ -3,8 +3,8 @@
 use super::super::world::World;
 use super::stage::{Cast, Pending, Stage, sign};
 use super::{Place, S, Scene};
-use crate::book::Side;
 use crate::rng::Rng;
+use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Miss {

@@ -1,13 +1,13 @@
 //! Floods of messages: too many orders for the trades, and quote stuffing.
 
 use std::collections::VecDeque;
+use unitape_model::Side;
 
 use super::super::exchange::OrderRef;
 use super::super::truth::Key;
 use super::super::world::World;
 use super::stage::{Cast, Stage, sign};
 use super::{MS, Place, Scenario, Scene};
-use crate::book::Side;
 
 /// Entries and cancels of one trader, all within a second, and the alert on their ratio to his trades.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::super::world::World;
 use super::messages::Flood;
 use super::stage::{Cast, Stage};
 use super::{MS, Place, S, Scenario, Scene};
-use crate::book::Side;
+use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {

@@ -4,8 +4,8 @@ use super::super::exchange::OrderRef;
 use super::super::world::World;
 use super::stage::{Cast, Stage, sign};
 use super::{MS, Place, S, Scenario, Scene};
-use crate::book::Side;
 use crate::rng::Rng;
+use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Miss {

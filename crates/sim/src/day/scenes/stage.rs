@@ -6,8 +6,8 @@ use super::super::govern::Governor;
 use super::super::truth::{Key, Label, Labels, NearMiss};
 use super::super::world::World;
 use super::Scenario;
-use crate::book::Side;
 use crate::rng::Rng;
+use unitape_model::Side;
 
 /// The market as one scene sees it.
 pub(crate) struct Stage<'a> {

@@ -2,7 +2,8 @@
 
 use crate::output::{Failure, say_lines, say_to};
 use std::io::Write;
-use unitape_book::{Level, Side};
+use unitape_book::Level;
+use unitape_model::Side;
 
 /// Prints `shown` levels of each side, the best first, and how many more there are of the `depths`; `orders` tells what
 /// stands beside a level.

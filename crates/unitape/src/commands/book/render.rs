@@ -5,8 +5,9 @@ use crate::commands::tape::utc;
 use crate::output::{Failure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
-use unitape_book::{ALL_VENUES, Basis, BookView, Level, ListingView, Marks, OrderView, Side, TapeBooks};
+use unitape_book::{ALL_VENUES, Basis, BookView, Level, ListingView, Marks, OrderView, TapeBooks};
 use unitape_model::Dict;
+use unitape_model::Side;
 
 /// The name of a venue or instrument; empty where the feed gives none.
 fn name(tape: &TapeBooks, dict: Dict, id: u32) -> &str {
@@ -80,7 +81,7 @@ fn order_json(order: OrderView) -> Value {
         value["shown"] = order.shown.to_string().into();
     }
     if !order.queued {
-        value["side"] = order.side.name().into();
+        value["side"] = order.side.letter().into();
         value["px"] = order.px.map(|px| px.to_string()).into();
     }
     value
@@ -124,7 +125,7 @@ pub fn book_table(
     if args.orders {
         for order in book.aside() {
             let px = order.px.map_or_else(|| "no price".to_owned(), |px| px.to_string());
-            say_to!(*out, "aside: {} {} {} at {px}", order.oid, order.side.name(), order.left);
+            say_to!(*out, "aside: {} {} {} at {px}", order.oid, order.side.letter(), order.left);
         }
     }
     Ok(writeln!(out)?)

@@ -5,11 +5,12 @@ use super::picture::{COLUMNS, Course};
 use crate::output::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use unitape_book::{Basis, Level, Marks, Side, TapeBooks};
+use unitape_book::{Basis, Level, Marks, TapeBooks};
 use unitape_feed::quarantine::Entry;
 use unitape_feed::{Account, FeedSummary};
 use unitape_marketdata::engine::Stats;
 use unitape_marketdata::{Handler, Subscription};
+use unitape_model::Side;
 use unitape_model::{Dict, Event, Field, Kind, Value};
 use unitape_tape::{Reader, Start};
 

@@ -1,0 +1,52 @@
+//! The side of an order, and of a book.
+
+/// Who buys, or who sells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Side {
+    /// Buys; the bids of a book.
+    Buy = 0,
+    /// Sells; the offers of a book.
+    Sell = 1,
+}
+
+impl Side {
+    /// Both, bids first.
+    pub const BOTH: [Side; 2] = [Side::Buy, Side::Sell];
+
+    /// `B` or `S`, as in events.
+    #[must_use]
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Side::Buy => "B",
+            Side::Sell => "S",
+        }
+    }
+
+    /// The other one.
+    #[must_use]
+    pub const fn opposite(self) -> Side {
+        match self {
+            Side::Buy => Side::Sell,
+            Side::Sell => Side::Buy,
+        }
+    }
+
+    /// `0` for buy, `1` for sell: a place in an array of both.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The side as the records of events code it: 1 buy, 2 sell; none for anything else.
+    #[inline]
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Side> {
+        match code {
+            1 => Some(Side::Buy),
+            2 => Some(Side::Sell),
+            _ => None,
+        }
+    }
+}
