@@ -15,6 +15,7 @@
 //! [`Banks::live`] and [`Banks::best`] are the truth between two steps.
 //!
 //! ```
+//! use unitape_model::Side;
 //! use unitape_sim::{Banks, FxConfig};
 //!
 //! let mut banks = Banks::new(FxConfig { seed: 3, quotes: 1_000, ..FxConfig::default() })?;
