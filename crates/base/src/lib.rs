@@ -7,6 +7,7 @@
 //! | [`xml`] | the loops over the bytes of XML, and references |
 //! | [`Source`], [`json`] | input in pieces, and JSON text by hand |
 //! | [`toml`] | mistakes in files that people write: their line, and what was meant |
+//! | [`whole`] | files that are read as a whole |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!
 //! ```
@@ -31,6 +32,7 @@ pub mod json;
 mod source;
 mod span;
 pub mod toml;
+pub mod whole;
 pub mod xml;
 
 pub use decimal::Decimal;

@@ -88,6 +88,8 @@ fn note_growth(
 pub struct FolderPlan {
     /// By source of the feed, in the order of the tape: its index in the account, and how its file has grown.
     growths: Vec<(usize, Option<Growth>)>,
+    /// The id of the last of these sources.
+    last_id: Option<u32>,
     /// The hash of what was read of it, where it is to be read on.
     hashes: Vec<Option<Box<ContentHash>>>,
     /// Names that the tape knows and that are other files now.
@@ -119,6 +121,7 @@ pub fn plan_folder(
             .filter(|(_, s)| of_feed(s))
             .map(|(i, _)| (i, None))
             .collect(),
+        last_id: account.sources.iter().filter(|s| of_feed(s)).map(|s| s.id).max(),
         hashes: Vec::new(),
         fresh: BTreeSet::new(),
         contents: Vec::new(),
@@ -145,7 +148,7 @@ pub fn plan_folder(
         let Some(likeness) = likeness else {
             match source.end {
                 true => removed.push(file),
-                false if plan.is_given_up(source, account) => _ = plan.over.insert(source.id),
+                false if plan.is_given_up(source) => _ = plan.over.insert(source.id),
                 false if feed.how.rules.new_source => _ = plan.fresh.insert(file),
                 false => return Err(known::removed(source)),
             }
@@ -197,9 +200,9 @@ pub fn plan_folder(
 
 impl FolderPlan {
     /// Whether a source of the same feed began after all of this one: sources are read one after the other.
-    fn is_given_up(&self, source: &SourceAccount, account: &Account) -> bool {
+    fn is_given_up(&self, source: &SourceAccount) -> bool {
         let last = source.further.keys().copied().chain([source.id]).max();
-        self.growths.iter().any(|(i, _)| Some(account.sources[*i].id) > last)
+        self.last_id > last
     }
 
     /// A journal is ours, and its files may be removed when they have been read. What is there of them is what was read, or the
@@ -217,7 +220,7 @@ impl FolderPlan {
                 match source.end {
                     true => {}
                     // An earlier run was told to continue without it.
-                    false if self.is_given_up(source, account) => _ = self.over.insert(source.id),
+                    false if self.is_given_up(source) => _ = self.over.insert(source.id),
                     false if continuity == Continuity::Resumed => {
                         return Err(known::removed_from_resumed(source));
                     }

@@ -3,7 +3,7 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use unitape_feed::{Feed, feed_of_option};
+use unitape_feed::{Feed, Mapping, feed_of_option};
 
 /// The templates, the mapping and a capture of a small day.
 fn day(dir: &Path) -> PathBuf {
@@ -298,6 +298,42 @@ fn the_shipped_mapping_fits_templates_of_these_names() {
     like(dir.path(), "t7-emdi", ["incremental.xml", "snapshot.xml", "reference.xml"]).unwrap();
     let wrong = like(dir.path(), "t7-emdi", ["incremental.xml", "incremental.xml", "none.xml"]);
     assert!(wrong.unwrap_err().contains("none.xml"));
+}
+
+/// A feed and a handler by itself read the same files: a key that one of them refuses, the other refuses too.
+#[test]
+fn a_feed_and_a_handler_accept_the_same_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.xml"), TEMPLATES).unwrap();
+    let path = dir.path().join("m.toml");
+    let by_both = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let feed = Mapping::load(path.to_str().unwrap()).map(drop).map_err(|e| e.to_string());
+        let handler = unitape_marketdata::engine::Config::load(&path).map(drop).map_err(|e| e.to_string());
+        (feed, handler)
+    };
+    for more in ["", "title = \"mine\"\n", "detect = { contains = [] }\n"] {
+        let (feed, handler) = by_both(&format!("{more}{MAPPING}"));
+        assert_eq!((feed, handler), (Ok(()), Ok(())), "{more}");
+    }
+    let behind = [
+        "[group.268]\nmembers = [\"55\"]\n",
+        "[table.side]\n1 = \"B\"\n",
+        "[message]\nts = \"52\"\n",
+        "[message]\n",
+        "[[rule]]\nignore = true\n",
+        "[fast_messages]\ntemplates = [\"t.xml\"]\n",
+        "[itch]\n",
+        "[framing]\nsep = \"|\"\n",
+        "[else]\n",
+    ];
+    let before = ["layout = \"jse-orders\"\n", "title = 5\n", "detect = 5\n"];
+    let texts = behind.iter().map(|more| format!("{MAPPING}{more}"));
+    let texts = texts.chain(before.iter().map(|more| format!("{more}{MAPPING}")));
+    for text in texts.chain([MAPPING.replace("\"mine\"", "5"), MAPPING.replace("[fast]", "[fst]")]) {
+        let (feed, handler) = by_both(&text);
+        assert!(feed.is_err() && handler.is_err(), "{text}: {feed:?} {handler:?}");
+    }
 }
 
 /// A handler by a mapping that is like a shipped one, with these templates for the three channels.

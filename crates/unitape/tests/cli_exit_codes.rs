@@ -159,6 +159,10 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape decode fixed o.fix --layout missing.toml
          unitape decode fixed o.fix --layout layout.toml
          unitape decode csv o.fix --layout layout.toml
+         unitape decode csv o.fix --layout /dev/zero
+         unitape decode fix o.fix --dictionary /dev/zero
+         unitape decode fast o.fix --templates /dev/zero
+         unitape watch replay ev.jsonl --params /dev/zero
          unitape mapping check missing.toml
          unitape mapping check wrong.toml
          unitape mapping check dir

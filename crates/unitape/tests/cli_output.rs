@@ -381,7 +381,9 @@ fn closed_descriptors_do_no_harm() {
 fn a_pipe_to_head_is_quiet() {
     let inputs = Inputs::new();
     let fast = prints(&inputs).remove(0);
-    for line in [&fast, "generate completions bash", "tape cat t --json", "mapping show fix44-orders"] {
+    let bench = "bench --quick --json farm/empty sim/events";
+    for line in [&fast, "generate completions bash", "tape cat t --json", "mapping show fix44-orders", bench]
+    {
         let ran = inputs.shell(&format!("set -o pipefail; unitape {line} | head -n 1 > /dev/null"));
         assert!(matches!(ran.code, Some(0 | 3)) && !ran.stderr.contains("pipe"), "{line}: {ran:?}");
         assert!(!ran.stderr.contains("panicked"), "{line}: {ran:?}");

@@ -6,11 +6,11 @@ mod suggest;
 pub use line::{Lines, line_at, origin};
 pub use suggest::meant;
 
+use crate::whole;
 use serde::de::DeserializeOwned;
-use std::io::Read;
 use std::path::Path;
 
-/// Bytes of a file of TOML, at most: a device without end is no such file.
+/// Bytes of a file of TOML, at most.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// The text of a small file.
@@ -18,13 +18,7 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// When it cannot be read, or is larger than 1 MiB.
 pub fn text_of(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let mut file = std::fs::File::open(path)?.take(TEXT_BYTES_MAX + 1);
-    file.read_to_string(&mut text)?;
-    if text.len() as u64 > TEXT_BYTES_MAX {
-        return Err(std::io::Error::other("larger than 1 MiB"));
-    }
-    Ok(text)
+    whole::read_text(path, TEXT_BYTES_MAX)
 }
 
 /// Reads a text; `origin` is the name of its file.

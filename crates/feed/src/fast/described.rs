@@ -4,13 +4,17 @@ use crate::error::Error;
 use crate::mapping::Mapping;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_marketdata::engine::{Config, FastTable, Holds, Wrong};
+use unitape_marketdata::engine::{Config, FastTable, Holds, MappingFile, Wrong};
 
 impl Mapping {
-    /// Reads what the table `[fast]` names, where there is one.
+    /// Reads the table `[fast]` and the files that it names, where there is one. The file may have the keys that a handler
+    /// by itself accepts, and no others.
     pub(crate) fn read_fast(&mut self) -> Result<(), Error> {
-        let Some(text) = self.fast.clone() else { return Ok(()) };
-        let table = FastTable::read(text, Path::new(&self.origin));
+        if self.fast.is_none() {
+            return Ok(());
+        }
+        let file = MappingFile::parse(&self.text, &self.origin)?;
+        let table = FastTable::read(file.fast, Path::new(&self.origin));
         self.fast_table = Some(table.map_err(|wrong| self.wrong_fast(&wrong))?);
         Ok(())
     }

@@ -113,8 +113,8 @@ pub struct Mapping {
     pub detect: Detect,
     /// For ITCH: all there is to say, in place of messages and rules.
     pub itch: Option<crate::itch::ItchText>,
-    /// For FAST with a handler: the same.
-    pub fast: Option<unitape_marketdata::engine::FastText>,
+    /// For FAST with a handler: the same. [`Mapping::fast_table`] holds what it says.
+    pub fast: Option<serde::de::IgnoredAny>,
     /// For FAST: templates and framing.
     pub fast_messages: Option<crate::fast_rules::FastText>,
     /// What holds for every message.
@@ -422,20 +422,14 @@ impl Mapping {
 
     /// A format whose messages mean the same everywhere has a table of its own, all others have messages and rules.
     fn has_its_tables(&self) -> Result<(), Error> {
-        if self.fast.is_some() || self.format == "fast" && self.fast_messages.is_none() {
-            let key = match (&self.fast, self.format.as_str()) {
-                (None, _) => {
-                    let what = "format fast needs a table [fast] with channels, or [fast_messages] and rules";
-                    return Err(self.wrong("format", what.to_owned()));
-                }
-                (_, "fast") if self.fast_messages.is_some() => "fast_messages",
-                (_, "fast") if !self.rule.is_empty() => "rule",
-                (_, "fast") if !self.message.ts.is_empty() => "message",
-                (_, "fast") => return Ok(()),
-                _ => return Err(self.wrong("fast", "a table [fast] is for format fast".to_owned())),
-            };
-            let what = "a table [fast] says all there is to say: no messages and rules beside it";
-            return Err(self.wrong(key, what.to_owned()));
+        match (&self.fast, self.format.as_str()) {
+            (Some(_), "fast") => return Ok(()),
+            (Some(_), _) => return Err(self.wrong("fast", "a table [fast] is for format fast".to_owned())),
+            (None, "fast") if self.fast_messages.is_none() => {
+                let what = "format fast needs a table [fast] with channels, or [fast_messages] and rules";
+                return Err(self.wrong("format", what.to_owned()));
+            }
+            (None, _) => {}
         }
         let (key, what) = match (self.format.as_str(), &self.itch) {
             ("itch", None) => ("format", "format itch needs a table [itch]"),

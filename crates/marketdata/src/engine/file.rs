@@ -6,28 +6,30 @@ use super::table::FastTable;
 use crate::error::Error;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_base::toml;
 
-/// A mapping with a table `[fast]`: what feeds look at beside that is passed over.
+/// A mapping with a table `[fast]`. These are all the keys that such a file may have, also where a feed reads it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MappingFile {
     #[serde(rename = "name")]
-    _name: IgnoredAny,
+    _name: String,
     #[serde(rename = "format")]
-    _format: IgnoredAny,
+    _format: String,
     #[serde(rename = "title", default)]
-    _title: IgnoredAny,
+    _title: String,
+    /// Only a feed recognises files by their content.
     #[serde(rename = "detect", default)]
-    _detect: IgnoredAny,
+    _detect: BTreeMap<String, IgnoredAny>,
     /// The table.
     pub fast: FastText,
 }
 
-/// What tells whether it is one.
+/// The keys that make a file a mapping with a table `[fast]`.
 #[derive(Debug, Deserialize)]
 struct Sort {
     format: Option<String>,

@@ -54,6 +54,7 @@ mod values;
 mod view;
 
 pub use config::FastText;
+pub use file::MappingFile;
 pub use holds::{Holds, HoldsChannel};
 pub use lines::LineStats;
 pub use packets::Engine;

@@ -5,6 +5,7 @@ use super::plan::{Config, Made, Own, wrong};
 use super::shipped::Shipped;
 use std::collections::BTreeMap;
 use std::path::Path;
+use unitape_base::whole;
 
 /// A table `[fast]` with all that it names: the mapping that it is like, and templates.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ impl FastTable {
                 continue;
             }
             let path = origin.parent().unwrap_or(Path::new("")).join(name);
-            match std::fs::read(&path) {
+            match whole::read(&path, whole::BYTES_MAX) {
                 Ok(content) => _ = templates.insert(name.clone(), content),
                 Err(e) => return wrong(&["templates"], format!("{}: {e}", path.display())),
             }
@@ -63,14 +64,19 @@ impl FastTable {
         Config::new(&self.whole(), own, &self.templates)
     }
 
-    /// Whether it can be used. One without templates or channels is there to be like.
+    /// Whether it has neither templates nor channels: it is there for others to be like.
+    #[must_use]
+    pub fn is_base(&self) -> bool {
+        self.like.is_none() && self.text.templates.is_empty() && self.text.channel.is_empty()
+    }
+
+    /// Whether it can be used, or be the base of others.
     ///
     /// # Errors
     /// As [`FastTable::config`].
     pub fn check(&self) -> Made<()> {
-        let Self { text, like, .. } = self;
-        match like.is_none() && text.templates.is_empty() && text.channel.is_empty() {
-            true => Config::check(text),
+        match self.is_base() {
+            true => Config::check(&self.text),
             false => self.config().map(drop),
         }
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use unitape_base::toml;
 use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
 use unitape_codec::fixed::{self, Layout};
 use unitape_codec::text::{self, jsonl, mail, xml};
@@ -326,7 +327,7 @@ fn layout(
     let shipped = name.to_str().and_then(shipped);
     let text = match shipped {
         Some(text) => text.to_owned(),
-        None => std::fs::read_to_string(name).map_err(|e| {
+        None => toml::text_of(name).map_err(|e| {
             let what = format!("neither a shipped layout ({}) nor a readable file: {e}", names.join(", "));
             Failure::Error(format!("--layout {}: {what}", name.display()))
         })?,

@@ -2,8 +2,9 @@
 
 use super::Failure;
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read};
+use std::io::{Error, ErrorKind};
 use std::path::Path;
+use unitape_base::whole;
 
 /// The failure of what the system refused to do with the file.
 pub fn at(path: &Path, error: Error) -> Failure {
@@ -25,14 +26,12 @@ pub fn open_file(path: &Path) -> Result<File, Failure> {
     open().map_err(|e| at(path, e))
 }
 
-/// The content of a file.
+/// The content of a file that is read as a whole: templates, a dictionary, a configuration.
 ///
 /// # Errors
-/// As [`open_file`], or when it cannot be read.
+/// As [`open_file`], or when it cannot be read or is larger than 64 MiB.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    open_file(path)?.read_to_end(&mut bytes).map_err(|e| at(path, e))?;
-    Ok(bytes)
+    whole::read_open(open_file(path)?, whole::BYTES_MAX).map_err(|e| at(path, e))
 }
 
 /// The text of a configuration or of parameters.
