@@ -8,22 +8,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `source`, `hash`, `folder`, `open` | files, directories that grow, what they hold: plain, compressed, captures |
-//! | `intake` | cuts them into blocks |
-//! | `receive`, `journal` | sockets and pipes, written down as they come |
-//! | `block`, `tally`, `names` | a stretch of bytes, the events made of it, how many, and the ids in them |
-//! | `decode`, `fix`, `fixed`, `csv`, `swift`, `itch`, `iso20022`, `fast_rules`, `text`, `jsonl` | bytes to events, by format |
-//! | `head` | the first bytes of a source, for blocks that begin further on |
-//! | `capture`, `stamp` | payloads out of packets, receive times into events |
+//! | `sources` | files, directories that grow, sockets and pipes; what they hold: plain, compressed, captures |
+//! | `block` | a stretch of bytes, the events made of it, how many, and the ids in them |
+//! | `formats` | bytes to events, by format |
 //! | `mapping` | how a message becomes events, in TOML |
-//! | `sequence`, `feed_state`, `bookkeeping` | ids, definitions, merge, place on the tape |
-//! | `consolidate`, `run` | all of it, on any number of workers, once or until it is stopped |
-//! | `merge` | tapes of one feed each become one tape |
+//! | `reference` | reference data: one instrument in several notations gets one name |
+//! | `pipeline` | intake, decoding, sequence, place on the tape; merge of tapes |
 //! | `account` | what stands on a tape, every message accounted for |
 //! | `quarantine` | what could not become events |
-//! | `detect` | what a file is, by its content |
-//! | `reference` | reference data: one instrument in several notations gets one name |
-//! | `walk`, `explain` | a file decoded by itself; what a mapping does with each message of a sample, and why |
 //!
 //! ```no_run
 //! use unitape_feed::{Options, consolidate, feed_of_file};
@@ -38,85 +30,43 @@
 //! (`unitape-store`); they read the tape.
 
 pub mod account;
-mod begin;
 pub mod block;
-mod bookkeeping;
-mod capture;
-mod concern;
-mod consolidate;
-mod content;
-mod csv;
-mod decode;
-mod detect;
-mod durability;
 mod error;
-mod events;
-mod explain;
-mod fast;
-mod fast_rules;
-mod feed_state;
-mod fix;
-mod fixed;
-mod folder;
-mod gone;
-mod growth;
-mod hash;
-mod head;
-mod intake;
-mod iso20022;
-mod itch;
-pub mod journal;
-mod jsonl;
-mod known;
-mod lead;
-mod link;
+mod formats;
 pub mod mapping;
-mod merge;
-mod names;
-mod numbers;
-mod open;
-mod open_sources;
+mod pipeline;
 pub mod quarantine;
-mod receive;
 mod reference;
-mod run;
-mod sequence;
-mod source;
-mod stamp;
-mod stats;
-mod swift;
-mod tally;
-mod text;
-mod walk;
-mod zeros;
+mod sources;
 
+pub use account::gone::{before_removal, gone_damage};
 pub use account::{Account, FeedSummary, Summary};
-pub use capture::Select;
-pub use consolidate::{
+pub use error::Error;
+pub use formats::decode::{Format, How, Sorted};
+pub use formats::detect::detect;
+#[doc(hidden)]
+pub use formats::events::ToEvents;
+#[doc(hidden)]
+pub use formats::fast_rules::try_bytes as try_fast;
+pub use mapping::Mapping;
+pub use pipeline::capture::Select;
+pub use pipeline::consolidate::{
     BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, Turns, consolidate, feed_of_file,
     feed_of_option,
 };
-pub use decode::{Format, How, Sorted};
-pub use detect::detect;
-pub use error::Error;
-#[doc(hidden)]
-pub use events::ToEvents;
-pub use explain::explain;
-#[doc(hidden)]
-pub use fast_rules::try_bytes as try_fast;
-pub use gone::{before_removal, gone_damage};
-pub use intake::Reload;
-pub use known::SourceRules;
-pub use lead::ClockLead;
-pub use link::{Link, LinkState, MergeWait, Restart, RestartPolicy};
-pub use mapping::Mapping;
-pub use merge::{MergeOptions, Segment, merge};
-pub use receive::{Receive, TcpFeed, WhenFull};
+pub use pipeline::explain::explain;
+pub use pipeline::intake::Reload;
+pub use pipeline::lead::ClockLead;
+pub use pipeline::merge::{MergeOptions, Segment, merge};
+pub use pipeline::run::{Input, RunFeed, RunOptions, run};
+pub use pipeline::sequence::Counters;
 pub use reference::{Loader, Reference};
-pub use run::{Input, RunFeed, RunOptions, run};
-pub use sequence::Counters;
-pub use source::Feed;
-pub use stats::{FeedFigures, FeedStats, Stats};
+pub use sources::journal;
+pub use sources::known::SourceRules;
+pub use sources::link::{Link, LinkState, MergeWait, Restart, RestartPolicy};
+pub use sources::receive::{Receive, TcpFeed, WhenFull};
+pub use sources::source::Feed;
+pub use sources::stats::{FeedFigures, FeedStats, Stats};
 pub use unitape_ring::farm::Ending;
 
 /// What becomes of these bytes as a whole source: the account, and whether frames came out whole. For fuzzing.
@@ -133,7 +83,9 @@ pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
 #[doc(hidden)]
 pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
     match Mapping::parse(text, "m.toml").and_then(Format::by) {
-        Ok(format) => explain::try_explain(&format, messages).and(try_bytes(&format, messages)).is_ok(),
+        Ok(format) => {
+            pipeline::explain::try_explain(&format, messages).and(try_bytes(&format, messages)).is_ok()
+        }
         Err(e) => {
             let told = e.to_string();
             let digit = |at: usize| told[at..].starts_with(|c: char| c.is_ascii_digit());

@@ -15,9 +15,9 @@ pub use evidence::{RawDamage, RawReport, check_raw, raw_damage};
 pub use retry::{Retried, retry};
 pub use spool::RawSpool;
 
+use crate::account::gone;
 use crate::account::{Account, growth_of, text, uint};
 use crate::error::Error;
-use crate::gone;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs::File;

@@ -3,7 +3,7 @@
 use super::apply::{Mapper, View, translate};
 use super::plan::{self, From};
 use super::seam::Message;
-use crate::concern::{Concern, changes_books};
+use crate::block::concern::{Concern, changes_books};
 use unitape_model::Field;
 
 impl<R: Copy> Mapper<R> {

@@ -3,7 +3,7 @@
 use super::apply::{View, refused, translate};
 use super::plan::{EventPlan, FieldPlan, Op, Plan};
 use super::seam::{Message, Refused};
-use crate::names::Names;
+use crate::block::names::Names;
 use crate::reference::Instruments;
 use unitape_model::{Dict, EventBuilder, Field, Refusal, UnixNanos};
 

@@ -112,11 +112,11 @@ pub struct Mapping {
     #[serde(default)]
     pub detect: Detect,
     /// For ITCH: all there is to say, in place of messages and rules.
-    pub itch: Option<crate::itch::ItchText>,
+    pub itch: Option<crate::formats::itch::ItchText>,
     /// For FAST with a handler: the same. [`Mapping::fast_table`] holds what it says.
     pub fast: Option<serde::de::IgnoredAny>,
     /// For FAST: templates and framing.
-    pub fast_messages: Option<crate::fast_rules::FastText>,
+    pub fast_messages: Option<crate::formats::fast_rules::FastText>,
     /// What holds for every message.
     #[serde(default)]
     pub message: MessageText,
@@ -352,7 +352,7 @@ impl Mapping {
     /// What is wrong, with the line where TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mapping = Self::read(text, origin)?;
-        crate::decode::check(&mapping)?;
+        crate::formats::decode::check(&mapping)?;
         Ok(mapping)
     }
 
@@ -365,7 +365,7 @@ impl Mapping {
         mapping.has_its_tables()?;
         mapping.read_layout()?;
         mapping.read_fast()?;
-        mapping.template_texts = crate::fast_rules::read_templates(&mapping)?;
+        mapping.template_texts = crate::formats::fast_rules::read_templates(&mapping)?;
         if mapping.framing.is_some() && mapping.format != "fix" {
             let what = format!("framing: format {} has none to choose", mapping.format);
             return Err(mapping.wrong("framing", what));

@@ -28,7 +28,7 @@
 //! `Format`); its mappings in `mappings/` and in `built_in`.
 
 use crate::block::Names;
-use crate::numbers::Numbering;
+use crate::block::numbers::Numbering;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use unitape_base::digits::parse_u64;

@@ -4,13 +4,13 @@
 //! carry a further definition of the source that names it, so that nobody looks for their meaning in the wrong mapping.
 
 use super::{Entry, compare, list, raw_of};
+use crate::account::bookkeeping::{define_frame, retried_frame};
 use crate::account::{Account, SourceAccount};
 use crate::block::Block;
-use crate::bookkeeping::{define_frame, retried_frame};
-use crate::decode::{Format, How};
 use crate::error::Error;
-use crate::feed_state::Sort;
+use crate::formats::decode::{Format, How};
 use crate::mapping::Mapping;
+use crate::pipeline::feed_state::Sort;
 use crate::reference::{Reference, Told};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -8,12 +8,12 @@
 use super::{Day, Reference, Row, Table, Venue, day_of_date};
 use crate::account::{text, uint};
 use crate::block::Block;
-use crate::decode::Format;
 use crate::error::Error;
-use crate::hash;
+use crate::formats::decode::Format;
 use crate::mapping::Mapping;
-use crate::source::is_stdin;
-use crate::walk::walk;
+use crate::pipeline::walk::walk;
+use crate::sources::hash;
+use crate::sources::source::is_stdin;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::ops::ControlFlow;

@@ -3,7 +3,7 @@
 //! Which of both is a type and not a question: what decodes a feed without reference data has no instruction for it.
 
 use super::{Day, Reference, day_of};
-use crate::names::Names;
+use crate::block::names::Names;
 use std::sync::Arc;
 use unitape_model::{Dict, Refusal, Resolve, UnixNanos};
 

@@ -1,0 +1,330 @@
+//! The account of what retention removed: what a restart must know of segments that are no longer there.
+//!
+//! ```text
+//!   gone          │ kept                    DIR/account.gone, two lines:
+//!   ■ ■ ■ ■ ■ ■ ■ │ ■ ■ ■ ■ ■ ■ …             {"format":1,"tape":…,"position":P,…,"sources":[…]}
+//!                 P                           blake3 of the first line
+//! ```
+//!
+//! Before segments are removed they are read once more, and the account is carried on to the position that will be
+//! the oldest; it is on the disk before the first of them goes. The account of a tape begins with it, so that a
+//! restart after retention knows what one before it knew: how far each source was read, which messages are on the
+//! tape, how long the raw log is, what has been placed. Names and sources are not in it: the tape's dictionary log
+//! has them all.
+
+use crate::account::{Account, FeedAccount};
+use crate::block::Tally;
+use crate::block::numbers::{SequenceSet, Sessions};
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use unitape_model::Position;
+use unitape_tape::{BeforeRemoval, ForeignDamage, LostDefinitions, Meta, ReadOptions, Reader, Start, oldest};
+
+const NAME: &str = "account.gone";
+const FORMAT: u32 = 1;
+/// No account is longer: a million sources and their sessions.
+const BYTES_MAX: u64 = 1 << 30;
+/// Tries to begin at an oldest position that retention is moving meanwhile.
+const TRIES: u32 = 100;
+
+/// An account as it is kept, without names and definitions.
+#[derive(Debug, Deserialize, Serialize)]
+struct Gone {
+    format: u32,
+    tape: String,
+    position: u64,
+    by_kind: BTreeMap<u8, u64>,
+    feeds: BTreeMap<String, GoneFeed>,
+    raw_bytes: u64,
+    recovered: u64,
+    placed_max: (i64, i64),
+    late: u64,
+    #[serde(default)]
+    ahead: u64,
+    #[serde(default)]
+    gaps: u64,
+    /// A unit lies across the position: whether it is one that was recovered from quarantine.
+    within: Option<bool>,
+    sources: Vec<GoneSource>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct GoneFeed {
+    running_max: Option<i64>,
+    /// Greatest number of each.
+    sessions: BTreeMap<String, u64>,
+    /// The numbers seen; older accounts have the greatest alone.
+    #[serde(default)]
+    seen: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct GoneSource {
+    id: u32,
+    tally: Tally,
+    since: Tally,
+    through: u64,
+    end: bool,
+    last_offset: Option<u64>,
+    #[serde(default)]
+    ahead: Vec<u64>,
+    units: u64,
+    #[serde(default)]
+    content: Option<(u64, String)>,
+    #[serde(default)]
+    tail: Option<(u64, u64)>,
+}
+
+/// Has the account carried on before segments of a tape are removed; for [`unitape_tape::Removal`].
+pub fn before_removal() -> BeforeRemoval {
+    let carried: Mutex<Option<(PathBuf, Account, u64)>> = Mutex::new(None);
+    BeforeRemoval::new(move |dir, oldest| {
+        let mut carried = carried.lock().unwrap_or_else(PoisonError::into_inner);
+        let at_hand = carried.take().filter(|(of, ..)| of == dir);
+        let account = carry_on(dir, oldest, at_hand.map(|(_, account, at)| (account, at)));
+        *carried = Some((dir.to_owned(), account.map_err(|e| e.to_string())?, oldest.0));
+        Ok(())
+    })
+}
+
+/// The account up to `oldest`, kept in `dir`.
+fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, u64)>) -> Result<Account, Error> {
+    let (mut account, mut reader) = match at_hand {
+        Some((account, at)) => (account, Reader::open(dir, Start::At(Position(at)))?),
+        None => begin(dir, ReadOptions::default())?,
+    };
+    refuse_partial(&account)?;
+    while reader.position() < oldest {
+        let Some(run) = reader.next_run(1 << 20)? else { break };
+        // A run lies within a segment, and the oldest position is the start of one.
+        if run.position >= oldest {
+            break;
+        }
+        if let Err((position, what)) = account.add_run(run.position, run.bytes) {
+            return Err(reader.damage_at(position, &what).into());
+        }
+    }
+    if reader.position() < oldest {
+        let what = format!("the tape ends here, and everything before {oldest} is to go");
+        return Err(Error::Inconsistent { position: reader.position().0, what });
+    }
+    store(dir, &account, &reader.id().to_string(), oldest.0)?;
+    Ok(account)
+}
+
+/// The account of what is gone, and a reader that stands where it ends.
+///
+/// Where nobody kept an account of it, names and sources are known, and it is marked as partial.
+pub fn begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
+    let mut tries = 0;
+    loop {
+        match try_begin(dir, options) {
+            // Retention went on between two looks.
+            Err(Error::Tape(unitape_tape::Error::Retained { .. })) if tries < TRIES => tries += 1,
+            other => return other,
+        }
+    }
+}
+
+fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
+    let mut reader = Reader::open_with(dir, Start::Oldest, options)?;
+    let first = reader.position();
+    let gone = load(dir, &reader.id().to_string())?.filter(|gone| gone.position >= first.0);
+    let mut account = Account::default();
+    if options.skip_damage {
+        account.names.set_log(LostDefinitions::names(dir));
+    }
+    let from = match &gone {
+        Some(gone) => Position(gone.position),
+        None if first.0 == 0 => return Ok((account, reader)),
+        None => first,
+    };
+    LostDefinitions::new(dir, options.skip_damage).before(from, |_, frame| account.add(frame))?;
+    match gone {
+        Some(gone) => gone.restore(&mut account)?,
+        None => account.partial_from = Some(first.0),
+    }
+    if from > first {
+        reader.seek(from)?;
+    }
+    Ok((account, reader))
+}
+
+/// What is wrong with the account of what retention removed, for [`unitape_tape::repair`]; none where it is sound or not
+/// there.
+///
+/// # Errors
+/// The tape cannot be looked at.
+pub fn gone_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
+    // Of a tape without an identity nothing can be said; the next repair knows it.
+    let Ok(meta) = Meta::load(dir) else { return Ok(None) };
+    let what = match load(dir, &meta.id.to_string()) {
+        Err(Error::Gone { source, .. }) if source.kind() == std::io::ErrorKind::InvalidData => {
+            source.to_string()
+        }
+        other => return other.map(|_| None),
+    };
+    let spare = oldest(dir)? == Position(0);
+    let action = match spare {
+        true => "moved away: nothing was removed, the tape has it all",
+        false => {
+            "moved away: the account of what retention removed is lost; the tape can be read, and nothing can be consolidated \
+             onto it any more"
+        }
+    };
+    let (file, action) = (dir.join(NAME), action.to_owned());
+    Ok(Some(ForeignDamage { file, offset: 0, what, spare, stays: false, action }))
+}
+
+/// A run onto a tape cannot go on from an account that is not whole.
+pub fn refuse_partial(account: &Account) -> Result<(), Error> {
+    let Some(position) = account.partial_from else { return Ok(()) };
+    let what = "what was before it was removed without keeping its account (account.gone), so it is not known what \
+                is on the tape; use a new tape";
+    Err(Error::Inconsistent { position, what: what.to_owned() })
+}
+
+impl Gone {
+    fn of(account: &Account, tape: &str, position: u64) -> Self {
+        let by_kind = account.by_kind.iter().enumerate().filter(|(_, n)| **n > 0);
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        Self {
+            format: FORMAT,
+            tape: tape.to_owned(),
+            position,
+            by_kind: by_kind.map(|(kind, n)| (kind as u8, *n)).collect(),
+            feeds: account
+                .feeds
+                .iter()
+                .map(|(name, feed)| {
+                    let each = || feed.sessions.iter();
+                    let sessions = each().map(|(session, seen)| (text(session), seen.greatest())).collect();
+                    let seen = each().map(|(session, seen)| (text(session), seen.to_string())).collect();
+                    (name.clone(), GoneFeed { running_max: feed.running_max, sessions, seen })
+                })
+                .collect(),
+            raw_bytes: account.raw_bytes,
+            recovered: account.recovered,
+            placed_max: account.placed_max,
+            late: account.late,
+            ahead: account.ahead,
+            gaps: account.gaps,
+            within: account.within,
+            sources: account
+                .sources
+                .iter()
+                .map(|s| GoneSource {
+                    id: s.id,
+                    tally: s.tally,
+                    since: s.since,
+                    through: s.through,
+                    end: s.end,
+                    last_offset: s.last_offset,
+                    ahead: s.ahead.clone(),
+                    units: s.units,
+                    content: s.content.clone(),
+                    tail: s.tail,
+                })
+                .collect(),
+        }
+    }
+
+    /// Puts it into an account that has the names and sources.
+    fn restore(self, account: &mut Account) -> Result<(), Error> {
+        account.by_kind = [0; 64];
+        for (kind, n) in self.by_kind {
+            account.by_kind[usize::from(kind & 63)] = n;
+        }
+        account.feeds = self
+            .feeds
+            .into_iter()
+            .map(|(name, feed)| {
+                let mut sessions = Sessions::default();
+                for (session, greatest) in feed.sessions {
+                    let set = match feed.seen.get(&session) {
+                        Some(text) => SequenceSet::parse(text).ok_or_else(|| {
+                            let what = format!(
+                                "{NAME} says {text:?} of session {session:?}: these are no sequence numbers"
+                            );
+                            Error::Inconsistent { position: self.position, what }
+                        })?,
+                        None => SequenceSet::of_greatest(greatest),
+                    };
+                    sessions.put(session.into_bytes(), set);
+                }
+                Ok((name, FeedAccount { running_max: feed.running_max, sessions }))
+            })
+            .collect::<Result<_, Error>>()?;
+        account.raw_bytes = self.raw_bytes;
+        account.recovered = self.recovered;
+        account.placed_max = self.placed_max;
+        account.late = self.late;
+        account.ahead = self.ahead;
+        account.gaps = self.gaps;
+        account.within = self.within;
+        if account.sources.len() != self.sources.len() {
+            let (here, there) = (account.sources.len(), self.sources.len());
+            let what = format!("{NAME} has {there} sources, the dictionary log has {here}");
+            return Err(Error::Inconsistent { position: self.position, what });
+        }
+        for (source, gone) in account.sources.iter_mut().zip(self.sources) {
+            if source.id != gone.id {
+                let what = format!("{NAME} has source {}, the dictionary log has {}", gone.id, source.id);
+                return Err(Error::Inconsistent { position: self.position, what });
+            }
+            source.tally = gone.tally;
+            source.since = gone.since;
+            source.through = gone.through;
+            source.end = gone.end;
+            source.last_offset = gone.last_offset;
+            source.ahead = gone.ahead;
+            source.units = gone.units;
+            source.content = gone.content;
+            source.tail = gone.tail;
+        }
+        Ok(())
+    }
+}
+
+fn load(dir: &Path, tape: &str) -> Result<Option<Gone>, Error> {
+    let path = dir.join(NAME);
+    let bad = |what: &str| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
+        Error::Gone { path: path.clone(), source }
+    };
+    let mut text = String::new();
+    match std::fs::File::open(&path).and_then(|f| f.take(BYTES_MAX).read_to_string(&mut text)) {
+        Ok(_) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Gone { path, source }),
+    }
+    let (line, sum) = text.split_once('\n').ok_or_else(|| bad("it is cut short"))?;
+    if sum.trim_end() != blake3::hash(line.as_bytes()).to_hex().as_str() {
+        return Err(bad("its checksum does not match"));
+    }
+    let gone: Gone = serde_json::from_str(line).map_err(|e| bad(&e.to_string()))?;
+    if gone.format != FORMAT {
+        return Err(bad(&format!("it is of format {}, this build knows {FORMAT}", gone.format)));
+    }
+    if gone.tape != tape {
+        return Err(bad(&format!("it is of tape {}", gone.tape)));
+    }
+    Ok(Some(gone))
+}
+
+/// Puts the account on the disk, whole or not at all.
+fn store(dir: &Path, account: &Account, tape: &str, position: u64) -> Result<(), Error> {
+    let path = dir.join(NAME);
+    let fail = |source: std::io::Error| Error::Gone { path: path.clone(), source };
+    let line = serde_json::to_string(&Gone::of(account, tape, position)).map_err(|e| fail(e.into()))?;
+    let temp = dir.join("account.new");
+    let mut file = std::fs::File::create(&temp).map_err(fail)?;
+    let sum = blake3::hash(line.as_bytes()).to_hex();
+    file.write_all(format!("{line}\n{sum}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(fail)?;
+    std::fs::rename(&temp, &path).map_err(fail)?;
+    std::fs::File::open(dir).and_then(|d| d.sync_all()).map_err(fail)
+}

@@ -1,0 +1,649 @@
+//! What stands on a tape: names, sources, and the account of every message, read from the tape alone.
+
+pub(crate) mod bookkeeping;
+pub(crate) mod gone;
+
+use crate::account::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
+use crate::block::Tally;
+use crate::block::numbers::{SequenceSet, Sessions};
+use crate::error::Error;
+use crate::formats::fast::{ALONE, SENT_AGAIN};
+use crate::pipeline::feed_state::{Sort, SourceState};
+use crate::sources::journal::{LastFile, number_of_file};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use unitape_model::{Event, Field, Kind, NameTable, Position, Value, flags, frames};
+use unitape_tape::{Definitions, LostDefinitions, ReadOptions};
+
+/// The account of a tape.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// All names and sources.
+    pub names: NameTable,
+    /// Sources in the order of their definitions; further stretches of 4 GiB are folded into their first.
+    pub sources: Vec<SourceAccount>,
+    /// Events by number of their kind.
+    pub by_kind: [u64; 64],
+    /// Greatest event time and the sequence numbers of each session, by feed, at its last mark of progress.
+    pub feeds: BTreeMap<String, FeedAccount>,
+    /// Bytes of the raw log that quarantine events refer to.
+    pub raw_bytes: u64,
+    /// Messages recovered from quarantine by a later retry.
+    pub recovered: u64,
+    /// Id that the next source definition gets.
+    pub next_source: u32,
+    /// Greatest time of a message that is not late, by event time and by receive time where there is one.
+    pub placed_max: (i64, i64),
+    /// Messages that a merge appended behind their time order.
+    pub late: u64,
+    /// Messages whose time leads by more than it may.
+    pub ahead: u64,
+    /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them.
+    pub gaps: u64,
+    /// The frames in hand are those of a unit that has begun before.
+    pub(crate) within: Option<bool>,
+    /// The oldest position, where what was before it is gone and nobody kept an account of it.
+    pub(crate) partial_from: Option<u64>,
+    /// The first mark of progress that says something else than the tape before it.
+    pub mismatch: Option<Mismatch>,
+}
+
+/// A mark of progress that does not agree with the events before it: unitape did not write one of the two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Of the mark, where it is known.
+    pub position: u64,
+    /// What the mark says, and what the tape has.
+    pub what: String,
+}
+
+/// A source as the tape tells it.
+#[derive(Clone, Debug, Default)]
+pub struct SourceAccount {
+    /// Id of its definition.
+    pub id: u32,
+    /// Name of its feed.
+    pub feed: String,
+    /// File name.
+    pub file: String,
+    /// Bytes, where they were known.
+    pub size: Option<u64>,
+    /// BLAKE3 in hex, where it was known.
+    pub hash: Option<String>,
+    /// Format and mapping.
+    pub sort: Sort,
+    /// The account at its last mark of progress.
+    pub tally: Tally,
+    /// Messages behind that mark that are on the tape; what became nothing is not among them.
+    pub since: Tally,
+    /// Offset of that mark.
+    pub through: u64,
+    /// Whether it has been consumed to its end.
+    pub end: bool,
+    /// Where the last message behind that mark starts that is on the tape.
+    pub last_offset: Option<u64>,
+    /// Where messages behind that mark start whose time leads by more than it may, in order.
+    pub ahead: Vec<u64>,
+    /// Ids of its further definitions, each with the number of its 4 GiB: more of it, or another mapping.
+    pub further: BTreeMap<u32, u32>,
+    /// Likewise, ids of definitions that a retry gave what it recovered with another mapping.
+    pub retried: BTreeMap<u32, u32>,
+    /// Format and mapping of each of its definitions.
+    pub sorts: BTreeMap<u32, Sort>,
+    /// Id of the definition that its present mapping began with.
+    pub sort_id: u32,
+    /// Units of it, bookkeeping included.
+    pub units: u64,
+    /// How many of its bytes its last mark with a hash has read, and their hash.
+    pub content: Option<(u64, String)>,
+    /// Offset and length of its last message, if that is in quarantine.
+    pub tail: Option<(u64, u64)>,
+}
+
+impl SourceAccount {
+    /// Its file has grown and is read on at `from`; a message `superseded` there leaves the account.
+    fn grow(&mut self, superseded: bool, from: u64) {
+        self.end = false;
+        if !superseded {
+            return;
+        }
+        self.tail = None;
+        let marked = self.through > from;
+        let tally = if marked { &mut self.tally } else { &mut self.since };
+        // A damaged tape may say anything.
+        tally.messages = tally.messages.saturating_sub(1);
+        tally.quarantined = tally.quarantined.saturating_sub(1);
+        match marked {
+            true => (self.through, self.last_offset) = (from, None),
+            false => self.last_offset = from.checked_sub(1),
+        }
+    }
+
+    /// The number of the 4 GiB that events with this id of a definition lie in; `None` for another source's.
+    pub fn extent_of(&self, id: u32) -> Option<u32> {
+        if id == self.id { Some(0) } else { self.further.get(&id).or_else(|| self.retried.get(&id)).copied() }
+    }
+}
+
+/// What a feed's order depends on.
+#[derive(Clone, Debug, Default)]
+pub struct FeedAccount {
+    /// Greatest event time.
+    pub running_max: Option<i64>,
+    /// The sequence numbers that each session has sent.
+    pub sessions: Sessions,
+}
+
+/// The account as the command line prints it.
+#[derive(Clone, Debug, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub messages: u64,
+    pub events: u64,
+    pub quarantined: u64,
+    pub duplicates: u64,
+    pub ignored: u64,
+    /// Messages that name an instrument that the reference data does not have, up to the last mark of progress of each
+    /// source; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unresolved: u64,
+    /// Of those in quarantine: messages that a retry has made events of; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub recovered: u64,
+    /// Messages whose sequence number had come before, kept and flagged; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeats: u64,
+    /// Of the repeats: those of which nobody knows, because a bound was met.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsure: u64,
+    /// Messages whose time leads by more than it may; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub clock_ahead: u64,
+    /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them; printed
+    /// where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub gaps: u64,
+    pub by_feed: BTreeMap<String, FeedSummary>,
+    pub by_kind: BTreeMap<&'static str, u64>,
+}
+
+/// One feed of a [`Summary`].
+#[derive(Clone, Debug, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct FeedSummary {
+    pub messages: u64,
+    pub with_events: u64,
+    pub events: u64,
+    pub quarantined: u64,
+    pub duplicates: u64,
+    pub ignored: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unresolved: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeats: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsure: u64,
+    pub bytes: u64,
+    pub complete: bool,
+}
+
+impl Summary {
+    /// Messages in quarantine that no retry has recovered.
+    pub fn quarantined_open(&self) -> u64 {
+        self.quarantined.saturating_sub(self.recovered)
+    }
+
+    /// Whether something is in quarantine, or was lost on its way to us.
+    pub fn is_flawed(&self) -> bool {
+        self.quarantined_open() > 0 || self.gaps > 0
+    }
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            names: NameTable::default(),
+            sources: Vec::new(),
+            by_kind: [0; 64],
+            feeds: BTreeMap::new(),
+            raw_bytes: 0,
+            recovered: 0,
+            next_source: 1,
+            placed_max: (i64::MIN, i64::MIN),
+            late: 0,
+            ahead: 0,
+            gaps: 0,
+            within: None,
+            partial_from: None,
+            mismatch: None,
+        }
+    }
+}
+
+impl Account {
+    /// Reads the account of the tape in `dir`.
+    ///
+    /// # Errors
+    /// When the tape cannot be read or its definitions do not fit together.
+    pub fn of(dir: &Path) -> Result<Self, Error> {
+        Self::of_with(dir, ReadOptions::default())
+    }
+
+    /// The same, with or without checks; damage that is passed over takes what it holds out of the account.
+    ///
+    /// # Errors
+    /// As [`Account::of`].
+    pub fn of_with(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
+        let mut tries = 0;
+        loop {
+            match Self::read(dir, options) {
+                // Retention took what was still to be read; the account of that is kept.
+                Err(Error::Tape(unitape_tape::Error::Retained { .. })) if tries < 100 => tries += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// What the dictionary log alone says, at once: sources and their files. Of a log that is damaged, what comes before the
+    /// damage; the writer of the tape refuses it.
+    pub fn of_definitions(dir: &Path) -> Self {
+        let mut account = Self::default();
+        let Ok(mut log) = Definitions::open(dir) else { return account };
+        while let Ok(Some((_, frame))) = log.next() {
+            if account.add(frame).is_err() {
+                break;
+            }
+        }
+        account
+    }
+
+    /// The last file that it knows of the journal of this feed.
+    pub fn last_journal_file(&self, feed: &str) -> LastFile {
+        let of_feed = self.sources.iter().filter(|source| source.feed == feed);
+        let files = of_feed.filter_map(|source| {
+            Some(LastFile { number: number_of_file(&source.file)?, read_bytes: source.read_bytes() })
+        });
+        files.max_by_key(|file| file.number).unwrap_or_default()
+    }
+
+    fn read(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
+        let (mut account, mut reader) = gone::begin(dir, options)?;
+        let mut lost = LostDefinitions::new(dir, options.skip_damage);
+        while let Some(run) = reader.next_run(1 << 20)? {
+            lost.before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
+            if options.skip_damage {
+                // What does not fit is a consequence of what is lost.
+                frames(run.bytes).for_each(|(_, _, frame)| _ = account.add(frame));
+            } else if let Err((position, what)) = account.add_run(run.position, run.bytes) {
+                return Err(reader.damage_at(position, &what).into());
+            }
+        }
+        Ok(account)
+    }
+
+    /// Takes a run of frames that stands at `position` into account.
+    ///
+    /// # Errors
+    /// Where a frame does not fit those before it, and why.
+    pub(crate) fn add_run(&mut self, position: Position, run: &[u8]) -> Result<(), (Position, String)> {
+        for (at, _, frame) in frames(run) {
+            let position = position.plus(at as u64);
+            let agreed = self.mismatch.is_none();
+            self.add(frame).map_err(|what| (position, what))?;
+            if let Some(mismatch) = self.mismatch.as_mut().filter(|_| agreed) {
+                mismatch.position = position.0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one frame into account.
+    ///
+    /// # Errors
+    /// What about it does not fit what came before.
+    pub fn add(&mut self, frame: &[u8]) -> Result<(), String> {
+        // A user's message is of no source.
+        let event = self.names.admit_frame(frame).map_err(|flaw| flaw.to_string())?;
+        let Some(event) = event else { return Ok(()) };
+        // Readers tell events from bookkeeping by the flag, this account by the kind: they must say the same.
+        let (kind, header) = (event.kind(), event.header());
+        if kind.is_meta() != header.is_meta() {
+            let (name, with) = (kind.name(), if kind.is_meta() { "without" } else { "with" });
+            return Err(format!(
+                "a frame of kind `{name}` {with} the flag of bookkeeping: unitape did not write it"
+            ));
+        }
+        self.take(&event)?;
+        if event.header().is_last() {
+            let id = match event.kind() {
+                Kind::Source => uint(&event, Field::Index).unwrap_or(0) as u32,
+                _ => event.source(),
+            };
+            if id != 0 {
+                self.source_mut(id)?.0.units += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
+        match event.kind() {
+            Kind::Define => Ok(()),
+            Kind::Source => self.define_source(event),
+            Kind::Progress => self.progress(event),
+            kind => {
+                self.by_kind[usize::from(kind as u8 & 63)] += 1;
+                let (flag, last) = (event.header().flags() & flags::LATE != 0, event.header().is_last());
+                let begins = self.within.is_none();
+                let recovered = match self.within {
+                    Some(recovered) => recovered,
+                    None => flag && self.is_recovered(event)?,
+                };
+                self.within = Some(recovered).filter(|_| !last);
+                if recovered {
+                    self.recovered += u64::from(last);
+                    return Ok(());
+                }
+                let ahead = event.header().flags() & flags::CLOCK_AHEAD != 0;
+                self.ahead += u64::from(ahead && last);
+                self.gaps += u64::from(kind == Kind::Status && is_gap(event));
+                if flag {
+                    self.late += u64::from(last);
+                } else if ahead {
+                    // Its time is not believed.
+                } else if begins && !(kind == Kind::Quarantine && event.ts_event().0 == 0) {
+                    // What was refused before anything told the time has none, and is 0 on the tape.
+                    let ts = event.ts_event();
+                    self.placed_max.0 = self.placed_max.0.max(ts.0);
+                    self.placed_max.1 = self.placed_max.1.max(event.ts_recv().unwrap_or(ts).0);
+                }
+                if kind == Kind::Quarantine {
+                    let part = |field| uint(event, field).unwrap_or(0);
+                    let (at, length) = (part(Field::RawAt), part(Field::Length));
+                    let end = at.checked_add(length).ok_or_else(|| {
+                        format!("a quarantine event names {length} bytes at {at} of quarantine.raw; no file is so long")
+                    })?;
+                    self.raw_bytes = self.raw_bytes.max(end);
+                }
+                if event.source() != 0 {
+                    let (source, base) = self.source_mut(event.source())?;
+                    let offset = base + u64::from(event.offset());
+                    let length = || uint(event, Field::Length).unwrap_or(0);
+                    source.tail = (kind == Kind::Quarantine).then(|| (offset, length()));
+                    source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
+                    if ahead && last {
+                        source.ahead.push(offset);
+                    }
+                    let quarantined = kind == Kind::Quarantine;
+                    source.since = source.since.plus(Tally {
+                        messages: last.into(),
+                        with_events: (last && !quarantined).into(),
+                        events: (!quarantined).into(),
+                        quarantined: quarantined.into(),
+                        ..Tally::default()
+                    });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A run cannot go on from an account that somebody else has written into: it would leave out what it never read.
+    ///
+    /// # Errors
+    /// The mark that does not agree with the tape.
+    pub(crate) fn refuse_mismatch(&self) -> Result<(), Error> {
+        let Some(Mismatch { position, what }) = self.mismatch.clone() else { return Ok(()) };
+        Err(Error::Inconsistent { position, what: format!("{what}; use a new tape") })
+    }
+
+    /// Puts what a run has counted in place of what the tape said when it began.
+    pub fn settle(&mut self, state: &SourceState) {
+        if state.first_id == 0 {
+            return;
+        }
+        let index = self.sources.iter().position(|s| s.id == state.first_id);
+        let index = index.unwrap_or_else(|| {
+            let (id, feed, file) = (state.first_id, state.feed.clone(), state.file.clone());
+            self.sources.push(SourceAccount { id, feed, file, ..SourceAccount::default() });
+            self.sources.len() - 1
+        });
+        {
+            let source = &mut self.sources[index];
+            source.tally = state.tally;
+            source.since = Tally::default();
+            source.through = state.through;
+            source.end = state.end;
+            source.tail = None;
+        }
+    }
+
+    /// The account for people.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary {
+            recovered: self.recovered,
+            clock_ahead: self.ahead,
+            gaps: self.gaps,
+            ..Summary::default()
+        };
+        for source in &self.sources {
+            let feed = summary
+                .by_feed
+                .entry(source.feed.clone())
+                .or_insert_with(|| FeedSummary { complete: true, ..FeedSummary::default() });
+            let t = source.tally.plus(source.since);
+            add(&mut feed.messages, t.messages);
+            add(&mut feed.with_events, t.with_events);
+            add(&mut feed.events, t.events);
+            add(&mut feed.quarantined, t.quarantined);
+            add(&mut feed.duplicates, t.duplicates);
+            add(&mut feed.ignored, t.ignored);
+            add(&mut feed.unresolved, t.unresolved);
+            add(&mut feed.repeats, t.repeats);
+            add(&mut feed.unsure, t.unsure);
+            add(&mut feed.bytes, source.through);
+            feed.complete &= source.end;
+        }
+        for feed in summary.by_feed.values() {
+            add(&mut summary.messages, feed.messages);
+            add(&mut summary.events, feed.events);
+            add(&mut summary.quarantined, feed.quarantined);
+            add(&mut summary.duplicates, feed.duplicates);
+            add(&mut summary.ignored, feed.ignored);
+            add(&mut summary.unresolved, feed.unresolved);
+            add(&mut summary.repeats, feed.repeats);
+            add(&mut summary.unsure, feed.unsure);
+        }
+        for kind in Kind::EVENTS {
+            match self.by_kind[kind as usize] {
+                0 => {}
+                n => _ = summary.by_kind.insert(kind.name(), n),
+            }
+        }
+        summary
+    }
+
+    fn define_source(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let id = uint(event, Field::Index).unwrap_or(0) as u32;
+        let base = uint(event, Field::Base).unwrap_or(0);
+        let of = uint(event, Field::Of).unwrap_or(0) as u32;
+        let (feed, file) = (text(event, Field::Feed), text(event, Field::File));
+        let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
+        let books = event.unmapped().find(|(name, _)| *name == "books");
+        let books = books.and_then(|(_, json)| serde_json::from_str(json).ok());
+        let sort = Sort { format: text(event, Field::Format), mapping: optional(Field::Mapping), books };
+        self.next_source = self.next_source.max(id.saturating_add(1));
+        if of > 0 || base > 0 {
+            // Tapes of before `of` name the source by feed and file only.
+            let first = match of {
+                0 => self.sources.iter_mut().rev().find(|s| s.feed == feed && s.file == file),
+                of => self.sources.iter_mut().find(|s| s.id == of),
+            };
+            let first = first.ok_or("a further stretch of a source that is not defined")?;
+            first.sorts.insert(id, sort.clone());
+            if event.unmapped().any(|(name, _)| name == RETRIED) {
+                first.retried.insert(id, (base >> 32) as u32);
+                return Ok(());
+            }
+            first.further.insert(id, (base >> 32) as u32);
+            if let Some((superseded, from)) = growth_of(event) {
+                first.grow(superseded, from);
+                let quarantined = &mut self.by_kind[Kind::Quarantine as usize];
+                *quarantined = quarantined.saturating_sub(u64::from(superseded));
+                first.size = uint(event, Field::Size).or(first.size);
+                first.hash = optional(Field::Hash).or(first.hash.take());
+            }
+            if first.sort != sort {
+                (first.sort, first.sort_id) = (sort, id);
+            }
+            return Ok(());
+        }
+        self.sources.push(SourceAccount {
+            id,
+            sort_id: id,
+            feed,
+            file,
+            size: uint(event, Field::Size),
+            hash: optional(Field::Hash),
+            sorts: BTreeMap::from([(id, sort.clone())]),
+            sort,
+            ..SourceAccount::default()
+        });
+        Ok(())
+    }
+
+    /// Whether a late event is one that a retry made of a message in quarantine: its place in the source lies
+    /// before what the tape has of it, where a merge only ever goes on.
+    fn is_recovered(&mut self, event: &Event<'_>) -> Result<bool, String> {
+        if event.source() == 0 {
+            return Ok(true);
+        }
+        let (source, base) = self.source_mut(event.source())?;
+        let offset = base + u64::from(event.offset());
+        Ok(offset < source.through || source.last_offset.is_some_and(|last| offset <= last))
+    }
+
+    fn progress(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let n = |field| uint(event, field).unwrap_or(0);
+        let mut tally = Tally {
+            messages: n(Field::Messages),
+            events: n(Field::Events),
+            quarantined: n(Field::Quarantined),
+            duplicates: n(Field::Duplicates),
+            ignored: n(Field::Ignored),
+            unresolved: n(Field::Unresolved),
+            repeats: n(Field::Repeats),
+            unsure: n(Field::Unsure),
+            with_events: 0,
+        };
+        let without =
+            tally.quarantined.checked_add(tally.duplicates).and_then(|n| n.checked_add(tally.ignored));
+        tally.with_events = without
+            .and_then(|without| tally.messages.checked_sub(without))
+            .ok_or("the account of a source does not close")?;
+        let hash = Some(text(event, Field::Hash)).filter(|t| !t.is_empty());
+        let ended = event.field(Field::End, &mut [0; 36]) == Some(Value::Bool(true));
+        let whole = self.partial_from.is_none();
+        let (source, _) = self.source_mut(event.source())?;
+        let seen = source.tally.plus(source.since);
+        let parts = |t: &Tally| [t.with_events, t.events, t.quarantined];
+        // What is read again under another mapping is counted anew, while what it was at first stays on the tape.
+        let disagrees = whole && source.sort_id == source.id && parts(&seen) != parts(&tally);
+        let mismatch = disagrees.then(|| {
+            let ([with_events, events, quarantined], [has_with, has_events, has_quarantined]) =
+                (parts(&tally), parts(&seen));
+            format!(
+                "the mark says {with_events} messages with events, {events} events and {quarantined} in quarantine of {}/{}, \
+                 the tape has {has_with}, {has_events} and {has_quarantined} before it: unitape did not write one of the two",
+                source.feed, source.file
+            )
+        });
+        source.tally = tally;
+        source.through = n(Field::Through);
+        if let Some(hash) = hash {
+            source.content = Some((source.through, hash));
+        }
+        source.end = ended;
+        source.last_offset = None;
+        source.ahead.clear();
+        source.since = Tally::default();
+        let name = source.feed.clone();
+        if let Some(what) = mismatch {
+            self.mismatch.get_or_insert(Mismatch { position: 0, what });
+        }
+        let feed = self.feeds.entry(name).or_default();
+        let ts = event.ts_event().0;
+        feed.running_max = Some(feed.running_max.map_or(ts, |m| m.max(ts)));
+        feed.sessions = Sessions::default();
+        for (session, seen) in event.unmapped() {
+            // Older marks have the greatest number alone.
+            let set = match seen.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
+                Some(text) => SequenceSet::parse(text),
+                None => seen.parse().ok().map(SequenceSet::of_greatest),
+            };
+            let set = set.ok_or_else(|| {
+                format!("a mark says {seen} of session {session:?}: these are no sequence numbers")
+            })?;
+            feed.sessions.put(session.as_bytes().to_vec(), set);
+        }
+        Ok(())
+    }
+
+    /// The source that an id of a definition belongs to, and where in it the definition's offsets begin.
+    pub fn source_of(&self, id: u32) -> Option<(&SourceAccount, u64)> {
+        // Few sources, and the one in use is the last one mostly.
+        self.sources.iter().rev().find_map(|s| Some((s, u64::from(s.extent_of(id)?) << 32)))
+    }
+
+    fn source_mut(&mut self, id: u32) -> Result<(&mut SourceAccount, u64), String> {
+        let found = self.sources.iter_mut().rev().find_map(|s| Some((s.extent_of(id)?, s)));
+        let (extent, source) = found.ok_or_else(|| format!("source {id} is not defined"))?;
+        Ok((source, u64::from(extent) << 32))
+    }
+}
+
+/// A damaged tape may say any number.
+fn add(sum: &mut u64, n: u64) {
+    *sum = sum.saturating_add(n);
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// What a further definition says of a file that has grown: whether a message is superseded, and where it is read on.
+pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
+    event.unmapped().find_map(|(name, value)| match name {
+        GROWN => Some((false, value.parse().ok()?)),
+        SUPERSEDED => Some((true, value.parse().ok()?)),
+        _ => None,
+    })
+}
+
+/// Whether a market-data handler says with it that packets, or messages in no packet that it told of, came on no line, and
+/// the venue does not send them again. A venue's own word for a state has no range.
+fn is_gap(event: &Event<'_>) -> bool {
+    let has = |wanted| event.unmapped().any(|(name, _)| name == wanted);
+    match event.field(Field::State, &mut [0; 36]) {
+        Some(Value::Text("lost")) => has("channel") && has("from") && !has(SENT_AGAIN),
+        Some(Value::Text("missing")) => has("product") && has("from") && has(ALONE),
+        _ => false,
+    }
+}
+
+/// An unsigned integer field.
+pub fn uint(event: &Event<'_>, field: Field) -> Option<u64> {
+    match event.field(field, &mut [0; 36]) {
+        Some(Value::UInt(v)) => Some(v),
+        _ => None,
+    }
+}
+
+/// A text field; empty when it is not there.
+pub fn text(event: &Event<'_>, field: Field) -> String {
+    match event.field(field, &mut [0; 36]) {
+        Some(Value::Text(t)) => t.to_owned(),
+        _ => String::new(),
+    }
+}

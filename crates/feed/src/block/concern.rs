@@ -1,0 +1,78 @@
+//! Which books a message in quarantine may concern: what it was about, as far as that is known.
+//!
+//! ```text
+//!  bytes that cannot be read ───────────────────────────▶ Feed        any book of the feed
+//!  a message that was read and cannot be an event ──────▶ Instrument  its instrument, at its venue where it names one
+//!  a message that becomes no event of orders or prices ─▶ Nothing     no book
+//! ```
+//!
+//! The quarantine event keeps this beside its fields: `instr` and `venue`, or `books` with the value `false`.
+
+use crate::account::bookkeeping::{Quarantined, RawFacts, quarantine_frame};
+use crate::block::{Block, NO_TS, What};
+use unitape_model::Kind;
+
+/// What a message was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Concern {
+    /// Not known: it may concern each book of the feed.
+    #[default]
+    Feed,
+    /// This instrument.
+    Instrument(String),
+    /// This instrument at this venue.
+    Listing(String, String),
+    /// No book.
+    Nothing,
+}
+
+impl Concern {
+    /// Of a message of an instrument, as far as these say; names that are none say nothing.
+    pub fn of(instrument: Option<&[u8]>, venue: Option<&[u8]>) -> Self {
+        let name = |bytes: &[u8]| {
+            let fits = (1..=255).contains(&bytes.len());
+            fits.then(|| std::str::from_utf8(bytes).ok().map(str::to_owned)).flatten()
+        };
+        match (instrument.and_then(name), venue.map(name)) {
+            (Some(instrument), Some(Some(venue))) => Self::Listing(instrument, venue),
+            (Some(instrument), None) => Self::Instrument(instrument),
+            _ => Self::Feed,
+        }
+    }
+}
+
+/// Whether events of this kind change books.
+pub fn changes_books(kind: Kind) -> bool {
+    use Kind::{Bbo, Exec, Level, OrderAmend, OrderCancel, OrderNew, Session, Status};
+    matches!(kind, OrderNew | OrderAmend | OrderCancel | Exec | Bbo | Level | Session | Status)
+}
+
+impl Block {
+    /// Puts a message into quarantine, with what it was about.
+    pub fn quarantine_about(
+        &mut self,
+        (source, offset): (u32, u64),
+        raw: &[u8],
+        reason: &str,
+        detail: &str,
+        concern: &Concern,
+    ) {
+        // The time and the place in the raw log are the sequencer's to know.
+        let why = Quarantined {
+            ts: 0,
+            source,
+            offset,
+            raw_at: 0,
+            raw: RawFacts::of(raw),
+            reason,
+            detail,
+            head: &self.head,
+            concern,
+        };
+        quarantine_frame(&mut self.arena, &why);
+        self.raw.extend_from_slice(raw);
+        self.tally.messages += 1;
+        self.tally.quarantined += 1;
+        self.push(offset, NO_TS, (1, 0), What::Quarantine);
+    }
+}

@@ -1,0 +1,571 @@
+//! A block: a stretch of one source's bytes, and the events that a worker made of it.
+//!
+//! The block travels: filled at intake, decoded by its worker, given ids and a place by the sequencer, copied
+//! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
+
+pub(crate) mod concern;
+pub(crate) mod names;
+pub(crate) mod numbers;
+pub(crate) mod tally;
+
+use crate::block::concern::Concern;
+pub use crate::block::names::Names;
+use crate::block::names::{Destination, Waiting};
+use crate::block::numbers::Numbering;
+pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionKey};
+pub use crate::block::tally::Tally;
+use crate::formats::decode::{Sorted, Statefulness};
+use crate::formats::iso20022::Carried;
+use crate::sources::link::FeedLook;
+use crate::sources::source::SourceFacts;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use unitape_base::capture::Walker;
+use unitape_model::{Dict, Dictionary};
+
+/// Bytes of a source and what became of them.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// Index of the feed.
+    pub feed: usize,
+    /// Index of the source within the feed.
+    pub source: usize,
+    /// Offset of `bytes[0]` in the source.
+    pub base: u64,
+    /// Whether the source ends with this block.
+    pub eof: bool,
+    /// Whether another source of the feed follows the one that ends.
+    pub more: bool,
+    /// The source's bytes.
+    pub bytes: Vec<u8>,
+    /// How many of them were decoded; the rest belongs to the next block.
+    pub decoded: usize,
+    /// The events, unstamped frames one after the other.
+    pub arena: Vec<u8>,
+    /// What came of which message, in source order; messages that became nothing have no unit.
+    pub units: Vec<Unit>,
+    /// Places in the arena that hold provisional ids, in arena order.
+    pub fixups: Vec<Fixup>,
+    /// The names behind the provisional ids.
+    pub names: Dictionary,
+    /// Names whose ids are on their way.
+    pub waiting: Waiting,
+    /// Raw bytes for quarantine, one message after the other.
+    pub raw: Vec<u8>,
+    /// The hash of its source's bytes at each of its marks of progress, where the source has one.
+    pub hashes: Vec<blake3::Hash>,
+    /// Where its marks of progress are.
+    pub marks: Vec<MarkPlace>,
+    /// Sequence numbers seen, run by run.
+    pub runs: Vec<SequenceRun>,
+    /// The names of sessions in `runs`.
+    pub sessions: Vec<Vec<u8>>,
+    /// Finds sessions by name, and their latest runs.
+    pub index: SessionIndex,
+    /// The account of the block.
+    pub tally: Tally,
+    /// Units with an instrument that the reference data does not have, in order.
+    pub unresolved: Vec<u32>,
+    /// Its events say that packets or messages came on no line.
+    pub has_gaps: bool,
+    /// The account as it stood at each progress unit.
+    pub tallies: Vec<Tally>,
+    /// Frames that the sequencer adds: definitions and progress.
+    pub added: Vec<u8>,
+    /// All of it has been given a place on the tape.
+    pub done: bool,
+    /// The first bytes of the source, where its format has a header that all of it depends on.
+    pub head: Arc<[u8]>,
+    /// What headers and trailers in it say of the number of messages.
+    pub claims: Vec<Claim>,
+    /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
+    pub before: Option<u64>,
+    /// What this block is besides bytes.
+    pub turn: Turn,
+    /// What the intake knew of each feed when it claimed the block; empty where no feed is live.
+    pub looks: Vec<FeedLook>,
+    /// When that was, on the intake's clock.
+    pub claimed_ns: i64,
+    /// When the last of its bytes came, on the same clock.
+    pub came_ns: i64,
+    /// When they were received, by the clock of the source, as far as the intake knows.
+    pub received_last: Option<i64>,
+    /// The source that begins with this block, when it was found while running.
+    pub begins: Option<Box<SourceFacts>>,
+    /// Format and mapping to decode it by.
+    pub sorted: Option<Arc<Sorted>>,
+    /// Id of the source that the events were decoded with.
+    pub decoded_as: u32,
+    /// For a capture, the walker as it stands at the first byte.
+    pub walker: Option<Walker>,
+    /// When the bytes were received: end of a stretch in the source and nanoseconds since 1970, in order.
+    pub times: Vec<(u64, i64)>,
+    /// The earliest of these, where it is known; the sequencer's.
+    pub received_min: Option<i64>,
+    /// Memory for a packet's payload, or for the arena written anew.
+    pub payload: Vec<u8>,
+    /// What came before of a message that was not over where the bytes begin; taken by the decoder.
+    pub carried: Option<Box<Carried>>,
+    /// The same, of where the bytes that were decoded end.
+    pub leaves: Option<Box<Carried>>,
+    /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
+    pub in_packet: bool,
+    /// Where that packet was sent to, and when it was received.
+    pub sent: Option<(SocketAddr, i64)>,
+}
+
+/// What a block brings to the sequencer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turn {
+    /// Bytes of a source.
+    #[default]
+    Bytes,
+    /// Nothing: time has passed, and the merge may have waited long enough.
+    Tick,
+    /// Nothing: the feed brings no more.
+    FeedEnd,
+    /// Nothing: the run stops, and the feed may bring more in a later one.
+    FeedStop,
+}
+
+/// A header or trailer says how many messages its source has.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// So many, from the start of the source.
+    pub messages: u64,
+    /// So many of them are in the block before the place of which this is said.
+    pub here: u64,
+}
+
+/// What came of one source message, or a mark of progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit {
+    /// Where the message starts in the source.
+    pub offset: u64,
+    /// Event time of its first event, [`NO_TS`] when it could not be told.
+    pub ts: i64,
+    /// End of its frames in the arena.
+    pub end: u32,
+    /// End of its entries in the fix-ups.
+    pub fixups_end: u32,
+    /// End of its bytes in the raw bytes.
+    pub raw_end: u32,
+    /// How many events it became.
+    pub events: u32,
+    /// Bytes of the message in the source; 0 for what is no message with events.
+    pub length: u32,
+    /// What it is.
+    pub what: What,
+}
+
+/// A message that became one event.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Where it starts in the source.
+    pub offset: u64,
+    /// Event time.
+    pub ts: i64,
+    /// End of its frame in the arena.
+    pub end: u32,
+    /// Its bytes in the source.
+    pub length: u32,
+}
+
+/// What a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A message with events.
+    Events,
+    /// As `Events`; its sequence number is of the run of this index, and `maybe` it was sent before.
+    #[allow(missing_docs)]
+    Numbered { run: u32, maybe: bool },
+    /// A message with events whose number was seen before, or that is `unsure`: kept and flagged.
+    #[allow(missing_docs)]
+    Repeat { unsure: bool },
+    /// A message with events that was seen before and says so: left out.
+    Duplicate,
+    /// A message, or garbage, that went into quarantine.
+    Quarantine,
+    /// A part of a message that is larger than its framer waits for, or garbage that may be one: its `first` part, or what
+    /// follows one, and whether it is the `last`. Each has an event of its own in the block; on the tape they have one.
+    #[allow(missing_docs)]
+    QuarantinePart { first: bool, last: bool },
+    /// What follows in this source is decoded by another mapping.
+    Switch,
+    /// The source has been consumed through `offset`; the tally of this index is the account so far.
+    #[allow(missing_docs)]
+    Progress { tally: u32, end: bool },
+}
+
+/// `Unit::ts` of a message whose time could not be told.
+pub const NO_TS: i64 = i64::MIN;
+
+/// A provisional id in the arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixup {
+    /// Start of the frame it stands in.
+    pub frame: u32,
+    /// Where it stands.
+    pub at: u32,
+    /// Which dictionary.
+    pub dict: Dict,
+    /// Its id in the block's own names.
+    pub id: u32,
+}
+
+/// Where a mark of progress is in a block.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkPlace {
+    /// Its unit.
+    pub unit: u32,
+    /// Runs of sequence numbers before it.
+    pub runs: u32,
+}
+
+/// A progress mark stands behind every message that reaches over a multiple of this many bytes of its source,
+/// wherever blocks were cut.
+pub const PROGRESS_BYTES: u64 = 1 << 20;
+
+impl Block {
+    /// Makes the block ready for new bytes; `bytes` keeps what it holds.
+    pub fn reset(&mut self) {
+        self.decoded = 0;
+        self.arena.clear();
+        self.units.clear();
+        self.fixups.clear();
+        self.names.clear();
+        self.raw.clear();
+        self.runs.clear();
+        self.marks.clear();
+        self.hashes.clear();
+        self.sessions.clear();
+        self.index.clear();
+        self.tally = Tally::default();
+        self.unresolved.clear();
+        self.has_gaps = false;
+        self.tallies.clear();
+        self.added.clear();
+        self.claims.clear();
+        self.leaves = None;
+    }
+
+    /// Whether what it means is known only in its turn.
+    pub fn is_stream(&self) -> bool {
+        let stream = |s: &Arc<Sorted>| s.format.statefulness() == Statefulness::Stream;
+        self.turn == Turn::Bytes && self.sorted.as_ref().is_some_and(stream)
+    }
+
+    /// Where the next message's frames will start.
+    pub fn mark(&self) -> (usize, usize) {
+        (self.arena.len(), self.fixups.len())
+    }
+
+    /// Takes back the frames since `mark`.
+    pub fn back_to(&mut self, mark: (usize, usize)) {
+        self.arena.truncate(mark.0);
+        self.fixups.truncate(mark.1);
+        self.waiting.forget();
+    }
+
+    /// Arena and resolver, to build an event with.
+    #[inline]
+    pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, Names<'b>) {
+        let frame = self.arena.len() as u32;
+        let Self { arena, names: local, fixups, waiting, .. } = self;
+        (arena, Names { known, local, fixups, waiting, frame })
+    }
+
+    /// Gives all names their ids, where they wait for them. At the end of all decoding.
+    pub fn settle_names(&mut self, known: &Dictionary) {
+        let (waiting, mut to) = self.destination(known);
+        waiting.settle(&mut to);
+    }
+
+    fn destination<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Waiting, Destination<'b>) {
+        let Self { names: local, arena, fixups, units, waiting, .. } = self;
+        (waiting, Destination { known, local, arena, fixups, units })
+    }
+
+    /// Ends a message of `length` bytes that became `events` events.
+    #[inline]
+    pub fn end_message(&mut self, place: (u64, usize), ts: i64, events: u32, what: What, known: &Dictionary) {
+        let unit = self.units.len();
+        let (waiting, mut to) = self.destination(known);
+        waiting.next(unit, &mut to);
+        self.end_resolved(place, ts, events, what);
+    }
+
+    /// The same for one of whose names none waits, because it was built without [`Block::builder`].
+    #[inline]
+    pub fn end_resolved(&mut self, (offset, length): (u64, usize), ts: i64, events: u32, what: What) {
+        self.tally.messages += 1;
+        self.tally.with_events += 1;
+        self.tally.events += u64::from(events);
+        self.push(offset, ts, (events, length as u32), what);
+    }
+
+    /// So many events more are of the last unit.
+    pub fn extend_last(&mut self, events: u32, known: &Dictionary) {
+        let unit = self.units.len() - 1;
+        let (waiting, mut to) = self.destination(known);
+        waiting.next(unit, &mut to);
+        self.tally.events += u64::from(events);
+        let (end, fixups_end) = (self.arena.len() as u32, self.fixups.len() as u32);
+        let last = &mut self.units[unit];
+        (last.end, last.fixups_end) = (end, fixups_end);
+        last.events += events;
+    }
+
+    /// Ends messages that became one event each and brought no fix-ups; their frames stand at the end of the
+    /// arena.
+    #[inline]
+    pub fn end_messages(&mut self, messages: impl ExactSizeIterator<Item = Ended>) {
+        let count = messages.len() as u64;
+        self.tally.messages += count;
+        self.tally.with_events += count;
+        self.tally.events += count;
+        let (fixups_end, raw_end) = (self.fixups.len() as u32, self.raw.len() as u32);
+        self.units.extend(messages.map(|Ended { offset, ts, end, length }| Unit {
+            offset,
+            ts,
+            end,
+            fixups_end,
+            raw_end,
+            events: 1,
+            length,
+            what: What::Events,
+        }));
+    }
+
+    /// Counts messages that became so many events together; events and units are in their places.
+    #[inline]
+    pub fn count_many(&mut self, messages: u64, events: u64) {
+        self.tally.messages += messages;
+        self.tally.with_events += messages;
+        self.tally.events += events;
+    }
+
+    /// The message in hand, whose unit comes next, names an instrument that the reference data does not have.
+    pub fn note_unresolved(&mut self) {
+        self.unresolved.push(self.units.len() as u32);
+        self.tally.unresolved += 1;
+    }
+
+    /// Ends a message that the mapping does not want.
+    #[inline]
+    pub fn end_ignored(&mut self) {
+        self.tally.messages += 1;
+        self.tally.ignored += 1;
+    }
+
+    /// Ends a message that its decoder has had before.
+    #[inline]
+    pub fn end_duplicate(&mut self) {
+        self.tally.messages += 1;
+        self.tally.duplicates += 1;
+    }
+
+    /// Puts a message, or garbage, into quarantine.
+    pub fn quarantine(&mut self, source: u32, offset: u64, raw: &[u8], reason: &str, detail: &str) {
+        self.quarantine_about((source, offset), raw, reason, detail, &Concern::Feed);
+    }
+
+    /// Marks progress if the message at `start..end` of the source reaches over a multiple of
+    /// [`PROGRESS_BYTES`].
+    #[inline]
+    pub fn progress(&mut self, start: u64, end: u64) {
+        if start / PROGRESS_BYTES != end / PROGRESS_BYTES && !self.in_packet {
+            self.mark_progress(end, false);
+        }
+    }
+
+    /// Marks progress; `end` says that the source ends here.
+    #[cold]
+    pub fn mark_progress(&mut self, through: u64, end: bool) {
+        let tally = self.tallies.len() as u32;
+        self.tallies.push(self.tally);
+        self.index.open_runs = self.runs.len();
+        self.marks.push(MarkPlace { unit: self.units.len() as u32, runs: self.runs.len() as u32 });
+        self.push(through, NO_TS, (0, 0), What::Progress { tally, end });
+    }
+
+    /// Puts a unit before all others that says: from here on another mapping decodes this source.
+    pub fn begin_with_switch(&mut self) {
+        self.units.insert(
+            0,
+            Unit {
+                offset: self.base,
+                ts: NO_TS,
+                end: 0,
+                fixups_end: 0,
+                raw_end: 0,
+                events: 0,
+                length: 0,
+                what: What::Switch,
+            },
+        );
+        self.marks.iter_mut().for_each(|m| m.unit += 1);
+        self.unresolved.iter_mut().for_each(|unit| *unit += 1);
+    }
+
+    /// Whether the unit of this index is that one.
+    pub fn begins_with_switch(&self, unit: usize) -> bool {
+        unit == 0 && self.units.first().is_some_and(|u| u.what == What::Switch)
+    }
+
+    /// The message of this unit did not become events after all: the account of the block, and of the marks
+    /// behind it, says so.
+    pub fn recount(&mut self, unit: usize, instead: Instead) {
+        let events = u64::from(self.units[unit].events);
+        let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
+        let (repeats, unsure) = match self.units[unit].what {
+            What::Repeat { unsure } => (1, u64::from(unsure)),
+            _ => (0, 0),
+        };
+        for t in self.tallies_behind(unit) {
+            t.with_events -= 1;
+            t.events -= events;
+            t.unresolved -= unresolved;
+            t.repeats -= repeats;
+            t.unsure -= unsure;
+            match instead {
+                Instead::Duplicate => t.duplicates += 1,
+                Instead::Quarantined => t.quarantined += 1,
+            }
+        }
+    }
+
+    /// The message of this unit is a repeat: the account of the block, and of the marks behind it, says so.
+    pub fn count_repeat(&mut self, unit: usize, unsure: bool) {
+        for t in self.tallies_behind(unit) {
+            t.repeats += 1;
+            t.unsure += u64::from(unsure);
+        }
+    }
+
+    /// The message of this unit is a part of the one before it: the account of the block, and of the marks behind it, says
+    /// so.
+    pub fn count_as_part(&mut self, unit: usize) {
+        for t in self.tallies_behind(unit) {
+            t.messages -= 1;
+            t.quarantined -= 1;
+        }
+    }
+
+    /// The accounts that have the message of this unit in them.
+    fn tallies_behind(&mut self, unit: usize) -> impl Iterator<Item = &mut Tally> {
+        let later = self.units[unit..].iter().find_map(|u| match u.what {
+            What::Progress { tally, .. } => Some(tally as usize),
+            _ => None,
+        });
+        let later = later.unwrap_or(self.tallies.len());
+        self.tallies[later..].iter_mut().chain([&mut self.tally])
+    }
+
+    /// The dictionary that has no place for the names that these fix-ups would add to it; `resolved` says which
+    /// have their id already, and gives 0 for others.
+    pub fn without_place(
+        &self,
+        fixups: Range<usize>,
+        dictionary: &Dictionary,
+        resolved: impl Fn(&Fixup) -> u32,
+    ) -> Option<Dict> {
+        let fixups = &self.fixups[fixups];
+        let near = |f: &Fixup| dictionary.len(f.dict) + fixups.len() as u32 > f.dict.id_max();
+        if !fixups.iter().any(near) {
+            return None;
+        }
+        let is_new = |f: &Fixup| {
+            let name = self.names.name(f.dict, f.id).expect("the block's own name");
+            resolved(f) == 0 && dictionary.get(f.dict, name.as_bytes()).is_none()
+        };
+        let mut new: Vec<_> = fixups.iter().filter(|f| is_new(f)).map(|f| (f.dict as u8, f.id)).collect();
+        new.sort_unstable();
+        new.dedup();
+        let count = |dict: Dict| new.iter().filter(|(d, _)| *d == dict as u8).count() as u32;
+        fixups.iter().map(|f| f.dict).find(|&d| count(d) > 0 && dictionary.len(d) + count(d) > d.id_max())
+    }
+
+    /// The session of this key, if it was seen before and not forgotten.
+    #[inline]
+    pub fn session(&self, key: &SessionKey) -> Option<usize> {
+        self.index.by_key(key)
+    }
+
+    /// The session of this name; it will be found by `key` too, if it has one.
+    pub fn session_named(&mut self, name: &[u8], key: Option<&SessionKey>) -> usize {
+        let id = self.index.id(&mut self.sessions, name);
+        if let Some(key) = key {
+            self.index.keep_key(*key, id);
+        }
+        id
+    }
+
+    /// Notes the sequence number of a message of this session; gives the run that it is in.
+    #[inline]
+    pub fn note_sequence(&mut self, id: usize, sequence: u64, numbering: Numbering) -> u32 {
+        let latest = self.index.latest[id];
+        if numbering == Numbering::Counts
+            && latest as usize >= self.index.open_runs
+            && let Some(run) = self.runs.get_mut(latest as usize)
+            && run.end == sequence
+        {
+            run.end += 1;
+            return latest;
+        }
+        self.begin_run(id, sequence, numbering)
+    }
+
+    fn begin_run(&mut self, id: usize, sequence: u64, numbering: Numbering) -> u32 {
+        let session = id as u32;
+        let run = match numbering {
+            Numbering::Counts => SequenceRun { session, restart: None, start: sequence, end: sequence + 1 },
+            Numbering::Fills => return u32::MAX,
+            Numbering::Restarts { next, counts } => {
+                let start = if counts { sequence } else { next };
+                SequenceRun { session, restart: Some(next), start, end: start + u64::from(counts) }
+            }
+        };
+        let latest = self.runs.len() as u32;
+        self.index.latest[id] = latest;
+        self.runs.push(run);
+        latest
+    }
+
+    pub(crate) fn push(&mut self, offset: u64, ts: i64, (events, length): (u32, u32), what: What) {
+        self.units.push(Unit {
+            offset,
+            ts,
+            end: self.arena.len() as u32,
+            fixups_end: self.fixups.len() as u32,
+            raw_end: self.raw.len() as u32,
+            events,
+            length,
+            what,
+        });
+    }
+}
+
+/// What a message turned out to be in its turn.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Instead {
+    Duplicate,
+    Quarantined,
+}
+
+impl What {
+    /// Whether it is a message with events, as far as its decoder knows.
+    #[inline]
+    pub fn is_events(self) -> bool {
+        matches!(self, What::Events | What::Numbered { .. })
+    }
+}
+
+impl Unit {
+    /// Whether it is a mark of progress.
+    pub fn is_progress(&self) -> bool {
+        matches!(self.what, What::Progress { .. })
+    }
+}

@@ -1,0 +1,200 @@
+//! What a feed knows of sequence numbers: which of them each of its sessions has sent, and what follows for a message
+//! that says it may have been sent before.
+//!
+//! ```text
+//!  worker                        sequencer, stretch by stretch up to the next mark of progress
+//!  runs of numbers, session ──▶  known of them? ──▶ no: nothing to do
+//!  by session                                   └─▶ yes: its unit becomes a duplicate or a repeat
+//! ```
+//!
+//! A number that was not seen is new, whatever the message says of itself: so it is with a gap that is filled. A number
+//! that was seen is a duplicate where the message says so (43=Y), and is left out; where it does not, or where nobody
+//! knows any more, the message is kept and flagged as a repeat.
+
+mod flag;
+mod index;
+mod set;
+
+pub use flag::flag_frame;
+pub use index::{SessionIndex, SessionKey};
+pub use set::{Knowledge, SequenceSet};
+
+use crate::block::{Block, Unit, What};
+use crate::pipeline::feed_state::Cursor;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use unitape_model::Event;
+
+/// A feed's sessions that are kept, the first ones in its order. What a further session says it sends again is kept
+/// and flagged, so nothing is lost to the bound.
+pub const SESSIONS_MAX: usize = 1024;
+
+/// What messages of one session do to the numbers that it has sent, between two marks of progress of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct SequenceRun {
+    /// Index into the block's sessions.
+    pub session: u32,
+    /// Before its numbers, the session counts from here again.
+    pub restart: Option<u64>,
+    /// Its numbers, one after the other.
+    pub start: u64,
+    /// Behind its last number.
+    pub end: u64,
+}
+
+/// What a message means for the numbers of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// Its own number is used.
+    Counts,
+    /// It comes in place of messages that are not sent again: its number is not that of a message.
+    Fills,
+    /// The session counts from `next` again; `counts` says whether its own number is used behind that.
+    #[allow(missing_docs)]
+    Restarts { next: u64, counts: bool },
+}
+
+/// The sessions of a feed.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    ids: BTreeMap<Vec<u8>, u32>,
+    sets: Vec<SequenceSet>,
+    /// How many runs were of sessions that are not kept, see [`SESSIONS_MAX`].
+    pub refused: u64,
+    /// How often a range was forgotten, see [`set::RANGES_MAX`].
+    pub forgotten: u64,
+}
+
+/// Numbers of a run that were known when it came.
+#[derive(Clone, Debug)]
+pub struct KnownPart {
+    run: u32,
+    numbers: Range<u64>,
+    what: Knowledge,
+}
+
+impl Sessions {
+    /// The sessions by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &SequenceSet)> {
+        self.ids.iter().map(|(name, id)| (&name[..], &self.sets[*id as usize]))
+    }
+
+    /// Puts a session in; one that is beyond the bound stays out.
+    pub fn put(&mut self, name: Vec<u8>, set: SequenceSet) {
+        if let Some(id) = self.id(&name) {
+            self.sets[id as usize] = set;
+        }
+    }
+
+    fn id(&mut self, name: &[u8]) -> Option<u32> {
+        if let Some(id) = self.ids.get(name) {
+            return Some(*id);
+        }
+        if self.sets.len() == SESSIONS_MAX {
+            return None;
+        }
+        let id = self.sets.len() as u32;
+        self.ids.insert(name.to_vec(), id);
+        self.sets.push(SequenceSet::default());
+        Some(id)
+    }
+
+    /// Notes these runs of a block; `ids` keeps the sessions of the block that were looked up. What was known of them
+    /// goes to `known`.
+    fn note(
+        &mut self,
+        block: &Block,
+        runs: Range<usize>,
+        ids: &mut Vec<Option<u32>>,
+        known: &mut Vec<KnownPart>,
+    ) {
+        for run in runs {
+            let SequenceRun { session, restart, start, end } = block.runs[run];
+            while ids.len() <= session as usize {
+                ids.push(self.id(&block.sessions[ids.len()]));
+            }
+            let run = run as u32;
+            let Some(id) = ids[session as usize] else {
+                self.refused += 1;
+                known.push(KnownPart { run, numbers: start..end, what: Knowledge::NoSession });
+                continue;
+            };
+            let set = &mut self.sets[id as usize];
+            if let Some(next) = restart {
+                set.restart(next);
+            }
+            if start < end {
+                let full =
+                    set.insert(start..end, |numbers, what| known.push(KnownPart { run, numbers, what }));
+                self.forgotten += u64::from(full);
+            }
+        }
+    }
+}
+
+/// Notes the numbers of the block's next stretch, up to its next mark of progress, and says of each of its messages
+/// whether it is a duplicate or a repeat.
+pub fn note_stretch(block: &mut Block, cursor: &mut Cursor, sessions: &mut Sessions) {
+    let (runs, units) = match block.marks.get(cursor.mark) {
+        Some(mark) => (mark.runs as usize, mark.unit as usize),
+        None => (block.runs.len(), block.units.len()),
+    };
+    cursor.mark += 1;
+    cursor.noted = units + 1;
+    cursor.known.clear();
+    if cursor.run < runs {
+        sessions.note(block, cursor.run..runs, &mut cursor.sessions, &mut cursor.known);
+        cursor.run = runs;
+    }
+    if !cursor.known.is_empty() {
+        mark_known(block, cursor, units);
+    }
+}
+
+/// Marks the units up to `end` whose numbers were known.
+#[cold]
+fn mark_known(block: &mut Block, cursor: &Cursor, end: usize) {
+    let mut frame = cursor.arena;
+    for i in cursor.unit..end {
+        let Unit { what, end, .. } = block.units[i];
+        let What::Numbered { run, maybe } = what else {
+            frame = end as usize;
+            continue;
+        };
+        let number = Event::new(&block.arena[frame..]).and_then(|e| e.sequence());
+        frame = end as usize;
+        let first = cursor.known.partition_point(|k| k.run < run);
+        let known = cursor.known[first..].iter().take_while(|k| k.run == run);
+        let Some(part) = known.into_iter().find(|k| number.is_some_and(|n| k.numbers.contains(&n))) else {
+            continue;
+        };
+        match (part.what, maybe) {
+            (Knowledge::Seen, true) => block.units[i].what = What::Duplicate,
+            (Knowledge::Seen, false) => block.units[i].what = What::Repeat { unsure: false },
+            (Knowledge::NoSession, false) => {}
+            (Knowledge::Forgotten, _) | (Knowledge::NoSession, true) => {
+                block.units[i].what = What::Repeat { unsure: true };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bound that nobody is told of looks like a feed without duplicates.
+    #[test]
+    fn sessions_beyond_the_bound_are_counted() {
+        let mut block = Block::default();
+        let name = |i: usize| format!("S{i}").into_bytes();
+        for i in 0..SESSIONS_MAX + 3 {
+            let id = block.session_named(&name(i), None);
+            block.note_sequence(id, 1, Numbering::Counts);
+        }
+        let mut sessions = Sessions::default();
+        note_stretch(&mut block, &mut Cursor::default(), &mut sessions);
+        assert_eq!((sessions.refused, sessions.iter().count()), (3, SESSIONS_MAX));
+        assert!(sessions.ids.contains_key(&name(0)) && !sessions.ids.contains_key(&name(SESSIONS_MAX)));
+    }
+}

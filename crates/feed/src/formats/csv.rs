@@ -1,0 +1,180 @@
+//! Rows of separated values for the mapper.
+//!
+//! A path is the name of a column, `@record`: `row`, or `@day`: the day of the file. A column that the layout does not
+//! name is text; one that the mapping names must be in the header. Columns that only the file has are kept
+//! under their names where the mapping keeps what is not listed. Header and trailer are messages that become
+//! nothing; that the trailer's count is right is checked.
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::formats::fixed::{DAY_PATH, Fields, Kind};
+use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Origin, compile};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use unitape_codec::csv::{Decoder, Fault, Layout, Next};
+use unitape_model::Dictionary;
+
+/// Decodes blocks of rows; one per worker and feed.
+#[derive(Debug)]
+pub struct CsvDecoder {
+    decoder: Decoder,
+    mapper: Mapper<u16>,
+    kind: Kind,
+}
+
+/// Columns are named by their layout.
+#[derive(Debug)]
+pub struct CsvDialect {
+    layout: Arc<Layout>,
+    /// Columns that the mapping names and the layout does not: text, which the header must have.
+    unlisted: RefCell<BTreeSet<String>>,
+}
+
+const RECORD_PATH: &str = "@record";
+
+impl Dialect for CsvDialect {
+    type Path = String;
+    const TYPE_PATH: &'static str = RECORD_PATH;
+    const COUNTED_GROUPS: bool = false;
+
+    fn path(&self, text: &str) -> Result<String, String> {
+        let row = self.layout.row();
+        if matches!(text, RECORD_PATH | DAY_PATH) || row.find(text).is_some_and(|i| row.columns()[i].speaks())
+        {
+            return Ok(text.to_owned());
+        }
+        if self.layout.has_header() && row.find(text).is_none() && !text.is_empty() && !text.starts_with('@')
+        {
+            self.unlisted.borrow_mut().insert(text.to_owned());
+            return Ok(text.to_owned());
+        }
+        Err(format!("`{text}` is no column of the layout {}", self.layout.name()))
+    }
+
+    fn framing(&self) -> Vec<String> {
+        vec![RECORD_PATH.to_owned(), DAY_PATH.to_owned()]
+    }
+}
+
+/// The layout that a mapping names.
+///
+/// # Errors
+/// When it names none, or what it names is none.
+pub fn layout(mapping: &Mapping) -> Result<Arc<Layout>, Error> {
+    let Some((text, origin)) = &mapping.layout_text else {
+        let what = "format csv needs a layout: layout = \"NAME or FILE\"".to_owned();
+        return Err(Error::Mapping { origin: mapping.origin.clone(), what });
+    };
+    Ok(Arc::new(Layout::parse(text, origin)?))
+}
+
+/// What blocks of a file need to know of it: its name, which may tell its day, and behind it the header.
+pub fn head(layout: &Arc<Layout>, path: &Path, bytes: &[u8]) -> Vec<u8> {
+    let name = path.file_name().map(|n| n.to_string_lossy().replace('\n', " "));
+    let mut head = name.unwrap_or_default().into_bytes();
+    head.push(b'\n');
+    head.extend_from_slice(Decoder::head(layout, bytes));
+    head
+}
+
+impl CsvDecoder {
+    /// A decoder by this mapping.
+    ///
+    /// # Errors
+    /// When the mapping or its layout cannot be compiled.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        let dialect = CsvDialect { layout: layout(mapping)?, unlisted: RefCell::default() };
+        let (plan, places) = compile(mapping, &dialect)?;
+        let unlisted = dialect.unlisted.into_inner();
+        let layout = match unlisted.is_empty() {
+            true => dialect.layout,
+            false => Arc::new(dialect.layout.with_text_columns(unlisted.iter().map(String::as_str))),
+        };
+        let kind = Kind::new(layout.row(), plan.slot_count, &places);
+        Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kind })
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        self.mapper.explainer()
+    }
+
+    /// Decodes all whole rows of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let before = block.before.take();
+        let head = block.head.clone();
+        let (name, header) = match head.iter().position(|b| *b == b'\n') {
+            Some(at) => (&head[..at], &head[at + 1..]),
+            None => (&[][..], &head[..]),
+        };
+        self.decoder.set_name(&String::from_utf8_lossy(name));
+        let headers = u64::from(self.decoder.layout().has_header());
+        // The first block has its header in itself.
+        if block.base == 0 {
+            self.decoder.begin();
+        } else {
+            self.decoder.read_header(header);
+        }
+        let mut at = 0;
+        loop {
+            let next = self.decoder.next(&bytes, at, block.base, block.eof);
+            let (span, end) = match next {
+                Next::Header { span, end } => {
+                    block.end_ignored();
+                    (span, end)
+                }
+                Next::Row { span, end } => {
+                    let origin = Origin { source, offset: block.base + span.start as u64 };
+                    let raw = span.of(&bytes);
+                    let fields = Fields {
+                        raw,
+                        record: self.decoder.record(raw),
+                        of: self.decoder.layout().row(),
+                        values: self.decoder.values(),
+                        kind: &self.kind,
+                        others: Some(&self.decoder),
+                        day: self.decoder.day(),
+                    };
+                    self.mapper.message(block, &fields, origin, known);
+                    (span, end)
+                }
+                Next::Trailer { span, end, count } => {
+                    match count.and_then(|n| block.claim(n, headers, before)) {
+                        Some(found) => {
+                            let fault = Fault::count(count.unwrap_or(0), found);
+                            let origin = Origin { source, offset: block.base + span.start as u64 };
+                            self.refuse(block, origin, span.of(&bytes), fault);
+                        }
+                        None => block.end_ignored(),
+                    }
+                    (span, end)
+                }
+                Next::Bad { span, fault, end } => {
+                    let origin = Origin { source, offset: block.base + span.start as u64 };
+                    self.refuse(block, origin, span.of(&bytes), fault);
+                    (span, end)
+                }
+                Next::Incomplete { from, .. } => {
+                    block.decoded = from;
+                    break;
+                }
+                Next::End => {
+                    block.decoded = bytes.len();
+                    break;
+                }
+            };
+            block.progress(block.base + span.start as u64, block.base + end as u64);
+            at = end;
+        }
+        block.bytes = bytes;
+    }
+
+    #[cold]
+    fn refuse(&self, block: &mut Block, origin: Origin, raw: &[u8], fault: Fault) {
+        let detail = self.decoder.explain(&fault, raw);
+        block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
+    }
+}

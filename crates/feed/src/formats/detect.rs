@@ -1,0 +1,213 @@
+//! What a file is, by its content.
+
+use crate::error::Error;
+use crate::formats::decode::Format;
+use crate::formats::text::{TextSort, has_paths};
+use crate::mapping::Mapping;
+use crate::sources::open::first_bytes;
+use std::path::Path;
+use unitape_base::capture::is_capture;
+use unitape_codec::fixed::{Decoder, Next};
+use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
+use unitape_codec::text::{mail, xml};
+use unitape_codec::{iso20022, itch};
+
+const LOOK_BYTES: u64 = 64 << 10;
+
+/// The format and shipped mapping of a file.
+///
+/// # Errors
+/// When it cannot be read, or is nothing we know; the error shows what stands there.
+pub fn detect(path: &Path) -> Result<Format, Error> {
+    let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+    let meta = std::fs::metadata(path).map_err(fail)?;
+    if meta.is_dir() {
+        return Err(fail(std::io::Error::new(
+            std::io::ErrorKind::IsADirectory,
+            "is a directory; name its files",
+        )));
+    }
+    if !meta.is_file() {
+        // What a look took out of a pipe would be missing from its feed.
+        return Err(Error::ReadOnce { path: path.to_owned() });
+    }
+    let head = match first_bytes(path, LOOK_BYTES) {
+        Ok(head) => head,
+        // A file that cannot be read says so itself; what cannot be unpacked is none that we know.
+        Err(e) if e.raw_os_error().is_some() => return Err(fail(e)),
+        Err(e) => {
+            let seen = format!("gzip or zstd that cannot be unpacked: {e}");
+            return Err(Error::Unrecognised { path: path.to_owned(), seen });
+        }
+    };
+    recognise(&head).ok_or_else(|| Error::Unrecognised { path: path.to_owned(), seen: seen(&head) })
+}
+
+fn recognise(head: &[u8]) -> Option<Format> {
+    let text = head.trim_ascii_start();
+    if let Some(format) = jsonl(text) {
+        return Some(format);
+    }
+    if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
+        return Some(Format::Events(None));
+    }
+    if is_itch(head) {
+        return Format::by(Mapping::built_in("nasdaq-itch50")?.clone()).ok();
+    }
+    if let Some(format) = fixed(head) {
+        return Some(format);
+    }
+    if let Some(format) = csv(head) {
+        return Some(format);
+    }
+    if is_swift(text) {
+        let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
+        return Format::by(best.clone()).ok();
+    }
+    if is_mail(text) {
+        return Format::by(Mapping::built_in("mail")?.clone()).ok();
+    }
+    if let Some(root) = xml::root(text) {
+        return Format::by(Mapping::built_in(news_mapping(root))?.clone()).ok();
+    }
+    if is_iso20022(text) {
+        let best = Mapping::all_built_in().find(|m| m.format == "iso20022")?;
+        return Format::by(best.clone()).ok();
+    }
+    let start = head.windows(5).position(|w| w == b"8=FIX")?;
+    let end = head[start..].iter().position(|b| *b == 1)? + start;
+    let begin_string = std::str::from_utf8(&head[start + 2..end]).ok()?;
+    let fits = |m: &&Mapping| {
+        m.format == "fix"
+            && m.detect.begin_string.iter().any(|b| b == begin_string)
+            && m.detect.contains.iter().all(|c| contains(head, c.as_bytes()))
+    };
+    // The mapping that asks for most is the one that knows the file best.
+    let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
+    Format::by(best.clone()).ok()
+}
+
+/// JSON Lines with all that a shipped mapping looks for in the first one, and without what makes it an event of ours;
+/// of several the mapping that asks for most, which knows the file best.
+fn jsonl(text: &[u8]) -> Option<Format> {
+    if !text.starts_with(b"{") {
+        return None;
+    }
+    let asks = |m: &Mapping| m.format == "jsonl" && !m.detect.contains.is_empty();
+    let has = |m: &Mapping| has_paths(TextSort::Jsonl, text, &m.detect.contains, &["kind", "rec"]);
+    let best =
+        Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
+    Format::by(best.clone()).ok()
+}
+
+/// A length and a type that has it, again and again.
+fn is_itch(head: &[u8]) -> bool {
+    let (framer, mut at, mut messages) = (itch::Framer::default(), 0, 0);
+    while messages < RECORDS_LOOKED_AT {
+        let itch::Frame::Message(found) = framer.frame(head, at, false) else { break };
+        if itch::Message::of(found.body(head)).is_none_or(|m| m.check().is_err()) {
+            return false;
+        }
+        (at, messages) = (found.span.end, messages + 1);
+    }
+    messages > 1
+}
+
+/// The shipped layout by which the header reads well, and whatever follows it.
+fn fixed(head: &[u8]) -> Option<Format> {
+    Mapping::all_built_in().filter(|m| m.format == "fixed" && m.detect.layout).find_map(|mapping| {
+        let format = Format::by(mapping.clone()).ok()?;
+        let Format::Fixed(_, layout) = &format else { return None };
+        let mut decoder = Decoder::new(layout.clone());
+        let mut at = 0;
+        for _ in 0..RECORDS_LOOKED_AT {
+            match decoder.next(head, at, 0, false) {
+                Next::Record { end, .. } => at = end,
+                Next::Bad { .. } => return None,
+                Next::Incomplete { .. } | Next::End => break,
+            }
+        }
+        (at > 0).then_some(format)
+    })
+}
+
+/// The shipped layout all of whose columns the header has; of several the one with most columns, which knows the
+/// file best.
+fn csv(head: &[u8]) -> Option<Format> {
+    let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
+    let fits = csv.filter_map(|mapping| {
+        let format = Format::by(mapping.clone()).ok()?;
+        let Format::Csv(_, layout) = &format else { return None };
+        let mut decoder = unitape_codec::csv::Decoder::new(layout.clone());
+        match decoder.next(head, 0, 0, false) {
+            unitape_codec::csv::Next::Header { .. } => {}
+            _ => return None,
+        }
+        let has = |name: &str| decoder.names().iter().any(|n| n == name);
+        let columns = layout.row().columns();
+        columns.iter().all(|c| has(c.name())).then(|| (columns.len(), format.clone()))
+    });
+    fits.max_by_key(|(columns, _)| *columns).map(|(_, format)| format)
+}
+
+/// Enough to tell one layout from another.
+const RECORDS_LOOKED_AT: usize = 10;
+
+/// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.
+fn is_swift(text: &[u8]) -> bool {
+    let mut fields = Fields::new();
+    let framer = Framer::default();
+    match fields.frame(&framer, text, 0, true) {
+        Frame::Message(message) if message.form == Form::Envelope => true,
+        // Two fields at least: one line in colons proves nothing.
+        Frame::Message(_) => fields.as_slice().len() > 1,
+        // The first message may be damaged, or longer than was looked at.
+        Frame::Bad { .. } => text.starts_with(b"{1:") && (contains(text, b"{2:") || contains(text, b"{4:")),
+        _ => false,
+    }
+}
+
+/// A postmark, or a header with a date and who wrote.
+fn is_mail(text: &[u8]) -> bool {
+    let wanted = ["date".to_owned(), "from[].email".to_owned()];
+    has_paths(TextSort::Mail, text, &wanted, &[]) || mail::has_header(text)
+}
+
+/// The shipped mapping for news in XML with this root.
+fn news_mapping(root: &str) -> &'static str {
+    match root {
+        "rss" | "RDF" | "item" => "rss-news",
+        "feed" | "entry" => "atom-news",
+        _ => "newsml-g2",
+    }
+}
+
+/// XML, with a header or document near the start whose namespace names a message.
+fn is_iso20022(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    let mut decoder = iso20022::Decoder::default();
+    if !text.starts_with(b"<") {
+        return false;
+    }
+    match decoder.next(text, 0, true, &mut iso20022::Leaves::default()) {
+        iso20022::Next::Message(_) => true,
+        // The first message may be damaged, or longer than was looked at.
+        _ => ISO_SIGNS.iter().any(|sign| contains(text, sign)),
+    }
+}
+
+/// What stands in namespaces of documents and headers.
+const ISO_SIGNS: [&[u8]; 3] = [b":iso:std:iso:20022:", b"urn:swift:xsd:", b"six-interbank-clearing.com/de/p"];
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|w| w == part)
+}
+
+fn seen(head: &[u8]) -> String {
+    match head {
+        [] => "the file is empty".to_owned(),
+        _ if is_capture(head) => "a capture; say what its packets hold".to_owned(),
+        _ if head.iter().all(|b| *b == 0) => "nothing but zeros".to_owned(),
+        _ => format!("it begins with \"{}\"", head[..head.len().min(24)].escape_ascii()),
+    }
+}

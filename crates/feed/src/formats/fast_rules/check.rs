@@ -1,0 +1,113 @@
+//! Any bytes as FAST in every framing, whole and in pieces; for tests and the fuzzer.
+
+use super::FastRulesDecoder;
+use crate::block::{Block, Unit, What};
+use crate::formats::decode::{Decoder, How};
+use crate::mapping::Mapping;
+use std::sync::OnceLock;
+use unitape_model::Dictionary;
+
+const TEMPLATES: &str = r#"<templates>
+<template name="Deal" id="1">
+  <uInt64 name="Time"/><string name="Desk" presence="optional"/>
+  <sequence name="Orders"><length name="N"/>
+    <string name="Order"/><group name="Trader"><string name="Name"/></group>
+    <sequence name="Fills"><length name="M"/>
+      <decimal name="Px"/><uInt32 name="Qty"/><byteVector name="Id"/>
+    </sequence>
+  </sequence>
+</template>
+<template name="Quote" id="2">
+  <uInt64 name="Time"><increment value="5"/></uInt64><string name="Order"><copy value="a"/></string>
+  <decimal name="Px"><exponent><default value="-2"/></exponent><mantissa><delta/></mantissa></decimal>
+  <templateRef/>
+</template>
+</templates>"#;
+
+const MAPPING: &str = r#"
+name = "any"
+format = "fast"
+[fast_messages]
+templates = ["moex-trades.xml"]
+framing = "FRAMING"
+reset = "RESET"
+[message]
+ts = "SendingTime@us"
+[[rule]]
+ignore = true
+"#;
+
+const RULES: &str = r#"
+[message]
+ts = "Time@us"
+[group."Orders.Fills"]
+members = ["Px", "Qty", "Id", "Order", "Trader.Name"]
+[[rule]]
+when = { "@template" = "Quote" }
+[[rule.event]]
+kind = "index"
+fields = { index = "Order", px = "Px" }
+[[rule]]
+[[rule.event]]
+kind = "exec"
+each = "Orders.Fills"
+fields = { oid = "Order", px = "Px", qty = "Qty", match_id = "Id", trader = "Trader.Name" }
+"#;
+
+/// The first byte says how it is framed and where dictionaries begin anew, the second in what pieces it is read: whole and
+/// in pieces it comes to the same.
+///
+/// # Panics
+/// When it does not.
+pub fn try_bytes(bytes: &[u8]) {
+    /// One mapping of each framing and reset: reading a mapping takes longer than reading the bytes.
+    static MAPPINGS: [OnceLock<Mapping>; FRAMINGS.len() * RESETS.len()] =
+        [const { OnceLock::new() }; FRAMINGS.len() * RESETS.len()];
+    let [how, piece, bytes @ ..] = bytes else { return };
+    let how = usize::from(*how) % MAPPINGS.len();
+    let (framing, reset) = (FRAMINGS[how % FRAMINGS.len()], RESETS[how / FRAMINGS.len()]);
+    let mapping = MAPPINGS[how].get_or_init(|| mapping(framing, reset));
+    let whole = read(mapping, bytes, bytes.len().max(1));
+    let parts = read(mapping, bytes, usize::from(*piece) + 1);
+    assert_eq!(whole, parts, "{framing}, {reset}, in pieces of {piece}");
+}
+
+const FRAMINGS: [&str; 6] = ["frames", "cme", "moex", "emdi", "length-prefix", "raw"];
+const RESETS: [&str; 3] = ["message", "packet", "never"];
+
+fn mapping(framing: &str, reset: &str) -> Mapping {
+    let head = MAPPING.replace("FRAMING", framing).replace("RESET", reset);
+    // Files are not the fuzzer's business: the templates are put in place of those that are named.
+    let mut mapping = Mapping::parse(&head, "any").expect("it is ours");
+    let (table, _) = head.split_at(head.find("[message]").unwrap_or(0));
+    let rules: Mapping = toml::from_str(&format!("{table}{RULES}")).expect("it is ours");
+    mapping = Mapping { text: head, origin: mapping.origin.clone(), ..rules };
+    mapping.template_texts = vec![("t.xml".to_owned(), TEMPLATES.to_owned())];
+    mapping
+}
+
+type Told = (u64, i64, u32, u32, bool);
+
+/// What became of each message, and the bytes in quarantine.
+fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<Told>, Vec<u8>) {
+    let decoder = FastRulesDecoder::new(mapping).expect("it is ours");
+    let mut decoder = Decoder::FastRules(Box::new(decoder));
+    let (mut block, mut told, mut raw) = (Block::default(), Vec::new(), Vec::new());
+    let (mut from, mut to) = (0, 0);
+    loop {
+        to = (to + piece).min(bytes.len());
+        block.bytes.clear();
+        block.bytes.extend_from_slice(&bytes[from..to]);
+        (block.base, block.eof) = (from as u64, to == bytes.len());
+        decoder.decode(&mut block, 1, &Dictionary::default(), &How::default());
+        assert!(block.tally.closes(), "every message is accounted for");
+        let of = |u: &Unit| (u.offset, u.ts, u.events, u.length, u.what == What::Quarantine);
+        told.extend(block.units.iter().filter(|u| !matches!(u.what, What::Progress { .. })).map(of));
+        raw.extend_from_slice(&block.raw);
+        from += block.decoded;
+        if block.eof {
+            assert_eq!(from, bytes.len(), "nothing is left over");
+            return (told, raw);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The table `[fast_messages]` of a mapping: templates, framing, and where dictionaries begin anew.
+//!
+//! ```toml
+//! [fast_messages]
+//! templates = ["venue.xml"]   # beside the mapping, or the names of shipped ones
+//! framing = "cme"             # frames (the default), cme, moex, emdi, length-prefix, raw
+//! reset = "message"           # dictionaries are emptied before each message, each packet (the default), or never
+//! strict = true               # the reportable errors R6 to R9 are raised as well
+//! ```
+
+use crate::error::Error;
+use crate::mapping::Mapping;
+use serde::Deserialize;
+use std::path::Path;
+use std::sync::Arc;
+use unitape_base::whole;
+use unitape_fast::{Source, Templates};
+
+/// The table as its file tells it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // told at the head of the module
+pub struct FastText {
+    pub templates: Vec<String>,
+    #[serde(default)]
+    pub framing: Framing,
+    #[serde(default)]
+    pub reset: Reset,
+    #[serde(default)]
+    pub strict: bool,
+}
+
+/// How messages are told apart, as `decode fast` has it. Of a capture each datagram is a packet, without what tells its
+/// length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// A message with four bytes of length before it, the lowest first.
+    #[default]
+    Frames,
+    /// The same with a number of four bytes and a channel of one before each message.
+    Cme,
+    /// A number of four bytes before each message, and nothing to tell where it ends.
+    Moex,
+    /// Packets as in `Frames`, each of any number of messages.
+    Emdi,
+    /// Blocks of messages, each with its length before it as FAST tells integers.
+    LengthPrefix,
+    /// Messages back to back.
+    Raw,
+}
+
+/// Where dictionaries begin anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reset {
+    /// With each message.
+    Message,
+    /// With each packet; where there are none, with each message.
+    #[default]
+    Packet,
+    /// Never: what a message means depends on all before it in its source.
+    Never,
+}
+
+impl Framing {
+    /// Bytes before a message that are none of its own.
+    pub const fn head_bytes(self) -> usize {
+        match self {
+            Framing::Cme => 5,
+            Framing::Moex => 4,
+            _ => 0,
+        }
+    }
+
+    /// Whether a packet may have several messages.
+    pub const fn many(self) -> bool {
+        matches!(self, Framing::Emdi | Framing::LengthPrefix | Framing::Raw)
+    }
+
+    /// Whether only a message itself tells where it ends, in a file.
+    pub const fn open(self) -> bool {
+        matches!(self, Framing::Moex | Framing::Raw)
+    }
+}
+
+impl FastText {
+    /// Whether what a message means depends on those before it, or where it begins does.
+    pub fn is_stream(&self) -> bool {
+        self.reset == Reset::Never || self.framing.open()
+    }
+}
+
+/// What stands before a message in its framing: CME writes the highest byte first, MOEX the lowest.
+pub fn number_and_channel(framing: Framing, head: &[u8]) -> (Option<u32>, Option<u8>) {
+    let number = head.first_chunk().map(|bytes| match framing {
+        Framing::Cme => u32::from_be_bytes(*bytes),
+        _ => u32::from_le_bytes(*bytes),
+    });
+    (number, head.get(4).copied())
+}
+
+/// Text and name of each file of templates that a mapping names.
+///
+/// # Errors
+/// When one is neither shipped nor readable.
+pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error> {
+    let Some(text) = &mapping.fast_messages else { return Ok(Vec::new()) };
+    if text.templates.is_empty() {
+        return Err(mapping.wrong("fast_messages", "fast_messages.templates: no file is named".to_owned()));
+    }
+    let beside = Path::new(&mapping.origin).parent().unwrap_or(Path::new(""));
+    let one = |name: &String| {
+        if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| shipped == name) {
+            return Ok((name.clone(), (*text).to_owned()));
+        }
+        let path = beside.join(name);
+        whole::read_text(&path, whole::BYTES_MAX).map(|text| (path.display().to_string(), text)).map_err(
+            |e| {
+                let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+                let (path, shipped) = (path.display(), shipped.join(", "));
+                let what = format!("templates: neither shipped ({shipped}) nor a readable file: {path}: {e}");
+                mapping.wrong("fast_messages", what)
+            },
+        )
+    };
+    text.templates.iter().map(one).collect()
+}
+
+/// The templates of a mapping.
+///
+/// # Errors
+/// When it has none, or one of its files is wrong: with that file and its line.
+pub fn templates(mapping: &Mapping) -> Result<Arc<Templates>, Error> {
+    if mapping.fast_messages.is_none() {
+        let what = "format fast needs a table [fast_messages] with its templates".to_owned();
+        return Err(mapping.wrong("format", what));
+    }
+    let sources: Vec<Source<'_>> =
+        mapping.template_texts.iter().map(|(name, text)| Source { name, content: text.as_bytes() }).collect();
+    let loaded = Templates::load(&sources);
+    loaded.map(Arc::new).map_err(|e| mapping.wrong("fast_messages", format!("templates: {e}")))
+}
+
+/// Templates that come with shipped mappings.
+const SHIPPED: &[(&str, &str)] =
+    &[("moex-trades.xml", include_str!("../../../../../mappings/templates/moex-trades.xml"))];

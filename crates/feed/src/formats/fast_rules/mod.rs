@@ -1,0 +1,471 @@
+//! Messages of FAST for the mapper, by any venue's templates.
+//!
+//! ```text
+//!  block ─ frames ─▶ packet ─ codec ─▶ items ─ noted ─▶ slots, entries ─ Mapper ─▶ events
+//!            └ no packet: a piece       └ fault: code, template, field, byte ─▶ quarantine
+//! ```
+//!
+//! [`path`] tells how mappings name fields, [`config`] the table `[fast_messages]`. Decimals go into events exactly,
+//! integers are plain digits, also those of enumerations; byte vectors are hexadecimal digits.
+//!
+//! **State.** With `reset = "message"` or `"packet"` and a framing that tells where packets end, a block stands for
+//! itself. Otherwise the feed is of the class `stream`: its blocks are decoded in their turn by one decoder, whose
+//! dictionaries begin empty with each source. Behind a bad message dictionaries are as they were before it; where only
+//! messages tell their ends, what is left of the source is lost and goes into quarantine in pieces.
+//!
+//! **Quarantine** has a message's own bytes, with what stands before it in its framing but its length. It can be tried
+//! again where it stands for itself.
+
+mod check;
+mod config;
+mod frames;
+mod noted;
+mod path;
+
+pub use check::try_bytes;
+pub use config::{FastText, read_templates, templates};
+pub use path::FastDialect;
+
+use crate::block::{Block, Names};
+use crate::error::Error;
+use crate::formats::fixed::price;
+use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Refused, compile};
+use config::{Framing, Reset};
+use frames::{Next, PACKET_BYTES_MAX};
+use noted::{Found, Held, Noted};
+use path::Reading;
+use rustc_hash::FxHashMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+use unitape_base::digits::parse_u64;
+use unitape_codec::fix::value;
+use unitape_codec::text::time;
+use unitape_fast::{Code, Decoder, Fault};
+use unitape_model::event::Value;
+use unitape_model::schema::{Slot, Spec};
+use unitape_model::{Decimal, Dictionary, EventBuilder, Refusal, UnixNanos};
+
+/// Decodes blocks of FAST; one per worker and feed, or one per feed where a message means what those before it say.
+#[derive(Debug)]
+pub struct FastRulesDecoder {
+    config: FastText,
+    decoder: Decoder,
+    mapper: Mapper<Found>,
+    noted: Noted,
+    /// Nothing of the source in hand can be told any more.
+    lost: bool,
+    detail: String,
+    /// Heads of blocks in quarantine: a message by itself, and one that needs those before it.
+    alone: Arc<[u8]>,
+    after: Arc<[u8]>,
+}
+
+/// Where the cutting of a stream may be done; as [`frames::cut`].
+pub fn cut(text: &FastText, bytes: &[u8]) -> usize {
+    frames::cut(text.framing, bytes)
+}
+
+impl FastRulesDecoder {
+    /// A decoder by `mapping`.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled, or its templates not be loaded.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        let templates = templates(mapping)?;
+        let (plan, places) = compile(mapping, &FastDialect::new(&templates))?;
+        let config = mapping.fast_messages.clone().expect("its templates were there");
+        Ok(Self {
+            decoder: Decoder::new(templates).with_strict(config.strict),
+            noted: Noted::new(&places, plan.slot_count),
+            mapper: Mapper::new(plan),
+            config,
+            lost: false,
+            detail: String::new(),
+            alone: b"="[..].into(),
+            after: b"+"[..].into(),
+        })
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        self.mapper.explainer()
+    }
+
+    /// A source begins: nothing of the one before holds.
+    pub fn begin_source(&mut self) {
+        self.decoder.reset();
+        self.lost = false;
+    }
+
+    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
+    pub fn go_on_from(&mut self, before: &mut Self) {
+        if self.config.framing == before.config.framing {
+            self.lost = before.lost;
+        }
+        let same = |a: &Decoder, b: &Decoder| {
+            format!("{:?}", a.templates().list()) == format!("{:?}", b.templates().list())
+        };
+        if same(&self.decoder, &before.decoder) {
+            std::mem::swap(&mut self.decoder, &mut before.decoder);
+        }
+    }
+
+    /// Decodes all whole messages of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let of = Of { source, known };
+        if !block.head.is_empty() {
+            self.retry(block, &bytes, of);
+        } else if block.in_packet {
+            self.datagram(block, &bytes, of);
+        } else {
+            self.stretch(block, &bytes, of);
+        }
+        block.head = Arc::default();
+        block.bytes = bytes;
+    }
+
+    /// A message of a quarantine once more.
+    #[cold]
+    fn retry(&mut self, block: &mut Block, bytes: &[u8], of: Of<'_>) {
+        block.decoded = bytes.len();
+        if block.head != self.alone {
+            let detail = "what it means depends on what came before it";
+            return block.quarantine(of.source, block.base, bytes, "not_alone", detail);
+        }
+        self.decoder.reset();
+        self.packet(block, bytes, 0..bytes.len(), of, false);
+    }
+
+    /// The payload of a datagram.
+    fn datagram(&mut self, block: &mut Block, bytes: &[u8], of: Of<'_>) {
+        block.decoded = bytes.len();
+        if self.config.framing != Framing::LengthPrefix {
+            return self.packet(block, bytes, 0..bytes.len(), of, self.config.framing.many());
+        }
+        let mut at = 0;
+        loop {
+            match frames::next(self.config.framing, bytes, at, 0, true) {
+                Next::Packet(range, end) => {
+                    self.packet(block, bytes, range, of, true);
+                    at = end;
+                }
+                Next::Bad { end, code, what } => {
+                    self.bad(block, of.source, &bytes[at..end], at, (code, what));
+                    at = end;
+                }
+                Next::Open | Next::Incomplete | Next::End => return,
+            }
+        }
+    }
+
+    /// A stretch of a file or a stream.
+    fn stretch(&mut self, block: &mut Block, bytes: &[u8], of: Of<'_>) {
+        let mut at = 0;
+        loop {
+            let next = match frames::next(self.config.framing, bytes, at, block.base, block.eof) {
+                Next::Open => self.open(block, bytes, at, of),
+                next => next,
+            };
+            let end = match next {
+                Next::Packet(range, end) => {
+                    if !self.config.framing.open() {
+                        self.packet(block, bytes, range, of, self.config.framing.many());
+                    }
+                    end
+                }
+                Next::Bad { end, code, what } => {
+                    self.bad(block, of.source, &bytes[at..end], at, (code, what));
+                    end
+                }
+                Next::Open | Next::Incomplete | Next::End => {
+                    block.decoded = at;
+                    return;
+                }
+            };
+            block.progress(block.base + at as u64, block.base + end as u64);
+            at = end;
+        }
+    }
+
+    /// Decodes a message that tells its own end. Behind one that is bad nothing can be told.
+    fn open(&mut self, block: &mut Block, bytes: &[u8], at: usize, of: Of<'_>) -> Next {
+        if self.lost {
+            return frames::piece(bytes, at, block.base, block.eof, LOST);
+        }
+        if self.config.reset != Reset::Never {
+            self.decoder.reset();
+        }
+        // No more is looked at, so that it comes to the same however much is there.
+        let end = bytes.len().min(at + PACKET_BYTES_MAX);
+        let more = !block.eof && end == bytes.len() && end < at + PACKET_BYTES_MAX;
+        match self.message(block, bytes, at..end, of, self.config.reset == Reset::Never) {
+            Ok(used) => Next::Packet(at..at + used, at + used),
+            Err(fault) if fault.code == Code::Truncated && more => Next::Incomplete,
+            Err(fault) => match frames::piece(bytes, at, block.base, block.eof, LOST) {
+                Next::Bad { end, .. } => {
+                    self.lost = true;
+                    self.refuse(block, of.source, at, &bytes[at..end], &fault);
+                    Next::Packet(at..end, end)
+                }
+                next => next,
+            },
+        }
+    }
+
+    /// The messages of a packet.
+    fn packet(&mut self, block: &mut Block, bytes: &[u8], range: Range<usize>, of: Of<'_>, many: bool) {
+        let mut at = range.start;
+        if self.config.reset != Reset::Never {
+            self.decoder.reset();
+        }
+        loop {
+            let first = at == range.start;
+            if !first && self.config.reset == Reset::Message {
+                self.decoder.reset();
+            }
+            let depends = match self.config.reset {
+                Reset::Message => false,
+                Reset::Packet => !first,
+                Reset::Never => true,
+            };
+            match self.message(block, bytes, at..range.end, of, depends) {
+                Ok(used) => at += used,
+                // Behind a bad message nothing of its packet can be told; it goes into quarantine with it.
+                Err(fault) => return self.refuse(block, of.source, at, &bytes[at..range.end], &fault),
+            }
+            if at == range.end {
+                return;
+            }
+            if !many {
+                let what = ("rest_bytes", "bytes of a frame behind its message");
+                return self.bad(block, of.source, &bytes[at..range.end], at, what);
+            }
+        }
+    }
+
+    /// The message at the start of a range, and how many bytes it has; `depends`: it needs those before it.
+    fn message(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        range: Range<usize>,
+        of: Of<'_>,
+        depends: bool,
+    ) -> Result<usize, Fault> {
+        let head = self.config.framing.head_bytes();
+        let offset = block.base + range.start as u64;
+        let raw = &bytes[range];
+        let needs = if depends { &self.after } else { &self.alone };
+        if !Arc::ptr_eq(&block.head, needs) {
+            block.head = needs.clone();
+        }
+        let Some((before, body)) = raw.split_at_checked(head) else {
+            return Err(Fault {
+                code: Code::Truncated,
+                template: String::new(),
+                field: String::new(),
+                at: 0,
+            });
+        };
+        let message = self.decoder.decode(body)?;
+        let used = head + message.bytes;
+        let raw = &raw[..used];
+        if self.noted.read(&message, config::number_and_channel(self.config.framing, before)).is_err() {
+            let what = "more groups and sequences in each other than are taken";
+            block.quarantine(of.source, offset, raw, Code::TooLarge.as_str(), what);
+            return Ok(used);
+        }
+        let template = message.template;
+        let templates = self.decoder.templates();
+        let taken = Taken { raw, template: &templates.list()[template].name.local, noted: &self.noted };
+        self.mapper.message(block, &taken, Origin { source: of.source, offset }, of.known);
+        Ok(used)
+    }
+
+    #[cold]
+    fn refuse(&mut self, block: &mut Block, source: u32, at: usize, raw: &[u8], fault: &Fault) {
+        self.detail.clear();
+        // Writing to a String cannot fail.
+        _ = write!(self.detail, "{fault}");
+        block.quarantine(source, block.base + at as u64, raw, fault.code.as_str(), &self.detail);
+    }
+
+    /// Bytes that are no message.
+    #[cold]
+    fn bad(
+        &mut self,
+        block: &mut Block,
+        source: u32,
+        raw: &[u8],
+        at: usize,
+        (code, what): (&'static str, &'static str),
+    ) {
+        block.head = self.after.clone();
+        block.quarantine(source, block.base + at as u64, raw, code, what);
+    }
+}
+
+/// Whose bytes they are, and the names known.
+#[derive(Clone, Copy)]
+struct Of<'k> {
+    source: u32,
+    known: &'k Dictionary,
+}
+
+const LOST: (&str, &str) =
+    ("garbage", "what stands behind a bad message that alone could tell where it ends");
+
+/// The message in hand.
+struct Taken<'m> {
+    raw: &'m [u8],
+    template: &'m str,
+    noted: &'m Noted,
+}
+
+impl Message for Taken<'_> {
+    type Ref = Found;
+    const FIELD: &'static str = "field";
+    const TYPE: &'static str = "template";
+    const TIME: &'static str = "time (a timestamp of the template, text of ISO 8601 or FIX, or an integer with its form: path@ns, \
+                                path@YYYYMMDDhhmmssfff)";
+
+    fn raw(&self) -> &[u8] {
+        self.raw
+    }
+
+    #[inline]
+    fn slot(&self, slot: u8) -> Option<Found> {
+        self.noted.slot(slot)
+    }
+
+    #[inline]
+    fn text<'v>(&'v self, found: Found, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        match found.value {
+            Held::Template => self.template.as_bytes(),
+            Held::Text { from, to } => self.noted.bytes(from, to),
+            value => {
+                scratch.clear();
+                plain(value, self.noted, scratch);
+                scratch
+            }
+        }
+    }
+
+    #[inline]
+    fn number(&self, found: Found) -> Option<u64> {
+        match found.value {
+            Held::UInt(n) => Some(n),
+            Held::Int(n) => u64::try_from(n).ok(),
+            Held::Decimal { .. } | Held::Text { .. } | Held::Bytes { .. } | Held::Template => {
+                parse_u64(self.text(found, &mut Vec::new()))
+            }
+        }
+    }
+
+    fn time(&self, found: Found) -> Option<UnixNanos> {
+        let count = match found.value {
+            Held::UInt(n) => i64::try_from(n).ok()?,
+            Held::Int(n) => n,
+            Held::Text { from, to } => {
+                let text = self.noted.bytes(from, to);
+                let told = || time::iso(text).or_else(|| value::timestamp(text));
+                return match found.reading {
+                    Reading::AsItIs => told().map(UnixNanos),
+                    // Digits, though they were written as text.
+                    Reading::Count(_) | Reading::Digits(_) => {
+                        let n = parse_u64(text)?;
+                        self.time(Found { value: Held::UInt(n), ..found })
+                    }
+                };
+            }
+            Held::Decimal { .. } | Held::Bytes { .. } | Held::Template => return None,
+        };
+        let nanos = match found.reading {
+            Reading::AsItIs if found.unit_ns == 0 => None,
+            Reading::AsItIs => count.checked_mul(i64::try_from(found.unit_ns).ok()?),
+            Reading::Count(nanos) => count.checked_mul(nanos),
+            Reading::Digits(picture) => picture.nanos(u64::try_from(count).ok()?),
+        };
+        nanos.map(UnixNanos)
+    }
+
+    #[inline]
+    fn set(
+        &self,
+        found: Found,
+        event: &mut EventBuilder<'_>,
+        spec: &Spec,
+        names: &mut Names<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let (mantissa, exponent) = match found.value {
+            Held::Decimal { mantissa, exponent } => (mantissa, exponent),
+            Held::Int(n) => (n, 0),
+            Held::UInt(n) if i64::try_from(n).is_ok() => (n as i64, 0),
+            Held::UInt(_) | Held::Text { .. } | Held::Bytes { .. } | Held::Template => {
+                return event.set_text(spec, self.text(found, scratch), names);
+            }
+        };
+        match spec.slot {
+            Slot::Price { .. } => event.set(spec, Value::Price(price(mantissa, exponent)?)),
+            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
+                event.set(spec, Value::Decimal(Decimal::new(mantissa, exponent)?))
+            }
+            Slot::UInt { .. } if exponent == 0 => {
+                event.set(spec, Value::UInt(u64::try_from(mantissa).map_err(|_| Refusal::BadInteger)?))
+            }
+            _ => event.set_text(spec, self.text(found, scratch), names),
+        }
+    }
+
+    #[inline]
+    fn next_entry(
+        &self,
+        group: usize,
+        cursor: &mut Cursor,
+        entry: &mut [Option<Found>],
+    ) -> Result<bool, Refused> {
+        let there = self.noted.entry(group, cursor.at, entry);
+        *cursor = Cursor { at: cursor.at + 1, found: cursor.found + 1 };
+        Ok(there)
+    }
+
+    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+        let (mut counts, mut scratch) = (FxHashMap::default(), Vec::new());
+        for (path, found) in self.noted.others() {
+            let count: &mut u32 = counts.entry(path).or_default();
+            *count += 1;
+            let text = self.text(found, &mut scratch);
+            match count {
+                1 => keep(path, text)?,
+                n => keep(&format!("{path}#{n}"), text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value in plain text: digits, with a point where there are decimals; bytes in hexadecimal.
+fn plain(value: Held, noted: &Noted, out: &mut Vec<u8>) {
+    // Writing to a Vec cannot fail.
+    _ = match value {
+        Held::Int(n) => write!(out, "{n}"),
+        Held::UInt(n) => write!(out, "{n}"),
+        Held::Decimal { mantissa, exponent: 0 } => write!(out, "{mantissa}"),
+        Held::Decimal { mantissa, exponent } if exponent > 0 => {
+            let zeros = if mantissa == 0 { 0 } else { exponent as usize };
+            write!(out, "{mantissa}{:0>zeros$}", "")
+        }
+        Held::Decimal { mantissa, exponent } => {
+            let places = usize::from(exponent.unsigned_abs());
+            let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = places + 1);
+            let (whole, fraction) = digits.split_at(digits.len() - places);
+            write!(out, "{}{whole}.{fraction}", if mantissa < 0 { "-" } else { "" })
+        }
+        Held::Bytes { from, to } => noted.bytes(from, to).iter().try_for_each(|b| write!(out, "{b:02x}")),
+        Held::Text { .. } | Held::Template => Ok(()),
+    };
+}

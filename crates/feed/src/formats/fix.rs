@@ -1,0 +1,443 @@
+//! FIX messages for the mapper: framed, their fields noted slot by slot in one pass.
+
+use crate::block::numbers::Numbering;
+use crate::block::{Block, What};
+use crate::error::Error;
+use crate::mapping::{
+    Cursor, Dialect, Explainer, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile,
+    shown,
+};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use unitape_base::digits::parse_u64;
+use unitape_codec::fix::{Fault, Frame, Framer, Sep, Span, Token, TokenSlice, Tokens, encoding, value};
+use unitape_model::{Dictionary, Refusal, UnixNanos};
+
+/// Decodes blocks of FIX; one per worker and feed.
+#[derive(Debug)]
+pub struct FixDecoder {
+    framer: Framer,
+    mapper: Mapper<Index>,
+    tags: Tags,
+    tokens: Tokens,
+    /// The token in each slot of the message.
+    slots: Box<Slots>,
+    slot_count: usize,
+    /// Tokens that nothing names and that are kept, the last one first.
+    unlisted: Vec<u16>,
+    /// The day that was read last, and its midnight.
+    day: Cell<Option<([u8; 8], i64)>>,
+}
+
+/// A place for every number a slot can have, so that none has to be checked.
+type Slots = [Option<Index>; 256];
+
+/// FIX names its fields by tag.
+#[derive(Clone, Copy, Debug)]
+pub struct FixDialect;
+
+/// Index of a token and one more; slots are many and mostly empty, so they are two bytes each.
+type Index = std::num::NonZeroU16;
+
+/// Fields of a message; an index and one more are 16 bits.
+const FIELDS_MAX: usize = u16::MAX as usize - 1;
+
+/// Slot number of a tag that nothing names and that is to be kept.
+const KEEP: u8 = 255;
+
+/// Tags below this are found in a table.
+const DENSE: usize = 2048;
+
+impl Dialect for FixDialect {
+    type Path = u32;
+    const TYPE_PATH: &'static str = "35";
+    const COUNTED_GROUPS: bool = true;
+
+    fn path(&self, text: &str) -> Result<u32, String> {
+        text.parse().ok().filter(|t| *t > 0).ok_or_else(|| format!("`{text}` is no tag"))
+    }
+
+    fn framing(&self) -> Vec<u32> {
+        vec![8, 9, 10]
+    }
+}
+
+/// The framer that a mapping asks for.
+///
+/// # Errors
+/// When it names a separator that there is not.
+pub fn framer(mapping: &Mapping) -> Result<Framer, Error> {
+    let Some(framing) = &mapping.framing else { return Ok(Framer::default()) };
+    let Some(sep) = Sep::parse(&framing.sep) else {
+        let what = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
+        return Err(mapping.wrong("framing", what));
+    };
+    Ok(Framer::default().with_sep(sep).with_lenient(framing.lenient).with_log(framing.log))
+}
+
+impl FixDecoder {
+    /// A decoder for messages of `framer` by `mapping`.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled.
+    pub fn new(framer: Framer, mapping: &Mapping) -> Result<Self, Error> {
+        let (plan, places) = compile(mapping, &FixDialect)?;
+        let tags = Tags::new(&places, plan.ts.clone());
+        Ok(Self {
+            framer,
+            slots: Box::new([None; 256]),
+            slot_count: plan.slot_count,
+            mapper: Mapper::new(plan),
+            tags,
+            tokens: Tokens::new(),
+            unlisted: Vec::new(),
+            day: Cell::default(),
+        })
+    }
+
+    /// What notes what the mapping does, for people.
+    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+        self.mapper.explainer()
+    }
+
+    /// Decodes all whole messages of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let mut at = 0;
+        let mut detail = String::new();
+        loop {
+            let frame = self.tokens.frame(&self.framer, &bytes, at, block.eof);
+            let span = match frame {
+                Frame::Message(message) => {
+                    let raw = message.span.of(&bytes);
+                    let offset = block.base + message.span.start as u64;
+                    self.message(block, raw, Origin { source, offset }, known);
+                    message.span
+                }
+                Frame::Bad { span, fault } => {
+                    let offset = block.base + span.start as u64;
+                    detail.clear();
+                    _ = write!(detail, "{fault}");
+                    block.quarantine(source, offset, span.of(&bytes), fault.code().as_str(), &detail);
+                    if let (Some(what), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
+                        unit.what = what;
+                    }
+                    span
+                }
+                Frame::Text { span } => {
+                    block.end_ignored();
+                    span
+                }
+                Frame::Incomplete { from, .. } => {
+                    block.decoded = from;
+                    break;
+                }
+                Frame::End => {
+                    block.decoded = bytes.len();
+                    break;
+                }
+            };
+            block.progress(block.base + span.start as u64, block.base + span.end as u64);
+            at = span.end;
+        }
+        block.bytes = bytes;
+    }
+
+    /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
+    fn part(&self, fault: &Fault, span: Span) -> Option<What> {
+        let last = span.end - span.start < self.framer.max_message();
+        match fault {
+            Fault::NoEnd { .. } => Some(What::QuarantinePart { first: true, last: false }),
+            Fault::Garbage => Some(What::QuarantinePart { first: false, last }),
+            _ => None,
+        }
+    }
+
+    fn message(&mut self, block: &mut Block, raw: &[u8], origin: Origin, known: &Dictionary) {
+        let tokens = self.tokens.as_slice();
+        if tokens.len() > FIELDS_MAX {
+            let detail = format!("{} fields, more than {FIELDS_MAX}", tokens.len());
+            block.quarantine(origin.source, origin.offset, raw, Refusal::TooLarge.code(), &detail);
+            return;
+        }
+        self.slots[..self.slot_count].fill(None);
+        self.unlisted.clear();
+        // Backwards, so that the first of equal tags is what stays, without a look at what was there.
+        for (i, &tag) in tokens.tags().iter().enumerate().rev() {
+            let slot = self.tags.message.get(tag);
+            self.slots[usize::from(slot)] = Index::new(i as u16 + 1);
+            if slot == KEEP {
+                self.unlisted.push(i as u16);
+            }
+        }
+        // Slot 0 is none; known and not wanted fields have gone there.
+        self.slots[0] = None;
+        let fields = Fields {
+            raw,
+            tokens,
+            slots: &self.slots,
+            unlisted: &self.unlisted,
+            tags: &self.tags,
+            day: &self.day,
+        };
+        self.mapper.message(block, &fields, origin, known);
+    }
+}
+
+/// The message in hand.
+struct Fields<'m> {
+    raw: &'m [u8],
+    tokens: TokenSlice<'m>,
+    slots: &'m Slots,
+    unlisted: &'m [u16],
+    tags: &'m Tags,
+    day: &'m Cell<Option<([u8; 8], i64)>>,
+}
+
+impl Message for Fields<'_> {
+    type Ref = Index;
+    const FIELD: &'static str = "tag";
+    const TYPE: &'static str = "MsgType";
+    const TIME: &'static str = "UTCTimestamp";
+
+    fn raw(&self) -> &[u8] {
+        self.raw
+    }
+
+    #[inline]
+    fn slot(&self, slot: u8) -> Option<Index> {
+        self.slots[usize::from(slot)]
+    }
+
+    #[inline]
+    fn text<'v>(&'v self, index: Index, _: &'v mut Vec<u8>) -> &'v [u8] {
+        self.tokens.at(usize::from(index.get()) - 1).of(self.raw)
+    }
+
+    #[inline]
+    fn time(&self, index: Index) -> Option<UnixNanos> {
+        let text = self.tokens.at(usize::from(index.get()) - 1).of(self.raw);
+        // Most times of a feed are of the day of the one before.
+        let (day, rest) = text.split_first_chunk::<8>()?;
+        let midnight = match self.day.get() {
+            Some((known, midnight)) if known == *day => midnight,
+            _ => {
+                let midnight = value::date(day)?;
+                self.day.set(Some((*day, midnight)));
+                midnight
+            }
+        };
+        midnight.checked_add(value::time(rest.strip_prefix(b"-")?)?).map(UnixNanos)
+    }
+
+    #[inline]
+    fn numbering(&self, kind: Option<Index>, sequence: u64, maybe: bool) -> Numbering {
+        let kind = kind.map(|index| self.tokens.at(usize::from(index.get()) - 1).of(self.raw));
+        match kind {
+            Some(b"A") => self.logon(sequence, maybe),
+            Some(b"4") => self.sequence_reset(),
+            _ => Numbering::Counts,
+        }
+    }
+
+    #[inline]
+    fn next_entry(
+        &self,
+        group: usize,
+        cursor: &mut Cursor,
+        entry: &mut [Option<Index>],
+    ) -> Result<bool, Refused> {
+        let group = &self.tags.groups[group];
+        let Some(count) = self.slots[usize::from(group.count)] else { return Ok(false) };
+        let tokens = self.tokens;
+        // The token behind the count, whose index and one more this is.
+        let start = if cursor.found == 0 { usize::from(count.get()) } else { cursor.at };
+        if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
+            let stated = tokens.at(usize::from(count.get()) - 1).of(self.raw);
+            return if parse_u64(stated) == Some(cursor.found) {
+                Ok(false)
+            } else {
+                Err(group.miscounted(stated, cursor.found))
+            };
+        }
+        let mut at = start + 1;
+        if let Some(first) = entry.get_mut(usize::from(group.first)) {
+            *first = Index::new(at as u16);
+        }
+        while let Some(token) = tokens.get(at)
+            && token.tag != group.delimiter
+        {
+            let slot = match group.members.get(token.tag) {
+                0 => break,
+                slot => &mut entry[usize::from(slot)],
+            };
+            at += 1;
+            if slot.is_none() {
+                *slot = Index::new(at as u16);
+            }
+        }
+        *cursor = Cursor { at, found: cursor.found + 1 };
+        Ok(true)
+    }
+
+    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+        let mut digits = [0; 10];
+        for &i in self.unlisted.iter().rev() {
+            let token = self.tokens.at(usize::from(i));
+            let value = token.of(self.raw);
+            match self.encoded(token) {
+                Some(text) => keep(decimal(token.tag, &mut digits), text.as_bytes())?,
+                None => keep(decimal(token.tag, &mut digits), value)?,
+            }
+        }
+        // A time finer than the event's is kept in full.
+        for index in self.tags.times.iter().filter_map(|&slot| self.slot(slot)) {
+            let token = self.tokens.at(usize::from(index.get()) - 1);
+            if token.end - token.start > TIMESTAMP_NANOS_LEN && value::picoseconds(token.of(self.raw)) > 0 {
+                keep(decimal(token.tag, &mut digits), token.of(self.raw))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const NEW_SEQ_NO: u32 = 36;
+const GAP_FILL_FLAG: u32 = 123;
+const RESET_SEQ_NUM_FLAG: u32 = 141;
+
+/// Bytes of a UTCTimestamp with nine decimals.
+const TIMESTAMP_NANOS_LEN: u32 = 27;
+
+impl<'m> Fields<'m> {
+    /// A Logon begins to count again where it says so (141), and where it is number 1 and new: so a session begins
+    /// (FIX Session Layer, "Establishing a FIX session").
+    #[cold]
+    fn logon(&self, sequence: u64, maybe: bool) -> Numbering {
+        match self.first(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !maybe) {
+            true => Numbering::Restarts { next: 0, counts: true },
+            false => Numbering::Counts,
+        }
+    }
+
+    /// A SequenceReset fills a gap (123=Y), or has the numbers continue at another one; its own is of no meaning then
+    /// (FIX Session Layer, "SequenceReset(35=4)").
+    #[cold]
+    fn sequence_reset(&self) -> Numbering {
+        if self.first(GAP_FILL_FLAG) == Some(b"Y") {
+            return Numbering::Fills;
+        }
+        match self.first(NEW_SEQ_NO).and_then(parse_u64) {
+            Some(next) => Numbering::Restarts { next, counts: false },
+            None => Numbering::Fills,
+        }
+    }
+
+    /// The first value of a tag.
+    fn first(&self, tag: u32) -> Option<&'m [u8]> {
+        let at = self.tokens.tags().iter().position(|t| *t == tag)?;
+        Some(self.tokens.at(at).of(self.raw))
+    }
+
+    /// The value of a field in the message's own encoding, as text.
+    #[inline]
+    fn encoded(&self, token: Token) -> Option<Cow<'m, str>> {
+        if !encoding::is_encoded(token.tag) {
+            return None;
+        }
+        let value = self.raw.get(token.start as usize..token.end as usize)?;
+        encoding::text(encoding::named_in(self.raw, self.tokens)?, value)
+    }
+}
+
+/// The number as text.
+fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&digits[at..]).unwrap_or_default()
+}
+
+/// Slots by tag.
+#[derive(Debug)]
+struct Tags {
+    /// Slots of what the event time may be.
+    times: Vec<u8>,
+    message: TagMap,
+    groups: Vec<GroupTags>,
+}
+
+/// A repeating group.
+#[derive(Debug)]
+struct GroupTags {
+    /// Slot of its count in the message, and the tag.
+    count: u8,
+    count_tag: u32,
+    /// First tag of every entry.
+    delimiter: u32,
+    /// Slot of that one.
+    first: u8,
+    /// Slots of its members inside an entry; 0 for a tag that is none of its members.
+    members: TagMap,
+}
+
+impl Tags {
+    fn new(places: &Places<u32>, times: Vec<u8>) -> Self {
+        let other = if places.keeps { KEEP } else { 0 };
+        let message = TagMap::new(other, &places.message);
+        Self { times, message, groups: places.groups.iter().map(GroupTags::new).collect() }
+    }
+}
+
+impl GroupTags {
+    fn new(group: &GroupPlaces<u32>) -> Self {
+        let (count_tag, count) = group.count.expect("FIX groups are counted");
+        let members = TagMap::new(0, &group.members);
+        let first = members.get(group.delimiter);
+        Self { count, count_tag, delimiter: group.delimiter, first, members }
+    }
+
+    #[cold]
+    fn miscounted(&self, stated: &[u8], found: u64) -> Refused {
+        Refused {
+            code: "group_count",
+            detail: format!("group {}: {} stated, {found} entries found", self.count_tag, shown(stated)),
+        }
+    }
+}
+
+/// Tag → slot, dense for the tags in use.
+#[derive(Debug)]
+struct TagMap {
+    dense: Box<[u8; DENSE]>,
+    sparse: BTreeMap<u32, u8>,
+    other: u8,
+}
+
+impl TagMap {
+    fn new(other: u8, slots: &BTreeMap<u32, u8>) -> Self {
+        let mut this = Self { dense: Box::new([other; DENSE]), sparse: BTreeMap::new(), other };
+        for (&tag, &slot) in slots {
+            match this.dense.get_mut(tag as usize) {
+                Some(s) => *s = slot,
+                None => _ = this.sparse.insert(tag, slot),
+            }
+        }
+        this
+    }
+
+    #[inline]
+    fn get(&self, tag: u32) -> u8 {
+        match self.dense.get(tag as usize) {
+            Some(slot) => *slot,
+            None => self.sparse.get(&tag).copied().unwrap_or(self.other),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! From the mapping's plan to what the fast way does with a sort of record, where it can do all of it.
+//!
+//! It can when a record's rule is told by its sort alone or by one column of one byte, becomes one event, and
+//! that event takes its fields from columns as they are: numbers to prices and quantities, text of up to 16
+//! bytes to names, with a table or without, text to identities, words and codes, constants. Columns that are kept
+//! beside the fields must be text. Everything else is left to the general way.
+
+use super::super::{Fields, Kind, NONE, RECORD};
+use super::emit::{NAMES_MAX, VARIANTS_MAX};
+use super::kept::Kept;
+use super::names::Name;
+use super::put::Put;
+use crate::mapping::{Cond, EventPlan, FieldPlan, From, Plan, Rule, Way, translate_const};
+use unitape_codec::fixed::{Columns, LANES, Layout, Numbers};
+use unitape_model::schema::Slot;
+use unitape_model::{Dictionary, EventBuilder, Header, UnixNanos, flags};
+
+/// A sort of record.
+#[derive(Debug)]
+pub(in crate::formats::fixed) struct KindProgram {
+    /// Bytes that must be there from the start of a record on.
+    pub(super) reach: usize,
+    pub(super) columns: Columns,
+    /// Place of the event time.
+    pub(super) ts: usize,
+    /// Place of the sequence.
+    pub(super) sequence: Option<usize>,
+    /// The column whose byte tells the variant, and the variant by byte.
+    pub(super) by_byte: Option<(usize, Box<[u8; 256]>)>,
+    pub(super) variants: Vec<Variant>,
+    /// Variant by lane, [`NO_VARIANT`] for what the general way must read; of the batch in hand.
+    pub(super) variant_of: [u8; LANES],
+    /// Lanes of the batch in hand that are good.
+    pub(super) good: u64,
+}
+
+/// What a rule makes of a record.
+#[derive(Debug)]
+pub(super) enum Variant {
+    /// Nothing.
+    Ignored,
+    /// An event.
+    Event(Box<Program>),
+}
+
+/// No rule, or one that cannot be expressed.
+pub(super) const NO_VARIANT: u8 = u8::MAX;
+
+/// How an event is made.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The fixed part with its constants and header, whole lines.
+    pub template: Vec<u8>,
+    /// The same, [`LANES`] times.
+    pub templates: Vec<u8>,
+    pub names: Vec<Name>,
+    pub puts: Vec<Put>,
+    pub kept: Option<Kept>,
+    /// Frames of the segment in hand: lane index and place in the arena.
+    pub frames: Vec<(u8, u32)>,
+}
+
+impl KindProgram {
+    /// `None` where it cannot be expressed.
+    pub(in crate::formats::fixed) fn new(
+        plan: &Plan,
+        kind: &Kind,
+        layout: &Layout,
+        index: u16,
+    ) -> Option<Self> {
+        let record = &layout.records()[usize::from(index)];
+        let columns = Columns::new(layout, index)?;
+        if plan.possdup.is_some() {
+            return None;
+        }
+        let place_of = |slot: u8| match kind.slots[usize::from(slot)] {
+            NONE | RECORD => None,
+            column => columns.find(column),
+        };
+        let ts = match plan.ts[..] {
+            [slot] => place_of(slot).filter(|(_, n)| *n == Numbers::Instant)?.0,
+            _ => return None,
+        };
+        let sequence = match plan.sequence {
+            None => None,
+            Some(slot) if kind.slots[usize::from(slot)] == NONE => None,
+            // Other numbers are no sequence.
+            Some(slot) => Some(place_of(slot).filter(|(_, n)| *n == Numbers::Int)?.0),
+        };
+        // The rules that may hold for this record, with the conditions that are not known beforehand.
+        let mut rules: Vec<(&Rule, Open<'_>)> = Vec::new();
+        for &i in plan.rules_for(record.name().as_bytes()) {
+            let rule = &plan.rules[i];
+            if let Some(open) = conditions(&rule.when, kind, record.name())? {
+                let always = open.is_empty();
+                rules.push((rule, open));
+                if always {
+                    break;
+                }
+            }
+        }
+        let selector = rules.iter().flat_map(|(_, open)| open).map(|(column, _)| *column).next();
+        let by_byte = match selector {
+            None => None,
+            Some(column) => {
+                let of = &record.columns()[usize::from(column)];
+                if rules.iter().flat_map(|(_, open)| open).any(|(other, _)| *other != column)
+                    || !of.is_one_character()
+                {
+                    return None;
+                }
+                let variant = |byte: usize| {
+                    let text = [byte as u8];
+                    let fits = |open: &Open<'_>| {
+                        open.is_empty() || byte as u8 != of.pad() && open.iter().all(|(_, is)| **is == text)
+                    };
+                    rules.iter().position(|(_, open)| fits(open)).map_or(NO_VARIANT, |i| i as u8)
+                };
+                Some((of.start(), Box::new(std::array::from_fn(variant))))
+            }
+        };
+        if rules.len() > VARIANTS_MAX {
+            return None;
+        }
+        let mut reach = columns.reach();
+        let mut variants = Vec::new();
+        for (rule, _) in rules {
+            variants.push(match &rule.events[..] {
+                [] if rule.ignore => Variant::Ignored,
+                [event] => {
+                    let program = Program::new(plan, event, kind, layout, index, &columns)?;
+                    let names = program.names.iter().map(|n| n.reach());
+                    reach = names.chain(program.kept.iter().map(|k| k.reach())).fold(reach, usize::max);
+                    Variant::Event(Box::new(program))
+                }
+                _ => return None,
+            });
+        }
+        if variants.is_empty() {
+            return None;
+        }
+        let variant_of = [NO_VARIANT; LANES];
+        Some(Self { reach, columns, ts, sequence, by_byte, variants, variant_of, good: 0 })
+    }
+
+    pub(super) fn begin_block(&mut self, known: &Dictionary) {
+        for variant in &mut self.variants {
+            if let Variant::Event(program) = variant {
+                program.names.iter_mut().for_each(|name| name.begin_block(known));
+            }
+        }
+    }
+}
+
+/// Conditions that are not known beforehand: columns and the values they must have.
+type Open<'p> = Vec<(u16, &'p [u8])>;
+
+/// The conditions that must be looked at in each record, as columns and values; `Some(None)` when the rule is for
+/// other records, `None` when it cannot be said.
+fn conditions<'p>(when: &'p [Cond], kind: &Kind, name: &str) -> Option<Option<Open<'p>>> {
+    let mut open = Vec::new();
+    for cond in when {
+        let From::Message(slot) = cond.from else { return None };
+        let text = cond.value.text()?;
+        match kind.slots[usize::from(slot)] {
+            NONE => return Some(None),
+            RECORD if text == name.as_bytes() => {}
+            RECORD => return Some(None),
+            column => open.push((column, text)),
+        }
+    }
+    Some(Some(open))
+}
+
+impl Program {
+    fn new(
+        plan: &Plan,
+        event: &EventPlan,
+        kind: &Kind,
+        layout: &Layout,
+        index: u16,
+        columns: &Columns,
+    ) -> Option<Self> {
+        if event.each.is_some() || !event.when.is_empty() || !event.keep_entry.is_empty() {
+            return None;
+        }
+        let record = &layout.records()[usize::from(index)];
+        let (mut names, mut puts) = (Vec::new(), Vec::new());
+        let mut template = Vec::new();
+        let mut builder = EventBuilder::begin(&mut template, event.kind, UnixNanos(0));
+        for (field, op) in event.fields.iter().zip(&event.ops) {
+            if field.or.is_some() || field.suffix.is_some() || field.absolute || op.way == Way::Time {
+                return None;
+            }
+            let column = match &field.from {
+                From::Const(value) => {
+                    let value = translate_const(plan, field, value)?;
+                    // Names have other ids in another block.
+                    if field.spec.slot.dict().is_some() {
+                        return None;
+                    }
+                    builder.set_text(field.spec, value, &mut Dictionary::default()).ok()?;
+                    continue;
+                }
+                From::Message(slot) => match kind.slots[usize::from(*slot)] {
+                    NONE if field.required => return None,
+                    NONE => continue,
+                    RECORD => return None,
+                    column => column,
+                },
+                _ => return None,
+            };
+            let of = &record.columns()[usize::from(column)];
+            match (field.spec.slot, columns.find(column)) {
+                (Slot::Sym { dict, at }, None) if of.is_text() => {
+                    names.push(Name::new(field, column, of, dict, at)?);
+                }
+                (slot, Some((place, numbers))) if field.table.is_none() => {
+                    puts.push(Put::number(field, slot, place, numbers)?);
+                }
+                (slot, None) if of.is_text() => puts.push(Put::text(plan, field, slot, of, event.kind)?),
+                _ => return None,
+            }
+        }
+        // A constant in an extension would stand before what is kept; few mappings have one.
+        let start = builder.finish(flags::LAST).ok()?;
+        let header = Header::read(&template[start..]);
+        if header.flags() & flags::EXT != 0 || template.len() != header.len_bytes() {
+            return None;
+        }
+        let mut kept: Vec<(String, u16)> = Vec::new();
+        for (name, from) in &event.keep {
+            let From::Message(slot) = from else { return None };
+            match kind.slots[usize::from(*slot)] {
+                NONE => {}
+                RECORD => return None,
+                column => kept.push((name.clone(), column)),
+            }
+        }
+        if plan.keeps {
+            kept.extend(
+                kind.unlisted.iter().map(|c| (record.columns()[usize::from(*c)].name().to_owned(), *c)),
+            );
+        }
+        if names.len() > NAMES_MAX {
+            return None;
+        }
+        let kept = match &kept[..] {
+            [] => None,
+            _ => Some(Kept::new(kept, record, event.kind)?),
+        };
+        debug_assert_eq!(Header::read(&template).kind(), event.kind as u8);
+        let templates = template.repeat(LANES);
+        Some(Self { template, templates, names, puts, kept, frames: Vec::with_capacity(LANES) })
+    }
+}
+
+/// Whether a record's field may be left out.
+pub(super) fn optional(field: &FieldPlan) -> bool {
+    !field.required
+}
+
+/// The record of a lane, read the general way.
+pub(super) type Slow<'m> = Fields<'m>;

@@ -1,0 +1,266 @@
+//! Images of events, made once a block with what does not change from message to message: header, kind, source, venue.
+//! A message then costs one copy of an image and a handful of stores into it:
+//!
+//! ```text
+//!  image   ┌header┬  ts  ┬source┬offset┬recv┬seq┬instr┬venue┬side┬exp┬ px ┬qty┬ … ┬ id ┬ … ┐
+//!          └──────┴──▲───┴──────┴──▲───┴────┴───┴──▲──┴─────┴─▲──┴─▲─┴─▲──┴─▲─┴───┴─▲──┴───┘
+//! ```
+
+use super::config::Config;
+use super::fields::PRICE_UNIT;
+use super::orders::Order;
+use super::{NO_DAY, Place};
+use crate::formats::zeros::canonical;
+use unitape_codec::itch::DAY_NANOS;
+use unitape_model::event::Value;
+use unitape_model::schema::{TAG_UNMAPPED, at};
+use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, Kind, UnixNanos, flags};
+
+/// Frames of one kind, made beforehand.
+#[derive(Debug, Clone)]
+pub(super) struct Images {
+    /// They can be used: the venue has its id, and the day is known.
+    pub ready: bool,
+    pub order_new: [u8; 128],
+    pub order_cancel: [u8; 128],
+    pub order_amend: [u8; 128],
+    pub exec: [u8; 128],
+    pub trade: [u8; 64],
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Self {
+            ready: false,
+            order_new: [0; 128],
+            order_cancel: [0; 128],
+            order_amend: [0; 128],
+            exec: [0; 128],
+            trade: [0; 64],
+        }
+    }
+}
+
+impl Images {
+    /// Makes them for a block.
+    pub fn make(&mut self, config: &Config, source: u32, known: &Dictionary) {
+        let venue = known.get(Dict::Venue, config.venue.as_bytes());
+        self.ready = venue.is_some();
+        let Some(venue) = venue else { return };
+        self.order_new = image(Kind::OrderNew, source, venue);
+        self.order_cancel = image(Kind::OrderCancel, source, venue);
+        self.order_amend = image(Kind::OrderAmend, source, venue);
+        self.exec = image(Kind::Exec, source, venue);
+        self.trade = image(Kind::Trade, source, venue);
+    }
+}
+
+fn image<const N: usize>(kind: Kind, source: u32, venue: u32) -> [u8; N] {
+    let mut out = Vec::with_capacity(N);
+    let mut e = EventBuilder::begin(&mut out, kind, UnixNanos(0));
+    e.source(source, 0);
+    let mut set = |field, value| {
+        let spec = e.schema().get(field).expect("a field of the kind");
+        e.set(spec, value).expect("of its sort");
+    };
+    set(Field::Venue, Value::Sym(Dict::Venue, venue));
+    if kind == Kind::OrderNew {
+        set(Field::Type, Value::Text("limit"));
+    }
+    e.finish(flags::LAST).expect("a short event");
+    out.try_into().expect("as long as its kind")
+}
+
+/// A frame being filled in.
+pub(super) struct Frame<'f, const N: usize>(pub &'f mut [u8; N]);
+
+impl<'f, const N: usize> Frame<'f, N> {
+    /// At the end of the arena.
+    #[inline(always)]
+    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: i64, place: &Place) -> Self {
+        arena.extend_from_slice(image);
+        Self::of(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
+    }
+
+    /// Over a copy of an image.
+    #[inline(always)]
+    pub fn of(image: &'f mut [u8; N], ts: i64, offset: u64) -> Self {
+        let mut frame = Frame(image);
+        frame.set(at::TS_EVENT, ts.to_le_bytes());
+        frame.set(at::OFFSET, (offset as u32).to_le_bytes());
+        frame
+    }
+
+    #[inline(always)]
+    pub fn set<const W: usize>(&mut self, at: usize, bytes: [u8; W]) {
+        self.0[at..at + W].copy_from_slice(&bytes);
+    }
+
+    #[inline(always)]
+    pub fn id(&mut self, at: usize, id: u64) {
+        self.set(at, (id << 8 | 1).to_le_bytes());
+    }
+
+    #[inline(always)]
+    pub fn instrument(&mut self, id: u32) {
+        self.set(at::INSTRUMENT, id.to_le_bytes());
+    }
+
+    #[inline(always)]
+    pub fn price(&mut self, units: u32) {
+        self.set(PX, (i64::from(units) * PRICE_UNIT).to_le_bytes());
+    }
+
+    /// The quantity of an order or an execution.
+    #[inline(always)]
+    pub fn shares(&mut self, shares: u32) {
+        let (mantissa, exponent) = canonical(shares);
+        self.set(QTY, u64::from(mantissa).to_le_bytes());
+        self.0[at::KIND_B] = exponent;
+    }
+
+    /// Whose order, where the feed tells.
+    #[inline(always)]
+    pub fn firm(&mut self, id: u32) {
+        self.set(FIRM, id.to_le_bytes());
+    }
+
+    /// What the order table says: instrument, side, price.
+    #[inline(always)]
+    pub fn order(&mut self, order: &Order, id: u32, firm: u32) {
+        self.instrument(id);
+        self.0[at::KIND_A] |= order.side;
+        self.price(order.px);
+        self.firm(firm);
+    }
+
+    #[inline(always)]
+    pub fn header(&mut self, change: impl FnOnce(Header) -> Header) {
+        change(Header::read(self.0)).write(self.0);
+    }
+}
+
+/// The frame goes on with a line that keeps a number under a name, and has the flags for it.
+#[inline(always)]
+pub(super) fn extended(header: Header, last: u8) -> Header {
+    Header::unstamped(header.kind(), header.flags() & !flags::LAST | flags::EXT | last, header.lines() + 1)
+}
+
+/// Makes a line of zeros one of an extension that keeps a number.
+#[inline(always)]
+pub(super) fn keep_number<const K: usize>(line: &mut [u8; 64], name: &[u8; K], number: u64) {
+    let count = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+    line[..2].copy_from_slice(&TAG_UNMAPPED.to_le_bytes());
+    line[2..6].copy_from_slice(&((2 + K + count) as u32).to_le_bytes());
+    line[6..8].copy_from_slice(&(K as u16).to_le_bytes());
+    line[8..8 + K].copy_from_slice(name);
+    digits(&mut line[8 + K..8 + K + count], number);
+}
+
+/// Puts a line that keeps a number at the end of the arena.
+#[inline(always)]
+pub(super) fn put_number<const K: usize>(arena: &mut Vec<u8>, name: &[u8; K], number: u64) {
+    arena.extend_from_slice(&[0; 64]);
+    keep_number(arena.last_chunk_mut().expect("just put there"), name, number);
+}
+
+/// Fills in as many digits, two at a time.
+#[inline(always)]
+fn digits(mut into: &mut [u8], mut number: u64) {
+    while let [rest @ .., tens, ones] = into {
+        [*tens, *ones] = PAIRS[(number % 100) as usize];
+        (into, number) = (rest, number / 100);
+    }
+    if let [ones] = into {
+        *ones = b'0' + (number % 10) as u8;
+    }
+}
+
+const PAIRS: [[u8; 2]; 100] = {
+    let (mut pairs, mut n) = ([[0; 2]; 100], 0);
+    while n < 100 {
+        pairs[n] = [b'0' + n as u8 / 10, b'0' + n as u8 % 10];
+        n += 1;
+    }
+    pairs
+};
+
+impl Frame<'_, 64> {
+    #[inline(always)]
+    pub fn print(&mut self, id: u32, px: u32, shares: u32, match_number: u64) {
+        self.instrument(id);
+        self.price(px);
+        let (mantissa, exponent) = canonical(shares);
+        self.set(TRADE_QTY, mantissa.to_le_bytes());
+        self.0[at::KIND_B] = exponent;
+        self.id(TRADE_MATCH, match_number);
+    }
+}
+
+/// More frames of the message follow.
+#[inline(always)]
+pub(super) fn without_last(header: Header) -> Header {
+    Header::unstamped(header.kind(), header.flags() & !flags::LAST, header.lines())
+}
+
+/// Event time; none when there is no such time of day, or the day is not known.
+#[inline(always)]
+pub(super) fn time(nanos: u64, place: &Place) -> Option<i64> {
+    (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| place.midnight + nanos as i64)
+}
+
+/// Whether an id fits its place as a number.
+#[inline(always)]
+pub(super) fn narrow(id: u64) -> bool {
+    id >> 56 == 0
+}
+
+/// Places in frames; the tests hold them against the schema.
+const PX: usize = 40;
+const QTY: usize = 48;
+const FIRM: usize = 68;
+pub(super) const OID: usize = 80;
+pub(super) const MATCH_ID: usize = 104;
+const TRADE_MATCH: usize = 48;
+const TRADE_QTY: usize = 56;
+pub(super) const LIQ_ADDED: u8 = 1 << 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unitape_model::{Schema, Slot};
+
+    /// These places are written down twice; should the table's move, these must.
+    #[test]
+    fn places_stand_where_the_schema_says() {
+        let slot = |kind, field| Schema::of(kind).get(field).unwrap().slot;
+        for kind in [Kind::OrderNew, Kind::OrderAmend, Kind::OrderCancel, Kind::Exec] {
+            assert_eq!(slot(kind, Field::Px), Slot::Price { at: PX as u16 });
+            assert_eq!(slot(kind, Field::Qty), Slot::Decimal { at: QTY as u16, exp_at: at::KIND_B as u16 });
+            assert_eq!(slot(kind, Field::Oid), Slot::Id { at: OID as u16, n: 24 });
+            assert_eq!(slot(kind, Field::Firm), Slot::Sym { dict: Dict::Firm, at: FIRM as u16 });
+        }
+        assert_eq!(slot(Kind::Exec, Field::MatchId), Slot::Id { at: MATCH_ID as u16, n: 24 });
+        assert!(
+            matches!(slot(Kind::Exec, Field::Liq), Slot::Code { at: 38, shift: 6, values, .. } if values[0] == "A")
+        );
+        assert_eq!(slot(Kind::Trade, Field::MatchId), Slot::Id { at: TRADE_MATCH as u16, n: 8 });
+        assert_eq!(
+            slot(Kind::Trade, Field::Qty),
+            Slot::DecimalNarrow { at: TRADE_QTY as u16, exp_at: at::KIND_B as u16 }
+        );
+        assert!(matches!(slot(Kind::Trade, Field::Side), Slot::Code { at: 38, shift: 0, .. }));
+    }
+
+    #[test]
+    fn numbers_are_kept_as_text() {
+        for n in [0, 7, 10, 99, 100, 4_294_967_295, u64::MAX] {
+            let mut line = [0; 64];
+            keep_number(&mut line, b"left", n);
+            let text = n.to_string();
+            assert_eq!(line[8..12 + text.len()], *format!("left{text}").as_bytes());
+            assert!(line[12 + text.len()..].iter().all(|b| *b == 0));
+            assert_eq!(usize::from(line[2]), 6 + text.len());
+        }
+    }
+}

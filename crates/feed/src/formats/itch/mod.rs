@@ -1,0 +1,410 @@
+//! NASDAQ ITCH 5.0 straight to events.
+//!
+//! ```text
+//!  messages ─▶ stateless:    each stands alone ──────────────────────────▶ events: a delete names the order only
+//!           ─▶ with orders:  ┌──────────────────────────────────┐
+//!                            │ orders by reference, stocks by   │────────▶ events: a delete carries side, price,
+//!                            │ locate code; in order, one source │          instrument and what was left
+//!                            └──────────────────────────────────┘
+//! ```
+//!
+//! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
+//! events that were made once a block, with the values put in (`image`), many at a time where they stand alone
+//! (`batch`) or one by one (`fast`), all others field by field (`fields`), and all ways write the same bytes. What
+//! differs from venue to venue is in the mapping's table `[itch]` (`config`).
+//!
+//! **State.** With orders, what a message becomes depends on all messages before it in its source, so such a feed is of
+//! the class `stream`: its blocks are decoded in their turn, by one decoder that goes from worker to worker. The state
+//! begins empty with each source and depends on its bytes alone; a run that goes on in the middle of a source reads it
+//! from its start again, and what is on the tape already is left out, so the tape is the same whenever it was stopped.
+
+mod batch;
+mod config;
+mod fast;
+mod fields;
+mod firms;
+mod image;
+mod orders;
+mod prefetch;
+mod stocks;
+#[cfg(test)]
+mod tests;
+mod track;
+
+pub use config::{FramingText, ItchText, date_of_source};
+
+use crate::block::concern::Concern;
+use crate::block::{Block, What};
+use crate::error::Error;
+use crate::mapping::{Mapping, Refused};
+use crate::reference::{AsTheyAre, ByReference, Instruments};
+use batch::Batch;
+use config::Config;
+use firms::Firms;
+use image::Images;
+use orders::Orders;
+use stocks::Stocks;
+use track::Mold;
+use unitape_codec::itch::{Code, Fault, Frame, Framed, Framer, MOLD_HEAD_BYTES, Message, MoldPacket};
+use unitape_model::Dictionary;
+
+/// Decodes blocks of ITCH; one per worker and feed, or one per feed where it keeps orders.
+#[derive(Debug)]
+pub struct ItchDecoder {
+    config: Config,
+    framer: Framer,
+    /// The orders that live; none where they are not kept.
+    orders: Option<Orders>,
+    stocks: Stocks,
+    firms: Firms,
+    images: Images,
+    batch: Batch,
+    /// Where a session of MoldUDP64 has come to.
+    mold: Mold,
+    /// Another session has begun, and no event has said so yet.
+    restarted: bool,
+    /// Always field by field.
+    slow: bool,
+    /// Looks symbols up, where there is reference data. What a symbol means then depends on the day of each message, and
+    /// images are made for none.
+    by: Option<ByReference>,
+}
+
+/// Where a message stands, and when it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    source: u32,
+    offset: u64,
+    /// Its bytes with its length before it.
+    length: usize,
+    /// UTC nanoseconds of the session's midnight.
+    midnight: i64,
+    /// Its number in its session, where the framing tells.
+    sequence: Option<u64>,
+}
+
+/// So far ahead of the message in hand the lines of orders are fetched, bytes.
+const AHEAD_BYTES: usize = 512;
+
+impl ItchDecoder {
+    /// A decoder by the table `[itch]` of a mapping.
+    ///
+    /// # Errors
+    /// When the table is wrong or missing.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        let fail = |what: String| mapping.wrong("itch", what);
+        let text =
+            mapping.itch.as_ref().ok_or_else(|| fail("format itch needs a table [itch]".to_owned()))?;
+        let config = Config::new(text).map_err(fail)?;
+        Ok(Self {
+            framer: Framer::new(config.codec_framing()),
+            orders: config.with_orders.then(Orders::default),
+            stocks: Stocks::default(),
+            firms: Firms::default(),
+            images: Images::default(),
+            batch: Batch::default(),
+            mold: Mold::default(),
+            restarted: false,
+            config,
+            slow: mapping.reference.is_some(),
+            by: mapping.reference.clone().map(ByReference::new),
+        })
+    }
+
+    /// From now on without images: the twin of the fast way.
+    pub fn field_by_field(&mut self) {
+        self.slow = true;
+    }
+
+    /// Orders that live now.
+    pub fn orders(&self) -> usize {
+        self.orders.as_ref().map_or(0, Orders::len)
+    }
+
+    /// Takes over the orders of the decoder that was used before, when a mapping was loaded anew.
+    pub fn go_on_from(&mut self, before: &mut Self) {
+        if self.orders.is_some() && before.orders.is_some() {
+            self.orders = before.orders.take();
+            self.stocks = std::mem::take(&mut before.stocks);
+            self.stocks.forget_ids();
+            self.firms.forget_ids();
+        }
+        self.mold = std::mem::take(&mut before.mold);
+    }
+
+    /// A source begins: nothing of the one before holds.
+    pub fn begin_source(&mut self) {
+        if let Some(orders) = &mut self.orders {
+            orders.clear();
+            self.stocks.clear();
+        }
+        self.mold = Mold::default();
+        self.restarted = false;
+    }
+
+    /// Decodes all whole messages of `block`.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
+        self.stocks.known_by(known);
+        self.firms.known_by(known);
+        self.images.make(&self.config, source, known);
+        let place = Place { source, offset: 0, length: 0, midnight, sequence: None };
+        block.decoded = match self.by.take() {
+            None => self.bytes(block, &bytes, place, known, &mut AsTheyAre),
+            Some(mut by) => {
+                let decoded = self.bytes(block, &bytes, place, known, &mut by);
+                self.by = Some(by);
+                decoded
+            }
+        };
+        block.bytes = bytes;
+    }
+
+    /// The same by the framing of the feed.
+    fn bytes<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        place: Place,
+        known: &Dictionary,
+        by: &mut I,
+    ) -> usize {
+        match self.config.framing {
+            FramingText::Mold => self.packet(block, bytes, place, known, by),
+            FramingText::Length | FramingText::Soup => self.stream(block, bytes, place, known, by),
+        }
+    }
+
+    /// Decodes a stream of messages; gives where it stands.
+    fn stream<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        place: Place,
+        known: &Dictionary,
+        by: &mut I,
+    ) -> usize {
+        let (mut at, mut ahead, base) = (0, 0, block.base);
+        let batches = self.orders.is_none()
+            && self.config.framing == FramingText::Length
+            && (self.images.ready && !self.slow && place.midnight != NO_DAY);
+        loop {
+            if batches {
+                at = self.batch(block, bytes, at, place);
+            }
+            if let Some(orders) = &self.orders {
+                ahead =
+                    self.framer.look_ahead(bytes, ahead.max(at), at + AHEAD_BYTES, |o| orders.prefetch(o));
+            }
+            let span = match self.framer.frame(bytes, at, block.eof) {
+                Frame::Message(found) => {
+                    let offset = base + found.span.start as u64;
+                    let place = Place { offset, length: found.span.len(), ..place };
+                    self.message(block, bytes, found, place, (known, by));
+                    found.span
+                }
+                Frame::Control(span) => {
+                    block.end_ignored();
+                    span
+                }
+                Frame::Bad { span, fault } => {
+                    refuse(block, place.source, base + span.start as u64, span.of(bytes), &fault);
+                    span
+                }
+                Frame::Incomplete { from, .. } => return from,
+                Frame::End => return bytes.len(),
+            };
+            block.progress(base + span.start as u64, base + span.end as u64);
+            at = span.end;
+        }
+    }
+
+    /// Decodes the messages of one datagram.
+    fn packet<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        place: Place,
+        known: &Dictionary,
+        by: &mut I,
+    ) -> usize {
+        let base = block.base;
+        let Some(head) = MoldPacket::read(bytes) else {
+            block.quarantine(
+                place.source,
+                base,
+                bytes,
+                "truncated",
+                "shorter than the head of a MoldUDP64 packet",
+            );
+            return bytes.len();
+        };
+        if self.mold.restarts(&head) {
+            // Another session begins with no orders, and with a directory of its own.
+            if let Some(orders) = &mut self.orders {
+                orders.clear();
+                self.stocks.clear();
+            }
+            self.restarted = true;
+        }
+        let fresh = match self.mold.take(&head) {
+            Ok(fresh) => fresh,
+            Err(gap) => {
+                block.quarantine(place.source, base, &[], "gap", &gap.to_string());
+                0..head.messages()
+            }
+        };
+        if head.messages() == 0 {
+            block.end_ignored();
+            return bytes.len();
+        }
+        let mut at = MOLD_HEAD_BYTES;
+        for n in 0..head.messages() {
+            let sequence = head.sequence.wrapping_add(n.into());
+            let alone = MoldPacket { sequence, count: 1, ..head };
+            match self.framer.frame(bytes, at, true) {
+                Frame::Message(found) => {
+                    let offset = base + found.span.start as u64;
+                    let place = Place { offset, length: found.span.len(), sequence: Some(sequence), ..place };
+                    match fresh.contains(&n) {
+                        true => self.message(block, bytes, found, place, (known, by)),
+                        false if self.mold.was_missing(sequence) => {
+                            let mut raw = Vec::new();
+                            alone.write(&mut raw);
+                            raw.extend_from_slice(found.span.of(bytes));
+                            let detail = format!("message {sequence} came when later ones had been taken");
+                            block.quarantine(place.source, place.offset, &raw, "late", &detail);
+                        }
+                        false => block.end_duplicate(),
+                    }
+                    at = found.span.end;
+                }
+                Frame::Bad { span, fault } => {
+                    // With a head of its own, so that it can be tried again.
+                    let mut raw = Vec::new();
+                    alone.write(&mut raw);
+                    raw.extend_from_slice(span.of(bytes));
+                    refuse(block, place.source, base + span.start as u64, &raw, &fault);
+                    at = span.end;
+                }
+                Frame::Control(span) => {
+                    block.end_ignored();
+                    at = span.end;
+                }
+                Frame::Incomplete { .. } | Frame::End => {
+                    let detail = format!("{} messages are stated, {n} are there", head.messages());
+                    block.quarantine(place.source, base, bytes, "truncated", &detail);
+                    return bytes.len();
+                }
+            }
+        }
+        if at < bytes.len() {
+            block.quarantine(
+                place.source,
+                base + at as u64,
+                &bytes[at..],
+                "garbage",
+                "behind the last message",
+            );
+        }
+        bytes.len()
+    }
+
+    /// Which books a refused message may concern: its security's, where its code has a symbol.
+    ///
+    /// Only with orders is that known from the source alone. Without, blocks are decoded by any worker in any order, and its
+    /// table has what that worker has seen.
+    #[cold]
+    fn concern(&self, message: Message<'_>) -> Concern {
+        if !matches!(
+            message,
+            Message::AddOrder(_)
+                | Message::AddOrderMpid(_)
+                | Message::OrderExecuted(_)
+                | Message::OrderExecutedPrice(_)
+                | Message::OrderCancel(_)
+                | Message::OrderDelete(_)
+                | Message::OrderReplace(_)
+                | Message::SystemEvent(_)
+                | Message::TradingAction(_)
+        ) {
+            return Concern::Nothing;
+        }
+        if self.orders.is_none() || self.by.is_some() {
+            return Concern::Feed;
+        }
+        let Some(symbol) = self.stocks.symbol(message.stock_locate()) else { return Concern::Feed };
+        let name = [symbol.trim_ascii_end(), self.config.suffix.as_bytes()].concat();
+        Concern::of(Some(&name), Some(self.config.venue.as_bytes()))
+    }
+
+    /// One message: events, or an entry of the quarantine.
+    #[inline]
+    fn message<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        found: Framed,
+        place: Place,
+        (known, by): (&Dictionary, &mut I),
+    ) {
+        let Some(message) = Message::of(found.body(bytes)) else {
+            unreachable!("the framer has looked at it")
+        };
+        if self.images.ready && !self.slow && place.sequence.is_none() && self.fast(block, message, place) {
+            return;
+        }
+        self.by_fields(block, bytes, found, message, place, (known, by));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn by_fields<I: Instruments>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        found: Framed,
+        message: Message<'_>,
+        place: Place,
+        (known, by): (&Dictionary, &mut I),
+    ) {
+        let mark = block.mark();
+        let written = fields::write(self, block, message, place, known, by);
+        let missed = by.missed();
+        match written {
+            Ok((ts, count)) => {
+                if missed {
+                    block.note_unresolved();
+                }
+                block.end_message((place.offset, place.length), ts, count, What::Events, known);
+            }
+            Err(Refused { code, detail }) => {
+                block.back_to(mark);
+                let raw = found.span.of(bytes);
+                let concern = self.concern(message);
+                let at = (place.source, place.offset);
+                if let (Some(sequence), FramingText::Mold) = (place.sequence, self.config.framing) {
+                    let mut alone = Vec::new();
+                    MoldPacket { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);
+                    alone.extend_from_slice(raw);
+                    return block.quarantine_about(at, &alone, code, &detail, &concern);
+                }
+                block.quarantine_about(at, raw, code, &detail, &concern);
+            }
+        }
+    }
+}
+
+/// The session date is not known: no time can be told.
+const NO_DAY: i64 = i64::MIN;
+
+#[cold]
+fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &Fault) {
+    block.quarantine(source, offset, raw, fault.code.as_str(), &fault.to_string());
+}
+
+/// A refusal with a fault of the codec.
+fn refused(fault: Fault) -> Refused {
+    Refused { code: Code::as_str(fault.code), detail: fault.to_string() }
+}

@@ -1,0 +1,120 @@
+//! Events as JSON Lines, onto the tape as they are.
+
+use crate::block::concern::{Concern, changes_books};
+use crate::block::{Block, What};
+use crate::reference::Instruments;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, NextLine, next_line, parse_line};
+use unitape_model::{Dictionary, Kind, UnixNanos, flags};
+
+/// Behind the last newline of `buf`.
+pub fn cut(buf: &[u8]) -> usize {
+    buf.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1)
+}
+
+/// Decodes all whole lines of `block`.
+pub fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl Instruments) {
+    let bytes = std::mem::take(&mut block.bytes);
+    let mut at = 0;
+    loop {
+        let start = block.base + at as u64;
+        let next = match next_line(&bytes, at, block.eof) {
+            NextLine::Line { bytes: line, next } => {
+                decode_line(block, line, (source, start), known, by);
+                next
+            }
+            NextLine::TooLong { .. } => {
+                // A piece of fixed size, so that the cut does not depend on where the block ends; what is left
+                // of the line is no event either and follows it.
+                let next = (at + LINE_BYTES_MAX).min(bytes.len());
+                block.quarantine(source, start, &bytes[at..next], "too_large", "line longer than 4 MiB");
+                next
+            }
+            NextLine::More => break,
+            NextLine::End => break,
+        };
+        block.progress(start, block.base + next as u64);
+        at = next;
+    }
+    block.decoded = at;
+    block.bytes = bytes;
+}
+
+fn decode_line(
+    block: &mut Block,
+    line: &[u8],
+    (source, offset): (u32, u64),
+    known: &Dictionary,
+    by: &mut impl Instruments,
+) {
+    by_venue(line, by);
+    let mark = block.mark();
+    let options = LineOptions { source, offset: offset as u32, flags: flags::LAST };
+    let (arena, mut names) = block.builder(known);
+    let parsed = parse_line(line, &mut by.over(&mut names), arena, &options);
+    let missed = by.missed();
+    match parsed {
+        Ok(Line::Event { ts, .. }) => {
+            if missed {
+                block.note_unresolved();
+            }
+            block.end_message((offset, line.len()), ts.0, 1, What::Events, known);
+        }
+        // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
+        Ok(Line::Blank) => {}
+        Ok(_) => block.end_ignored(),
+        Err(e) => {
+            block.back_to(mark);
+            let concern = concern(line, by);
+            block.quarantine_about((source, offset), line, e.code, &e.to_string(), &concern);
+        }
+    }
+}
+
+/// Which books a refused line may concern.
+#[cold]
+fn concern<I: Instruments>(line: &[u8], _: &I) -> Concern {
+    #[derive(Deserialize)]
+    struct Head {
+        kind: Option<String>,
+        instr: Option<String>,
+        venue: Option<String>,
+    }
+    let Ok(head) = serde_json::from_slice::<Head>(line) else { return Concern::Feed };
+    match head.kind.as_deref().map(|kind| (Kind::from_name(kind), Kind::reserved_from_name(kind))) {
+        Some((_, Some(_))) => return Concern::Nothing,
+        Some((Some(kind), _)) if !changes_books(kind) => return Concern::Nothing,
+        _ => {}
+    }
+    // Where names are looked up, the one on the tape is another.
+    if I::BY_REFERENCE {
+        return Concern::Feed;
+    }
+    Concern::of(head.instr.as_deref().map(str::as_bytes), head.venue.as_deref().map(str::as_bytes))
+}
+
+/// Tells venue and time of an event, before its names are resolved, to what looks them up.
+#[inline(always)]
+fn by_venue<I: Instruments>(line: &[u8], by: &mut I) {
+    if !I::BY_REFERENCE {
+        return;
+    }
+    /// What of an event its instrument depends on.
+    #[derive(Default, Deserialize)]
+    struct Head<'l> {
+        #[serde(borrow)]
+        ts: Option<&'l RawValue>,
+        #[serde(borrow)]
+        venue: Option<&'l RawValue>,
+        #[serde(borrow)]
+        mic: Option<&'l RawValue>,
+    }
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    // What is no event is refused when it is read.
+    let head: Head<'_> = serde_json::from_slice(line).unwrap_or_default();
+    let ts = head.ts.and_then(|ts| ts.get().parse().ok()).unwrap_or(0);
+    let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
+    let venue = head.venue.or(head.mic).and_then(text);
+    by.at(venue.as_deref().map(str::as_bytes), UnixNanos(ts));
+}

@@ -1,0 +1,330 @@
+//! The sources of a feed when a run begins: what the tape has of them, which have grown, and which are to be read.
+
+use crate::account::bookkeeping::{growth_frame, source_frame};
+use crate::account::{Account, SourceAccount};
+use crate::error::Error;
+use crate::formats::decode::Statefulness;
+use crate::pipeline::feed_state::{FeedState, Sort, SourceState};
+use crate::pipeline::intake::Supply;
+use crate::pipeline::run::{Input, RunFeed};
+use crate::sources::content::{self, ContentHash};
+use crate::sources::folder::{self, Folder, Known, KnownFile};
+use crate::sources::journal::{Continuity, JournalStart, number_of_file};
+use crate::sources::known::{self, FIRST, Growth, KnownContent, Likeness, SourcePlan};
+use crate::sources::source::{Pending, SourceFacts};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use unitape_model::{Header, flags};
+use unitape_tape::Writer;
+
+/// Defines those sources of a feed that the tape does not have, notes which have grown, and says which are to be read.
+pub fn open_feed(
+    feed: &RunFeed,
+    facts: &[SourceFacts],
+    plans: Vec<SourcePlan>,
+    account: &mut Account,
+    writer: &mut Writer,
+) -> Result<(FeedState, Supply), Error> {
+    let sort = Sort::of(&feed.format);
+    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let mut states = Vec::new();
+    let mut pending = VecDeque::new();
+    for (index, ((path, facts), plan)) in feed.files().iter().zip(facts).zip(plans).enumerate() {
+        let i = match plan {
+            SourcePlan::Known(i) => i,
+            SourcePlan::Grown(i, growth) => {
+                note_growth(account, i, (&sort, &growth), writer)?;
+                i
+            }
+            SourcePlan::New => {
+                let id = account.next_source;
+                let mut frame = Vec::new();
+                source_frame(&mut frame, (id, 0), &feed.name, facts, &sort, 0);
+                Header::read(&frame).with_flags(flags::LAST).write(&mut frame);
+                writer.append(&frame)?;
+                account.next_source += 1;
+                account.sources.push(SourceAccount {
+                    id,
+                    sort_id: id,
+                    feed: feed.name.clone(),
+                    file: facts.file.clone(),
+                    size: facts.size,
+                    hash: facts.hash.clone(),
+                    sort: sort.clone(),
+                    ..SourceAccount::default()
+                });
+                account.sources.len() - 1
+            }
+        };
+        let source = &account.sources[i];
+        if !source.end {
+            let from = if stream { 0 } else { source.through };
+            let first = source.hash.clone().filter(|hash| hash.starts_with(FIRST));
+            pending.push_back(Pending { index, path: path.clone(), from, size: facts.size, first });
+        }
+        let state = SourceState::of(source);
+        states.push(if stream && !source.end { state.read_again() } else { state });
+    }
+    let open = pending.len();
+    Ok((feed_state(feed, account, states, (false, open)), Supply::Static(pending)))
+}
+
+/// Puts onto the tape, and into its account, that the source at this index has grown.
+fn note_growth(
+    account: &mut Account,
+    i: usize,
+    (sort, growth): (&Sort, &Growth),
+    writer: &mut Writer,
+) -> Result<(), Error> {
+    let mut frame = Vec::new();
+    growth_frame(&mut frame, account.next_source, &account.sources[i], sort, growth);
+    let position = writer.append(&frame)?.0;
+    account.add(&frame).map_err(|what| Error::Inconsistent { position, what })
+}
+
+/// What is to be done with a directory's files that the tape knows.
+pub struct FolderPlan {
+    /// By source of the feed, in the order of the tape: its index in the account, and how its file has grown.
+    growths: Vec<(usize, Option<Growth>)>,
+    /// The id of the last of these sources.
+    last_id: Option<u32>,
+    /// The hash of what was read of it, where it is to be read on.
+    hashes: Vec<Option<Box<ContentHash>>>,
+    /// Names that the tape knows and that are other files now.
+    fresh: BTreeSet<String>,
+    /// What the tape has, so that it is not read under another name.
+    contents: Vec<KnownContent>,
+    /// Ids of sources that did not end and of which nothing more is read: another file has their name, or one of a greater
+    /// number was read.
+    over: BTreeSet<u32>,
+    /// Files of a journal that a power loss made shorter than what was read of them: nothing more comes to them.
+    cut: BTreeSet<String>,
+}
+
+/// Compares a directory's files with what the tape knows of them.
+pub fn plan_folder(
+    feed: &RunFeed,
+    dir: &Path,
+    start: Option<&JournalStart>,
+    account: &Account,
+    threads: usize,
+    notes: &mut Vec<String>,
+) -> Result<FolderPlan, Error> {
+    let of_feed = |s: &SourceAccount| s.feed == feed.name;
+    let mut plan = FolderPlan {
+        growths: account
+            .sources
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| of_feed(s))
+            .map(|(i, _)| (i, None))
+            .collect(),
+        last_id: account.sources.iter().filter(|s| of_feed(s)).map(|s| s.id).max(),
+        hashes: Vec::new(),
+        fresh: BTreeSet::new(),
+        contents: Vec::new(),
+        over: BTreeSet::new(),
+        cut: BTreeSet::new(),
+    };
+    plan.hashes.resize(plan.growths.len(), None);
+    if let Input::Journal { receive, .. } = &feed.input {
+        plan.of_journal(feed, (dir, receive.continuity(), start), account, notes)?;
+        return Ok(plan);
+    }
+    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let mut last = BTreeMap::new();
+    for (n, (i, _)) in plan.growths.iter().enumerate() {
+        let before = last.insert(account.sources[*i].file.clone(), n);
+        let before = before.map(|n| &account.sources[plan.growths[n].0]);
+        plan.over.extend(before.filter(|source| !source.end).map(|source| source.id));
+    }
+    let mut removed = Vec::new();
+    let sources: Vec<_> =
+        last.iter().map(|(file, n)| (&account.sources[plan.growths[*n].0], dir.join(file))).collect();
+    let likenesses = known::compare_all(&sources, threads);
+    for (((file, n), (source, path)), likeness) in last.into_iter().zip(sources).zip(likenesses) {
+        let Some(likeness) = likeness else {
+            match source.end {
+                true => removed.push(file),
+                false if plan.is_given_up(source) => _ = plan.over.insert(source.id),
+                false if feed.how.rules.new_source => _ = plan.fresh.insert(file),
+                false => return Err(known::removed(source)),
+            }
+            continue;
+        };
+        let hash = match likeness? {
+            Likeness::Other(_) if feed.how.rules.new_source => {
+                plan.fresh.insert(file);
+                continue;
+            }
+            Likeness::Other(what) => return Err(known::other_content(source, &what)),
+            Likeness::Same(_) if source.end => continue,
+            Likeness::Grown(hash) if source.end => {
+                plan.growths[n].1 = Some(source.growth(&path, None)?);
+                hash
+            }
+            Likeness::Same(hash) | Likeness::Grown(hash) => hash,
+        };
+        let from = match &plan.growths[n].1 {
+            _ if stream => 0,
+            Some(growth) => growth.from,
+            None => source.through,
+        };
+        let hash = match hash.filter(|hash| hash.bytes() == from) {
+            Some(hash) => hash,
+            None => {
+                let fail = |source| Error::Read { path: path.clone(), offset: from, source };
+                content::prefix(&path, from).map_err(fail)?.hash
+            }
+        };
+        plan.hashes[n] = Some(Box::new(hash));
+    }
+    if !removed.is_empty() {
+        let first: Vec<_> = removed.iter().take(3).map(String::as_str).collect();
+        let more = if removed.len() > first.len() { ", …" } else { "" };
+        notes.push(format!(
+            "{}: {} files were read to their end and are not in {} any more: {}{more}",
+            feed.name,
+            removed.len(),
+            dir.display(),
+            first.join(", ")
+        ));
+    }
+    if !feed.how.rules.again {
+        plan.contents = known::contents(account);
+    }
+    Ok(plan)
+}
+
+impl FolderPlan {
+    /// Whether a source of the same feed began after all of this one: sources are read one after the other.
+    fn is_given_up(&self, source: &SourceAccount) -> bool {
+        let last = source.further.keys().copied().chain([source.id]).max();
+        self.last_id > last
+    }
+
+    /// A journal is ours, and its files may be removed when they have been read. What is there of them is what was read, or the
+    /// beginning of it.
+    fn of_journal(
+        &mut self,
+        feed: &RunFeed,
+        (dir, continuity, start): (&Path, Continuity, Option<&JournalStart>),
+        account: &Account,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        for (i, _) in &self.growths {
+            let source = &account.sources[*i];
+            let Ok(metadata) = dir.join(&source.file).metadata() else {
+                match source.end {
+                    true => {}
+                    // An earlier run was told to continue without it.
+                    false if self.is_given_up(source) => _ = self.over.insert(source.id),
+                    false if continuity == Continuity::Resumed => {
+                        return Err(known::removed_from_resumed(source));
+                    }
+                    false if feed.how.rules.new_source => _ = self.fresh.insert(source.file.clone()),
+                    false => return Err(known::removed(source)),
+                }
+                continue;
+            };
+            // What the receiver has written since it began may stand where something else was read.
+            let in_hand = start.filter(|start| number_of_file(&source.file) == Some(start.number));
+            let bytes = in_hand.map_or(metadata.len(), |start| start.bytes);
+            if bytes >= source.read_bytes() {
+                continue;
+            }
+            match continuity {
+                // Its sender is asked for what is missing.
+                Continuity::Resumed if in_hand.is_some() => continue,
+                Continuity::Packets | Continuity::Pipe
+                    if in_hand.is_some_and(|start| start.is_of_this_boot) =>
+                {
+                    return Err(known::older_copy(source, bytes));
+                }
+                _ => {}
+            }
+            if !source.end {
+                notes.push(format!(
+                    "{}: {} of the journal has {bytes} bytes, and {} were read of it; the tape has them, and what comes is in \
+                     the next file",
+                    feed.name,
+                    source.file,
+                    source.read_bytes()
+                ));
+                self.cut.insert(source.file.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds what the tape knows of a directory's sources.
+pub fn open_folder(
+    feed: &RunFeed,
+    (dir, kind, scan): (&Path, folder::Sort, Duration),
+    mut plan: FolderPlan,
+    account: &mut Account,
+    writer: &mut Writer,
+) -> Result<(FeedState, Supply), Error> {
+    let sort = Sort::of(&feed.format);
+    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let (mut states, mut known) = (Vec::new(), Vec::new());
+    let mut ended = Vec::new();
+    for (index, (i, growth)) in plan.growths.into_iter().enumerate() {
+        let has_grown = growth.is_some();
+        if let Some(growth) = growth {
+            note_growth(account, i, (&sort, &growth), writer)?;
+        }
+        let source = &account.sources[i];
+        let fresh = plan.fresh.contains(&source.file);
+        let mut state = SourceState::of(source);
+        if !source.end && source.sort != sort {
+            // The mapping was changed while nothing ran: it holds from where the tape ends.
+            state.switch(sort.clone());
+        }
+        let from = if stream { 0 } else { source.through };
+        let done = source.end || fresh || plan.cut.contains(&source.file) || plan.over.contains(&source.id);
+        if stream && !done {
+            state = state.read_again();
+        }
+        if done && !source.end {
+            // What came behind its last mark is not counted anew.
+            state.tally = source.tally.plus(source.since);
+        }
+        state.content = plan.hashes[index].take();
+        let pending =
+            Pending { index, path: dir.join(&source.file), from, size: None, first: source.hash.clone() };
+        if source.end && !has_grown && !fresh {
+            ended.push(pending.path.clone());
+        }
+        known.push(KnownFile { pending, done, fresh });
+        states.push(state);
+    }
+    let names = Known { files: known, contents: plan.contents, again: feed.how.rules.again };
+    let mut folder = Folder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
+    if matches!(kind, folder::Sort::Files { .. }) {
+        // As those that end in this run.
+        for path in ended {
+            if let Ok(metadata) = path.metadata() {
+                folder.ended(path, metadata.len());
+            }
+        }
+    }
+    let mut state = feed_state(feed, account, states, (true, 1));
+    state.hashes = matches!(kind, folder::Sort::Files { .. });
+    Ok((state, Supply::Folder(Box::new(folder))))
+}
+
+pub fn feed_state(
+    feed: &RunFeed,
+    account: &Account,
+    states: Vec<SourceState>,
+    (grows, open): (bool, usize),
+) -> FeedState {
+    let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
+    let running_max = order.running_max.unwrap_or(crate::block::NO_TS);
+    let name = (feed.name.clone(), grows);
+    FeedState::new(name, states, (running_max, order.sessions), open, Arc::default())
+}

@@ -1,0 +1,107 @@
+//! Captures as sources: packets are selected, and each payload is decoded as a stretch of its own.
+//!
+//! Offsets are those of the capture file, so the bytes of a message can be shown as evidence. A message never
+//! reaches from one packet into the next: the end of a payload is the end of its last message. Packets of others
+//! count as ignored; packets that cannot be used (cut by the snap length, fragments, headers that contradict
+//! themselves) go into quarantine with their record, and so does all that stands behind damage.
+
+use crate::block::Block;
+use crate::formats::decode::Decoder;
+use std::net::IpAddr;
+use unitape_base::capture::{Next, Udp, Walker, udp};
+use unitape_model::Dictionary;
+
+/// Which UDP datagrams of a capture are the feed's; an empty list means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Select {
+    /// Ports they go to.
+    pub ports: Vec<u16>,
+    /// Groups or hosts they go to.
+    pub groups: Vec<IpAddr>,
+}
+
+/// Behind damage no record can be found; what stands there goes into quarantine in pieces of this size, bytes.
+pub const LOST_BYTES: usize = 64 << 10;
+
+impl Select {
+    fn wants_host(&self, ip: IpAddr) -> bool {
+        self.groups.is_empty() || self.groups.contains(&ip)
+    }
+
+    fn wants(&self, to: std::net::SocketAddr) -> bool {
+        self.wants_host(to.ip()) && (self.ports.is_empty() || self.ports.contains(&to.port()))
+    }
+}
+
+/// Decodes all whole records of `block`, which begins at one.
+pub fn decode(
+    decoder: &mut Decoder,
+    block: &mut Block,
+    (source, known): (u32, &Dictionary),
+    (walker, select): (&mut Walker, &Select),
+) {
+    let bytes = std::mem::take(&mut block.bytes);
+    let (base, eof) = (block.base, block.eof);
+    let mut payload = std::mem::take(&mut block.payload);
+    block.times.clear();
+    let mut at = 0;
+    loop {
+        let offset = base + at as u64;
+        let end = match walker.next(&bytes, at) {
+            Next::Skip { end } => end,
+            Next::Dropped { count, end, .. } => {
+                let detail = format!("{count} datagrams were dropped before this place");
+                block.quarantine(source, offset, &[], "dropped", &detail);
+                end
+            }
+            Next::Packet(p) => {
+                let packet = &bytes[p.bytes.clone()];
+                let record = &bytes[at..p.end];
+                match udp(p.link, packet, p.is_cut()) {
+                    Udp::Datagram(d) if select.wants(d.to) => {
+                        payload.clear();
+                        payload.extend_from_slice(&packet[d.payload.clone()]);
+                        std::mem::swap(&mut block.bytes, &mut payload);
+                        block.base = base + (p.bytes.start + d.payload.start) as u64;
+                        (block.eof, block.in_packet) = (true, true);
+                        block.sent = Some((d.to, p.ts_ns.unwrap_or(0)));
+                        decoder.stretch(block, source, known);
+                        std::mem::swap(&mut block.bytes, &mut payload);
+                        (block.base, block.eof, block.in_packet) = (base, eof, false);
+                        if let Some(ts) = p.ts_ns {
+                            block.times.push((base + p.end as u64, ts));
+                        }
+                    }
+                    Udp::Cut(to) if to.is_none_or(|to| select.wants(to)) => {
+                        let detail = format!("{} of {} bytes were captured", packet.len(), p.original);
+                        block.quarantine(source, offset, record, "truncated_packet", &detail);
+                    }
+                    Udp::Fragment(part) if select.wants_host(part.to) => {
+                        let detail = format!("a part of a datagram to {}", part.to);
+                        block.quarantine(source, offset, record, "fragment", &detail);
+                    }
+                    Udp::Bad(what) => block.quarantine(source, offset, record, "bad_packet", what),
+                    Udp::Datagram(_) | Udp::Cut(_) | Udp::Fragment(_) | Udp::Other => block.end_ignored(),
+                }
+                p.end
+            }
+            Next::More if eof && at < bytes.len() => {
+                let what = "the capture ends in the middle of a record";
+                block.quarantine(source, offset, &bytes[at..], "truncated", what);
+                bytes.len()
+            }
+            Next::Lost { what } if at < bytes.len() => {
+                let end = (at + LOST_BYTES).min(bytes.len());
+                block.quarantine(source, offset, &bytes[at..end], "bad_capture", what);
+                end
+            }
+            Next::More | Next::Lost { .. } => break,
+        };
+        at = end;
+        block.progress(offset, base + end as u64);
+    }
+    payload.clear();
+    block.payload = payload;
+    block.bytes = bytes;
+    block.decoded = at;
+}

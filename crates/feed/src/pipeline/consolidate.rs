@@ -1,0 +1,585 @@
+//! Consolidation: many ordered streams become one tape.
+//!
+//! ```text
+//!  intake turnstile          parallel                 sequencing turnstile        parallel
+//!  read 256 KiB, cut  ──▶  frame, decode, map  ──▶  skip, ids, merge, place  ──▶  copy, publish
+//! ```
+//!
+//! The stages are those of [`unitape_ring::farm`]; block *i* is worker *i mod W*'s all the way.
+
+use crate::account::gone;
+use crate::account::{Account, Summary};
+use crate::block::{Block, Turn};
+use crate::error::Error;
+use crate::formats::decode::{Decoder, Format, How, Sorted};
+use crate::pipeline::begin::{FolderPlan, feed_state, open_feed, open_folder, plan_folder};
+use crate::pipeline::feed_state::FeedState;
+use crate::pipeline::intake::{FeedIntake, Intake, Live, Supply};
+use crate::pipeline::lead::ClockLead;
+use crate::pipeline::open_sources::OpenSources;
+use crate::pipeline::run::{Input, RunFeed};
+use crate::pipeline::sequence::{ByKind, Counters, Patience, PieceBuffer, Plan, Sequencer};
+use crate::quarantine::RawLog;
+use crate::sources::known::{self, SourcePlan, SourceRules, plan_files};
+use crate::sources::source::{Feed, SourceFacts, is_stdin};
+use crate::sources::stats::Stats;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use unitape_model::Dictionary;
+use unitape_ring::Wait;
+use unitape_ring::farm::{self, Claim, Ending, Farm};
+use unitape_tape::{Meta, Options as TapeOptions, TapeId, Writer};
+
+/// What to consolidate and how.
+#[derive(Debug)]
+pub struct Options<'a> {
+    /// The feeds; ties in time go to the earlier one.
+    pub feeds: Vec<Feed>,
+    /// Worker threads, 1 or more; the result does not depend on it.
+    pub workers: usize,
+    /// Bytes of a block, 64 KiB to 1 MiB in use and less in tests; the result does not depend on it.
+    pub block_bytes: usize,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// When up, the run ends after the blocks under way; a later run goes on from there.
+    pub stop: Option<&'a AtomicBool>,
+    /// What has been done so far, for progress bars.
+    pub progress: Arc<Progress>,
+    /// What becomes of files that are not what the tape says.
+    pub rules: SourceRules,
+    /// The same for feeds of these names.
+    pub feed_rules: BTreeMap<String, SourceRules>,
+    /// How far an event's time may lead.
+    pub lead: ClockLead,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            feeds: Vec::new(),
+            workers: 1,
+            block_bytes: BLOCK_BYTES,
+            tape: TapeOptions::default(),
+            stop: None,
+            progress: Arc::default(),
+            rules: SourceRules::default(),
+            feed_rules: BTreeMap::new(),
+            lead: ClockLead::default(),
+        }
+    }
+}
+
+/// Bytes of a block unless told otherwise.
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// Bytes of a block, at most.
+pub const BLOCK_BYTES_MAX: usize = 64 << 20;
+
+/// What a run has done so far.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes of input read.
+    pub bytes: Arc<AtomicU64>,
+    /// Bytes of input in all, as far as it is known.
+    pub bytes_total: AtomicU64,
+    /// Messages and events.
+    pub counters: Arc<Counters>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The account of the whole tape.
+    pub summary: Summary,
+    /// Whether all input was consumed, or the run was stopped before.
+    pub ending: Ending,
+    /// Messages that this run read (those that were on the tape already not counted).
+    pub fresh_messages: u64,
+    /// How long its workers were in their turns.
+    pub turns: Turns,
+    /// Whether somebody stopped the run.
+    pub stopped: bool,
+    /// What people are to know of the sources, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Time that workers spent where one is at a time, all blocks together. In a run that waits for its sources the intake's
+/// is waiting for the most part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Reading and cutting, in nanoseconds.
+    pub intake_ns: u64,
+    /// Ids, merge and places; and the copy where several feeds are merged.
+    pub sequence_ns: u64,
+    /// From the first block to the last, by the clock.
+    pub farm_ns: u64,
+}
+
+/// Consolidates the feeds onto the tape in `dir`: makes it, or goes on where an earlier run ended.
+///
+/// # Errors
+/// When an input cannot be read, is not what the tape says it was, or the tape refuses. What was committed
+/// stays, and another run goes on from there.
+pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
+    if options.feeds.iter().flat_map(|f| &f.files).filter(|path| is_stdin(path)).count() > 1 {
+        return Err(Error::Config {
+            origin: "-".to_owned(),
+            what: "stdin can be one source only".to_owned(),
+        });
+    }
+    let feeds = options.feeds.into_iter();
+    let feeds = feeds.map(|f| {
+        let rules = options.feed_rules.get(&f.name).copied().unwrap_or(options.rules);
+        let how = How { receive_times: true, rules, ..How::default() };
+        RunFeed { how, ..RunFeed::new(f.name, f.format, Input::Files(f.files)) }
+    });
+    let setup = Setup {
+        feeds: feeds.collect(),
+        workers: options.workers,
+        block_bytes: options.block_bytes,
+        tape: options.tape,
+        stop: options.stop,
+        progress: options.progress,
+        scan: Duration::ZERO,
+        wait: None,
+        lead: options.lead,
+        live: None,
+    };
+    engine(dir, setup)
+}
+
+/// What the engine runs, however it was asked for.
+pub struct Setup<'a> {
+    /// The feeds; ties in time go to the earlier one.
+    pub feeds: Vec<RunFeed>,
+    /// Worker threads.
+    pub workers: usize,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// When up, no block is claimed any more.
+    pub stop: Option<&'a AtomicBool>,
+    /// What has been done so far.
+    pub progress: Arc<Progress>,
+    /// How often a directory is looked at.
+    pub scan: Duration,
+    /// How long a merge waits for a feed that has nothing at hand.
+    pub wait: Option<Duration>,
+    /// How far an event's time may lead.
+    pub lead: ClockLead,
+    /// For a run that goes on until it is stopped.
+    pub live: Option<Live>,
+}
+
+/// Runs feeds onto the tape in `dir`.
+///
+/// # Errors
+/// As [`consolidate`].
+pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
+    if setup.workers == 0 {
+        return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
+    }
+    // Places in a block are 32 bits wide, and events are larger than the bytes that they come from.
+    if !(64..=BLOCK_BYTES_MAX).contains(&setup.block_bytes) {
+        let what = format!("64 to {BLOCK_BYTES_MAX}");
+        return Err(Error::Config { origin: "--block-bytes".to_owned(), what });
+    }
+    let facts: Vec<Vec<SourceFacts>> = setup
+        .feeds
+        .iter()
+        .map(|f| f.files().iter().map(|path| SourceFacts::of(path, setup.workers)).collect())
+        .collect::<Result<_, _>>()?;
+    // In a live run a feed that cannot be read ends, and the others continue.
+    let live_stats = setup.live.as_ref().map(|live| live.stats.clone());
+    let failed = |index: usize, error: Error| match &live_stats {
+        Some(stats) => {
+            stats.feeds[index].fail(error.to_string(), error.cause());
+            Ok(())
+        }
+        None => Err(error),
+    };
+    let mut usable = vec![true; setup.feeds.len()];
+    for (index, error) in known::twice(&setup, &facts).into_iter().enumerate() {
+        if let Some(error) = error {
+            failed(index, error)?;
+            usable[index] = false;
+        }
+    }
+    let id = id_of(dir)?.unwrap_or_else(|| tape_id(&setup.feeds, &facts));
+    // Whole blocks go onto the tape, and nobody waits for a single frame unless it is a live one.
+    let tape = TapeOptions { in_bulk: setup.live.is_none(), ..setup.tape.clone() };
+    let (mut writer, _) = Writer::open(dir, id, tape)?;
+    let mut account = Account::of(dir)?;
+    let (open_sources, mut notes) = match setup.live {
+        Some(_) => {
+            let (open, wrong) = OpenSources::load(dir, &id.to_string(), &mut account);
+            (Some(open), Vec::from_iter(wrong))
+        }
+        None => (None, Vec::new()),
+    };
+    if let Some(stats) = &live_stats {
+        tell_journals(stats, &account);
+    }
+    gone::refuse_partial(&account)?;
+    account.refuse_mismatch()?;
+    let raw = RawLog::open(dir, account.raw_bytes)?;
+    let before = account.summary().messages;
+
+    // All is compared before anything is written.
+    let mut plans = Vec::new();
+    for (index, (feed, facts)) in setup.feeds.iter().zip(&facts).enumerate() {
+        let plan = match feed.folder() {
+            _ if !usable[index] => Ok(FeedPlan::Failed),
+            None => plan_files(feed, facts, &account, setup.workers, &mut notes).map(FeedPlan::Files),
+            Some((place, _)) => {
+                let start = live_stats.as_ref().and_then(|stats| stats.feeds[index].journal_start.get());
+                plan_folder(feed, place, start, &account, setup.workers, &mut notes).map(FeedPlan::Folder)
+            }
+        };
+        plans.push(match plan {
+            Ok(plan) => plan,
+            Err(error) => {
+                failed(index, error)?;
+                FeedPlan::Failed
+            }
+        });
+    }
+    if let Some(stats) = &live_stats {
+        stats.note(&notes);
+    }
+
+    let mut consolidation = Consolidation { sources: Vec::new(), how: Vec::new(), stats: live_stats.clone() };
+    let mut intake = Vec::new();
+    let mut states = Vec::new();
+    for ((feed, facts), plan) in setup.feeds.iter().zip(&facts).zip(plans) {
+        let (state, supply) = match (plan, feed.folder()) {
+            (FeedPlan::Files(plan), _) => open_feed(feed, facts, plan, &mut account, &mut writer)?,
+            (FeedPlan::Folder(plan), Some((path, sort))) => {
+                open_folder(feed, (path, sort, setup.scan), plan, &mut account, &mut writer)?
+            }
+            _ => (feed_state(feed, &account, Vec::new(), (false, 0)), Supply::Static(VecDeque::new())),
+        };
+        if let Supply::Static(pending) = &supply {
+            let left: u64 =
+                pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
+            setup.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
+        }
+        let sorted = Sorted::new(feed.format.clone(), 0);
+        intake.push(FeedIntake::new(sorted, supply, state.outstanding(), setup.scan));
+        let mut state = state;
+        state.rotates = feed.rotates();
+        state.received = feed.how.receive_times;
+        state.wait = feed.wait.unwrap_or(setup.wait.into());
+        consolidation.sources.push(state.sources.iter().map(|s| s.id).collect());
+        consolidation.how.push(feed.how.clone());
+        states.push(state);
+    }
+    let stats = live_stats;
+    if let Some(stats) = &stats {
+        tell_places(stats, &states);
+    }
+    let counters = setup.progress.counters.clone();
+    let names = account.names.dictionary().clone();
+    let by_receive_time = setup.feeds.iter().any(|f| f.how.by_receive_time);
+    let placed_max = if by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
+    let due_ns = setup.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default();
+    let order = (Patience::new(due_ns), placed_max);
+    let mut sequencer =
+        Sequencer::new((writer, raw), names, account.next_source, states, counters, order, stats);
+    if !by_receive_time {
+        sequencer.bound_lead(setup.lead);
+    }
+    let workers = (0..setup.workers)
+        .map(|_| {
+            let decoder = |f: &RunFeed| Ok((0, f.format.decoder()?));
+            let decoders = setup.feeds.iter().map(decoder).collect::<Result<_, Error>>()?;
+            Ok(Worker {
+                decoders,
+                known: sequencer.dictionary().clone(),
+                seen: 0,
+                spares: Vec::new(),
+                pieces: None,
+                by_kind: [0; 64],
+                turns: Turns::default(),
+            })
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    if let Some(live) = &setup.live {
+        sequencer.outlive_flushes(live.stop.clone());
+    }
+    if let Some(open_sources) = open_sources {
+        sequencer.note_sources(open_sources);
+    }
+    let (live, spin) = (setup.live.is_some(), setup.live.as_ref().is_some_and(|live| live.spin));
+    let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
+    let wait = if spin { Wait::Spin } else { Wait::default() };
+    let farm_options = farm::Options { stop: setup.stop, name: "decode", wait };
+    let since = Instant::now();
+    let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
+        unitape_ring::Error::Stage { error, .. } => error,
+        unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
+        other => Error::Config { origin: "--workers".to_owned(), what: other.to_string() },
+    })?;
+    let farm_ns = since.elapsed().as_nanos() as u64;
+    let mut sequencer = done.sequencer;
+    if live && let Some(plan) = sequencer.flush()? {
+        // What the merge still held is of all that was received.
+        plan.carry_out(&mut sequencer.by_kind)?;
+    }
+    let mut turns = Turns { farm_ns, ..Turns::default() };
+    for worker in &done.workers {
+        turns.intake_ns += worker.turns.intake_ns;
+        turns.sequence_ns += worker.turns.sequence_ns;
+        sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
+    }
+    let left = live && sequencer.note_left();
+    sequencer.settle(&mut account);
+    let has_gaps = sequencer.has_gaps;
+    sequencer.close()?;
+    if left || has_gaps || done.ending == Ending::Stopped {
+        // Blocks may be on the tape in part, and what is there is what counts.
+        account = Account::of(dir)?;
+    }
+    let summary = account.summary();
+    Ok(Outcome {
+        fresh_messages: summary.messages.saturating_sub(before),
+        summary,
+        ending: done.ending,
+        turns,
+        stopped: done.ending == Ending::Stopped,
+        notes,
+    })
+}
+
+/// Tells receivers which files of their journals the tape knows.
+fn tell_journals(stats: &Stats, account: &Account) {
+    for feed in &stats.feeds {
+        // Once is enough: a run has one account.
+        _ = feed.journal_read.set(account.last_journal_file(&feed.name));
+    }
+}
+
+/// The identity of the tape in `dir`; none where there is no tape yet.
+pub(crate) fn id_of(dir: &Path) -> Result<Option<TapeId>, Error> {
+    match Meta::load(dir) {
+        Ok(meta) => Ok(Some(meta.id)),
+        Err(unitape_tape::Error::NotATape { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// What is to be done with the sources of a feed.
+enum FeedPlan {
+    Files(Vec<SourcePlan>),
+    Folder(FolderPlan),
+    /// Nothing: it has failed.
+    Failed,
+}
+
+/// Tells how far the feeds were when the run began.
+fn tell_places(stats: &Stats, states: &[FeedState]) {
+    for (stats, state) in stats.feeds.iter().zip(states) {
+        let read: u64 = state.sources.iter().map(|s| s.through).sum();
+        stats.read_bytes.store(read, Ordering::Relaxed);
+    }
+}
+
+/// What all workers share.
+struct Consolidation {
+    /// Ids of the source definitions, by feed and source, of those known when the run began.
+    sources: Vec<Vec<u32>>,
+    /// How to decode, by feed.
+    how: Vec<How>,
+    /// Of a live run, whose events others wait for.
+    stats: Option<Arc<Stats>>,
+}
+
+impl Consolidation {
+    /// Decodes a block by the mapping that it came with.
+    fn decode(&self, worker: &mut Worker, block: &mut Block) -> Result<(), Error> {
+        if block.turn != Turn::Bytes {
+            block.reset();
+            return Ok(());
+        }
+        // A source that was found meanwhile gets its id when its first message is placed.
+        let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
+        block.decoded_as = source;
+        let (generation, decoder) = &mut worker.decoders[block.feed];
+        if let Some(sorted) = block.sorted.as_ref().filter(|s| s.generation != *generation) {
+            *decoder = sorted.format.decoder()?;
+            *generation = sorted.generation;
+        }
+        decoder.decode(block, source, &worker.known, &self.how[block.feed]);
+        Ok(())
+    }
+}
+
+impl Consolidation {
+    /// Decodes a block of a stream by the one decoder that its feed has.
+    fn decode_in_turn(
+        &self,
+        feed: &mut FeedState,
+        known: &Dictionary,
+        block: &mut Block,
+    ) -> Result<(), Error> {
+        let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
+        block.decoded_as = source;
+        let Some(sorted) = &block.sorted else { return Ok(()) };
+        if feed.in_turn.as_ref().is_none_or(|(generation, _)| *generation != sorted.generation) {
+            let mut decoder = sorted.format.decoder()?;
+            if let Some((_, before)) = &mut feed.in_turn {
+                decoder.go_on_from(before);
+            }
+            feed.in_turn = Some((sorted.generation, decoder));
+        }
+        if let Some((_, decoder)) = &mut feed.in_turn {
+            decoder.decode(block, source, known, &self.how[block.feed]);
+        }
+        Ok(())
+    }
+}
+
+/// What one thread owns.
+struct Worker {
+    /// One per feed, with the generation of its mapping.
+    decoders: Vec<(u64, Decoder)>,
+    /// Its snapshot of the names.
+    known: Dictionary,
+    /// How many definitions the snapshot has.
+    seen: usize,
+    #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
+    spares: Vec<Box<Block>>,
+    pieces: Option<PieceBuffer>,
+    /// Events that it has put on the tape.
+    by_kind: ByKind,
+    turns: Turns,
+}
+
+impl Farm for Consolidation {
+    type Worker = Worker;
+    type Intake = Intake;
+    type Input = Box<Block>;
+    type Block = Box<Block>;
+    type Sequencer = Sequencer;
+    type Plan = Option<Plan>;
+    type Error = Error;
+
+    fn intake(
+        &self,
+        intake: &mut Intake,
+        worker: &mut Worker,
+        claim: Claim<'_>,
+    ) -> Result<Option<Box<Block>>, Error> {
+        let mut block = worker.spares.pop().unwrap_or_default();
+        let since = Instant::now();
+        let filled = intake.fill(&mut block, claim)?;
+        worker.turns.intake_ns += since.elapsed().as_nanos() as u64;
+        Ok(filled.then_some(block))
+    }
+
+    fn work(&self, worker: &mut Worker, mut block: Box<Block>) -> Result<Box<Block>, Error> {
+        // A stream waits for its turn: what a block means is known when the one before it has been decoded.
+        if !block.is_stream() {
+            self.decode(worker, &mut block)?;
+        }
+        Ok(block)
+    }
+
+    fn sequence(
+        &self,
+        sequencer: &mut Sequencer,
+        worker: &mut Worker,
+        mut block: Box<Block>,
+    ) -> Result<Option<Plan>, Error> {
+        let since = Instant::now();
+        if let Some(buffer) = worker.pieces.take() {
+            sequencer.recycle(buffer);
+        }
+        sequencer.begin(&mut block);
+        let stream = block.is_stream();
+        let feed = sequencer.feed(block.feed);
+        if block.turn == Turn::Bytes && feed.misses(&block) {
+            // The cut was wrong: what the block before left over belongs here.
+            feed.join_leftover(&mut block);
+            if !stream {
+                self.decode(worker, &mut block)?;
+            }
+        }
+        if stream {
+            sequencer.publish(&mut worker.known, &mut worker.seen);
+            self.decode_in_turn(sequencer.feed(block.feed), &worker.known, &mut block)?;
+        }
+        if block.turn == Turn::Bytes && sequencer.feed(block.feed).miscounts(&mut block) {
+            self.decode(worker, &mut block)?;
+        }
+        let plan = sequencer.take(block)?;
+        sequencer.publish(&mut worker.known, &mut worker.seen);
+        worker.spares.extend(sequencer.spare());
+        worker.turns.sequence_ns += since.elapsed().as_nanos() as u64;
+        Ok(plan)
+    }
+
+    fn finish(&self, worker: &mut Worker, plan: Option<Plan>) -> Result<(), Error> {
+        if let Some(plan) = plan {
+            let (block, pieces) = plan.carry_out(&mut worker.by_kind)?;
+            worker.spares.push(block);
+            worker.pieces = Some(pieces);
+            if let Some(stats) = &self.stats {
+                stats.placed.up();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same input gives the same identity.
+fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    for (feed, facts) in feeds.iter().zip(facts) {
+        add(&feed.name);
+        add(feed.format.name());
+        add(&feed.format.mapping().unwrap_or_default());
+        for f in facts {
+            add(&f.file);
+            add(f.hash.as_deref().unwrap_or_default());
+        }
+    }
+    let bytes = hasher.finalize();
+    TapeId(u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
+}
+
+/// The feed that a bare file becomes: recognised by its content, named after itself.
+///
+/// # Errors
+/// When it cannot be read or is nothing we know.
+pub fn feed_of_file(path: &Path) -> Result<Feed, Error> {
+    let format = crate::formats::detect::detect(path)?;
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    Ok(Feed { name, format, files: vec![path.to_owned()] })
+}
+
+/// The feed of `name=format:mapping:path`; the mapping may be left out where the format has none.
+///
+/// # Errors
+/// When it is not of that form, or there is no such format or mapping.
+pub fn feed_of_option(option: &str) -> Result<Feed, Error> {
+    let config = || Error::Config {
+        origin: format!("--feed {option}"),
+        what: "not of the form name=format:mapping:path".to_owned(),
+    };
+    let (name, rest) = option.split_once('=').ok_or_else(config)?;
+    let (format, rest) = rest.split_once(':').ok_or_else(config)?;
+    let (mapping, path) = rest.split_once(':').unwrap_or(("", rest));
+    if name.is_empty() || path.is_empty() {
+        return Err(config());
+    }
+    Ok(Feed { name: name.to_owned(), format: Format::named(format, mapping)?, files: vec![path.into()] })
+}

@@ -1,0 +1,164 @@
+//! What a mapping does with each message of a sample, told message by message.
+//!
+//! ```text
+//!  sample ─ blocks, as intake cuts them ─▶ decoder with an explainer ─▶ explanations ┐
+//!                                                       └─▶ frames of the block ─────┴▶ one after the other
+//! ```
+//!
+//! The decoder is the one that makes tapes. What it refuses before the mapping is asked (a wrong checksum), and the
+//! events of a format that has no rules, are told without a rule. Duplicates are known on a tape only: a message
+//! that may have been sent before is told as what it would become the first time.
+
+use crate::block::{Block, What};
+use crate::error::Error;
+use crate::formats::decode::{Format, How};
+use crate::mapping::{EventSeen, Explained, Outcome, Place, Why};
+use crate::pipeline::walk::{settle, walk};
+use serde_json::Value as Json;
+use std::ops::ControlFlow;
+use std::path::Path;
+use unitape_codec::events::{Form, NoSources, write_event};
+use unitape_model::{Dictionary, Event, Kind, frames};
+
+/// Gives each message of a file to `each`, with what its mapping makes of it and why, until that says stop. The rules
+/// of the mapping come back, in the order of its file.
+///
+/// # Errors
+/// When the file cannot be read or the mapping cannot be compiled.
+pub fn explain(
+    format: &Format,
+    path: &Path,
+    mut each: impl FnMut(Explained) -> ControlFlow<()>,
+) -> Result<Vec<Place>, Error> {
+    let mut decoder = format.decoder()?;
+    let rules = decoder.explain(format);
+    let mut n = 0;
+    walk(format, path, &mut decoder, |decoder, block| {
+        let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
+        for mut told in with_events(block, found) {
+            told.n = n;
+            n += 1;
+            if each(told).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rules)
+}
+
+/// These bytes as a whole source: explanations and account agree, and what is marked as refused is. For fuzzing.
+///
+/// # Errors
+/// When the mapping cannot be compiled.
+///
+/// # Panics
+/// When that does not hold.
+pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
+    let mut decoder = format.decoder()?;
+    decoder.explain(format);
+    let mut block = Block { bytes: bytes.to_vec(), eof: true, ..Block::default() };
+    decoder.decode(&mut block, 1, &Dictionary::default(), &How::default());
+    let tally = block.tally;
+    let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
+    settle(&mut block);
+    let told = with_events(&block, found);
+    let count = |outcome| told.iter().filter(|t| t.outcome == outcome).count() as u64;
+    assert_eq!(count(Outcome::Events), tally.with_events, "messages with events");
+    assert_eq!(count(Outcome::Quarantined), tally.quarantined, "messages in quarantine");
+    assert!(count(Outcome::Ignored) <= tally.ignored, "messages that are ignored");
+    for t in &told {
+        let good = t.outcome == Outcome::Events;
+        assert!(!good || t.events.iter().all(|e| e.becomes.is_some()), "an event without its line: {t:?}");
+        let refused = t.events.iter().flat_map(|e| &e.fields).any(|f| f.refused.is_some());
+        assert!(!refused || t.outcome == Outcome::Quarantined, "refused, and yet on the tape: {t:?}");
+    }
+    Ok(())
+}
+
+/// What was explained, with the events of the block, and beside it what came to the block without being explained.
+fn with_events(block: &Block, found: Vec<Explained>) -> Vec<Explained> {
+    let mut units = Vec::new();
+    let mut start = 0;
+    for unit in &block.units {
+        let events: Vec<Json> = frames(&block.arena[start..unit.end as usize])
+            .filter_map(|(_, _, frame)| Event::new(frame))
+            .map(|event| line(&event, &block.names))
+            .collect();
+        start = unit.end as usize;
+        units.push((unit.what, unit.offset, unit.length as usize, events));
+    }
+    let mut units = units.into_iter().enumerate().peekable();
+    let mut all = Vec::new();
+    for mut told in found {
+        while let Some((_, unit)) = units.next_if(|(i, _)| *i < told.unit) {
+            all.extend(unexplained(unit));
+        }
+        if told.outcome == Outcome::Events
+            && let Some((_, (.., lines))) = units.next_if(|(i, _)| *i == told.unit)
+        {
+            told.events.iter_mut().zip(lines).for_each(|(event, line)| event.becomes = Some(line));
+        } else if told.outcome == Outcome::Quarantined {
+            units.next_if(|(i, _)| *i == told.unit);
+        }
+        all.push(told);
+    }
+    all.extend(units.filter_map(|(_, unit)| unexplained(unit)));
+    all
+}
+
+/// A message that no rule was asked about.
+fn unexplained((what, offset, length, lines): (What, u64, usize, Vec<Json>)) -> Option<Explained> {
+    let (outcome, quarantined) = match what {
+        What::Events | What::Numbered { .. } | What::Repeat { .. } => (Outcome::Events, None),
+        What::Quarantine | What::QuarantinePart { .. } => {
+            let word = |key: &str| lines.first()?.get(key)?.as_str().map(str::to_owned);
+            let why = Why {
+                reason: word("reason").unwrap_or_default(),
+                detail: word("detail").unwrap_or_default(),
+            };
+            (Outcome::Quarantined, Some(why))
+        }
+        What::Duplicate | What::Switch | What::Progress { .. } => return None,
+    };
+    let length_of = |line: &Json| line.get("length")?.as_u64();
+    let refused = lines.first().filter(|_| quarantined.is_some()).and_then(length_of);
+    let event = |becomes: Json| {
+        let kind = becomes.get("kind").and_then(Json::as_str).and_then(Kind::from_name);
+        EventSeen {
+            event: Place { number: 0, line: 0 },
+            kind: kind.map_or("", Kind::name),
+            entry: None,
+            fields: Vec::new(),
+            kept: Vec::new(),
+            becomes: Some(becomes),
+        }
+    };
+    let events = if quarantined.is_none() { lines.into_iter().map(event).collect() } else { Vec::new() };
+    Some(Explained {
+        n: 0,
+        offset,
+        length: refused.map_or(length, |n| n as usize),
+        message_type: Json::Null,
+        type_is: "",
+        outcome,
+        quarantined,
+        rule: None,
+        passed_over: Vec::new(),
+        time: None,
+        events,
+        skipped: Vec::new(),
+        unit: 0,
+    })
+}
+
+/// An event as `tape cat` prints it, without its number on a tape.
+fn line(event: &Event<'_>, names: &Dictionary) -> Json {
+    let mut out = Vec::new();
+    write_event(&mut out, event, 0, names, &NoSources, Form::Plain);
+    let mut line: Json = serde_json::from_slice(&out).expect("JSON of ours");
+    if let Json::Object(fields) = &mut line {
+        fields.shift_remove("seq");
+    }
+    line
+}

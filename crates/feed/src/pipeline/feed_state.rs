@@ -1,0 +1,452 @@
+//! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
+
+use crate::account::SourceAccount;
+use crate::account::bookkeeping::source_frame;
+use crate::block::numbers::{KnownPart, Sessions, note_stretch};
+use crate::block::{Block, Fixup, Tally, Unit};
+use crate::formats::decode::Decoder;
+use crate::formats::decode::Format;
+use crate::formats::iso20022::Carried;
+use crate::pipeline::lead::LeadBounds;
+use crate::pipeline::sequence::LargeMessage;
+use crate::sources::content::ContentHash;
+use crate::sources::link::{FeedLook, MergeWait};
+use crate::sources::source::SourceFacts;
+use crate::sources::stats::Settled;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use unitape_model::Dict;
+
+/// What the sequencer keeps of a feed.
+#[derive(Debug)]
+pub struct FeedState {
+    /// Its name.
+    pub name: String,
+    /// Its sources are found while it runs.
+    pub grows: bool,
+    /// Their marks of progress have the hash of what was read.
+    pub hashes: bool,
+    /// Messages that came behind their time order.
+    pub late: u64,
+    /// Messages whose time leads by more than it may.
+    pub ahead: u64,
+    /// The event time of its messages is held against the time of their receipt.
+    pub received: bool,
+    /// A message whose last part has not come.
+    pub large: Option<Box<LargeMessage>>,
+    /// What the merge knows of the unit in hand.
+    pub head: Option<FeedHead>,
+    /// Sources in order.
+    pub sources: Vec<SourceState>,
+    /// Blocks decoded and not yet wholly on the tape.
+    pub queue: VecDeque<Box<Block>>,
+    /// How far the first block that is not done has been taken.
+    pub cursor: Cursor,
+    /// Where the next block must start: index of the source and offset.
+    pub expected: Option<(usize, u64)>,
+    /// Bytes that the block before left undecoded.
+    pub leftover: Vec<u8>,
+    /// What came before of a message that was not over there.
+    pub carried: Option<Box<Carried>>,
+    /// Greatest event time so far: a feed's own order wins over its clock.
+    pub running_max: i64,
+    /// The sequence numbers that each session has sent.
+    pub sessions: Sessions,
+    /// Sources still to come or not yet ended; a feed whose sources are found while it runs counts as one.
+    pub open_sources: usize,
+    /// Brings nothing more in this run, whatever is open.
+    pub closed: bool,
+    /// Its journal goes on in a further file where a message ends: its receiver is to know where that is.
+    pub rotates: bool,
+    /// What the intake knew of it last.
+    pub look: FeedLook,
+    /// How long the merge waits for it.
+    pub wait: MergeWait,
+    /// Since when it has something at hand that waits for other feeds, on the intake's clock.
+    pub held_since: Option<i64>,
+    /// Since when other feeds wait for it.
+    pub waited_since: Option<i64>,
+    /// The decoder of a stream, whose blocks are decoded in their turn, and which of the feed's mappings it is by.
+    pub in_turn: Option<(u64, Decoder)>,
+    /// When the leftover bytes were received.
+    pub leftover_times: Vec<(u64, i64)>,
+    /// The account of all of its sources, of the blocks that are wholly on the tape.
+    pub total: Tally,
+    /// Blocks claimed and not yet wholly on the tape; the intake looks at it.
+    pub outstanding: Arc<AtomicU64>,
+}
+
+/// What the merge knows of a feed's next unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedHead {
+    /// The time by which it is merged.
+    pub ts: i64,
+    /// Its time leads by more than it may.
+    pub ahead: bool,
+}
+
+/// What the sequencer keeps of a source.
+#[derive(Clone, Debug, Default)]
+pub struct SourceState {
+    /// Id of its first definition; 0 while it has none.
+    pub first_id: u32,
+    /// Id of the definition in use, for its first 4 GiB.
+    pub id: u32,
+    /// The definition in use is on the tape.
+    pub defined: bool,
+    /// Id of the definition in use of each further 4 GiB.
+    pub extents: BTreeMap<u32, u32>,
+    /// Its account so far.
+    pub tally: Tally,
+    /// Messages in the blocks taken so far, placed or not.
+    pub seen: u64,
+    /// Consumed through this offset, as the last mark of progress says.
+    pub through: u64,
+    /// Consumed to its end.
+    pub end: bool,
+    /// Messages that start here or before are on the tape already.
+    pub on_tape_through: Option<u64>,
+    /// Of these, where those start that lead, since the last mark of progress; in order.
+    pub ahead: Vec<u64>,
+    /// Read again from its start, because what comes depends on it: marks of progress up to here are on the tape.
+    pub again_through: u64,
+    /// Name of its feed, to define further extents.
+    pub feed: String,
+    /// File name.
+    pub file: String,
+    /// Bytes, where they are known.
+    pub size: Option<u64>,
+    /// Its hash, or that of its first message.
+    pub hash: Option<String>,
+    /// Format and mapping.
+    pub sort: Sort,
+    /// The hash of what was decoded of it, where its marks of progress have it.
+    pub content: Option<Box<ContentHash>>,
+}
+
+/// Format and mapping of a source, as its definition tells them.
+#[derive(Clone, Debug, Default)]
+pub struct Sort {
+    /// The format's word.
+    pub format: String,
+    /// Name and hash of the mapping.
+    pub mapping: Option<String>,
+    /// What its events are to books, where they are not what events of other sources are: `none` makes no books, of
+    /// `marked` the events themselves say which books have lost something.
+    pub books: Option<String>,
+}
+
+impl Sort {
+    /// That of a format.
+    pub fn of(format: &Format) -> Self {
+        let books = format.books().map(str::to_owned);
+        Self { format: format.name().to_owned(), mapping: format.mapping(), books }
+    }
+}
+
+/// A tape of before `books` has the same sources.
+impl PartialEq for Sort {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.format, &self.mapping) == (&other.format, &other.mapping)
+    }
+}
+
+impl Eq for Sort {}
+
+impl SourceState {
+    /// What the tape says of a source.
+    pub fn of(source: &SourceAccount) -> Self {
+        let ids = source.further.range(source.sort_id..);
+        let id = ids.clone().find(|(_, extent)| **extent == 0).map_or(source.id, |(id, _)| *id);
+        Self {
+            first_id: source.id,
+            id,
+            defined: true,
+            extents: ids.filter(|(_, extent)| **extent != 0).map(|(id, extent)| (*extent, *id)).collect(),
+            tally: source.tally,
+            seen: source.tally.messages,
+            through: source.through,
+            end: source.end,
+            on_tape_through: source.last_offset,
+            ahead: source.ahead.clone(),
+            again_through: 0,
+            feed: source.feed.clone(),
+            file: source.file.clone(),
+            size: source.size,
+            hash: source.hash.clone(),
+            sort: source.sort.clone(),
+            content: None,
+        }
+    }
+
+    /// The source is read again from its start, for what the decoder has to know; what is on the tape already is left
+    /// out, and counted anew.
+    pub fn read_again(mut self) -> Self {
+        (self.tally, self.seen) = (Tally::default(), 0);
+        self.again_through = self.through;
+        if self.through > 0 {
+            self.on_tape_through = self.on_tape_through.max(Some(self.through - 1));
+        }
+        self
+    }
+
+    /// Id of the definition of a further 4 GiB, and whether it is given just now.
+    pub fn extent(&mut self, extent: u32, next: &mut u32) -> (u32, bool) {
+        if let Some(id) = self.extents.get(&extent) {
+            return (*id, false);
+        }
+        let id = *next;
+        *next += 1;
+        self.extents.insert(extent, id);
+        (id, true)
+    }
+
+    /// Whether this mark of progress is on the tape already.
+    pub fn has_mark(&self, through: u64, end: bool) -> bool {
+        through < self.again_through || through == self.again_through && through > 0 && !end
+    }
+
+    /// Writes the definition of a further 4 GiB.
+    pub fn extent_frame(&self, id: u32, offset: u64, out: &mut Vec<u8>) {
+        let facts = SourceFacts { file: self.file.clone(), size: None, hash: None };
+        source_frame(out, (id, self.first_id), &self.feed, &facts, &self.sort, offset >> 32 << 32);
+    }
+
+    /// Writes its definition: the first one, told apart by its first message at `offset`, or a further one
+    /// after the mapping changed.
+    pub fn define(&mut self, next: &mut u32, (offset, first): (u64, &[u8]), out: &mut Vec<u8>) {
+        let id = *next;
+        *next += 1;
+        self.defined = true;
+        let extent = (offset >> 32) as u32;
+        if self.first_id == 0 {
+            self.first_id = id;
+            self.id = id;
+            if self.hash.is_none() && !first.is_empty() {
+                self.hash = Some(first_message_hash(offset, first));
+            }
+            let facts = SourceFacts { file: self.file.clone(), size: self.size, hash: self.hash.clone() };
+            source_frame(out, (id, 0), &self.feed, &facts, &self.sort, 0);
+        } else {
+            match extent {
+                0 => self.id = id,
+                _ => _ = self.extents.insert(extent, id),
+            }
+            self.extent_frame(id, offset, out);
+        }
+    }
+
+    /// What comes now is decoded by another mapping, and gets a definition of its own.
+    pub fn switch(&mut self, sort: Sort) {
+        self.sort = sort;
+        self.defined = false;
+        self.extents.clear();
+    }
+}
+
+/// What tells a source apart whose end is not known when it begins: the place and hash of its first message.
+pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
+    format!("first:{offset}+{}:{}", message.len(), &blake3::hash(message).to_hex()[..32])
+}
+
+/// How far the first block of a feed's queue has been taken.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct Cursor {
+    pub unit: usize,
+    pub arena: usize,
+    pub fixup: usize,
+    pub raw: usize,
+    /// Runs of sequence numbers that were noted, marks that these were noted up to, and the first unit whose number was not.
+    pub run: usize,
+    pub mark: usize,
+    pub noted: usize,
+    /// What was known of the numbers of the stretch in hand.
+    pub known: Vec<KnownPart>,
+    /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
+    pub sessions: Vec<Option<u32>>,
+    /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
+    resolved: [Vec<u32>; Dict::COUNT],
+}
+
+impl Cursor {
+    /// The id that was given to the block's own name, 0 if none was yet.
+    pub fn resolved(&self, fixup: &Fixup) -> u32 {
+        self.resolved[fixup.dict as usize].get(fixup.id as usize).copied().unwrap_or(0)
+    }
+
+    /// Keeps the id that was given to the block's own name.
+    pub fn resolve(&mut self, fixup: &Fixup, id: u32) {
+        let table = &mut self.resolved[fixup.dict as usize];
+        if table.len() <= fixup.id as usize {
+            table.resize(fixup.id as usize + 1, 0);
+        }
+        table[fixup.id as usize] = id;
+    }
+}
+
+impl FeedState {
+    /// A feed with its sources, of which `open_sources` are still to be read.
+    pub fn new(
+        (name, grows): (String, bool),
+        sources: Vec<SourceState>,
+        (running_max, sessions): (i64, Sessions),
+        open_sources: usize,
+        outstanding: Arc<AtomicU64>,
+    ) -> Self {
+        let total = sources.iter().fold(Tally::default(), |sum, s| sum.plus(s.tally));
+        Self {
+            name,
+            grows,
+            hashes: false,
+            late: 0,
+            ahead: 0,
+            received: false,
+            large: None,
+            head: None,
+            sources,
+            queue: VecDeque::new(),
+            cursor: Cursor::default(),
+            expected: None,
+            leftover: Vec::new(),
+            carried: None,
+            running_max,
+            sessions,
+            open_sources,
+            closed: false,
+            rotates: false,
+            look: FeedLook::default(),
+            wait: MergeWait::Unbounded,
+            held_since: None,
+            waited_since: None,
+            in_turn: None,
+            leftover_times: Vec::new(),
+            total,
+            outstanding,
+        }
+    }
+
+    /// How far its journal has been decoded.
+    pub fn settled(&self) -> Settled {
+        let (source, through) = self.expected.unwrap_or_default();
+        let file = self.sources.get(source).map_or("", |source| &source.file);
+        let number = file.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let between_messages = self.leftover.is_empty() && self.carried.is_none();
+        Settled { number, through: if self.expected.is_some() { through } else { 0 }, between_messages }
+    }
+
+    /// How many of its blocks are claimed and not yet wholly on the tape.
+    pub fn outstanding(&self) -> Arc<AtomicU64> {
+        self.outstanding.clone()
+    }
+
+    /// The block that the cursor stands in. Those before it are done and wait to be copied.
+    pub fn in_hand(&self) -> Option<usize> {
+        self.queue.iter().position(|b| !b.done)
+    }
+
+    /// Looks at the next unit: the time by which it is merged, `None` when nothing is at hand. `others` is asked for the
+    /// latest time at hand of the other feeds.
+    pub fn look_at_head(&mut self, bounds: &LeadBounds, others: impl FnOnce() -> i64) -> Option<i64> {
+        self.head = self.in_hand().map(|i| {
+            let block = &self.queue[i];
+            let unit = &block.units[self.cursor.unit];
+            let doubt = bounds.is_in_doubt(unit, &self.sources[block.source], bounds.ceiling(self, block));
+            let ahead = doubt && bounds.leads(unit, self, block, others());
+            FeedHead { ts: if ahead { self.running_max } else { self.running_max.max(unit.ts) }, ahead }
+        });
+        self.head.map(|head| head.ts)
+    }
+
+    /// When the next unit came, on the intake's clock.
+    pub fn head_came_ns(&self) -> i64 {
+        self.in_hand().map_or(i64::MAX, |i| self.queue[i].came_ns)
+    }
+
+    /// Until when the merge waits for it before it places what came at `came_ns`.
+    pub fn waits_until(&self, came_ns: i64) -> Option<i64> {
+        let open = self.head.is_none() && self.open_sources > 0 && !self.closed;
+        open.then(|| self.look.waits_until(came_ns, self.wait)).flatten()
+    }
+
+    /// Whether others wait for it without bound.
+    pub fn look_waits_unbounded(&self) -> bool {
+        self.wait == MergeWait::Unbounded && self.in_hand().is_none() && self.waits_until(0).is_some()
+    }
+
+    /// Its messages at hand that are not placed.
+    pub fn left(&self) -> impl Iterator<Item = &Unit> {
+        let blocks = self.queue.iter().filter(|block| !block.done).enumerate();
+        let units = blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit } else { 0 }..]);
+        units.filter(|unit| !unit.is_progress())
+    }
+
+    /// The event time of the next unit, whatever is believed of it.
+    pub fn head_ts(&self) -> Option<i64> {
+        Some(self.queue[self.in_hand()?].units[self.cursor.unit].ts)
+    }
+
+    /// Settles blocks without further units, so that the cursor stands at a unit or at nothing.
+    pub fn advance(&mut self) {
+        while let Some(i) = self.in_hand() {
+            let block = &mut self.queue[i];
+            if self.cursor.unit < block.units.len() {
+                return;
+            }
+            while self.cursor.run < block.runs.len() {
+                note_stretch(block, &mut self.cursor, &mut self.sessions);
+            }
+            let state = &mut self.sources[block.source];
+            state.tally = state.tally.plus(block.tally);
+            self.total = self.total.plus(block.tally);
+            block.done = true;
+            self.cursor = Cursor::default();
+        }
+    }
+
+    /// The block's place in its source does not follow what was decoded before it.
+    pub fn misses(&self, block: &Block) -> bool {
+        // A message that goes on from block to block must be told what it began with.
+        self.carried.is_some()
+            || !self.leftover.is_empty()
+            || self.expected.is_some_and(|e| e != (block.source, block.base))
+    }
+
+    /// The block ends a source, or has its trailer, and there are more or fewer messages before than is said;
+    /// the decoder is to say where.
+    pub fn miscounts(&self, block: &mut Block) -> bool {
+        let before = self.sources[block.source].seen;
+        let wrong = block.claims.iter().any(|c| before + c.here != c.messages);
+        block.before = wrong.then_some(before);
+        wrong
+    }
+
+    /// Puts what was left over before the block's own bytes, to be decoded again.
+    pub fn join_leftover(&mut self, block: &mut Block) {
+        block.carried = self.carried.take();
+        block.base -= self.leftover.len() as u64;
+        self.leftover.append(&mut block.bytes);
+        std::mem::swap(&mut self.leftover, &mut block.bytes);
+        self.leftover.clear();
+        if !self.leftover_times.is_empty() {
+            self.leftover_times.append(&mut block.times);
+            self.leftover_times.dedup();
+            std::mem::swap(&mut self.leftover_times, &mut block.times);
+            self.leftover_times.clear();
+        }
+    }
+
+    /// Keeps what the block did not decode, for the next one.
+    pub fn keep_leftover(&mut self, block: &mut Block) {
+        self.carried = block.leaves.take();
+        // It belongs to the same source: at its end a block is decoded whole.
+        self.leftover.extend_from_slice(&block.bytes[block.decoded..]);
+        self.leftover_times.clear();
+        if !self.leftover.is_empty() {
+            self.leftover_times.extend_from_slice(&block.times);
+        }
+        self.expected =
+            if block.eof { None } else { Some((block.source, block.base + block.bytes.len() as u64)) };
+    }
+}

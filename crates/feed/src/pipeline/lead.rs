@@ -1,0 +1,121 @@
+//! How far an event's time may lead: one wrong clock must not move the merge for everyone.
+//!
+//! An event that was received at a known time is held against that time, any other against the other feeds. One that leads
+//! by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything is merged.
+
+use crate::block::{Block, Unit, What};
+use crate::pipeline::feed_state::{FeedState, SourceState};
+use crate::pipeline::stamp::{last_byte, time_of};
+use std::time::Duration;
+
+/// How far an event's time may lead; `None`: without bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockLead {
+    /// Before the time at which its message was received, where that is known and recorded.
+    pub receipt: Option<Duration>,
+    /// Before the latest time of all other feeds and of the tape, where it is not.
+    pub feeds: Option<Duration>,
+}
+
+impl Default for ClockLead {
+    fn default() -> Self {
+        Self { receipt: Some(Duration::from_secs(600)), feeds: Some(Duration::from_secs(366 * 86_400)) }
+    }
+}
+
+impl ClockLead {
+    /// Without bound.
+    pub const UNBOUNDED: Self = Self { receipt: None, feeds: None };
+
+    /// The latest time that is believed of what was received at `ts`.
+    pub fn after_receipt(&self, ts: i64) -> i64 {
+        after(ts, self.receipt)
+    }
+
+    /// The latest time that is believed beside a time of the other feeds.
+    pub fn after_feeds(&self, ts: i64) -> i64 {
+        after(ts, self.feeds)
+    }
+}
+
+fn after(ts: i64, lead: Option<Duration>) -> i64 {
+    lead.map_or(i64::MAX, |lead| ts.saturating_add(i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX)))
+}
+
+/// A time before 1990 says nothing of what time it is: it is unknown, or of a simulation.
+pub const KNOWN_SINCE: i64 = 631_152_000_000_000_000;
+
+/// A time that says what time it is.
+pub fn known(ts: i64) -> Option<i64> {
+    Some(ts).filter(|ts| *ts >= KNOWN_SINCE)
+}
+
+impl Block {
+    /// The earliest time at which any of it was received.
+    pub fn received_first(&self) -> Option<i64> {
+        self.times.iter().filter_map(|(_, ts)| known(*ts)).min()
+    }
+}
+
+impl SourceState {
+    /// What the tape has of a message that is there already: whether it leads. `placed_max` is the latest time that was
+    /// believed when the run began.
+    fn leads_on_tape(&self, unit: &Unit, placed_max: i64) -> Option<bool> {
+        let there = self.on_tape_through.is_some_and(|t| unit.offset <= t);
+        there.then(|| {
+            unit.ts > placed_max && known(placed_max).is_some()
+                || self.ahead.binary_search(&unit.offset).is_ok()
+        })
+    }
+}
+
+/// What the sequencer knows of time when it looks at a message.
+#[derive(Clone, Copy, Debug)]
+pub struct LeadBounds {
+    /// The bounds.
+    pub lead: ClockLead,
+    /// The latest time that was placed and believed.
+    pub placed_max: i64,
+    /// The same when the run began.
+    pub placed_before: i64,
+    /// There is another feed.
+    pub merges: bool,
+}
+
+impl LeadBounds {
+    /// Up to this event time nothing of the block's messages can lead, but for those that the tape has.
+    pub fn ceiling(&self, feed: &FeedState, block: &Block) -> i64 {
+        match block.received_min {
+            Some(ts) if feed.received => self.lead.after_receipt(ts),
+            _ if !self.merges => i64::MAX,
+            _ if known(self.placed_max).is_some() => self.lead.after_feeds(self.placed_max),
+            _ => i64::MIN,
+        }
+    }
+
+    /// Whether [`LeadBounds::leads`] is to be asked of this message.
+    #[inline]
+    pub fn is_in_doubt(&self, unit: &Unit, state: &SourceState, ceiling: i64) -> bool {
+        unit.ts > ceiling
+            || state.on_tape_through.is_some() && state.leads_on_tape(unit, self.placed_before) == Some(true)
+    }
+
+    /// Whether a message leads by more than it may; `others` is the latest time at hand of the other feeds.
+    pub fn leads(&self, unit: &Unit, feed: &FeedState, block: &Block, others: i64) -> bool {
+        if matches!(
+            unit.what,
+            What::Quarantine | What::QuarantinePart { .. } | What::Switch | What::Progress { .. }
+        ) {
+            return false;
+        }
+        if let Some(leads) = feed.sources[block.source].leads_on_tape(unit, self.placed_before) {
+            return leads;
+        }
+        let received = || time_of(&block.times, last_byte(unit.offset, unit.length)).and_then(known);
+        if let Some(ts) = Some(()).filter(|()| feed.received).and_then(|()| received()) {
+            return unit.ts > self.lead.after_receipt(ts);
+        }
+        let latest = known(self.placed_max.max(others));
+        self.merges && latest.is_some_and(|ts| unit.ts > self.lead.after_feeds(ts))
+    }
+}

@@ -1,0 +1,585 @@
+//! The merge of segments: tapes of one feed each become one tape.
+//!
+//! ```text
+//!  run a ─▶ tape a ─┐
+//!  run b ─▶ tape b ─┼─▶ units in order of time ─▶ ids of this tape ─▶ tape
+//!  run c ─▶ tape c ─┘
+//! ```
+//!
+//! A unit (one message with its events) is taken as it stands. Its names and sources get ids of the tape it comes
+//! onto, with the definitions right before their first use, and the raw bytes of what is in quarantine come with it.
+//! Order is that of [`crate::pipeline::run()`]: running maximum of event or receive time, ties by segment, a bounded wait for a
+//! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
+//! itself is the record of what the merge decided.
+
+mod placed;
+
+use crate::account::bookkeeping::define_frame;
+use crate::account::{Account, uint};
+use crate::block::NO_TS;
+use crate::error::Error;
+use crate::pipeline::consolidate::{Outcome, Turns};
+use crate::pipeline::durability::FlushPatience;
+use crate::pipeline::lead::{ClockLead, known};
+use crate::quarantine::{RawLog, raw_of_event};
+use crate::sources::link::{FeedLook, MergeWait};
+use crate::sources::stats::{FeedStats, Stats};
+use placed::Known;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use unitape_model::schema::{Schema, Slot, at};
+use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, NameTable, Position, flags, frames};
+use unitape_ring::farm::Ending;
+use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
+
+/// A segment of a merge.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Name of its feed.
+    pub name: String,
+    /// Directory of its tape; it may come later.
+    pub dir: PathBuf,
+    /// Up when nothing more will come onto its tape.
+    pub ended: Arc<AtomicBool>,
+    /// Up with that when it ended because its process stopped: a later run may bring more.
+    pub stopped: Arc<AtomicBool>,
+    /// How long the merge waits for it, where that is another time than the merge's.
+    pub wait: Option<MergeWait>,
+}
+
+/// What to merge and how.
+#[derive(Debug)]
+pub struct MergeOptions {
+    /// The segments; ties in time go to the earlier one.
+    pub segments: Vec<Segment>,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// How long after its receipt a unit waits for a segment that has nothing at hand; `None`: until it has ended.
+    pub wait: Option<Duration>,
+    /// How far an event's time may lead the other segments where no receipt is recorded; what leads its receipt was flagged in
+    /// its segment.
+    pub lead: ClockLead,
+    /// Receive times, where there are any, and not event times say the order.
+    pub by_receive_time: bool,
+    /// Figures, for segments of these names; `placed` of them reports that a tape has more.
+    pub stats: Arc<Stats>,
+    /// It looks again and again instead of sleeping.
+    pub spin: bool,
+}
+
+/// Merges the segments onto the tape in `dir`, until all have ended.
+///
+/// # Errors
+/// When a segment's tape cannot be read or is not what the tape has of it, or the tape refuses.
+pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
+    let id = crate::pipeline::consolidate::id_of(dir)?.unwrap_or_else(|| tape_id(&options.segments));
+    let (writer, _) = Writer::open(dir, id, options.tape)?;
+    let (account, mut known) = Known::of(dir)?;
+    let before = account.summary().messages;
+    let segments = options.segments.into_iter().map(|s| {
+        let known = known.remove(&s.name).unwrap_or_default();
+        Merging { segment: s, known, ..Merging::default() }
+    });
+    let mut tape = Onto {
+        raw: RawLog::open(dir, account.raw_bytes)?,
+        writer,
+        dictionary: account.names.dictionary().clone(),
+        next_source: account.next_source,
+        out: Vec::new(),
+        flushes: FlushPatience::default(),
+    };
+    let mut segments: Vec<_> = segments.collect();
+    let mut placed_max = if options.by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
+    let lead = if options.by_receive_time { ClockLead::UNBOUNDED } else { options.lead };
+    let placed_before = placed_max;
+    let began = Instant::now();
+    loop {
+        let latest: Vec<i64> =
+            segments.iter().map(|s| if s.unit.is_empty() { NO_TS } else { s.ts }).collect();
+        let mut next: Option<(i64, usize)> = None;
+        let (mut some_empty, mut open, mut for_later) = (false, false, false);
+        for (i, s) in segments.iter_mut().enumerate() {
+            s.head = s.head(options.by_receive_time, placed_before)?;
+            if s.waited.is_some() && s.head != Head::Nothing {
+                s.note_waited(false, began.elapsed().as_nanos() as i64, &options.stats.feeds[i]);
+            }
+            match s.head {
+                Head::Unit(ts) => {
+                    let others = latest.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, ts)| *ts).max();
+                    let latest = placed_max.max(others.unwrap_or(NO_TS));
+                    let ts = s.believe(&lead, latest).unwrap_or(ts);
+                    open = true;
+                    if next.is_none_or(|(t, _)| ts < t) {
+                        next = Some((ts, i));
+                    }
+                }
+                Head::Nothing => {
+                    (some_empty, open) = (true, true);
+                }
+                Head::End => {
+                    let unbounded = s.segment.wait.unwrap_or(options.wait.into()) == MergeWait::Unbounded;
+                    for_later |= unbounded && s.segment.stopped.load(Ordering::Relaxed);
+                }
+            }
+        }
+        if !open {
+            break;
+        }
+        if for_later {
+            // It may bring more in a later run, which places what waits for it.
+            if segments.iter().all(|s| s.segment.ended.load(Ordering::Acquire)) {
+                let left = segments.iter().zip(&options.stats.feeds);
+                for (_, stats) in left.filter(|(s, _)| matches!(s.head, Head::Unit(_))) {
+                    stats.link.note(LEFT.to_owned());
+                }
+                break;
+            }
+            options.stats.placed.wait(IDLE);
+            continue;
+        }
+        if some_empty {
+            let now_ns = began.elapsed().as_nanos() as i64;
+            let came_ns = next.map(|(_, i)| segments[i].came_ns(now_ns));
+            let mut until_ns = None;
+            for (i, s) in segments.iter_mut().enumerate().filter(|(_, s)| s.head == Head::Nothing) {
+                let link = &options.stats.feeds[i].link;
+                s.look.found_empty(now_ns, link.is_failing(), link.is_waiting());
+                let wait = s.segment.wait.unwrap_or(options.wait.into());
+                let its_until_ns = came_ns.and_then(|came_ns| s.look.waits_until(came_ns, wait));
+                s.note_waited(its_until_ns.is_some(), now_ns, &options.stats.feeds[i]);
+                until_ns = until_ns.max(its_until_ns);
+            }
+            if next.is_none() || until_ns.is_some() {
+                segments
+                    .iter_mut()
+                    .filter(|s| !s.unit.is_empty())
+                    .for_each(|s| _ = s.held.get_or_insert(now_ns));
+                let left = until_ns.map_or(i64::MAX, |until_ns| until_ns.saturating_sub(now_ns));
+                match options.spin {
+                    true => std::hint::spin_loop(),
+                    false => {
+                        _ = options.stats.placed.wait(IDLE.min(Duration::from_nanos(left.max(1) as u64)))
+                    }
+                }
+                continue;
+            }
+        }
+        let Some((ts, i)) = next else { continue };
+        let s = &mut segments[i];
+        if s.held.is_some() {
+            s.note_held(began.elapsed().as_nanos() as i64, &options.stats.feeds[i]);
+        }
+        let late = ts < placed_max && !s.only_meta && !s.ahead;
+        s.running_max = ts;
+        if !s.only_meta && !s.ahead {
+            placed_max = placed_max.max(ts);
+        }
+        tape.place(s, late)?;
+        let stats = &options.stats.feeds[i];
+        stats.events.fetch_add(s.events, Ordering::Relaxed);
+        stats.messages.fetch_add(u64::from(!s.only_meta), Ordering::Relaxed);
+        stats.late.fetch_add(late.into(), Ordering::Relaxed);
+        stats.clock_ahead.fetch_add(s.ahead.into(), Ordering::Relaxed);
+        stats.ts_max.store(s.running_max, Ordering::Relaxed);
+        s.unit.clear();
+    }
+    tape.raw.sync()?;
+    tape.writer.close()?;
+    let summary = Account::of(dir)?.summary();
+    let fresh_messages = summary.messages.saturating_sub(before);
+    Ok(Outcome {
+        fresh_messages,
+        summary,
+        ending: Ending::EndOfInput,
+        turns: Turns::default(),
+        stopped: false,
+        notes: Vec::new(),
+    })
+}
+
+/// Said of a feed whose messages wait for another one at the end.
+const LEFT: &str =
+    "messages wait for other feeds; they are on the tape of its segment, and the next run places them";
+
+/// How long the merge sleeps where nobody reports that something is to be done.
+const IDLE: Duration = Duration::from_millis(50);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    Unit(i64),
+    Nothing,
+    End,
+}
+
+/// A segment as the merge has it.
+#[derive(Debug)]
+struct Merging {
+    segment: Segment,
+    known: Known,
+    reader: Option<Reader>,
+    /// Its names and sources, by its own ids.
+    names: NameTable,
+    /// Ids on the tape, by dictionary and own id; 0 not yet looked for.
+    ids: [Vec<u32>; Dict::COUNT],
+    sources: BTreeMap<u32, u32>,
+    /// The unit in hand, without definitions of names; whole when `whole`.
+    unit: Vec<u8>,
+    whole: bool,
+    only_meta: bool,
+    events: u64,
+    ts: i64,
+    /// Its time leads by more than it may: it is merged by that of its segment.
+    ahead: bool,
+    /// The time of its receipt is recorded.
+    received: bool,
+    running_max: i64,
+    /// What was found at the last look.
+    head: Head,
+    look: FeedLook,
+    /// When the unit in hand came, on the merge's clock; when that is first asked.
+    came: Option<i64>,
+    received_at: Option<i64>,
+    /// Since when it has been held for other segments, and since when they wait for it.
+    held: Option<i64>,
+    waited: Option<i64>,
+}
+
+impl Default for Merging {
+    fn default() -> Self {
+        let segment = Segment {
+            name: String::new(),
+            dir: PathBuf::new(),
+            ended: Arc::default(),
+            stopped: Arc::default(),
+            wait: None,
+        };
+        Self {
+            segment,
+            known: Known::default(),
+            reader: None,
+            names: NameTable::default(),
+            ids: Default::default(),
+            sources: BTreeMap::new(),
+            unit: Vec::new(),
+            whole: false,
+            only_meta: true,
+            events: 0,
+            ts: NO_TS,
+            ahead: false,
+            received: false,
+            running_max: NO_TS,
+            head: Head::Nothing,
+            look: FeedLook::default(),
+            came: None,
+            received_at: None,
+            held: None,
+            waited: None,
+        }
+    }
+}
+
+impl Merging {
+    /// The time by which its next unit is merged.
+    fn head(&mut self, by_receive_time: bool, placed_before: i64) -> Result<Head, Error> {
+        loop {
+            if self.whole && !self.unit.is_empty() {
+                let ts = if self.ahead { self.running_max } else { self.running_max.max(self.ts) };
+                return Ok(Head::Unit(ts));
+            }
+            // Acquire: pairs with the Release of who saw its writer end; all it committed is seen.
+            let ended = self.segment.ended.load(Ordering::Acquire);
+            if !self.read(by_receive_time)? {
+                return Ok(if ended { Head::End } else { Head::Nothing });
+            }
+            if self.known.units > 0 {
+                // It is on the tape already.
+                self.known.units -= 1;
+                // What is later than all that was believed was not believed.
+                if !self.ahead && self.ts <= placed_before {
+                    self.running_max = self.running_max.max(self.ts);
+                }
+                let unit = std::mem::take(&mut self.unit);
+                for (_, _, frame) in frames(&unit) {
+                    if let Some(event) = Event::new(frame).filter(|e| e.kind() == Kind::Source) {
+                        let own = uint(&event, Field::Index).unwrap_or(0) as u32;
+                        let id = self.known.sources.pop_front().ok_or_else(|| self.foreign())?;
+                        self.sources.insert(own, id);
+                    }
+                }
+                self.unit = unit;
+                self.unit.clear();
+            }
+        }
+    }
+
+    /// When the unit in hand came, on the merge's clock: now when it is first asked, less the time since its receipt.
+    fn came_ns(&mut self, now_ns: i64) -> i64 {
+        let age_ns =
+            self.received_at.map_or(0, |ts| crate::sources::receive::now_ns().saturating_sub(ts).max(0));
+        *self.came.get_or_insert(now_ns.saturating_sub(age_ns))
+    }
+
+    fn note_waited(&mut self, waited_for: bool, now_ns: i64, stats: &FeedStats) {
+        // Up to now: a wait that goes on counts as well.
+        if let Some(since) = self.waited.take() {
+            stats.note_waited(now_ns.saturating_sub(since));
+        }
+        self.waited = waited_for.then_some(now_ns);
+    }
+
+    fn note_held(&mut self, now_ns: i64, stats: &FeedStats) {
+        if let Some(since) = self.held.take() {
+            stats.note_held(now_ns.saturating_sub(since));
+        }
+    }
+
+    /// Holds the unit in hand against the latest time of the other segments; gives the time by which it is merged where
+    /// it leads by more than it may.
+    fn believe(&mut self, lead: &ClockLead, latest: i64) -> Option<i64> {
+        let doubt = !self.ahead && !self.received && !self.only_meta;
+        if doubt && known(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest)) {
+            self.ahead = true;
+        }
+        self.ahead.then_some(self.running_max)
+    }
+
+    /// Reads the next unit; false when it is not there yet.
+    fn read(&mut self, by_receive_time: bool) -> Result<bool, Error> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            None if !self.segment.dir.join("tape.toml").exists() => return Ok(false),
+            None => {
+                let reader = Reader::open(&self.segment.dir, Start::Oldest)?;
+                if reader.position() > Position(0) {
+                    let what =
+                        "the beginning of its tape is gone, and a merge needs all of it; use a new tape";
+                    let origin = format!("segment {}", self.segment.name);
+                    return Err(Error::Config { origin, what: what.to_owned() });
+                }
+                self.reader.insert(reader)
+            }
+        };
+        if self.unit.is_empty() {
+            (self.whole, self.only_meta, self.events, self.ts) = (false, true, 0, NO_TS);
+            (self.ahead, self.received, self.came, self.received_at) = (false, false, None, None);
+        }
+        while let Some(frame) = reader.next()? {
+            let event = match self.names.admit_frame(frame.bytes) {
+                Ok(Some(event)) => event,
+                Ok(None) => {
+                    let what = "a user's message, which a merge has no place for".to_owned();
+                    return Err(Error::Inconsistent { position: frame.position.0, what });
+                }
+                Err(flaw) => {
+                    let position = frame.position;
+                    return Err(reader.damage_at(position, &flaw).into());
+                }
+            };
+            if event.kind() == Kind::Define {
+                continue;
+            }
+            if !frame.header.is_meta() {
+                if self.only_meta && event.kind() != Kind::Quarantine {
+                    let ts = event.ts_event();
+                    self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts).0 } else { ts.0 };
+                    self.received_at = event.ts_recv().map(|ts| ts.0);
+                    self.received = self.received_at.is_some();
+                    self.ahead = !by_receive_time && frame.header.flags() & flags::CLOCK_AHEAD != 0;
+                }
+                self.only_meta = false;
+                self.events += 1;
+            }
+            self.unit.extend_from_slice(frame.bytes);
+            if frame.header.is_last() {
+                self.whole = true;
+                self.look.found_some(false);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn foreign(&self) -> Error {
+        Error::Config {
+            origin: format!("segment {}", self.segment.name),
+            what: "its tape is not the one that was merged before; use a new tape".to_owned(),
+        }
+    }
+}
+
+/// The tape that is written.
+struct Onto {
+    writer: Writer,
+    raw: RawLog,
+    dictionary: Dictionary,
+    next_source: u32,
+    out: Vec<u8>,
+    flushes: FlushPatience,
+}
+
+impl Onto {
+    /// Appends the unit in hand, under ids of this tape.
+    fn place(&mut self, s: &mut Merging, late: bool) -> Result<(), Error> {
+        self.out.clear();
+        let unit = std::mem::take(&mut s.unit);
+        for (_, header, frame) in frames(&unit) {
+            let kind = Kind::from_u8(header.kind()).expect("looked at when it was read");
+            let mut own = frame.to_vec();
+            let source = u32::from_le_bytes(own[at::SOURCE..at::SOURCE + 4].try_into().expect("four bytes"));
+            match kind {
+                Kind::Source => self.source(s, &mut own)?,
+                _ if source != 0 => {
+                    let id = *s.sources.get(&source).ok_or_else(|| s.foreign())?;
+                    put(&mut own, at::SOURCE, &id.to_le_bytes());
+                }
+                _ => {}
+            }
+            if !header.is_meta() {
+                self.names(s, kind, &mut own)?;
+            }
+            if kind == Kind::Quarantine {
+                let event = Event::new(frame).expect("looked at when it was read");
+                let raw_at = self.raw.append(&raw_of_event(&s.segment.dir, &event)?)?;
+                put(&mut own, RAW_AT, &raw_at.to_le_bytes());
+            }
+            let ahead = if s.ahead { flags::CLOCK_AHEAD } else { 0 };
+            let mark = if header.is_meta() { 0 } else { ahead | if late { flags::LATE } else { 0 } };
+            Header::unstamped(header.kind(), header.flags() | mark, header.lines()).write(&mut own);
+            self.out.extend_from_slice(&own);
+        }
+        while let Err(e) = self.writer.append(&self.out) {
+            if !self.flushes.outlives(&e, &self.writer, s.segment.ended.load(Ordering::Relaxed)) {
+                return Err(e.into());
+            }
+        }
+        s.unit = unit;
+        Ok(())
+    }
+
+    /// Gives a definition of a source its id here.
+    fn source(&mut self, s: &mut Merging, own: &mut [u8]) -> Result<(), Error> {
+        let event = Event::new(own).expect("looked at when it was read");
+        let (index, of) = (uint(&event, Field::Index).unwrap_or(0) as u32, uint(&event, Field::Of));
+        let id = self.next_source;
+        self.next_source += 1;
+        s.sources.insert(index, id);
+        put(own, INDEX, &id.to_le_bytes());
+        if let Some(of) = of.filter(|of| *of != 0) {
+            let of = *s.sources.get(&(of as u32)).ok_or_else(|| s.foreign())?;
+            put(own, OF, &of.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Gives the names of an event their ids here, with definitions before it where they are new.
+    fn names(&mut self, s: &mut Merging, kind: Kind, own: &mut [u8]) -> Result<(), Error> {
+        let schema = Schema::of(kind);
+        let mut publisher = false;
+        for spec in schema.fields {
+            match spec.slot {
+                Slot::Sym { dict: Dict::Venue, at } => self.narrow(s, own, at.into())?,
+                // Venue and bank stand in the same place.
+                Slot::Publisher { .. } if !publisher => {
+                    publisher = true;
+                    self.narrow(s, own, at::VENUE)?;
+                }
+                Slot::Sym { dict, at } => self.wide(s, own, dict, at.into())?,
+                Slot::Syms { dict } => {
+                    let Some(list) = entry(own, schema.fixed_bytes.into(), spec.field as u16) else {
+                        continue;
+                    };
+                    for at in list.step_by(4) {
+                        self.wide(s, own, dict, at)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn narrow(&mut self, s: &mut Merging, own: &mut [u8], at: usize) -> Result<(), Error> {
+        let id = u16::from_le_bytes(own[at..at + 2].try_into().expect("two bytes"));
+        let id = self.name(s, Dict::Venue, id.into())?;
+        put(own, at, &(id as u16).to_le_bytes());
+        Ok(())
+    }
+
+    fn wide(&mut self, s: &mut Merging, own: &mut [u8], dict: Dict, at: usize) -> Result<(), Error> {
+        let id = u32::from_le_bytes(own[at..at + 4].try_into().expect("four bytes"));
+        let id = self.name(s, dict, id)?;
+        put(own, at, &id.to_le_bytes());
+        Ok(())
+    }
+
+    /// The id here of the segment's name `own`.
+    fn name(&mut self, s: &mut Merging, dict: Dict, own: u32) -> Result<u32, Error> {
+        let ids = &mut s.ids[dict as usize];
+        if own == 0 {
+            return Ok(0);
+        }
+        if let Some(id) = ids.get(own as usize).filter(|id| **id != 0) {
+            return Ok(*id);
+        }
+        let config = |what: String| Error::Config { origin: format!("segment {}", s.segment.name), what };
+        let name =
+            s.names.name(dict, own).ok_or_else(|| config(format!("{} {own} is not defined", dict.name())))?;
+        let full = |_| config(format!("no place for another {}, there are {}", dict.name(), dict.id_max()));
+        let (id, new) = self.dictionary.intern(dict, name.as_bytes()).map_err(full)?;
+        if new {
+            define_frame(&mut self.out, dict, id, name);
+        }
+        if ids.len() <= own as usize {
+            ids.resize(own as usize + 1, 0);
+        }
+        ids[own as usize] = id;
+        Ok(id)
+    }
+}
+
+fn put(frame: &mut [u8], at: usize, bytes: &[u8]) {
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// Where the payload of an extension entry lies.
+fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>> {
+    while let Some(head) = frame.get(at..at + 6).filter(|h| h[..2] != [0, 0]) {
+        let length = u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
+        if head[..2] == tag.to_le_bytes() {
+            return Some(at + 6..at + 6 + length / 4 * 4).filter(|r| r.end <= frame.len());
+        }
+        at += 6 + length;
+    }
+    None
+}
+
+fn tape_id(segments: &[Segment]) -> TapeId {
+    let mut hasher = blake3::Hasher::new();
+    for s in segments {
+        hasher.update(&(s.name.len() as u64).to_le_bytes());
+        hasher.update(s.name.as_bytes());
+    }
+    TapeId(u128::from_le_bytes(hasher.finalize().as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
+}
+
+/// Where a source's definition says its id, and that of its first definition; where a quarantine event says its
+/// place in the raw log. A test holds them against the schema.
+const INDEX: usize = 32;
+const OF: usize = 36;
+const RAW_AT: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_schema() {
+        let slot = |kind, field| Schema::of(kind).get(field).unwrap().slot;
+        assert_eq!(slot(Kind::Source, Field::Index), Slot::UInt { at: INDEX as u16, width: 4 });
+        assert_eq!(slot(Kind::Source, Field::Of), Slot::UInt { at: OF as u16, width: 4 });
+        assert_eq!(slot(Kind::Quarantine, Field::RawAt), Slot::UInt { at: RAW_AT as u16, width: 8 });
+    }
+}

@@ -1,0 +1,174 @@
+//! What was read of files that may still grow, for the next run: between two marks of progress the tape has no hash of it.
+//!
+//! ```text
+//!   file  ■■■■■■■■■■■■■■■■■■■■■■■■■■■■□□□□
+//!                 │ last mark          │ what is noted here
+//!   DIR/run/sources, two lines:
+//!     {"format":1,"tape":…,"sources":[{"id":3,"feed":"log","file":"a.fix","bytes":1234,"hash":…}]}
+//!     blake3 of the first line
+//! ```
+//!
+//! The next run compares the file with it before it reads on, so that it finds a file that was replaced, and the same file
+//! under another name. A kill leaves what was noted [`NOTE_EVERY_NS`] before it, or later. What is noted says something of
+//! files and nothing of the tape. What is noted of a source that a repair cut off is dropped by the next run.
+
+use crate::account::Account;
+use crate::pipeline::feed_state::FeedState;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// How often it is written while files are read, ns.
+const NOTE_EVERY_NS: i64 = 100_000_000;
+
+const NAME: &str = "run/sources";
+const FORMAT: u32 = 1;
+/// No file is longer: a hundred thousand sources.
+const BYTES_MAX: u64 = 64 << 20;
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Notes {
+    format: u32,
+    tape: String,
+    sources: Vec<SourceNote>,
+}
+
+/// How much was read of a source, and its hash.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct SourceNote {
+    id: u32,
+    feed: String,
+    file: String,
+    /// Bytes, unpacked.
+    bytes: u64,
+    /// Their BLAKE3 in hex.
+    hash: String,
+}
+
+/// The file of a tape that a run writes.
+#[derive(Debug)]
+pub struct OpenSources {
+    path: PathBuf,
+    tape: String,
+    noted: BTreeMap<u32, SourceNote>,
+    /// The file does not say what `noted` does.
+    is_stale: bool,
+    /// When it was written, on the intake's clock.
+    written_ns: Option<i64>,
+}
+
+impl OpenSources {
+    /// What an earlier run noted of the sources of the tape in `dir`, whose account gets what goes beyond its marks. With
+    /// what is wrong with the file, where it cannot be used.
+    pub fn load(dir: &Path, tape: &str, account: &mut Account) -> (Self, Option<String>) {
+        let path = dir.join(NAME);
+        let (notes, wrong) = match read(&path, tape) {
+            Ok(notes) => (notes, None),
+            Err(what) => {
+                let what = format!(
+                    "{}: {what}; files that were open when the last run ended are compared up to their last mark of progress",
+                    path.display()
+                );
+                (Vec::new(), Some(what))
+            }
+        };
+        let mut noted = BTreeMap::new();
+        let count = notes.len();
+        for note in notes {
+            let is_meant = |s: &&mut crate::account::SourceAccount| {
+                s.id == note.id && !s.end && (&s.feed, &s.file) == (&note.feed, &note.file)
+            };
+            let Some(source) = account.sources.iter_mut().find(is_meant) else { continue };
+            if source.content.as_ref().is_none_or(|(bytes, _)| *bytes < note.bytes) {
+                source.content = Some((note.bytes, note.hash.clone()));
+                noted.insert(note.id, note);
+            }
+        }
+        // One that belongs to no source of the tape goes, before a source gets its id.
+        let is_stale = noted.len() < count || wrong.is_some();
+        (Self { path, tape: tape.to_owned(), noted, is_stale, written_ns: None }, wrong)
+    }
+
+    /// Whether it was not written for a while.
+    pub fn is_due(&self, now_ns: i64) -> bool {
+        self.written_ns.is_none_or(|written| now_ns.saturating_sub(written) >= NOTE_EVERY_NS)
+    }
+
+    /// Notes what was read of the sources of these feeds that have not ended.
+    ///
+    /// # Errors
+    /// When the disk refuses; what was noted before stays, and the next call writes again.
+    pub fn write(&mut self, feeds: &[FeedState], now_ns: i64) -> std::io::Result<()> {
+        self.written_ns = Some(now_ns);
+        for source in feeds.iter().filter(|feed| feed.hashes).flat_map(|feed| &feed.sources) {
+            if source.end {
+                self.is_stale |= self.noted.remove(&source.first_id).is_some();
+                continue;
+            }
+            // One without an id is not on the tape yet.
+            let Some(content) = source.content.as_ref().filter(|_| source.first_id != 0) else { continue };
+            // What an earlier run read of it is read once more from its last mark on.
+            if self.noted.get(&source.first_id).is_none_or(|note| note.bytes < content.bytes()) {
+                let (id, feed, file) = (source.first_id, source.feed.clone(), source.file.clone());
+                let note = SourceNote { id, feed, file, bytes: content.bytes(), hash: content.hex() };
+                self.noted.insert(id, note);
+                self.is_stale = true;
+            }
+        }
+        if !self.is_stale {
+            return Ok(());
+        }
+        let sources = self.noted.values().cloned().collect();
+        let line = serde_json::to_string(&Notes { format: FORMAT, tape: self.tape.clone(), sources })?;
+        let sum = blake3::hash(line.as_bytes()).to_hex();
+        let temp = self.path.with_extension("new");
+        std::fs::write(&temp, format!("{line}\n{sum}\n"))?;
+        std::fs::rename(&temp, &self.path)?;
+        self.is_stale = false;
+        Ok(())
+    }
+}
+
+fn read(path: &Path, tape: &str) -> Result<Vec<SourceNote>, String> {
+    let mut text = String::new();
+    match std::fs::File::open(path).and_then(|f| f.take(BYTES_MAX).read_to_string(&mut text)) {
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e.to_string()),
+    }
+    let (line, sum) = text.split_once('\n').ok_or("it is cut short")?;
+    if sum.trim_end() != blake3::hash(line.as_bytes()).to_hex().as_str() {
+        return Err("its checksum does not match".to_owned());
+    }
+    let notes: Notes = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    match notes {
+        Notes { format, .. } if format != FORMAT => {
+            Err(format!("it is of format {format}, this build knows {FORMAT}"))
+        }
+        Notes { tape: of, .. } if of != tape => Err(format!("it is of tape {of}")),
+        notes => Ok(notes.sources),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk that was full when there was something to note has it noted later, though nothing else was read.
+    #[test]
+    fn what_could_not_be_written_is_written_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        std::fs::create_dir(&run).unwrap();
+        std::fs::write(dir.path().join(NAME), "{}\n").unwrap();
+        let (mut open, wrong) = OpenSources::load(dir.path(), "1", &mut Account::default());
+        assert!(wrong.is_some_and(|what| what.contains("checksum")));
+        std::fs::remove_dir_all(&run).unwrap();
+        assert!(open.write(&[], 0).is_err());
+        std::fs::create_dir(&run).unwrap();
+        open.write(&[], 1).unwrap();
+        assert_eq!(read(&dir.path().join(NAME), "1").unwrap().len(), 0);
+        assert!(read(&dir.path().join(NAME), "2").is_err());
+    }
+}

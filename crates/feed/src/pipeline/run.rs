@@ -1,0 +1,299 @@
+//! A run: feeds of every sort onto a tape until it is stopped.
+//!
+//! ```text
+//!  receive[feed] ─▶ journal ─┐
+//!  directory ────────────────┼─▶ intake ─▶ decode ∥ W ─▶ sequence, merge ─▶ tape
+//!  files ────────────────────┘
+//! ```
+//!
+//! Receivers write journals and nothing else; from there on, a live feed is a directory like any other. When the
+//! run is to stop, receivers stop first; then what they wrote is read to its end and placed.
+
+use crate::account::Account;
+use crate::error::Error;
+use crate::formats::decode::{Format, How, Statefulness};
+use crate::pipeline::capture::Select;
+use crate::pipeline::consolidate::{BLOCK_BYTES, Outcome, Progress, Setup, engine};
+use crate::pipeline::intake::{Live, Reload};
+use crate::pipeline::lead::ClockLead;
+use crate::sources::folder::Sort;
+use crate::sources::growth::GrowthWatch;
+use crate::sources::link::{MergeWait, RestartPolicy};
+use crate::sources::receive::{self, Halt, Receive};
+use crate::sources::stats::Stats;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use unitape_tape::Options as TapeOptions;
+
+/// Where a feed's bytes come from.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Files, one after the other; plain, gz or zst, streams or captures. `-` is stdin.
+    Files(Vec<PathBuf>),
+    /// The files of a directory, by name; with `follow`, also those that come while the run goes on.
+    #[allow(missing_docs)]
+    Directory { path: PathBuf, follow: bool },
+    /// What a receiver writes down in the directory `path`.
+    #[allow(missing_docs)]
+    Journal { path: PathBuf, receive: Receive },
+}
+
+/// A feed of a run.
+#[derive(Clone, Debug)]
+pub struct RunFeed {
+    /// Its name.
+    pub name: String,
+    /// What its bytes are.
+    pub format: Format,
+    /// Where they come from.
+    pub input: Input,
+    /// How they are decoded, the format apart.
+    pub how: How,
+    /// What becomes of it when it fails.
+    pub restart: RestartPolicy,
+    /// How long the merge waits for it, where that is another time than the run's.
+    pub wait: Option<MergeWait>,
+}
+
+/// What to run and how.
+#[derive(Debug)]
+pub struct RunOptions {
+    /// The feeds; ties in time go to the earlier one.
+    pub feeds: Vec<RunFeed>,
+    /// Worker threads, 1 or more; the tape does not depend on it.
+    pub workers: usize,
+    /// Bytes of a block, at most.
+    pub block_bytes: usize,
+    /// How the tape is written.
+    pub tape: TapeOptions,
+    /// How long after the receipt of an event the merge waits for a feed that has nothing at hand; `None`: without bound. Then
+    /// the tape depends on what the feeds brought and not on when.
+    pub wait: Option<Duration>,
+    /// How far an event's time may lead.
+    pub lead: ClockLead,
+    /// How often directories are looked at.
+    pub scan: Duration,
+    /// How long the intake sleeps at most when nothing comes: how soon growth of a file is seen.
+    pub idle: Duration,
+    /// Receivers, the intake and the workers ask again and again instead of waiting in the kernel.
+    pub spin: bool,
+    /// Bytes that a receiver may be ahead of the decoders.
+    pub lag_bytes_max: u64,
+    /// Bytes of a file of a journal of datagrams or of a resumed stream, where messages stand for themselves.
+    pub journal_file_bytes: u64,
+    /// When up, the run ends in order.
+    pub stop: Arc<AtomicBool>,
+    /// Can be read when `stop` is up: the run then sees it at once, and need not look often.
+    pub stop_signal: Option<OwnedFd>,
+    /// Figures, for anyone to read meanwhile; made for these feeds.
+    pub stats: Arc<Stats>,
+    /// Mappings that are loaded anew.
+    pub reload: Arc<Reload>,
+}
+
+impl RunFeed {
+    /// A feed with all packets, and without receive times.
+    pub fn new(name: String, format: Format, input: Input) -> Self {
+        let how = How { select: Select::default(), ..How::default() };
+        Self { name, format, input, how, restart: RestartPolicy::default(), wait: None }
+    }
+
+    /// Whether its journal goes on in a further file when it is long: that of a stream over connections.
+    pub(crate) fn rotates(&self) -> bool {
+        let stateless = self.format.statefulness() == Statefulness::Stateless;
+        match &self.input {
+            Input::Journal { receive: Receive::Listen(feed) | Receive::Connect(feed), .. } => {
+                feed.resume && stateless
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        match &self.input {
+            Input::Files(files) => files,
+            Input::Directory { .. } | Input::Journal { .. } => &[],
+        }
+    }
+
+    pub(crate) fn folder(&self) -> Option<(&Path, Sort)> {
+        match &self.input {
+            Input::Files(_) => None,
+            Input::Directory { path, follow } => Some((path, Sort::Files { follow: *follow })),
+            Input::Journal { path, receive } => Some((path, receive.sort())),
+        }
+    }
+}
+
+impl RunOptions {
+    /// A run of these feeds, with what is usual for all the rest.
+    pub fn new(feeds: Vec<RunFeed>) -> Self {
+        let stats = Arc::new(Stats::new(feeds.iter().map(|f| f.name.clone())));
+        Self {
+            feeds,
+            workers: 1,
+            block_bytes: BLOCK_BYTES,
+            tape: TapeOptions::default(),
+            wait: None,
+            lead: ClockLead::default(),
+            scan: Duration::from_millis(100),
+            idle: Duration::from_millis(1),
+            spin: false,
+            lag_bytes_max: 64 << 20,
+            journal_file_bytes: 1 << 30,
+            stop: Arc::default(),
+            stop_signal: None,
+            stats,
+            reload: Arc::default(),
+        }
+    }
+}
+
+/// Runs the feeds onto the tape in `dir` until they all have ended or `stop` goes up, and then until all that was
+/// received is on the tape. A feed that fails is tried again or ends, as its [`RestartPolicy`] says, and its figures show it;
+/// the others go on.
+///
+/// # Errors
+/// When a file is not what the tape says it was, the system has no thread for a receiver, or the tape refuses.
+pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
+    let names: Vec<_> = options.feeds.iter().map(|f| &f.name).collect();
+    if let Some(twice) = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n)) {
+        let what = "two feeds have this name".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", twice.1), what });
+    }
+    let stdin =
+        options.feeds.iter().filter(|f| f.files().iter().any(|p| crate::sources::source::is_stdin(p)));
+    if let Some(feed) = stdin.into_iter().next() {
+        let what = "stdin is journaled in a run: it is an input of its own, not a file".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", feed.name), what });
+    }
+    let drained = Arc::new(AtomicBool::new(false));
+    let halt = Halt::new().map_err(|source| Error::Spawn { worker: 0, source })?;
+    let halt = Arc::new(halt);
+    let mut receivers = Vec::new();
+    let receives = options.feeds.iter().any(|feed| matches!(feed.input, Input::Journal { .. }));
+    let defined = if receives { Account::of_definitions(dir) } else { Account::default() };
+    for (index, feed) in options.feeds.iter().enumerate() {
+        if let Input::Journal { path, receive } = &feed.input {
+            let place = receive::Place {
+                dir: path.clone(),
+                stats: options.stats.clone(),
+                index,
+                stop: options.stop.clone(),
+                lag_bytes_max: options.lag_bytes_max,
+                tape_number: defined.last_journal_file(&feed.name).number,
+                file_bytes: match feed.format.statefulness() {
+                    Statefulness::Stateless => options.journal_file_bytes,
+                    // Its decoder begins anew with each file: books would be lost in the middle of the day.
+                    Statefulness::Stream => u64::MAX,
+                },
+                restart: feed.restart,
+                halt: halt.clone(),
+                spin: options.spin,
+            };
+            let started = receive::start(&feed.name, receive, place);
+            match started {
+                Ok(started) => receivers.extend(started),
+                Err(error) => {
+                    options.stop.store(true, Ordering::Relaxed);
+                    halt.raise();
+                    receivers.into_iter().for_each(|r: JoinHandle<()>| _ = r.join());
+                    return Err(error);
+                }
+            }
+        }
+    }
+    if !options.spin {
+        receivers.extend(watch_growth(&options, &halt)?);
+    }
+    let done = halt.clone();
+    let supervise = {
+        let (stop, drained, stats) = (options.stop.clone(), drained.clone(), options.stats.clone());
+        let signal = options.stop_signal.take();
+        move || {
+            let look = if signal.is_some() { STOP_LOOK_SIGNALLED } else { STOP_LOOK };
+            while !stop.load(Ordering::Relaxed) {
+                wait_for_stop(signal.as_ref(), &halt, look);
+            }
+            halt.raise();
+            for receiver in receivers {
+                // A receiver that panicked has said so on stderr; what it wrote is there.
+                _ = receiver.join();
+            }
+            // Release: pairs with the Acquire in the intake; all that the receivers wrote is seen.
+            drained.store(true, Ordering::Release);
+            stats.wake.up();
+        }
+    };
+    let supervisor = std::thread::Builder::new()
+        .name("supervise".to_owned())
+        .spawn(supervise)
+        .map_err(|source| Error::Spawn { worker: 0, source })?;
+    let live = Live {
+        stop: drained,
+        stats: options.stats.clone(),
+        idle: options.idle,
+        spin: options.spin,
+        due_ns: Arc::new(AtomicI64::new(i64::MAX)),
+        reload: options.reload,
+        restarts: options.feeds.iter().map(|feed| feed.restart).collect(),
+    };
+    let setup = Setup {
+        feeds: options.feeds,
+        workers: options.workers,
+        block_bytes: options.block_bytes,
+        tape: options.tape,
+        stop: None,
+        progress: Arc::new(Progress::default()),
+        scan: options.scan,
+        wait: options.wait,
+        lead: options.lead,
+        live: Some(live),
+    };
+    let mut outcome = engine(dir, setup);
+    if let Ok(outcome) = &mut outcome {
+        outcome.stopped = options.stop.load(Ordering::Relaxed);
+    }
+    options.stop.store(true, Ordering::Relaxed);
+    done.raise();
+    _ = supervisor.join();
+    outcome
+}
+
+/// Watches the directories of feeds that grow, in a thread of its own; `None` where there are none.
+fn watch_growth(options: &RunOptions, halt: &Arc<Halt>) -> Result<Option<JoinHandle<()>>, Error> {
+    let dirs = options.feeds.iter().enumerate().filter_map(|(index, feed)| match &feed.input {
+        Input::Directory { path, follow: true } => Some((index, &**path)),
+        _ => None,
+    });
+    let mut dirs = dirs.peekable();
+    if dirs.peek().is_none() {
+        return Ok(None);
+    }
+    let Some(watch) = GrowthWatch::new(dirs, options.stats.clone()) else { return Ok(None) };
+    let (halt, idle) = (halt.clone(), options.idle);
+    let thread = std::thread::Builder::new().name("growth".to_owned());
+    let started = thread.spawn(move || watch.report(&halt, idle));
+    started.map(Some).map_err(|source| Error::Spawn { worker: 0, source })
+}
+
+/// Waits until a signal is reported, the run is over, or so long.
+fn wait_for_stop(signal: Option<&OwnedFd>, halt: &Halt, most: Duration) {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: most.subsec_nanos().into() };
+    let halt = PollFd::new(halt, PollFlags::IN);
+    _ = match signal {
+        Some(signal) => poll(&mut [halt, PollFd::new(signal, PollFlags::IN)], Some(&timeout)),
+        None => poll(&mut [halt], Some(&timeout)),
+    };
+}
+
+/// How often the supervisor looks whether the run is to stop.
+const STOP_LOOK: Duration = Duration::from_millis(20);
+
+/// The same where a signal ends its wait.
+const STOP_LOOK_SIGNALLED: Duration = Duration::from_millis(500);

@@ -1,0 +1,136 @@
+//! A message that is larger than its framer waits for: it comes in parts, and goes into quarantine once.
+//!
+//! ```text
+//!  parts     │8=FIX…  1 MiB│      1 MiB      │      1 MiB      │ rest │8=FIX…
+//!            first                                               last
+//!  spool     ■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■▶ raw log, when all of it is there
+//!  tape                                                                ▶ one event, with length and hash of all
+//! ```
+//!
+//! The parts of other feeds may come in between, so the bytes wait in a file without a name beside the raw log; in memory
+//! is the first part alone. No mark of progress is made within the message: after a restart it is read from its start.
+
+use crate::account::bookkeeping::{Quarantined, RawFacts, quarantine_frame};
+use crate::block::concern::Concern;
+use crate::block::{Block, NO_TS, Unit, What};
+use crate::error::Error;
+use crate::pipeline::feed_state::SourceState;
+use crate::quarantine::{RawLog, RawSpool};
+use std::ops::Range;
+use unitape_model::{Event, Field, Value};
+
+/// A message of which the last part has not come.
+#[derive(Debug)]
+pub struct LargeMessage {
+    /// Index of its source.
+    pub source: usize,
+    /// Where it starts in the source.
+    offset: u64,
+    /// Where the next part of it begins.
+    end: u64,
+    reason: String,
+    detail: String,
+    /// Its first part, by which a source may be known.
+    first: Vec<u8>,
+    /// The bytes; none where the message is on the tape already.
+    spool: Option<RawSpool>,
+    hasher: blake3::Hasher,
+}
+
+/// Where the event of a large message goes.
+#[derive(Debug)]
+pub struct LargePlace<'a> {
+    pub state: &'a mut SourceState,
+    pub next_source: &'a mut u32,
+    pub log: &'a mut RawLog,
+    pub added: &'a mut Vec<u8>,
+    pub running_max: i64,
+}
+
+impl LargeMessage {
+    /// Begins with the first part, whose event is `frame`; there is a `spool` unless it is on the tape already.
+    pub fn begin(
+        block: &Block,
+        unit: &Unit,
+        frame: &[u8],
+        raw: &[u8],
+        spool: Option<RawSpool>,
+    ) -> Result<Self, Error> {
+        let event = Event::new(frame).expect("the block's own event");
+        let text = |field| match event.field(field, &mut [0; 36]) {
+            Some(Value::Text(text)) => text.to_owned(),
+            _ => String::new(),
+        };
+        let mut this = Self {
+            source: block.source,
+            offset: unit.offset,
+            end: unit.offset,
+            reason: text(Field::Reason),
+            detail: text(Field::Detail),
+            first: raw.to_vec(),
+            spool,
+            hasher: blake3::Hasher::new(),
+        };
+        this.add(raw)?;
+        Ok(this)
+    }
+
+    /// Whether the unit is the next part of it.
+    pub fn continues(&self, unit: &Unit, source: usize) -> bool {
+        matches!(unit.what, What::QuarantinePart { first: false, .. })
+            && (source, unit.offset) == (self.source, self.end)
+    }
+
+    /// Whether the unit is a mark of progress within it.
+    pub fn hides(&self, unit: &Unit, source: usize) -> bool {
+        matches!(unit.what, What::Progress { end: false, .. })
+            && (source, unit.offset) == (self.source, self.end)
+    }
+
+    /// Adds a part.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn add(&mut self, raw: &[u8]) -> Result<(), Error> {
+        self.end += raw.len() as u64;
+        self.hasher.update(raw);
+        self.spool.as_mut().map_or(Ok(()), |spool| spool.add(raw))
+    }
+
+    /// Writes its event; gives where in `added` the frames are, and where of these the event begins. Nothing where it is on
+    /// the tape already.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn close(self, place: LargePlace<'_>) -> Result<Option<(Range<usize>, usize)>, Error> {
+        let LargePlace { state, next_source, log, added, running_max } = place;
+        let Some(spool) = self.spool else { return Ok(None) };
+        let start = added.len();
+        if !state.defined {
+            state.define(next_source, (self.offset, &self.first), added);
+        }
+        let mut source = state.id;
+        if self.offset >> 32 != 0 {
+            let (id, new) = state.extent((self.offset >> 32) as u32, next_source);
+            if new {
+                state.extent_frame(id, self.offset, added);
+            }
+            source = id;
+        }
+        let raw = RawFacts { length: self.end - self.offset, hash: Some(self.hasher.finalize()) };
+        let why = Quarantined {
+            ts: if running_max == NO_TS { 0 } else { running_max },
+            source,
+            offset: self.offset,
+            raw_at: log.append_spool(spool)?,
+            raw,
+            reason: &self.reason,
+            detail: &self.detail,
+            head: &[],
+            concern: &Concern::Feed,
+        };
+        let event = added.len();
+        quarantine_frame(added, &why);
+        Ok(Some((start..added.len(), event)))
+    }
+}

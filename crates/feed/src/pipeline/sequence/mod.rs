@@ -1,0 +1,494 @@
+//! The sequencer: what order must decide.
+//!
+//! It holds the turn: blocks come to it in the order they were claimed. For each message it decides whether it
+//! goes on the tape (not when it is there already after a restart, not when it is a duplicate), gives ids to
+//! names in tape order, puts definitions right before their first use, merges feeds by time, and gives
+//! everything a place on the tape. With one feed the worker copies its own block into that place when it has
+//! left the turn; a merge of several feeds copies here, because its pieces come from several workers' blocks.
+//!
+//! Invariant: what is written depends on the sources alone, not on where blocks were cut, on how many workers
+//! there are, or on when anything ran.
+
+mod emit;
+mod large;
+mod waiting;
+
+pub use large::LargeMessage;
+
+use crate::account::Account;
+use crate::block::{Block, NO_TS, Turn};
+use crate::error::Error;
+use crate::pipeline::durability::FlushPatience;
+use crate::pipeline::feed_state::{FeedHead, FeedState, SourceState};
+use crate::pipeline::lead::{ClockLead, LeadBounds};
+use crate::pipeline::open_sources::OpenSources;
+use crate::quarantine::RawLog;
+use crate::sources::stats::{FeedStats, Stats};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use unitape_model::{Dict, Dictionary, Header, frames};
+use unitape_tape::{Claim, Writer};
+
+/// Events by kind.
+pub type ByKind = [u64; 64];
+
+/// The state behind the sequencing turnstile.
+#[derive(Debug)]
+pub struct Sequencer {
+    writer: Writer,
+    raw: RawLog,
+    dictionary: Dictionary,
+    /// Every name in the order it was defined, for workers to catch up with.
+    defined: Vec<(Dict, u32)>,
+    feeds: Vec<FeedState>,
+    /// Next id of a source definition.
+    next_source: u32,
+    pieces: Vec<Piece>,
+    /// Events of the pieces in hand.
+    events: u64,
+    /// Events by kind of what was copied here; workers count what they copy.
+    pub by_kind: ByKind,
+    /// Blocks of this run told of gaps; how many the tape has not had before, the tape alone says.
+    pub has_gaps: bool,
+    #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
+    spares: Vec<Box<Block>>,
+    counters: Arc<Counters>,
+    patience: Patience,
+    /// The latest time that was placed; what comes before it is late.
+    placed_max: i64,
+    /// The same when the run began.
+    placed_before: i64,
+    /// How far an event's time may lead.
+    lead: ClockLead,
+    stats: Option<Arc<Stats>>,
+    /// Of a run that goes on while flushes fail: up when it is to end.
+    stopping: Option<Arc<AtomicBool>>,
+    flushes: FlushPatience,
+    /// Where it is noted what was read of files that may grow; none where no feed has such.
+    open_sources: Option<OpenSources>,
+}
+
+/// What a merge waits for.
+#[derive(Debug, Default)]
+pub struct Patience {
+    /// When it is to look again, on the intake's clock; the intake reads it. `i64::MAX`: not before something comes.
+    due_ns: Arc<AtomicI64>,
+    /// What time it was when the block in hand was claimed.
+    now_ns: i64,
+    /// It waits no more: all that is at hand is placed.
+    over: bool,
+}
+
+impl Patience {
+    /// One whose intake reads `due_ns`.
+    pub fn new(due_ns: Arc<AtomicI64>) -> Self {
+        Self { due_ns, ..Self::default() }
+    }
+}
+
+/// What a run has done so far, for progress bars.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub messages: AtomicU64,
+    pub events: AtomicU64,
+    pub quarantined: AtomicU64,
+}
+
+/// A stretch of frames that goes onto the tape as it is.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    feed: u32,
+    /// Index in the feed's queue.
+    block: u32,
+    /// In `added` rather than in the arena.
+    added: bool,
+    start: u32,
+    end: u32,
+}
+
+/// Where a block goes: its own pieces and the place claimed for them.
+#[derive(Debug)]
+pub struct Plan {
+    block: Box<Block>,
+    pieces: Vec<Piece>,
+    claim: Claim,
+}
+
+impl Plan {
+    /// Copies the block onto the tape and publishes it, and counts its events. Gives the block back for its next
+    /// bytes.
+    ///
+    /// # Errors
+    /// When the tape refuses; the claim is then lost and the tape must be opened again.
+    pub fn carry_out(self, by_kind: &mut ByKind) -> Result<(Box<Block>, PieceBuffer), Error> {
+        let Plan { block, pieces, mut claim } = self;
+        for p in &pieces {
+            claim.put_each(p.of(&block), |header| count(header, by_kind))?;
+        }
+        claim.publish();
+        Ok((block, PieceBuffer(pieces)))
+    }
+}
+
+/// An emptied list of pieces on its way back to be used again.
+#[derive(Debug)]
+pub struct PieceBuffer(Vec<Piece>);
+
+impl Piece {
+    fn of<'b>(&self, block: &'b Block) -> &'b [u8] {
+        let bytes = if self.added { &block.added } else { &block.arena };
+        &bytes[self.start as usize..self.end as usize]
+    }
+}
+
+impl Sequencer {
+    /// A sequencer over an open tape, from the account of what stands on it.
+    pub fn new(
+        (writer, raw): (Writer, RawLog),
+        dictionary: Dictionary,
+        next_source: u32,
+        feeds: Vec<FeedState>,
+        counters: Arc<Counters>,
+        (patience, placed_max): (Patience, i64),
+        stats: Option<Arc<Stats>>,
+    ) -> Self {
+        Self {
+            writer,
+            raw,
+            dictionary,
+            defined: Vec::new(),
+            feeds,
+            next_source,
+            pieces: Vec::new(),
+            events: 0,
+            by_kind: [0; 64],
+            has_gaps: false,
+            spares: Vec::new(),
+            counters,
+            patience,
+            placed_max,
+            placed_before: placed_max,
+            lead: ClockLead::UNBOUNDED,
+            stats,
+            stopping: None,
+            flushes: FlushPatience::default(),
+            open_sources: None,
+        }
+    }
+
+    /// Bounds how far an event's time may lead.
+    pub fn bound_lead(&mut self, lead: ClockLead) {
+        self.lead = lead;
+    }
+
+    /// Has it go on while flushes of the tape fail, until `stopping` is up and there is no room any more.
+    pub fn outlive_flushes(&mut self, stopping: Arc<AtomicBool>) {
+        self.stopping = Some(stopping);
+    }
+
+    /// Has it note what it reads of files that may grow.
+    pub fn note_sources(&mut self, open_sources: OpenSources) {
+        self.open_sources = Some(open_sources);
+    }
+
+    /// The names known so far; a worker's first snapshot.
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    /// Brings a worker's snapshot up to date; `seen` is how much of the definitions it has.
+    pub fn publish(&self, known: &mut Dictionary, seen: &mut usize) {
+        for &(dict, id) in &self.defined[*seen..] {
+            let name = self.dictionary.name(dict, id).expect("defined");
+            let follows = known.define(dict, id, name.as_bytes());
+            debug_assert!(follows, "definitions are published in order");
+        }
+        *seen = self.defined.len();
+    }
+
+    /// The feed of this index.
+    pub fn feed(&mut self, index: usize) -> &mut FeedState {
+        &mut self.feeds[index]
+    }
+
+    /// A block to be used again.
+    pub fn spare(&mut self) -> Option<Box<Block>> {
+        self.spares.pop()
+    }
+
+    /// Takes back a list of pieces.
+    pub fn recycle(&mut self, buffer: PieceBuffer) {
+        if buffer.0.capacity() > self.pieces.capacity() {
+            self.pieces = buffer.0;
+            self.pieces.clear();
+        }
+    }
+
+    /// Takes the next block in order and gives places to all that can be placed now.
+    ///
+    /// # Errors
+    /// When the tape or the raw log cannot take more.
+    pub fn take(&mut self, mut block: Box<Block>) -> Result<Option<Plan>, Error> {
+        for (feed, look) in self.feeds.iter_mut().zip(&block.looks) {
+            feed.look = *look;
+        }
+        self.patience.now_ns = block.claimed_ns;
+        let feed = &mut self.feeds[block.feed];
+        match block.turn {
+            Turn::Bytes => {}
+            Turn::Tick | Turn::FeedEnd | Turn::FeedStop => {
+                feed.closed |= block.turn == Turn::FeedEnd;
+                // Relaxed: a guess for the intake, as there.
+                feed.outstanding.fetch_sub(1, Ordering::Relaxed);
+                self.spares.push(block);
+                return self.place();
+            }
+        }
+        feed.sources[block.source].seen += block.tally.messages;
+        self.has_gaps |= block.has_gaps;
+        feed.keep_leftover(&mut block);
+        if feed.rotates
+            && let Some(stats) = &self.stats
+        {
+            stats.feeds[block.feed].settle(feed.settled());
+        }
+        self.counters.messages.fetch_add(block.tally.messages, Ordering::Relaxed);
+        self.counters.events.fetch_add(block.tally.events, Ordering::Relaxed);
+        self.counters.quarantined.fetch_add(block.tally.quarantined, Ordering::Relaxed);
+        let state = &feed.sources[block.source];
+        if block.sorted.as_ref().is_some_and(|s| s.sort != state.sort) {
+            block.begin_with_switch();
+        }
+        let content = &mut feed.sources[block.source].content;
+        if content.as_mut().is_some_and(|content| !content.add(&mut block)) {
+            *content = None;
+        }
+        block.done = false;
+        block.received_min = if feed.received { block.received_first() } else { None };
+        feed.queue.push_back(block);
+        feed.advance();
+        let plan = self.place()?;
+        // Before the messages are published: whoever sees them on the tape finds their source noted.
+        self.write_sources(false);
+        Ok(plan)
+    }
+
+    fn write_sources(&mut self, is_last: bool) {
+        let Some(open_sources) = &mut self.open_sources else { return };
+        let now_ns = self.patience.now_ns;
+        if !is_last && !open_sources.is_due(now_ns) {
+            return;
+        }
+        if let Err(e) = open_sources.write(&self.feeds, now_ns)
+            && is_last
+            && let Some(stats) = &self.stats
+        {
+            stats.note(&[format!(
+                "what was read of open files could not be noted ({e}); the next run compares them up to their last mark of progress"
+            )]);
+        }
+    }
+
+    /// Makes room for the source that begins with this block, when it was found while running.
+    pub fn begin(&mut self, block: &mut Block) {
+        let Some(facts) = block.begins.take() else { return };
+        let feed = &mut self.feeds[block.feed];
+        debug_assert_eq!(block.source, feed.sources.len(), "sources begin in order");
+        let sort = block.sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default();
+        feed.sources.push(SourceState {
+            feed: feed.name.clone(),
+            file: facts.file,
+            size: facts.size,
+            hash: facts.hash,
+            sort,
+            content: feed.hashes.then(Box::default),
+            ..SourceState::default()
+        });
+    }
+
+    /// Places all that is at hand, but for what waits without bound for a feed that may bring more in a later run. At the end
+    /// of a run.
+    ///
+    /// # Errors
+    /// As [`Sequencer::take`].
+    pub fn flush(&mut self) -> Result<Option<Plan>, Error> {
+        self.patience.over = true;
+        self.place()
+    }
+
+    /// Says of each feed whose messages wait that they do; whether some do. They are in files and journals, and a later run
+    /// reads them again.
+    pub fn note_left(&self) -> bool {
+        let waits = |f: &&FeedState| f.look_waits_unbounded();
+        let names: Vec<_> = self.feeds.iter().filter(waits).map(|f| f.name.as_str()).collect();
+        for (feed, stats) in self.feeds.iter().zip(self.stats.iter().flat_map(|stats| &stats.feeds)) {
+            let messages: usize = feed.left().count();
+            if messages > 0 {
+                stats.link.note(format!(
+                    "{messages} messages wait for {}; they are in its files or journal, and the next run places them",
+                    names.join(", ")
+                ));
+            }
+        }
+        self.feeds.iter().any(|feed| feed.in_hand().is_some())
+    }
+
+    /// Merges as far as every open feed has something at hand, and claims the place for it.
+    fn place(&mut self) -> Result<Option<Plan>, Error> {
+        self.pieces.clear();
+        let waits = loop {
+            let mut next: Option<(i64, usize)> = None;
+            for i in 0..self.feeds.len() {
+                if let Some(ts) = self.look_at_head(i)
+                    && next.is_none_or(|(t, _)| ts < t)
+                {
+                    next = Some((ts, i));
+                }
+            }
+            let Some((_, i)) = next else { break None };
+            let came_ns = self.feeds[i].head_came_ns();
+            let until = || self.feeds.iter().filter_map(|feed| feed.waits_until(came_ns)).max();
+            // What waits without bound waits on at the end of the run.
+            if let Some(until) = until().filter(|until| !self.patience.over || *until == i64::MAX) {
+                break Some((came_ns, until));
+            }
+            let limit = self.feeds.iter().enumerate().filter(|(j, _)| *j != i).filter_map(|(j, f)| {
+                // A feed before this one wins a tie.
+                f.head.map(|FeedHead { ts, .. }| if j < i { ts.saturating_sub(1) } else { ts })
+            });
+            let limit = limit.min().unwrap_or(i64::MAX);
+            self.note_placed(i);
+            self.emit_run(i, limit)?;
+        };
+        self.note_waiting(waits);
+        self.tell();
+        let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.end - p.start)).sum();
+        let events = std::mem::take(&mut self.events);
+        if bytes == 0 {
+            self.drop_emptied();
+            return Ok(None);
+        }
+        let (feeds, pieces) = (&self.feeds, &self.pieces);
+        let boundary = |limit: u64| boundary_before(feeds, pieces, limit);
+        let mut claim = loop {
+            match (self.writer.claim(bytes, boundary, events), &self.stopping) {
+                (Err(e), Some(stopping))
+                    if self.flushes.outlives(&e, &self.writer, stopping.load(Ordering::Relaxed)) => {}
+                (claim, _) => break claim?,
+            }
+        };
+        if let [feed] = &mut self.feeds[..]
+            && feed.queue.len() == 1
+        {
+            let block = feed.queue.pop_front().expect("one block");
+            feed.outstanding.fetch_sub(1, Ordering::Relaxed);
+            return Ok(Some(Plan { block, pieces: std::mem::take(&mut self.pieces), claim }));
+        }
+        for p in &self.pieces {
+            let frames = p.of(&self.feeds[p.feed as usize].queue[p.block as usize]);
+            claim.put_each(frames, |header| count(header, &mut self.by_kind))?;
+        }
+        claim.publish();
+        self.drop_emptied();
+        Ok(None)
+    }
+
+    /// Looks at the next unit of feed `i`; gives the time by which it is merged.
+    #[inline]
+    fn look_at_head(&mut self, i: usize) -> Option<i64> {
+        let bounds = self.bounds();
+        let (before, rest) = self.feeds.split_at_mut(i);
+        let (feed, after) = rest.split_first_mut().expect("a feed");
+        let others = || before.iter().chain(after.iter()).filter_map(FeedState::head_ts).max();
+        feed.look_at_head(&bounds, || others().unwrap_or(NO_TS))
+    }
+
+    fn bounds(&self) -> LeadBounds {
+        LeadBounds {
+            lead: self.lead,
+            placed_max: self.placed_max,
+            placed_before: self.placed_before,
+            merges: self.feeds.len() > 1,
+        }
+    }
+
+    /// Tells the figures of each feed.
+    fn tell(&self) {
+        let Some(stats) = &self.stats else { return };
+        for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {
+            stats.clock_ahead.store(feed.ahead, Ordering::Relaxed);
+            stats.tell(&feed.total, feed.late, feed.running_max, &feed.sessions);
+            if stats.is_asked() {
+                tell_handler(feed, stats);
+            }
+        }
+    }
+
+    /// Gives blocks that are wholly on the tape back.
+    fn drop_emptied(&mut self) {
+        for feed in &mut self.feeds {
+            while feed.queue.front().is_some_and(|b| b.done) {
+                let block = feed.queue.pop_front().expect("a front");
+                // Relaxed: a guess for the intake, as there.
+                feed.outstanding.fetch_sub(1, Ordering::Relaxed);
+                self.spares.push(block);
+            }
+        }
+    }
+
+    /// The tape, when all blocks are placed; and the raw log, synced.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.write_sources(true);
+        let Self { writer, raw, feeds, stats, .. } = self;
+        if let Some(stats) = stats {
+            feeds.iter().zip(&stats.feeds).for_each(|(feed, stats)| tell_handler(feed, stats));
+        }
+        raw.sync()?;
+        writer.close()?;
+        Ok(())
+    }
+
+    /// Adds this run's counts to the account that was read from the tape.
+    pub fn settle(&self, account: &mut Account) {
+        for (kind, n) in self.by_kind.iter().enumerate() {
+            account.by_kind[kind] += n;
+        }
+        for feed in &self.feeds {
+            account.ahead += feed.ahead;
+            for source in &feed.sources {
+                account.settle(source);
+            }
+        }
+    }
+}
+
+#[cold]
+fn tell_handler(feed: &FeedState, stats: &FeedStats) {
+    if let Some(seen) = feed.in_turn.as_ref().and_then(|(_, decoder)| decoder.handler_stats()) {
+        stats.tell_handler(seen);
+    }
+}
+
+#[inline]
+fn count(header: Header, by_kind: &mut ByKind) {
+    by_kind[usize::from(header.kind() & 63)] += u64::from(!header.is_meta());
+}
+
+/// The last frame boundary of the pieces at or before `limit`, and the events before it.
+fn boundary_before(feeds: &[FeedState], pieces: &[Piece], limit: u64) -> (u64, u64) {
+    let (mut bytes, mut events) = (0u64, 0u64);
+    for p in pieces {
+        for (_, header, frame) in frames(p.of(&feeds[p.feed as usize].queue[p.block as usize])) {
+            if bytes + frame.len() as u64 > limit {
+                return (bytes, events);
+            }
+            bytes += frame.len() as u64;
+            events += u64::from(!header.is_meta());
+        }
+    }
+    (bytes, events)
+}

@@ -1,0 +1,159 @@
+//! Receive times into events that are decoded already.
+//!
+//! The codecs know nothing of receive times: they are not in the bytes. Behind the decoder each event gets the
+//! time of the stretch (a packet, a read from a socket) in which the last byte of its message came. It stands as a
+//! difference to the event time where that fits into 32 bits, and otherwise in the extension; then the frame may
+//! grow by a line, and the arena is written anew.
+
+use crate::block::Block;
+use crate::formats::decode::How;
+use unitape_model::schema::{RECV_EXT, RECV_NONE, Schema, at};
+use unitape_model::{Field, Header, Kind, LINE, flags};
+
+/// Gives the events of `block` their receive times, and its units the time by which feeds are merged.
+pub fn receive_times(block: &mut Block, how: &How) {
+    if block.times.is_empty() || !(how.receive_times || how.by_receive_time) {
+        return;
+    }
+    if how.receive_times {
+        stamp(block);
+    }
+    if how.by_receive_time {
+        for unit in &mut block.units {
+            if unit.what.is_events() {
+                unit.ts = time_of(&block.times, last_byte(unit.offset, unit.length)).unwrap_or(unit.ts);
+            }
+        }
+    }
+}
+
+fn stamp(block: &mut Block) {
+    let mut out = std::mem::take(&mut block.payload);
+    out.clear();
+    out.reserve(block.arena.len());
+    let (mut at, mut fixup) = (0, 0);
+    for unit in &mut block.units {
+        let wanted = unit.what.is_events();
+        let ts = time_of(&block.times, last_byte(unit.offset, unit.length)).filter(|_| wanted);
+        while at < unit.end as usize {
+            let length = Header::read(&block.arena[at..]).len_bytes();
+            let start = out.len();
+            out.extend_from_slice(&block.arena[at..at + length]);
+            let moved = (start - at) as u32;
+            while let Some(f) = block.fixups.get_mut(fixup).filter(|f| f.frame as usize == at) {
+                f.frame += moved;
+                f.at += moved;
+                fixup += 1;
+            }
+            if let Some(ts) = ts {
+                put(&mut out, start, ts);
+            }
+            at += length;
+        }
+        unit.end = out.len() as u32;
+    }
+    std::mem::swap(&mut block.arena, &mut out);
+    out.clear();
+    block.payload = out;
+}
+
+/// Puts a receive time into the frame that ends `out`, unless it has one of its own.
+fn put(out: &mut Vec<u8>, start: usize, ts: i64) {
+    let place = start + at::RECV_DELTA;
+    if out[place..place + 4] != RECV_NONE.to_le_bytes() {
+        return;
+    }
+    let event = i64::from_le_bytes(out[start + at::TS_EVENT..][..8].try_into().expect("eight bytes"));
+    let delta = ts.checked_sub(event).and_then(|d| i32::try_from(d).ok());
+    if let Some(d) = delta.filter(|d| !matches!(*d, RECV_NONE | RECV_EXT)) {
+        out[place..place + 4].copy_from_slice(&d.to_le_bytes());
+        return;
+    }
+    let header = Header::read(&out[start..]);
+    let kind = Kind::from_u8(header.kind()).expect("a frame of ours");
+    let end = match header.flags() & flags::EXT {
+        0 => start + usize::from(Schema::of(kind).fixed_bytes),
+        _ => end_of_entries(out, start + usize::from(Schema::of(kind).fixed_bytes)),
+    };
+    let lines = (end + ENTRY - start).div_ceil(LINE).max(usize::from(header.lines()));
+    // The longest frame there is has no room for it; it stays without.
+    let Ok(lines) = u16::try_from(lines) else { return };
+    out[place..place + 4].copy_from_slice(&RECV_EXT.to_le_bytes());
+    out.resize(start + usize::from(lines) * LINE, 0);
+    out[end..end + 2].copy_from_slice(&(Field::TsRecv as u16).to_le_bytes());
+    out[end + 2..end + 6].copy_from_slice(&8u32.to_le_bytes());
+    out[end + 6..end + 14].copy_from_slice(&ts.to_le_bytes());
+    let bits = header.flags() | flags::EXT;
+    Header::unstamped(header.kind(), bits, lines).write(&mut out[start..]);
+}
+
+/// Behind the last entry of an extension that begins at `at`.
+fn end_of_entries(frame: &[u8], mut at: usize) -> usize {
+    while let Some(head) = frame.get(at..at + 6).filter(|h| h[..2] != [0, 0]) {
+        at += 6 + u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
+    }
+    at
+}
+
+/// The last byte of a message in its source.
+pub fn last_byte(offset: u64, length: u32) -> u64 {
+    offset + u64::from(length.max(1)) - 1
+}
+
+/// The time of the stretch that holds this byte.
+pub fn time_of(times: &[(u64, i64)], byte: u64) -> Option<i64> {
+    let i = times.partition_point(|(end, _)| *end <= byte);
+    times.get(i).map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME)
+}
+
+/// The time of a stretch whose receive time is not known.
+pub const NO_TIME: i64 = i64::MIN;
+
+/// Tag, length and value of a receive time in the extension.
+const ENTRY: usize = 14;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::decode::Format;
+    use unitape_model::{Dictionary, Event};
+
+    /// A receive time hours behind the event once had no place; a name that was not yet known must still be found
+    /// in a frame that has moved.
+    #[test]
+    fn near_and_far_times_of_short_and_long_frames() {
+        let line = |i: u64, more: &str| {
+            format!(
+                "{{\"seq\":{i},\"ts\":{i},\"kind\":\"status\",\"venue\":\"V{i}\",\"instr\":\"I\",\"state\":\"open\"{more}}}\n"
+            )
+        };
+        let long = format!(",\"note\":\"{}\"", "x".repeat(30));
+        let full = format!(",\"note\":\"{}\"", "x".repeat(64 - 6 - 2 - 4 - 2 - 6));
+        let lines = [line(1, ""), line(2, ""), line(3, &long), line(4, &full), line(5, ",\"ts_recv\":77")];
+        let mut block = Block { bytes: lines.concat().into_bytes(), eof: true, ..Block::default() };
+        let mut end = 0;
+        let times = [7, 1 << 60, NO_TIME, -(1 << 60), 1 << 61].iter().zip(&lines).map(|(ts, line)| {
+            end += line.len() as u64;
+            (end, *ts)
+        });
+        block.times = times.collect();
+        let how = How { receive_times: true, ..How::default() };
+        Format::Events(None).decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &how);
+        let events: Vec<_> =
+            unitape_model::frames(&block.arena).map(|(_, _, f)| Event::new(f).unwrap()).collect();
+        let got: Vec<_> = events.iter().map(|e| e.ts_recv().map(|t| t.0)).collect();
+        assert_eq!(got, [Some(7), Some(1 << 60), None, Some(-(1 << 60)), Some(77)]);
+        assert_eq!(block.units.iter().filter(|u| u.events > 0).count(), 5);
+        assert_eq!(block.units[4].end as usize, block.arena.len());
+        for (i, event) in events.iter().enumerate() {
+            assert_eq!(event.unmapped().count(), usize::from(i == 2 || i == 3), "nothing is lost");
+        }
+        for f in &block.fixups {
+            let name = block.names.name(f.dict, f.id).unwrap();
+            let width = if f.dict == unitape_model::Dict::Venue { 2 } else { 4 };
+            let id = &block.arena[f.at as usize..][..width];
+            assert_eq!(id[..width - 1], f.id.to_le_bytes()[..width - 1], "{name}");
+            assert_eq!(Header::read(&block.arena[f.frame as usize..]).kind(), Kind::Status as u8);
+        }
+    }
+}

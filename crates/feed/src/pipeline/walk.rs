@@ -1,0 +1,66 @@
+//! One file, block by block, as a consolidation decodes it, and without a tape.
+//!
+//! ```text
+//!  file ─ open ─▶ block ─ decode ─▶ each(block)
+//!                   ▲         │
+//!                   └ left ───┘ what the decoder left belongs to the next one
+//! ```
+//!
+//! For what is told of a sample, and for what is read once before all else.
+
+use crate::block::Block;
+use crate::block::names;
+use crate::error::Error;
+use crate::formats::decode::{Decoder, Format, How};
+use crate::sources::head::Head;
+use crate::sources::open::{Filled, Open};
+use crate::sources::source::Pending;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use unitape_model::Dictionary;
+
+/// Gives each block of a file to `each`, decoded, until that says stop or the file ends. Ids in the arena are those of
+/// the block's own names.
+///
+/// # Errors
+/// When the file cannot be read, and what `each` says.
+pub(crate) fn walk(
+    format: &Format,
+    path: &Path,
+    decoder: &mut Decoder,
+    mut each: impl FnMut(&mut Decoder, &mut Block) -> Result<ControlFlow<()>, Error>,
+) -> Result<(), Error> {
+    let pending = Pending { path: path.to_owned(), ..Pending::default() };
+    let Some(mut open) = Open::new(pending, false, false)? else { return Ok(()) };
+    let (mut head, known, mut block) = (Head::default(), Dictionary::default(), Block::default());
+    let (mut left, mut messages) = (Vec::new(), 0);
+    loop {
+        // What comes before a message that is not over is known by what was decoded, not by the head.
+        (block.head, block.carried) = (Arc::default(), block.leaves.take());
+        let Filled::Some(_) = open.fill(&mut block, BLOCK_BYTES, format)? else { continue };
+        if !left.is_empty() {
+            block.base -= left.len() as u64;
+            left.append(&mut block.bytes);
+            std::mem::swap(&mut left, &mut block.bytes);
+        }
+        head.give(&mut block, format, path)?;
+        block.before = Some(messages);
+        decoder.decode(&mut block, 1, &known, &How::default());
+        messages += block.tally.messages;
+        settle(&mut block);
+        if each(decoder, &mut block)?.is_break() || block.eof {
+            return Ok(());
+        }
+        left.extend_from_slice(&block.bytes[block.decoded..]);
+    }
+}
+
+/// Puts the ids of the block's own names where provisional ones stand.
+pub(crate) fn settle(block: &mut Block) {
+    for f in &block.fixups {
+        names::put(&mut block.arena, f.at as usize, f.dict, f.id);
+    }
+}
+
+const BLOCK_BYTES: usize = 256 << 10;

@@ -1,0 +1,96 @@
+//! The hash of what was read of a source that was found while running: each of its marks of progress has that of the
+//! bytes before it, so that a later run knows whether they are still the same.
+
+use crate::block::{Block, What};
+use crate::sources::open;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The hash of a source's bytes, unpacked, up to a place.
+#[derive(Clone, Debug, Default)]
+pub struct ContentHash {
+    hasher: blake3::Hasher,
+    at: u64,
+}
+
+/// The beginning of a file.
+#[derive(Debug)]
+pub struct Prefix {
+    /// Its hash, and how long it is: shorter than was asked for where the file is.
+    pub hash: ContentHash,
+    /// Whether the file has more.
+    pub more: bool,
+}
+
+impl ContentHash {
+    /// How many bytes are in it.
+    pub fn bytes(&self) -> u64 {
+        self.at
+    }
+
+    /// In hex.
+    pub fn hex(&self) -> String {
+        self.hasher.finalize().to_hex().to_string()
+    }
+
+    /// Adds what the block decoded, and leaves in it the hash at each of its marks of progress. False when the block does
+    /// not follow what was added before it.
+    pub fn add(&mut self, block: &mut Block) -> bool {
+        block.hashes.clear();
+        let Block { units, marks, bytes, base, decoded, hashes, .. } = block;
+        let throughs = marks.iter().map(|mark| {
+            let unit = &units[mark.unit as usize];
+            debug_assert!(matches!(unit.what, What::Progress { .. }), "a mark is of progress");
+            (unit.offset, true)
+        });
+        let end = *base + *decoded as u64;
+        for (through, is_mark) in throughs.chain([(end, false)]) {
+            let place = |offset: u64| usize::try_from(offset.checked_sub(*base)?).ok();
+            let Some(part) = place(self.at).zip(place(through)).and_then(|(a, b)| bytes.get(a..b)) else {
+                return false;
+            };
+            self.hasher.update(part);
+            self.at = through;
+            if is_mark {
+                hashes.push(self.hasher.finalize());
+            }
+        }
+        true
+    }
+}
+
+/// The first `bytes` of what the file at `path` holds, unpacked.
+///
+/// # Errors
+/// When it cannot be read or unpacked.
+pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<Prefix> {
+    let mut reader = open::unpacked(File::open(path)?)?;
+    let mut hash = ContentHash::default();
+    let mut buf = vec![0; READ_BYTES];
+    loop {
+        let left = bytes - hash.at;
+        let want = left.clamp(1, READ_BYTES as u64) as usize;
+        match reader.read(&mut buf[..want]) {
+            Ok(0) => return Ok(Prefix { hash, more: false }),
+            Ok(_) if left == 0 => return Ok(Prefix { hash, more: true }),
+            Ok(n) => {
+                hash.hasher.update(&buf[..n]);
+                hash.at += n as u64;
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// How long what the file at `path` holds is, unpacked; at most `most` is read.
+///
+/// # Errors
+/// When it cannot be read or unpacked.
+pub fn length(path: &Path, most: u64) -> std::io::Result<u64> {
+    std::io::copy(&mut open::unpacked(File::open(path)?)?.take(most), &mut std::io::sink())
+}
+
+/// Bytes read at once, so that they are still near when they are hashed.
+const READ_BYTES: usize = 1 << 17;

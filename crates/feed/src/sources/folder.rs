@@ -1,0 +1,277 @@
+//! Sources that come while a feed runs: the files of a directory, by name.
+
+use crate::error::Error;
+use crate::sources::known::{self, KnownContent};
+use crate::sources::source::{Pending, SourceFacts};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What a directory has next.
+#[derive(Debug)]
+pub enum Found {
+    /// A source: one that the tape knows and that has not ended, or a new one with its facts.
+    Source(Pending, Option<Box<SourceFacts>>),
+    /// Nothing now.
+    Nothing,
+    /// Nothing any more.
+    End,
+}
+
+/// A directory whose files are sources, in the order of their names.
+///
+/// A file ends when one of a greater name is there and its own end has been reached after that was seen. Hidden
+/// files, `*.tmp` and `*.part` are not looked at, so a file can be written under such a name and then renamed.
+#[derive(Debug)]
+pub struct Folder {
+    feed: String,
+    dir: PathBuf,
+    sort: Sort,
+    /// What the tape knows and what has not ended.
+    resume: VecDeque<Pending>,
+    taken: BTreeSet<String>,
+    contents: Vec<KnownContent>,
+    /// Files that were begun in this run, by the hash of their first bytes, so that none is read under two names; none
+    /// where that may be.
+    begun: Option<BTreeMap<[u8; 32], Vec<PathBuf>>>,
+    ready: BTreeSet<String>,
+    /// Files read to their end lately, with their lengths: they must not grow any more.
+    ended: VecDeque<(PathBuf, u64)>,
+    every: Duration,
+    looked: Option<Instant>,
+    next_index: usize,
+    closed: bool,
+    /// The greatest name that was given.
+    greatest: String,
+    /// Names that came after a greater one, to be reported.
+    overtaken: Vec<String>,
+}
+
+/// What the tape knows of a directory.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Its sources, in the order of the tape.
+    pub files: Vec<KnownFile>,
+    /// What all sources of the tape hold.
+    pub contents: Vec<KnownContent>,
+    /// What another source holds may be read.
+    pub again: bool,
+}
+
+/// A source of the tape.
+#[derive(Debug)]
+pub struct KnownFile {
+    /// How it is to be read on.
+    pub pending: Pending,
+    /// Nothing of it is to be read any more.
+    pub done: bool,
+    /// Another file has its name now.
+    pub fresh: bool,
+}
+
+/// What sort of directory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Files that others write; `follow`: more may come.
+    #[allow(missing_docs)]
+    Files { follow: bool },
+    /// A journal of streams.
+    Streams,
+    /// A journal of datagrams.
+    Packets,
+}
+
+/// Present in a journal to which nothing will be added.
+pub const CLOSED: &str = "closed";
+
+/// Files whose first bytes differ do not hold the same.
+const FIRST_BYTES: u64 = 4096;
+
+/// Ended files that are watched for growth.
+const WATCHED_MAX: usize = 64;
+
+/// Names that one look at a directory takes in, at most; the least ones, so that their order is kept.
+const NAMES_MAX: usize = 100_000;
+
+impl Folder {
+    /// The sources of `feed` in `dir`; `known` are those on the tape.
+    pub fn new((feed, dir): (String, PathBuf), sort: Sort, known: Known, every: Duration) -> Self {
+        let name = |p: &Pending| p.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let taken: BTreeSet<_> = known.files.iter().filter(|f| !f.fresh).map(|f| name(&f.pending)).collect();
+        let greatest = taken.iter().max().cloned().unwrap_or_default();
+        let next_index = known.files.len();
+        let resume = known.files.into_iter().filter(|f| !f.done).map(|f| f.pending).collect();
+        Self {
+            feed,
+            dir,
+            sort,
+            resume,
+            taken,
+            contents: known.contents,
+            begun: (matches!(sort, Sort::Files { .. }) && !known.again).then(BTreeMap::new),
+            ready: BTreeSet::new(),
+            ended: VecDeque::new(),
+            every,
+            looked: None,
+            next_index,
+            closed: false,
+            greatest,
+            overtaken: Vec::new(),
+        }
+    }
+
+    /// Names that came after a greater one had begun, since it was last asked: they wait for the next one.
+    pub fn overtaken(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.overtaken)
+    }
+
+    /// The next look is at the directory, however short ago the last one was.
+    pub fn look_again(&mut self) {
+        self.looked = None;
+    }
+
+    /// The next source.
+    ///
+    /// # Errors
+    /// When the directory cannot be read, or a file that was read to its end has grown.
+    pub fn next(&mut self) -> Result<Found, Error> {
+        if let Some(pending) = self.resume.pop_front() {
+            return Ok(Found::Source(pending, None));
+        }
+        if self.ready.is_empty() {
+            self.look()?;
+        }
+        let Some(name) = self.ready.pop_first() else {
+            let more = match self.sort {
+                Sort::Files { follow } => follow,
+                Sort::Streams | Sort::Packets => !self.closed,
+            };
+            return Ok(if more { Found::Nothing } else { Found::End });
+        };
+        let pending = Pending { index: self.next_index, path: self.dir.join(&name), ..Pending::default() };
+        self.refuse_twice(&pending.path, &name)?;
+        self.next_index += 1;
+        self.taken.insert(name.clone());
+        if name > self.greatest {
+            self.greatest.clone_from(&name);
+        }
+        Ok(Found::Source(pending, Some(Box::new(SourceFacts { file: name, size: None, hash: None }))))
+    }
+
+    /// That the file does not begin with all that another one holds. An empty one holds nothing.
+    fn refuse_twice(&mut self, path: &Path, name: &str) -> Result<(), Error> {
+        let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        let Some(begun) = &mut self.begun else { return Ok(()) };
+        for content in &self.contents {
+            if content.is_in(path).map_err(fail)? {
+                return Err(content.error(&self.feed, name));
+            }
+        }
+        let first = crate::sources::open::first_bytes(path, FIRST_BYTES).map_err(fail)?;
+        if first.is_empty() {
+            return Ok(());
+        }
+        let same_start = begun.entry(*blake3::hash(&first).as_bytes()).or_default();
+        for other in same_start.iter() {
+            // One that was removed meanwhile cannot be compared.
+            if other.exists() && known::begins_with(path, other).map_err(fail)? {
+                let other = other.file_name().unwrap_or_default().to_string_lossy();
+                return Err(known::same_content(&self.feed, name, (&self.feed, &other)));
+            }
+        }
+        same_start.push(path.to_owned());
+        Ok(())
+    }
+
+    /// Whether the file at `path` is ended by what else is there; its reader then looks for its end once more.
+    ///
+    /// # Errors
+    /// As [`Folder::next`].
+    pub fn ends(&mut self, path: &Path) -> Result<bool, Error> {
+        if self.sort == (Sort::Files { follow: false }) {
+            return Ok(true);
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let greater = |names: &BTreeSet<String>| names.last().is_some_and(|last| last.as_str() > &*name);
+        if !greater(&self.ready) {
+            self.look()?;
+        }
+        if matches!(self.sort, Sort::Files { .. }) && greater(&self.taken) {
+            return Ok(true);
+        }
+        Ok(!self.resume.is_empty() || greater(&self.ready) || (self.closed && self.sort != Sort::Streams))
+    }
+
+    /// Whether there is another source, as far as was looked; a file that was ended by what else is there has one behind it.
+    pub fn has_more(&self) -> bool {
+        !self.resume.is_empty() || !self.ready.is_empty()
+    }
+
+    /// Notes that the file at `path` was read to its end, `length` bytes.
+    pub fn ended(&mut self, path: PathBuf, length: u64) {
+        if self.ended.len() == WATCHED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((path, length));
+    }
+
+    fn look(&mut self) -> Result<(), Error> {
+        if self.looked.is_some_and(|at| at.elapsed() < self.every) {
+            return Ok(());
+        }
+        // What says that a journal is closed is looked for before its files: then they are all there.
+        let closed = self.sort != Sort::Files { follow: true } && self.dir.join(CLOSED).exists();
+        let fail = |source| Error::Read { path: self.dir.clone(), offset: 0, source };
+        let entries = match std::fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            // A journal is made with its first byte.
+            Err(e) if e.kind() == ErrorKind::NotFound && !matches!(self.sort, Sort::Files { .. }) => {
+                return Ok(());
+            }
+            Err(e) => return Err(fail(e)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(fail)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if self.wants(&name) && !self.taken.contains(&name) && entry.path().is_file() {
+                let follows = self.sort == Sort::Files { follow: true };
+                if follows && name < self.greatest && !self.ready.contains(&name) {
+                    self.overtaken.push(name.clone());
+                }
+                self.ready.insert(name);
+                if self.ready.len() > NAMES_MAX {
+                    self.ready.pop_last();
+                }
+            }
+        }
+        for (path, length) in &self.ended {
+            if std::fs::metadata(path).is_ok_and(|m| m.len() != *length) {
+                let what = "has changed after it was read to its end; a file ends when one of a greater name is there";
+                return Err(Error::Read {
+                    path: path.clone(),
+                    offset: *length,
+                    source: std::io::Error::other(what),
+                });
+            }
+        }
+        self.closed = closed;
+        self.looked = Some(Instant::now());
+        Ok(())
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        match self.sort {
+            Sort::Files { .. } => {
+                !name.starts_with('.') && !name.ends_with(".tmp") && !name.ends_with(".part")
+            }
+            Sort::Streams => name.ends_with(".raw"),
+            Sort::Packets => name.ends_with(".pcap"),
+        }
+    }
+
+    /// What sort of directory it is.
+    pub fn sort(&self) -> Sort {
+        self.sort
+    }
+}

@@ -1,0 +1,55 @@
+//! The first bytes of a source, for blocks that begin further on: a header whose date holds for the whole file.
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::formats::decode::Format;
+use crate::sources::open::first_bytes;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The head of the source that is being read.
+#[derive(Debug, Default)]
+pub struct Head {
+    /// Index of the source, and its first bytes.
+    of: Option<(usize, Arc<[u8]>)>,
+    /// They are what its name says.
+    named: bool,
+}
+
+impl Head {
+    /// Gives a block that was just filled the head of its source.
+    ///
+    /// # Errors
+    /// When a run goes on in the middle of a source and its start cannot be read.
+    pub fn give(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
+        if let Some((_, head)) = self.of.as_ref().filter(|(source, _)| self.named && *source == block.source)
+        {
+            block.head = head.clone();
+            return Ok(());
+        }
+        if let Some(head) = format.head_of_name(path)? {
+            block.head = Arc::from(head);
+            (self.of, self.named) = (Some((block.source, block.head.clone())), true);
+            return Ok(());
+        }
+        let most = format.head_bytes();
+        // What stands at the start of a capture is not of the format; each packet begins anew.
+        if most == 0 || block.walker.is_some() {
+            return Ok(());
+        }
+        let known = self.of.as_ref().filter(|(source, _)| *source == block.source && block.base > 0);
+        let head = match known {
+            Some((_, head)) => head.clone(),
+            None if block.base == 0 => format.head(path, &block.bytes),
+            None => {
+                let read = first_bytes(path, most as u64);
+                let bytes =
+                    read.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
+                format.head(path, &bytes)
+            }
+        };
+        block.head = head.clone();
+        (self.of, self.named) = (Some((block.source, head)), false);
+        Ok(())
+    }
+}

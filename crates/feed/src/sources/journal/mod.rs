@@ -1,0 +1,500 @@
+//! Journals: what is received is written down first, and what was written down is the source.
+//!
+//! ```text
+//!  FEED/00000001.raw     a stream's bytes as they came; each connection is a source of its own
+//!  FEED/00000001.times   16 bytes a read: end of its stretch in .raw u64, receive time in ns i64; little-endian
+//!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_base::capture::write` tells
+//!  FEED/.at              16 bytes: number of the last .pcap u64, where some record of it begins u64
+//!  FEED/.resume          where the files of a resumed stream begin in it, 16 bytes each
+//!  FEED/.number          number of the last file that there ever was u64
+//!  FEED/closed           nothing more will come
+//! ```
+//!
+//! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
+//! function of what was recorded. A byte of a stream counts as received when its stretch stands in `.times`, which
+//! is written behind the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9
+//! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
+//! that was cut short is cut off and counted.
+
+mod number;
+mod packets;
+mod places;
+
+use crate::error::Error;
+use crate::pipeline::stamp::NO_TIME;
+use crate::sources::folder::CLOSED;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use number::note_number;
+pub use number::{JournalStart, LastFile, noted_number, number_of_file};
+pub use packets::PacketJournal;
+use places::StreamPlaces;
+
+/// The greatest number of a file: names have eight digits and stand in the order of numbers.
+const NUMBER_MAX: u64 = 99_999_999;
+
+/// The time of the entry that ends a stream.
+pub const END: i64 = i64::MAX;
+
+const ENTRY: usize = 16;
+
+/// Locked by who writes the journal.
+const LOCK: &str = ".lock";
+
+/// Entries of `.times` that one look takes in, at most.
+const LOOK_ENTRIES: usize = 4096;
+
+/// The receive times of a stream's journal, as they are read.
+#[derive(Debug)]
+pub struct Times {
+    file: File,
+    path: PathBuf,
+    /// Next byte of the file.
+    at: u64,
+    /// Stretches that have not been given to a block wholly.
+    pending: Vec<(u64, i64)>,
+    upto: u64,
+    ended: bool,
+}
+
+impl Times {
+    /// The times of the journal at `raw`, from the byte `from` on.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn open(raw: &Path, from: u64) -> Result<Self, Error> {
+        let path = raw.with_extension("times");
+        let file =
+            File::open(&path).map_err(|source| Error::Read { path: path.clone(), offset: 0, source })?;
+        let mut this = Self { file, path, at: 0, pending: Vec::new(), upto: 0, ended: false };
+        // Entries are short beside what they speak of; those before the place are read and dropped.
+        loop {
+            let at = this.at;
+            this.poll()?;
+            this.pending.retain(|(end, _)| *end > from);
+            if this.at == at {
+                return Ok(this);
+            }
+        }
+    }
+
+    /// How far the stream may be read, and whether it ends there.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn poll(&mut self) -> Result<(u64, bool), Error> {
+        let mut buf = [0; ENTRY * LOOK_ENTRIES];
+        let (path, at) = (&self.path, self.at);
+        let fail = |source| Error::Read { path: path.clone(), offset: at, source };
+        let n = match self.ended {
+            true => 0,
+            false => read_at(&self.file, &mut buf, self.at).map_err(fail)?,
+        };
+        let (entries, _) = buf[..n].as_chunks::<ENTRY>();
+        for entry in entries {
+            let (end, ts) = split(entry);
+            self.at += ENTRY as u64;
+            if ts == END {
+                self.ended = true;
+                break;
+            }
+            if end < self.upto {
+                return Err(fail(std::io::Error::new(
+                    ErrorKind::InvalidData,
+                    "an entry before the one before it",
+                )));
+            }
+            self.upto = end;
+            self.pending.push((end, ts));
+        }
+        Ok((self.upto, self.ended))
+    }
+
+    /// Gives a block that ends at `end` its times.
+    pub fn of_block(&mut self, end: u64, times: &mut Vec<(u64, i64)>) {
+        let whole = self.pending.partition_point(|(e, _)| *e <= end);
+        let upto = (whole + 1).min(self.pending.len());
+        times.extend_from_slice(&self.pending[..upto]);
+        self.pending.drain(..whole);
+    }
+}
+
+/// What becomes of the file in hand when its receiver begins again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continuity {
+    /// It has ended: each connection is a stream.
+    Connection,
+    /// It goes on: a pipe is one stream.
+    Pipe,
+    /// It goes on, and the stream's sender is asked for the byte behind the last one.
+    Resumed,
+    /// It goes on: datagrams stand for themselves.
+    Packets,
+}
+
+/// The journal of a feed's streams, open for appending.
+#[derive(Debug)]
+pub struct StreamJournal {
+    dir: PathBuf,
+    open: Option<Stream>,
+    next: u64,
+    places: StreamPlaces,
+    continuity: Continuity,
+}
+
+#[derive(Debug)]
+struct Stream {
+    raw: File,
+    times: File,
+    path: PathBuf,
+    /// Bytes in the journal.
+    len: u64,
+    times_len: u64,
+    /// Bytes behind `len` that were moved there and have no entry yet, and when they were received.
+    moved: Option<(u64, i64)>,
+}
+
+impl StreamJournal {
+    /// Opens the journal in `dir`, which is made; mends what a kill left. `known` is the last file that there ever was.
+    ///
+    /// # Errors
+    /// When the disk refuses, or the last file of a resumed stream was removed.
+    pub fn open(dir: &Path, continuity: Continuity, known: LastFile) -> Result<Self, Error> {
+        make(dir)?;
+        let last = last_number(dir, "raw")?;
+        let places = StreamPlaces::open(dir)?;
+        // The place of a file is noted before the file before it ends.
+        let ever = known.number.max(places.last().saturating_sub(1));
+        let refuse = |name: &str| {
+            let what = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
+                        the feed another name and have the sender begin anew";
+            let source = std::io::Error::new(ErrorKind::InvalidData, what);
+            Err(Error::Read { path: dir.join(name), offset: 0, source })
+        };
+        if continuity == Continuity::Resumed && last < ever {
+            return refuse(&format!("{ever:08}.raw"));
+        }
+        let next = next_number(dir, last.max(ever))?;
+        let mut this = Self { dir: dir.to_owned(), open: None, next, places, continuity };
+        let mut begun = this.number();
+        if last > 0 {
+            this.open = Stream::mend(&this.path(last))?;
+            if continuity == Continuity::Resumed && this.open.is_some() && !this.places.knows(last) {
+                return refuse(StreamPlaces::NAME);
+            }
+            // What a power loss took of a pipe does not come again; what comes must not stand in its place. The next run must
+            // know it even where nothing comes in this one.
+            let is_cut = continuity == Continuity::Pipe && this.file_len() < known.read_of(last);
+            if is_cut {
+                begun = this.next;
+            }
+            if continuity == Continuity::Connection || last < ever || is_cut {
+                this.end()?;
+            }
+        }
+        note_number(dir, begun)?;
+        Ok(this)
+    }
+
+    /// Begins a stream, unless one goes on. Gives how many bytes it has, in all of its files.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn begin(&mut self) -> Result<u64, Error> {
+        let stream = match &mut self.open {
+            Some(stream) => stream,
+            None => {
+                // A stream that begins behind others has a place, too.
+                if self.continuity == Continuity::Resumed && !self.places.knows(self.next) {
+                    self.places.note(self.next, 0)?;
+                }
+                let stream = Stream::new(self.path(self.next))?;
+                // One that could not be made is tried again under the same number.
+                self.next += 1;
+                let stream = self.open.insert(stream);
+                note_number(&self.dir, self.next - 1)?;
+                stream
+            }
+        };
+        Ok(self.places.base(self.next - 1) + stream.len)
+    }
+
+    /// Number of the file in hand.
+    pub fn number(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// Bytes of the file in hand.
+    pub fn file_len(&self) -> u64 {
+        self.open.as_ref().map_or(0, |stream| stream.len)
+    }
+
+    /// Ends the file in hand and has the stream go on in the next one.
+    ///
+    /// # Errors
+    /// When the disk refuses; the same may be tried again.
+    pub fn rotate(&mut self) -> Result<(), Error> {
+        if self.open.is_some() {
+            let begins = self.places.base(self.number()) + self.file_len();
+            self.places.note(self.next, begins)?;
+            self.end()?;
+        }
+        self.begin().map(drop)
+    }
+
+    /// Appends bytes that were received at `ts_ns`.
+    ///
+    /// # Errors
+    /// When the disk refuses; nothing was appended then, and the same may be tried again.
+    ///
+    /// # Panics
+    /// When no stream was begun.
+    pub fn append(&mut self, bytes: &[u8], ts_ns: i64) -> Result<(), Error> {
+        let stream = self.open.as_mut().expect("a stream was begun");
+        stream.commit_moved()?;
+        stream.raw.write_all_at(bytes, stream.len).map_err(|e| stream.fail(e))?;
+        stream.commit(bytes.len() as u64, ts_ns)
+    }
+
+    /// Moves what a pipe holds into the journal, in the kernel, so that a kill -9 in between loses nothing. Gives
+    /// how many bytes; 0 at the pipe's end.
+    ///
+    /// # Errors
+    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The same may be tried again: what was moved
+    /// and has no entry yet gets it first, and is then counted.
+    ///
+    /// # Panics
+    /// When no stream was begun.
+    pub fn splice(&mut self, pipe: &impl std::os::fd::AsFd, clock: impl Fn() -> i64) -> Result<usize, Error> {
+        let stream = self.open.as_mut().expect("a stream was begun");
+        if let Some(n) = stream.commit_moved()? {
+            return Ok(n);
+        }
+        let mut at = stream.len;
+        let flags = rustix::pipe::SpliceFlags::NONBLOCK;
+        let n = rustix::pipe::splice(pipe, None, &stream.raw, Some(&mut at), SPLICE_BYTES, flags)
+            .map_err(|e| stream.fail(e.into()))?;
+        if n > 0 {
+            stream.moved = Some((n as u64, clock()));
+            stream.commit_moved()?;
+        }
+        Ok(n)
+    }
+
+    /// Ends the stream in hand.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn end(&mut self) -> Result<(), Error> {
+        if let Some(stream) = &mut self.open {
+            stream.commit_moved()?;
+            stream.commit(0, END)?;
+        }
+        self.open = None;
+        Ok(())
+    }
+
+    /// Says that nothing more will come.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn close(&mut self) -> Result<(), Error> {
+        self.end()?;
+        close(&self.dir)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{number:08}.raw"))
+    }
+}
+
+impl Stream {
+    fn new(path: PathBuf) -> Result<Self, Error> {
+        // The times first: whoever sees the stream finds them.
+        let times = create(&path.with_extension("times"))?;
+        let raw = create(&path)?;
+        Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
+    }
+
+    /// The stream as it stands; `None` when it has ended.
+    fn mend(path: &Path) -> Result<Option<Self>, Error> {
+        let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        let options = || {
+            let mut o = File::options();
+            o.read(true).write(true).create(true).truncate(false);
+            o
+        };
+        let times = options().open(path.with_extension("times")).map_err(fail)?;
+        let raw = options().open(path).map_err(fail)?;
+        let len = raw.metadata().map_err(fail)?.len();
+        let times_len = times.metadata().map_err(fail)?.len() / ENTRY as u64 * ENTRY as u64;
+        times.set_len(times_len).map_err(fail)?;
+        let mut this = Self { raw, times, path: path.to_owned(), len, times_len, moved: None };
+        let mut last = [0; ENTRY];
+        let (mut end, mut ts) = (0, NO_TIME);
+        if times_len > 0 {
+            this.times.read_exact_at(&mut last, times_len - ENTRY as u64).map_err(fail)?;
+            (end, ts) = split(&last);
+        }
+        if ts == END {
+            return Ok(None);
+        }
+        if len < end {
+            let what = format!("{len} bytes, but its times tell of {end}");
+            return Err(fail(std::io::Error::new(ErrorKind::InvalidData, what)));
+        }
+        if len > end {
+            this.len = end;
+            this.commit(len - end, NO_TIME)?;
+        }
+        Ok(Some(this))
+    }
+
+    fn commit(&mut self, bytes: u64, ts_ns: i64) -> Result<(), Error> {
+        let end = self.len + bytes;
+        let mut entry = [0; ENTRY];
+        entry[..8].copy_from_slice(&end.to_le_bytes());
+        entry[8..].copy_from_slice(&ts_ns.to_le_bytes());
+        self.times.write_all_at(&entry, self.times_len).map_err(|e| self.fail(e))?;
+        self.times_len += ENTRY as u64;
+        self.len = end;
+        Ok(())
+    }
+
+    /// Gives what was moved its entry; how many bytes these are.
+    fn commit_moved(&mut self) -> Result<Option<usize>, Error> {
+        let Some((bytes, ts_ns)) = self.moved else { return Ok(None) };
+        self.commit(bytes, ts_ns)?;
+        self.moved = None;
+        Ok(Some(bytes as usize))
+    }
+
+    fn fail(&self, source: std::io::Error) -> Error {
+        Error::Read { path: self.path.clone(), offset: self.len, source }
+    }
+}
+
+/// Bytes of all journal files in `dir`.
+pub fn journaled_bytes(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let data = entries.filter(|e| e.path().extension().is_some_and(|x| x == "raw" || x == "pcap"));
+    data.filter_map(|e| Some(e.metadata().ok()?.len())).sum()
+}
+
+/// Says that nothing more will come to the journal in `dir`.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn close(dir: &Path) -> Result<(), Error> {
+    create(&dir.join(CLOSED)).map(drop)
+}
+
+/// Holds the journal in `dir`, which is made, for one writer: as long as the file is open.
+///
+/// # Errors
+/// When another one holds it, or the disk refuses.
+pub fn lock(dir: &Path) -> Result<File, Error> {
+    make(dir)?;
+    let path = dir.join(LOCK);
+    let file = create(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let what = "another run writes this journal; give each run a directory of its own (run.journal)";
+            let source = std::io::Error::new(ErrorKind::WouldBlock, what);
+            Err(Error::Read { path, offset: 0, source })
+        }
+        Err(TryLockError::Error(source)) => Err(Error::Read { path, offset: 0, source }),
+    }
+}
+
+fn make(dir: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(dir).map_err(|source| Error::Read { path: dir.to_owned(), offset: 0, source })
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path).map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })
+}
+
+/// The number behind `last`.
+fn next_number(dir: &Path, last: u64) -> Result<u64, Error> {
+    match last {
+        0..NUMBER_MAX => Ok(last + 1),
+        _ => {
+            let what = format!("its last file has number {last}, and a journal has at most {NUMBER_MAX}");
+            let source = std::io::Error::new(ErrorKind::InvalidData, what);
+            Err(Error::Read { path: dir.to_owned(), offset: 0, source })
+        }
+    }
+}
+
+fn last_number(dir: &Path, extension: &str) -> Result<u64, Error> {
+    let fail = |source| Error::Read { path: dir.to_owned(), offset: 0, source };
+    let mut last = 0;
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.extension().is_some_and(|e| e == extension) {
+            let number = path.file_stem().and_then(|s| s.to_str()).and_then(|s| s.parse().ok());
+            last = last.max(number.unwrap_or(0));
+        }
+    }
+    Ok(last)
+}
+
+fn split(entry: &[u8; ENTRY]) -> (u64, i64) {
+    let (end, ts) = entry.split_at(8);
+    (u64::from_le_bytes(end.try_into().expect("eight")), i64::from_le_bytes(ts.try_into().expect("eight")))
+}
+
+fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
+    loop {
+        match file.read_at(buf, at) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Bytes that one splice moves, at most: what a pipe holds.
+const SPLICE_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without it the sender was asked for a byte that was far behind, and what it sent came twice.
+    #[test]
+    fn a_resumed_stream_needs_its_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |continuity| StreamJournal::open(dir.path(), continuity, LastFile::default());
+        // The feed was not resumed at first.
+        let mut journal = open(Continuity::Connection).unwrap();
+        journal.begin().unwrap();
+        journal.append(b"before", 1).unwrap();
+        drop(journal);
+        let mut journal = open(Continuity::Connection).unwrap();
+        assert_eq!(journal.number(), 1);
+        journal.begin().unwrap();
+        drop(journal);
+        let mut journal = open(Continuity::Connection).unwrap();
+        journal.begin().unwrap();
+        journal.end().unwrap();
+        let mut journal = open(Continuity::Resumed).unwrap();
+        assert_eq!((journal.begin().unwrap(), journal.number()), (0, 4));
+        journal.append(b"four", 2).unwrap();
+        journal.rotate().unwrap();
+        journal.append(b"five!", 3).unwrap();
+        drop(journal);
+        let mut journal = open(Continuity::Resumed).unwrap();
+        assert_eq!((journal.begin().unwrap(), journal.number()), (9, 5));
+        drop(journal);
+        std::fs::remove_file(dir.path().join(StreamPlaces::NAME)).unwrap();
+        let error = open(Continuity::Resumed).unwrap_err().to_string();
+        assert!(error.contains(".resume") && error.contains("is missing"), "{error}");
+    }
+}

@@ -1,0 +1,472 @@
+//! What a run finds under the names that its tape knows.
+//!
+//! | the file | what follows |
+//! |---|---|
+//! | is as it was | what was not read of it is |
+//! | has grown | it is read on, from the start of a message that was cut at its end |
+//! | has other content | an error, or with `new_source` another source of this name |
+//! | has what another source has | an error, or with `again` it is read again |
+//! | is not there | nothing where it was read to its end, otherwise an error |
+
+use crate::account::{Account, SourceAccount};
+use crate::error::Error;
+use crate::pipeline::consolidate::Setup;
+use crate::pipeline::run::RunFeed;
+use crate::sources::content::{self, ContentHash};
+use crate::sources::hash;
+use crate::sources::open::{self, is_first};
+use crate::sources::source::SourceFacts;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// What a feed does with files that are not what the tape says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceRules {
+    /// Other content under a name that the tape knows is another source of this name.
+    pub new_source: bool,
+    /// The content of another source is read again.
+    pub again: bool,
+}
+
+/// What is to be done with a file of a feed.
+#[derive(Debug)]
+pub enum SourcePlan {
+    /// The source at this index of the account: done, or to be read further.
+    Known(usize),
+    /// The same, and its file has grown.
+    Grown(usize, Growth),
+    /// A source that the tape does not have.
+    New,
+}
+
+/// How a file has grown.
+#[derive(Clone, Debug)]
+pub struct Growth {
+    /// Where it is to be read on.
+    pub from: u64,
+    /// The message that begins there was cut by the end of the file, and is in quarantine.
+    pub superseded: bool,
+    /// Its bytes and hash now, where the tape has those of the whole file.
+    pub facts: Option<SourceFacts>,
+}
+
+/// What a file is to a source of its name.
+#[derive(Debug)]
+pub enum Likeness {
+    /// It holds what the tape has. With the hash of what was read, where it was made on the way.
+    Same(Option<ContentHash>),
+    /// It holds that and more.
+    Grown(Option<ContentHash>),
+    /// It does not, and how that is seen.
+    Other(String),
+}
+
+/// What is known of a source's content, to find it under another name.
+#[derive(Clone, Debug)]
+pub struct KnownContent {
+    feed: String,
+    file: String,
+    bytes: u64,
+    hash: String,
+    /// Place and hash of its first message; then `bytes` and `hash` are of what is unpacked.
+    first: Option<String>,
+}
+
+impl SourceAccount {
+    /// What the tape has of a source that its hash tells: bytes and hash of the file as it was.
+    fn whole(&self) -> Option<(u64, &str)> {
+        let hash = self.hash.as_deref().filter(|hash| !hash.starts_with(FIRST))?;
+        Some((self.size?, hash))
+    }
+
+    /// Compares a file with this source.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn compare(&self, path: &Path, threads: usize) -> Result<Likeness, Error> {
+        let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        if let Some((bytes, hash)) = self.whole() {
+            let file = File::open(path).map_err(fail)?;
+            let now = file.metadata().map_err(fail)?.len();
+            if now < bytes {
+                return Ok(shorter(now, bytes));
+            }
+            return Ok(match hash::of_prefix(&file, bytes, threads).map_err(fail)? == hash {
+                true if now == bytes => Likeness::Same(None),
+                true => Likeness::Grown(None),
+                false => other(bytes),
+            });
+        }
+        let (bytes, hash) = match &self.content {
+            Some((bytes, hash)) => (*bytes, Some(hash)),
+            None => (self.through, None),
+        };
+        if hash.is_none()
+            && let Some(first) = &self.hash
+            && !is_first(path, first).map_err(fail)?
+        {
+            return Ok(Likeness::Other("it does not begin with the message that it began with".to_owned()));
+        }
+        let prefix = content::prefix(path, bytes).map_err(fail)?;
+        // Of what came behind the last hash its place alone is known.
+        let least = self.last_offset.map_or(0, |last| last.saturating_add(1));
+        let length = match prefix.more && least > bytes {
+            true => content::length(path, least).map_err(fail)?,
+            false => prefix.hash.bytes(),
+        };
+        Ok(match hash {
+            _ if prefix.hash.bytes() < bytes => shorter(prefix.hash.bytes(), bytes),
+            Some(hash) if *hash != prefix.hash.hex() => other(bytes),
+            _ if length < least => shorter(length, least),
+            _ if prefix.more => Likeness::Grown(Some(prefix.hash)),
+            _ => Likeness::Same(Some(prefix.hash)),
+        })
+    }
+
+    /// How many of its bytes were read, as far as is known.
+    pub fn read_bytes(&self) -> u64 {
+        let noted = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
+        self.through.max(noted).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
+    }
+
+    /// Where a file that has grown is to be read on: at the start of the message that was cut, if there is one.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn growth(&self, path: &Path, facts: Option<&SourceFacts>) -> Result<Growth, Error> {
+        let whole = self.whole().is_some();
+        let end = match self.whole() {
+            Some((bytes, _)) if !self.end => Some(bytes),
+            _ => self.end.then_some(self.through),
+        };
+        let cut = self.tail.filter(|(offset, length)| *length > 0 && Some(offset + length) == end);
+        let cut = match cut {
+            Some((_, _)) if self.sort.format == "fix" && ends_whole(path, end)? => None,
+            cut => cut,
+        };
+        Ok(Growth {
+            from: cut.map_or(self.through, |(offset, _)| offset),
+            superseded: cut.is_some(),
+            facts: facts.filter(|_| whole).cloned(),
+        })
+    }
+
+    /// What is known of its content: of all that was read where it has ended, otherwise up to the last hash.
+    fn content_read(&self) -> Option<(u64, String, Option<String>)> {
+        match self.whole() {
+            Some((bytes, hash)) => Some((bytes, hash.to_owned(), None)),
+            None => {
+                let (bytes, hash) = self.content.clone()?;
+                Some((bytes, hash, self.hash.clone()))
+            }
+        }
+    }
+}
+
+/// Compares files with sources, on so many threads; none where there is no file.
+pub fn compare_all(
+    sources: &[(&SourceAccount, PathBuf)],
+    threads: usize,
+) -> Vec<Option<Result<Likeness, Error>>> {
+    let one = |(source, path): &(&SourceAccount, PathBuf)| path.exists().then(|| source.compare(path, 1));
+    let lane = |lane: usize| sources.iter().skip(lane).step_by(threads).map(one).collect::<Vec<_>>();
+    let lanes = std::thread::scope(|scope| {
+        let lane = &lane;
+        let others: Vec<_> =
+            (1..threads).map(|t| std::thread::Builder::new().spawn_scoped(scope, move || lane(t))).collect();
+        let mut lanes = vec![lane(0)];
+        for (t, other) in (1..threads).zip(others) {
+            // A thread that could not be had costs time only.
+            lanes.push(match other {
+                Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(_) => lane(t),
+            });
+        }
+        lanes
+    });
+    let mut lanes: Vec<_> = lanes.into_iter().map(Vec::into_iter).collect();
+    (0..sources.len()).map(|i| lanes[i % threads].next().expect("one for each")).collect()
+}
+
+/// Whether the FIX message that ends at `end` has its trailer: it is bad, and not cut.
+fn ends_whole(path: &Path, end: Option<u64>) -> Result<bool, Error> {
+    let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+    let file = File::open(path).map_err(fail)?;
+    let Some(at) = end.and_then(|end| end.checked_sub(TRAILER_BYTES as u64)) else { return Ok(false) };
+    let mut trailer = [0; TRAILER_BYTES];
+    // A file that is packed ends otherwise; what is taken for cut then is read once more.
+    let n = file.read_at(&mut trailer, at).map_err(fail)?;
+    Ok(n == TRAILER_BYTES && trailer.starts_with(b"10=") && trailer[3..6].iter().all(u8::is_ascii_digit))
+}
+
+/// `10=123` and the separator.
+const TRAILER_BYTES: usize = 7;
+
+fn shorter(now: u64, bytes: u64) -> Likeness {
+    Likeness::Other(format!("it has {now} bytes, but {bytes} were read of it before"))
+}
+
+fn other(bytes: u64) -> Likeness {
+    Likeness::Other(format!("its first {bytes} bytes are others than those that were read before"))
+}
+
+/// What begins with this tells a source by its first message.
+pub const FIRST: &str = "first:";
+
+/// Files of the command that hold the same, by feed: the error of those that come second. Empty ones never do.
+pub fn twice(setup: &Setup<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
+    let mut before: Vec<(&RunFeed, &SourceFacts)> = Vec::new();
+    let mut errors = Vec::new();
+    for (feed, facts) in setup.feeds.iter().zip(facts) {
+        let mut error = None;
+        for f in facts.iter().filter(|f| f.hash.is_some() && f.size != Some(0)) {
+            let same = |(other, g): &&(&RunFeed, &SourceFacts)| {
+                (g.size, &g.hash) == (f.size, &f.hash) && !reads_otherwise(feed, &f.file, other, &g.file)
+            };
+            if let Some((other, g)) = before.iter().find(same)
+                && !feed.how.rules.again
+            {
+                error.get_or_insert(same_content(&feed.name, &f.file, (&other.name, &g.file)));
+            }
+            before.push((feed, f));
+        }
+        errors.push(error);
+    }
+    errors
+}
+
+/// One file in two feeds with different mappings: it is the same file, and becomes different events.
+fn reads_otherwise(feed: &RunFeed, file: &str, other: &RunFeed, other_file: &str) -> bool {
+    let sort = |f: &RunFeed| (f.format.name(), f.format.mapping());
+    feed.name != other.name && file == other_file && sort(feed) != sort(other)
+}
+
+/// What is to be done with the files of a feed, and what is to be said of it.
+///
+/// # Errors
+/// When a file is not what the tape says, and nothing says what to do.
+pub fn plan_files(
+    feed: &RunFeed,
+    facts: &[SourceFacts],
+    account: &Account,
+    threads: usize,
+    notes: &mut Vec<String>,
+) -> Result<Vec<SourcePlan>, Error> {
+    let sort = (feed.format.name(), feed.format.mapping());
+    let rules = feed.how.rules;
+    let mut plans = Vec::new();
+    let mut used: Vec<usize> = Vec::new();
+    for (path, f) in feed.files().iter().zip(facts) {
+        if f.hash.is_none() {
+            // A stream without a hash (stdin, a pipe) is another one each time.
+            plans.push(SourcePlan::New);
+            continue;
+        }
+        let named = |i: &usize| {
+            let s = &account.sources[*i];
+            s.feed == feed.name && s.file == f.file && !used.contains(i)
+        };
+        let mut known: Option<(usize, Likeness)> = None;
+        // The last one of this name first: it is what the file was when it was read last.
+        for i in (0..account.sources.len()).rev().filter(named) {
+            let s = &account.sources[i];
+            let likeness = match s.whole() {
+                Some((size, hash)) if f.size == Some(size) && f.hash.as_deref() == Some(hash) => {
+                    Likeness::Same(None)
+                }
+                _ => s.compare(path, threads)?,
+            };
+            let is_other = matches!(likeness, Likeness::Other(_));
+            if known.is_none() || !is_other {
+                known = Some((i, likeness));
+            }
+            if !is_other {
+                break;
+            }
+        }
+        let plan = match known {
+            None => SourcePlan::New,
+            Some((i, likeness)) => {
+                let s = &account.sources[i];
+                let same_sort = (s.sort.format.as_str(), s.sort.mapping.clone()) == sort;
+                match likeness {
+                    Likeness::Other(_) if rules.new_source => SourcePlan::New,
+                    Likeness::Other(what) => return Err(other_content(s, &what)),
+                    _ if !s.end && !same_sort => return Err(another_mapping(s, feed)),
+                    Likeness::Same(_) => {
+                        if !same_sort {
+                            notes.push(read_otherwise(s, feed));
+                        }
+                        SourcePlan::Known(i)
+                    }
+                    Likeness::Grown(_) => SourcePlan::Grown(i, s.growth(path, Some(f))?),
+                }
+            }
+        };
+        match &plan {
+            SourcePlan::Known(i) | SourcePlan::Grown(i, _) => used.push(*i),
+            SourcePlan::New if !rules.again && f.size != Some(0) => {
+                let same = account.sources.iter().find(|s| {
+                    let other = (s.sort.format.as_str(), s.sort.mapping.clone()) != sort;
+                    s.whole() == f.size.zip(f.hash.as_deref())
+                        && !(s.feed != feed.name && s.file == f.file && other)
+                });
+                if let Some(s) = same {
+                    return Err(same_content(&feed.name, &f.file, (&s.feed, &s.file)));
+                }
+            }
+            SourcePlan::New => {}
+        }
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+/// What was read of all sources whose content is known.
+pub fn contents(account: &Account) -> Vec<KnownContent> {
+    let content = |s: &SourceAccount| {
+        let (bytes, hash, first) = s.content_read().filter(|(bytes, ..)| *bytes > 0)?;
+        Some(KnownContent { feed: s.feed.clone(), file: s.file.clone(), bytes, hash, first })
+    };
+    account.sources.iter().filter_map(content).collect()
+}
+
+impl KnownContent {
+    /// Whether the file at `path` begins with all of it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_in(&self, path: &Path) -> std::io::Result<bool> {
+        let Some(first) = &self.first else {
+            let file = File::open(path)?;
+            return Ok(
+                file.metadata()?.len() == self.bytes && hash::of_prefix(&file, self.bytes, 1)? == self.hash
+            );
+        };
+        if !is_first(path, first)? {
+            return Ok(false);
+        }
+        let prefix = content::prefix(path, self.bytes)?;
+        Ok(prefix.hash.bytes() == self.bytes && prefix.hash.hex() == self.hash)
+    }
+
+    /// That `file` of `feed` has it, too.
+    pub fn error(&self, feed: &str, file: &str) -> Error {
+        same_content(feed, file, (&self.feed, &self.file))
+    }
+}
+
+/// Whether the file at `path` begins with all that the one at `other` holds.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn begins_with(path: &Path, other: &Path) -> std::io::Result<bool> {
+    let (mut a, mut b) = (open::unpacked(File::open(path)?)?, open::unpacked(File::open(other)?)?);
+    let (mut of_a, mut of_b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let n = read_full(&mut b, &mut of_b)?;
+        let m = read_full(&mut a, &mut of_a[..n])?;
+        if of_a[..m] != of_b[..n] {
+            return Ok(false);
+        }
+        if n < of_b.len() {
+            return Ok(true);
+        }
+        // What fits in one read differs there, mostly.
+    }
+}
+
+fn read_full(reader: &mut impl std::io::Read, buf: &mut [u8]) -> std::io::Result<usize> {
+    let mut n = 0;
+    while n < buf.len() {
+        match reader.read(&mut buf[n..]) {
+            Ok(0) => break,
+            Ok(m) => n += m,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(n)
+}
+
+/// Another content under a known name.
+pub fn other_content(source: &SourceAccount, what: &str) -> Error {
+    let what = format!(
+        "{what}; nothing of it was read. If it is another file of the same name, read it with --new-source \
+         (new_source = true) or under another feed name"
+    );
+    changed(source, what)
+}
+
+/// A source that was not read to its end and is gone.
+pub fn removed(source: &SourceAccount) -> Error {
+    let what = format!(
+        "it is not there any more, and {} bytes were read of it, not all; put it back, or continue without it with \
+         --new-source (new_source = true) or under another feed name",
+        source.read_bytes()
+    );
+    changed(source, what)
+}
+
+/// A file of a resumed stream that was not read to its end and is gone.
+pub fn removed_from_resumed(source: &SourceAccount) -> Error {
+    let what = format!(
+        "it is not there any more, and {} bytes were read of it, not all; put it back, or give the feed another name and have \
+         the sender begin anew",
+        source.read_bytes()
+    );
+    changed(source, what)
+}
+
+/// The file in hand of a journal, which the tape has read further than it goes.
+pub fn older_copy(source: &SourceAccount, bytes: u64) -> Error {
+    let what = format!(
+        "it has {bytes} bytes, and {} were read of it: it is an older copy; put back the newer one, or remove it and continue \
+         without it with --new-source (new_source = true)",
+        source.read_bytes()
+    );
+    changed(source, what)
+}
+
+/// The same content under two names.
+pub fn same_content(feed: &str, file: &str, (other_feed, other_file): (&str, &str)) -> Error {
+    let what = format!(
+        "it holds what {other_file} of feed {other_feed} holds; leave one of them out, or read it a second time with \
+         --again (again = true)"
+    );
+    Error::SourceChanged { feed: feed.to_owned(), file: file.to_owned(), what }
+}
+
+fn another_mapping(source: &SourceAccount, feed: &RunFeed) -> Error {
+    let what = format!(
+        "it was begun with {} and is to be continued with {}; name the one that it was begun with. When it is read to its \
+         end, `unitape quarantine retry DIR --mapping MAPPING` tries what is in quarantine with the other",
+        mapping_name(source.sort.mapping.as_deref(), &source.sort.format),
+        mapping_name(feed.format.mapping().as_deref(), feed.format.name()),
+    );
+    changed(source, what)
+}
+
+/// That a source was read by another mapping than the one that is given now.
+fn read_otherwise(source: &SourceAccount, feed: &RunFeed) -> String {
+    format!(
+        "{}/{} was read with {}, not with {}: what is on the tape stays as it is; `unitape quarantine retry DIR --mapping \
+         MAPPING` tries what is in quarantine with another mapping",
+        source.feed,
+        source.file,
+        mapping_name(source.sort.mapping.as_deref(), &source.sort.format),
+        mapping_name(feed.format.mapping().as_deref(), feed.format.name()),
+    )
+}
+
+fn mapping_name(mapping: Option<&str>, format: &str) -> String {
+    match mapping {
+        Some(mapping) => format!("mapping {mapping}"),
+        None => format!("format {format}"),
+    }
+}
+
+fn changed(source: &SourceAccount, what: String) -> Error {
+    Error::SourceChanged { feed: source.feed.clone(), file: source.file.clone(), what }
+}

@@ -1,0 +1,22 @@
+//! Where bytes come from.
+//!
+//! | module | |
+//! |---|---|
+//! | `source`, `hash`, `content`, `known` | what a source is, what it holds, whether it is what the tape says |
+//! | `open`, `head` | files: plain, compressed, captures; their first bytes, for blocks that begin further on |
+//! | `folder`, `growth` | directories whose files come while a feed runs |
+//! | `receive`, `journal` | sockets and pipes, written down as they come |
+//! | `link`, `stats` | whether a feed is there, and its figures |
+
+pub mod content;
+pub mod folder;
+pub mod growth;
+pub mod hash;
+pub mod head;
+pub mod journal;
+pub mod known;
+pub mod link;
+pub mod open;
+pub mod receive;
+pub mod source;
+pub mod stats;

@@ -1,0 +1,598 @@
+//! A source that is being read: plain or compressed, whole or growing, a stream or a capture.
+//!
+//! ```text
+//!  file ─▶ as far as it may be read ─▶ gz, zst or as it is ─▶ bytes ─▶ cut at whole messages or records ─▶ block
+//! ```
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::formats::decode::Format;
+use crate::pipeline::feed_state::first_message_hash;
+use crate::pipeline::stamp::NO_TIME;
+use crate::sources::journal::Times;
+use crate::sources::source::{Pending, is_stdin};
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
+use unitape_base::capture::{Next, Walker, is_capture};
+
+/// An open source.
+pub struct Open {
+    /// Index of the source within its feed.
+    pub index: usize,
+    /// The file.
+    pub path: PathBuf,
+    reader: Reader,
+    limits: Arc<Limits>,
+    /// Offset of the next byte to read, the carried ones not counted.
+    offset: u64,
+    /// What lies before this is on the tape.
+    from: u64,
+    /// Where the last block ended.
+    given: u64,
+    /// Bytes behind the last cut.
+    carry: Vec<u8>,
+    packaging: Packaging,
+    times: Option<Times>,
+}
+
+/// How messages lie in the bytes.
+enum Packaging {
+    /// To be told by the first bytes.
+    Unknown,
+    /// One after the other.
+    Stream,
+    /// In the packets of a capture. The walker stands at the first carried byte.
+    Capture(Box<Walker>),
+}
+
+/// How far a file may be read now. Shared with the [`Tail`] within a decoder; both are one thread's at a time, so
+/// all accesses are Relaxed.
+#[derive(Debug)]
+struct Limits {
+    /// Its end is its end: nothing will be added.
+    complete: AtomicBool,
+    /// Up to this byte, where something else says how far; `u64::MAX` otherwise.
+    upto: AtomicU64,
+    /// Bytes read so far.
+    read: AtomicU64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { complete: AtomicBool::default(), upto: AtomicU64::new(u64::MAX), read: AtomicU64::default() }
+    }
+}
+
+impl Limits {
+    fn complete(&self) -> bool {
+        self.complete.load(Ordering::Relaxed)
+    }
+
+    fn set_complete(&self, complete: bool) {
+        self.complete.store(complete, Ordering::Relaxed);
+    }
+
+    fn upto(&self) -> u64 {
+        self.upto.load(Ordering::Relaxed)
+    }
+
+    fn set_upto(&self, upto: u64) {
+        self.upto.store(upto, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    fn set_read(&self, read: u64) {
+        self.read.store(read, Ordering::Relaxed);
+    }
+}
+
+enum Reader {
+    Plain(Tail),
+    Gz(Box<MultiGzDecoder<BufReader<Tail>>>),
+    Zst(Box<zstd::Decoder<'static, BufReader<Tail>>>),
+    Stdin(std::io::Stdin),
+}
+
+/// What a block was filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// So many new bytes.
+    Some(usize),
+    /// There is nothing to fill it with now.
+    Nothing,
+}
+
+/// A message that spans more than this without a cut is taken as it comes; the decoder will say what it is.
+const UNCUT_BYTES_MAX: usize = 16 << 20;
+
+/// A file, read as far as its limits say: at the end of one that may grow there is nothing *now*.
+struct Tail {
+    file: File,
+    limits: Arc<Limits>,
+    /// What was read last, where others write the file while it is read.
+    last: Option<LastBytes>,
+}
+
+/// The last bytes that were read of a file. One that was cut and written anew, to more than was read, shows nothing of it in
+/// its length.
+#[derive(Default)]
+struct LastBytes {
+    bytes: Vec<u8>,
+    /// Nothing more was there then.
+    at_end: bool,
+}
+
+impl LastBytes {
+    const MAX: usize = 256;
+
+    /// Takes what was read at `at`; nothing is at the end.
+    ///
+    /// # Errors
+    /// When the file went on behind its end and does not hold any more what was read before.
+    fn take(&mut self, file: &File, at: u64, read: &[u8]) -> std::io::Result<()> {
+        if !read.is_empty() && self.at_end {
+            let mut now = [0; Self::MAX];
+            let now = &mut now[..self.bytes.len()];
+            file.read_exact_at(now, at - now.len() as u64)?;
+            if *now != *self.bytes {
+                let what = "it was written anew while it was read: the bytes before this place are not those that were read";
+                return Err(std::io::Error::new(ErrorKind::InvalidData, what));
+            }
+        }
+        self.at_end = read.is_empty();
+        let kept = self.bytes.len().min(Self::MAX.saturating_sub(read.len()));
+        self.bytes.drain(..self.bytes.len() - kept);
+        self.bytes.extend_from_slice(&read[read.len().saturating_sub(Self::MAX)..]);
+        Ok(())
+    }
+}
+
+impl Read for Tail {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let at = self.limits.read();
+        let room = self.limits.upto().saturating_sub(at);
+        let buf_len = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        let n = if buf_len == 0 { 0 } else { self.file.read(&mut buf[..buf_len])? };
+        if let Some(last) = &mut self.last {
+            last.take(&self.file, at, &buf[..n])?;
+        }
+        self.limits.set_read(at + n as u64);
+        if n == 0 && !buf.is_empty() && !self.limits.complete() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(n)
+    }
+}
+
+impl Open {
+    /// Opens a source at `pending.from`. With `grows`, its end is not yet known; `journal`: it is a stream of ours,
+    /// with receive times beside it. `None` when it has too few bytes to tell what it is.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or is not what the tape knows.
+    pub fn new(pending: Pending, grows: bool, journal: bool) -> Result<Option<Self>, Error> {
+        let Pending { index, path, from, size, first } = pending;
+        let fail = |source| Error::Read { path: path.clone(), offset: from, source };
+        let limits = Arc::new(Limits::default());
+        limits.set_complete(!grows);
+        if is_stdin(&path) {
+            let reader = Reader::Stdin(std::io::stdin());
+            return Ok(Some(Self::with(index, path, reader, limits, from)));
+        }
+        let mut file = File::open(&path).map_err(fail)?;
+        let mut magic = [0; 4];
+        let meta = file.metadata().map_err(fail)?;
+        let regular = meta.is_file();
+        let known = if regular { file.read_at(&mut magic, 0).map_err(fail)? } else { 0 };
+        if grows && !journal && known < 4 {
+            return Ok(None);
+        }
+        let compressed = !journal && regular && (magic[..2] == GZ || magic == ZST);
+        if let Some(first) = &first
+            && !is_first(&path, first).map_err(fail)?
+        {
+            let file = path.display().to_string();
+            let what = "it does not begin with the message that it began with".to_owned();
+            return Err(Error::SourceReplaced { file, what });
+        }
+        if grows && !compressed && meta.len() < from {
+            let what = format!("{} bytes, but {from} were read of it before", meta.len());
+            return Err(Error::SourceReplaced { file: path.display().to_string(), what });
+        }
+        let capture = !journal && regular && is_capture(&magic[..known]);
+        // A pipe cannot seek, and starts at its start; what is compressed or a capture is understood from there.
+        let start = if compressed || capture || !regular { 0 } else { from };
+        if start > 0 {
+            file.seek(SeekFrom::Start(start)).map_err(fail)?;
+        }
+        limits.set_read(start);
+        if !compressed {
+            limits.set_upto(size.unwrap_or(u64::MAX));
+        }
+        let last = (grows && !journal).then(LastBytes::default);
+        let tail = Tail { file, limits: limits.clone(), last };
+        let reader = match compressed {
+            false => Reader::Plain(tail),
+            true if magic == ZST => Reader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
+            true => Reader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
+        };
+        let times = if journal { Some(Times::open(&path, from)?) } else { None };
+        let mut this = Self::with(index, path, reader, limits, from);
+        this.offset = start;
+        if journal || (start > 0 && !capture) {
+            this.packaging = Packaging::Stream;
+        }
+        this.times = times;
+        Ok(Some(this))
+    }
+
+    fn with(index: usize, path: PathBuf, reader: Reader, limits: Arc<Limits>, from: u64) -> Self {
+        let packaging = Packaging::Unknown;
+        Self {
+            index,
+            path,
+            reader,
+            limits,
+            offset: from,
+            from,
+            given: from,
+            carry: Vec::new(),
+            packaging,
+            times: None,
+        }
+    }
+
+    /// The same source, to be opened again behind the last block.
+    pub fn again(self) -> Pending {
+        let size = Some(self.limits.upto()).filter(|upto| self.times.is_none() && *upto != u64::MAX);
+        Pending { index: self.index, path: self.path, from: self.given, size, first: None }
+    }
+
+    /// When its file was last written, ns since 1970: what it holds came at that time or before.
+    pub fn modified_ns(&self) -> Option<i64> {
+        let file = self.file()?;
+        let since = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_nanos()).ok()
+    }
+
+    fn file(&self) -> Option<&File> {
+        match &self.reader {
+            Reader::Plain(t) => Some(&t.file),
+            Reader::Gz(d) => Some(&d.get_ref().get_ref().file),
+            Reader::Zst(d) => Some(&d.get_ref().get_ref().file),
+            Reader::Stdin(_) => None,
+        }
+    }
+
+    /// Says that nothing will be added to it.
+    pub fn complete(&mut self) {
+        self.limits.set_complete(true);
+    }
+
+    /// Bytes of the file that were read.
+    pub fn read_bytes(&self) -> u64 {
+        self.limits.read()
+    }
+
+    /// Whether its file is still the one that was opened, and not shorter than what was read of it.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check(&self) -> Result<(), Error> {
+        let Some(file) = self.file() else { return Ok(()) };
+        let replaced = |what: String| Error::SourceReplaced { file: self.path.display().to_string(), what };
+        let fail = |source| Error::Read { path: self.path.clone(), offset: self.offset, source };
+        let own = file.metadata().map_err(fail)?;
+        if own.len() < self.limits.read() {
+            let (have, read) = (own.len(), self.limits.read());
+            return Err(replaced(format!("it was cut to {have} bytes when {read} had been read")));
+        }
+        match std::fs::metadata(&self.path) {
+            Ok(there) if (there.dev(), there.ino()) != (own.dev(), own.ino()) => {
+                Err(replaced("another file has taken its name".to_owned()))
+            }
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                Err(replaced("it was removed before its end".to_owned()))
+            }
+            Err(e) => Err(fail(e)),
+        }
+    }
+
+    /// Fills `block` with whole messages, as far as that can be guessed, of about `want` bytes.
+    ///
+    /// # Errors
+    /// When the source cannot be read.
+    pub fn fill(&mut self, block: &mut Block, want: usize, format: &Format) -> Result<Filled, Error> {
+        block.source = self.index;
+        block.bytes.clear();
+        block.bytes.append(&mut self.carry);
+        block.times.clear();
+        block.walker = None;
+        block.received_last = None;
+        let mut new = 0;
+        let mut want_now = want;
+        loop {
+            let known = self.offset.max(self.from);
+            let got = self.read(&mut block.bytes, want_now)?;
+            let (n, end) = match got {
+                Got::Bytes(n) => (n, false),
+                Got::Nothing => (0, false),
+                Got::End => (0, true),
+            };
+            new += self.offset.saturating_sub(known) as usize;
+            block.base = self.offset - block.bytes.len() as u64;
+            if n == 0 && !end {
+                self.carry.append(&mut block.bytes);
+                return Ok(Filled::Nothing);
+            }
+            self.tell_packaging(&block.bytes, end);
+            self.skip_known(&mut block.bytes, end);
+            block.base = self.offset - block.bytes.len() as u64;
+            block.eof = end;
+            // Where all that is there has been read, a guess would leave the last message for later: the decoder
+            // says how far it goes. What it leaves is decoded with the next block, which is short then too.
+            let all = end || (self.live() && n < want_now && !self.is_capture());
+            let cut = if all { block.bytes.len() } else { self.cut(&block.bytes, format) };
+            if cut > 0 || end {
+                self.finish(block, cut);
+                return Ok(Filled::Some(new));
+            }
+            if self.live() {
+                // What is there now makes no whole message: the rest will come.
+                want_now = want;
+            } else {
+                want_now = block.bytes.len().max(want);
+            }
+        }
+    }
+
+    fn is_capture(&self) -> bool {
+        // Records say themselves where they end.
+        !matches!(self.packaging, Packaging::Stream)
+    }
+
+    fn live(&self) -> bool {
+        !self.limits.complete()
+    }
+
+    /// Takes over what stands behind the cut, and what the block needs to know of its bytes.
+    fn finish(&mut self, block: &mut Block, cut: usize) {
+        self.carry.extend_from_slice(&block.bytes[cut..]);
+        block.bytes.truncate(cut);
+        self.given = block.base + cut as u64;
+        if let Packaging::Capture(walker) = &mut self.packaging {
+            block.walker = Some((**walker).clone());
+            let mut at = 0;
+            while at < cut {
+                at = match walker.next(&block.bytes, at) {
+                    Next::Packet(p) => {
+                        block.received_last = p.ts_ns.or(block.received_last);
+                        p.end
+                    }
+                    Next::Skip { end } | Next::Dropped { end, .. } => end,
+                    Next::More | Next::Lost { .. } => break,
+                };
+            }
+        }
+        if let Some(times) = &mut self.times {
+            times.of_block(block.base + cut as u64, &mut block.times);
+            block.received_last = block.times.last().map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME);
+        }
+    }
+
+    /// Where to cut; 0 when there is no whole message or record.
+    fn cut(&self, bytes: &[u8], format: &Format) -> usize {
+        let cut = match &self.packaging {
+            Packaging::Unknown => 0,
+            Packaging::Stream => format.cut(bytes),
+            Packaging::Capture(walker) => {
+                let mut walker = walker.clone();
+                capture_end(&mut walker, bytes, usize::MAX)
+            }
+        };
+        if cut == 0 && bytes.len() > UNCUT_BYTES_MAX { bytes.len() } else { cut }
+    }
+
+    fn tell_packaging(&mut self, bytes: &[u8], end: bool) {
+        if matches!(self.packaging, Packaging::Unknown) && (bytes.len() >= 4 || end) {
+            self.packaging = match is_capture(bytes) {
+                true => Packaging::Capture(Box::default()),
+                false => Packaging::Stream,
+            };
+        }
+    }
+
+    /// Takes away what lies before the place to begin at.
+    fn skip_known(&mut self, bytes: &mut Vec<u8>, end: bool) {
+        let base = self.offset - bytes.len() as u64;
+        if base >= self.from {
+            return;
+        }
+        let known = usize::try_from(self.from - base).unwrap_or(usize::MAX).min(bytes.len());
+        let known = match &mut self.packaging {
+            Packaging::Capture(walker) => capture_end(walker, bytes, known),
+            Packaging::Stream => known,
+            Packaging::Unknown if end => known,
+            Packaging::Unknown => 0,
+        };
+        bytes.drain(..known);
+    }
+
+    /// Reads `want` bytes more; of what is growing, what there is.
+    fn read(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<Got, Error> {
+        if let Some(times) = &mut self.times {
+            let (upto, ended) = times.poll()?;
+            self.limits.set_upto(upto);
+            self.limits.set_complete(ended);
+        }
+        let before = bytes.len();
+        while bytes.len() - before < want {
+            let (start, left) = (bytes.len(), (want - (bytes.len() - before)) as u64);
+            let read = match &mut self.reader {
+                Reader::Plain(r) => r.take(left).read_to_end(bytes),
+                Reader::Gz(r) => r.take(left).read_to_end(bytes),
+                Reader::Zst(r) => r.take(left).read_to_end(bytes),
+                // One read: a terminal or pipe gives what is there.
+                Reader::Stdin(r) => match readable() {
+                    true => read_once(r, bytes, left),
+                    false => Err(ErrorKind::WouldBlock.into()),
+                },
+            };
+            // What came before an error is there all the same.
+            self.offset += (bytes.len() - start) as u64;
+            match read {
+                Ok(0) => {
+                    let upto = self.limits.upto();
+                    if self.times.is_none() && upto != u64::MAX && self.offset < upto {
+                        let what = "became shorter while it was read";
+                        return self.fail(std::io::Error::new(ErrorKind::UnexpectedEof, what));
+                    }
+                    let n = bytes.len() - before;
+                    // The end is told by itself, so that a cut is looked for in what came before it.
+                    return Ok(if n > 0 { Got::Bytes(n) } else { Got::End });
+                }
+                Ok(_) => {}
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    let n = bytes.len() - before;
+                    return Ok(if n > 0 { Got::Bytes(n) } else { Got::Nothing });
+                }
+                Err(source) => return self.fail(unpacking(source)),
+            }
+        }
+        Ok(Got::Bytes(bytes.len() - before))
+    }
+
+    fn fail<T>(&self, source: std::io::Error) -> Result<T, Error> {
+        Err(Error::Read { path: self.path.clone(), offset: self.offset, source })
+    }
+}
+
+enum Got {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io::Result<usize> {
+    let start = bytes.len();
+    bytes.resize(start + usize::try_from(most).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
+    let read = reader.read(&mut bytes[start..]);
+    bytes.truncate(start + *read.as_ref().unwrap_or(&0));
+    read
+}
+
+/// Leads the walker through whole records that end at or before `upto`; gives where it stands. Behind damage the
+/// bytes are taken in pieces of fixed size.
+fn capture_end(walker: &mut Walker, bytes: &[u8], upto: usize) -> usize {
+    let mut at = 0;
+    while at < bytes.len() {
+        let mut ahead = walker.clone();
+        let end = match ahead.next(bytes, at) {
+            Next::Packet(p) => p.end,
+            Next::Skip { end } | Next::Dropped { end, .. } => end,
+            Next::More => break,
+            Next::Lost { .. } => at + crate::pipeline::capture::LOST_BYTES,
+        };
+        if end > upto.min(bytes.len()) {
+            break;
+        }
+        *walker = ahead;
+        at = end;
+    }
+    at
+}
+
+/// What an open file holds, unpacked, from its start.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn unpacked(file: File) -> std::io::Result<Box<dyn Read>> {
+    let mut magic = [0; 4];
+    let known = file.read_at(&mut magic, 0)?;
+    Ok(match magic {
+        _ if known < 4 => Box::new(file),
+        ZST => Box::new(zstd::Decoder::new(file)?),
+        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(BufReader::new(file))),
+        _ => Box::new(file),
+    })
+}
+
+/// Whether the source's first message is the one that `first` tells.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_first(path: &Path, first: &str) -> std::io::Result<bool> {
+    let Some((offset, length)) = first
+        .strip_prefix("first:")
+        .and_then(|f| f.split(':').next())
+        .and_then(|f| f.split_once('+'))
+        .and_then(|(offset, length)| Some((offset.parse::<u64>().ok()?, length.parse::<u64>().ok()?)))
+    else {
+        return Ok(true);
+    };
+    let mut reader = unpacked(File::open(path)?)?;
+    let mut message = Vec::new();
+    std::io::copy(&mut (&mut reader).take(offset), &mut std::io::sink())?;
+    reader.take(length).read_to_end(&mut message)?;
+    Ok(first_message_hash(offset, &message) == first)
+}
+
+fn head(file: &mut File) -> std::io::Result<[u8; 4]> {
+    let mut magic = [0; 4];
+    file.read_exact_at(&mut magic, 0)?;
+    Ok(magic)
+}
+
+/// The first bytes of what a file holds, unpacked.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn first_bytes(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut out = Vec::new();
+    match head(&mut file).unwrap_or_default() {
+        ZST => _ = zstd::Decoder::new(file)?.take(most).read_to_end(&mut out)?,
+        [0x1f, 0x8b, ..] => _ = MultiGzDecoder::new(BufReader::new(file)).take(most).read_to_end(&mut out)?,
+        _ => _ = file.take(most).read_to_end(&mut out)?,
+    }
+    Ok(out)
+}
+
+/// Waits a little for stdin: a run that is to be stopped must not hang in a read.
+fn readable() -> bool {
+    let stdin = std::io::stdin();
+    let mut fds = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+    let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    // What cannot be waited for is read; an interruption is looked at by the caller.
+    match rustix::event::poll(&mut fds, Some(&wait)) {
+        Ok(n) => n > 0,
+        Err(e) => e != rustix::io::Errno::INTR,
+    }
+}
+
+const GZ: [u8; 2] = [0x1f, 0x8b];
+const ZST: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Bytes that one read of stdin asks for, at most.
+const READ_BYTES: usize = 64 << 10;
+
+/// What a decompressor complains of is the content's fault, whatever kind of error it chooses.
+fn unpacking(error: std::io::Error) -> std::io::Error {
+    match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::Other if error.raw_os_error().is_none() => {
+            std::io::Error::new(ErrorKind::InvalidData, format!("cannot be unpacked: {error}"))
+        }
+        _ => error,
+    }
+}

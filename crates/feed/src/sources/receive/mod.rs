@@ -1,0 +1,237 @@
+//! Receivers: sockets and pipes, written down in journals as they come.
+//!
+//! One thread a feed. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats. When
+//! it is further ahead of the decoders than it may be, a stream is not read on (its sender then waits, by TCP's or
+//! the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
+//! counted and stands in the journal, so it comes onto the tape.
+
+mod retry;
+mod stream;
+mod tcp;
+mod udp;
+mod wait;
+
+use crate::error::Error;
+use crate::sources::folder::{CLOSED, Sort};
+use crate::sources::journal::{
+    self, Continuity, JournalStart, LastFile, PacketJournal, StreamJournal, journaled_bytes, noted_number,
+};
+use crate::sources::link::RestartPolicy;
+use crate::sources::stats::{FeedStats, Stats};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use unitape_marketdata::wire::{Sockets, UdpLine};
+use unitape_model::ErrorCause;
+
+pub use tcp::TcpFeed;
+pub use udp::WhenFull;
+pub use wait::Halt;
+
+/// What is received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Receive {
+    /// TCP, where senders connect; one connection at a time.
+    Listen(TcpFeed),
+    /// TCP, to a sender that listens.
+    Connect(TcpFeed),
+    /// A named pipe.
+    Fifo(PathBuf),
+    /// Standard input.
+    Stdin,
+    /// UDP, to hosts or to groups, all of them into one journal.
+    Udp {
+        /// Where datagrams are sent to.
+        lines: Vec<UdpLine>,
+        /// Bytes of the buffer of each socket, as the kernel grants them.
+        buffer_bytes: usize,
+        /// When the decoders are too far behind.
+        when_full: WhenFull,
+        /// So long after midnight (UTC) the journal begins a new file.
+        day_begins: Option<Duration>,
+    },
+}
+
+impl Receive {
+    /// What its journal holds.
+    pub(crate) fn sort(&self) -> Sort {
+        match self {
+            Receive::Udp { .. } => Sort::Packets,
+            _ => Sort::Streams,
+        }
+    }
+
+    pub(crate) fn continuity(&self) -> Continuity {
+        match self {
+            Receive::Udp { .. } => Continuity::Packets,
+            Receive::Listen(feed) | Receive::Connect(feed) if feed.resume => Continuity::Resumed,
+            Receive::Fifo(_) => Continuity::Pipe,
+            Receive::Listen(_) | Receive::Connect(_) | Receive::Stdin => Continuity::Connection,
+        }
+    }
+}
+
+/// Where a receiver writes and whom it tells.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Directory of the journal.
+    pub dir: PathBuf,
+    /// Figures of the run.
+    pub stats: Arc<Stats>,
+    /// Index of the feed.
+    pub index: usize,
+    /// When up, receiving ends.
+    pub stop: Arc<AtomicBool>,
+    /// Bytes that it may be ahead of the decoders.
+    pub lag_bytes_max: u64,
+    /// Number of the last file of its journal that the tape's dictionary log knows; 0 where it knows none.
+    pub tape_number: u64,
+    /// Bytes of a file of a datagram journal, about.
+    pub file_bytes: u64,
+    /// What becomes of it when it fails.
+    pub restart: RestartPolicy,
+    /// Ends its waits when the run stops.
+    pub halt: Arc<Halt>,
+    /// It asks again and again instead of waiting in the kernel.
+    pub spin: bool,
+}
+
+impl Place {
+    fn stats(&self) -> &FeedStats {
+        &self.stats.feeds[self.index]
+    }
+
+    fn stopped(&self) -> bool {
+        // Relaxed: seen soon enough; nothing is handed over by it.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The last file that its journal ever had; `None` when the run is to stop. Where the journal cannot tell, because it was
+    /// removed or the machine was started since, what the tape knows is waited for.
+    fn last_file(&self) -> Option<LastFile> {
+        let noted = noted_number(&self.dir);
+        // A journal from a backup notes less than the tape knows.
+        let number = noted.map_or(0, |noted| noted.number).max(self.tape_number);
+        if noted.is_some_and(|noted| noted.is_of_this_boot) {
+            return Some(LastFile { number, read_bytes: 0 });
+        }
+        loop {
+            if let Some(read) = self.stats().journal_read.get() {
+                return Some(LastFile { number: number.max(read.number), read_bytes: read.read_of(number) });
+            }
+            if self.stopped() {
+                return None;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.stats().lag_bytes() >= self.lag_bytes_max
+    }
+
+    fn came(&self, bytes: u64) {
+        if bytes > 0 {
+            self.stats().received(bytes);
+            self.wake();
+        }
+    }
+
+    /// Has the journal read: it has more, or its stream has ended, or the receiver is in another state.
+    fn wake(&self) {
+        // Release: pairs with the Acquire of the intake; what was written before is there.
+        self.stats().came.store(true, Ordering::Release);
+        self.stats.wake.up();
+        self.stats.placed.up();
+    }
+
+    /// The same where a file of the journal has begun, or nothing more will come.
+    fn wake_for_file(&self) {
+        // Release: as in `wake`.
+        self.stats().began.store(true, Ordering::Release);
+        self.wake();
+    }
+}
+
+/// Starts the receiver of the feed `name`; `None` when its journal is closed and nothing more will come. Its socket or pipe is
+/// opened in its thread: what cannot be opened yet is tried again, and holds up no other feed.
+///
+/// # Errors
+/// When the system has no thread for it.
+pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinHandle<()>>, Error> {
+    let closed = place.dir.join(CLOSED);
+    match receive {
+        // Each run has an input of its own.
+        Receive::Stdin => _ = std::fs::remove_file(&closed),
+        _ if closed.exists() => return Ok(None),
+        _ => {}
+    }
+    let held = match journal::lock(&place.dir) {
+        Ok(held) => held,
+        Err(error) => {
+            place.stats().fail(error.to_string(), error.cause());
+            return Ok(None);
+        }
+    };
+    // Once is enough: a feed has one receiver.
+    _ = place.stats().journal_start.set(JournalStart::of(&place.dir));
+    place.stats().received_bytes.store(journaled_bytes(&place.dir), Ordering::Relaxed);
+    if matches!(receive, Receive::Listen(_) | Receive::Connect(_)) {
+        place.stats().link.wait();
+    }
+    let receive = receive.clone();
+    let body = move || {
+        // One that has panicked says so on stderr; the feed must not seem to be at its end.
+        match catch_unwind(AssertUnwindSafe(|| work(receive, &place))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => place.stats().fail(error.to_string(), error.cause()),
+            Err(_) => place.stats().fail("its receiver has panicked".to_owned(), ErrorCause::Outside),
+        }
+        drop(held);
+        place.wake_for_file();
+    };
+    std::thread::Builder::new()
+        .name(format!("receive[{name}]"))
+        .spawn(body)
+        .map(Some)
+        .map_err(|source| Error::Spawn { worker: 0, source })
+}
+
+/// Opens what is to be received and its journal, and receives.
+fn work(receive: Receive, place: &Place) -> Result<(), Error> {
+    let Some(known) = place.last_file() else { return Ok(()) };
+    match receive {
+        Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
+            let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, known);
+            let Some(journal) = place.outlast(open)? else { return Ok(()) };
+            let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.end()));
+            let Some(sockets) = place.outlast(open)? else { return Ok(()) };
+            udp::receive(sockets, when_full, journal, place)
+        }
+        streams => {
+            let continuity = streams.continuity();
+            let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, continuity, known))? else {
+                return Ok(());
+            };
+            let Some(opened) = place.outlast(|| stream::Opened::new(streams.clone(), place))? else {
+                return Ok(());
+            };
+            opened.receive(journal, place)
+        }
+    }
+}
+
+/// Our clock, ns since 1970.
+pub(crate) fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// How often a receiver of datagrams asks how many the kernel has dropped.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How long a receiver sleeps that may not go on reading.
+const PAUSE: Duration = Duration::from_millis(1);

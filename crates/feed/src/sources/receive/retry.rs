@@ -1,0 +1,64 @@
+//! What a receiver does when the system refuses: it reports, waits and tries the same again, and keeps what it has in hand.
+//!
+//! A receiver keeps its sockets and its connection meanwhile, and does not read on: senders of streams wait by their
+//! back-pressure, and datagrams wait in the socket, where the kernel counts those that it drops. So a disk that was full
+//! costs nothing that was received.
+
+use super::Place;
+use crate::error::Error;
+use crate::sources::link::LinkPart;
+use std::time::Duration;
+
+impl Place {
+    /// Does `work` until it succeeds; `None` when the run stops before anything was received that could be lost.
+    ///
+    /// # Errors
+    /// When it is not to be tried again.
+    pub fn outlast<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<Option<T>, Error> {
+        self.try_again(work, false)
+    }
+
+    /// The same with something in hand that is lost where it is given up: the end of a run is such an end.
+    ///
+    /// # Errors
+    /// When it is not to be tried again, or the run stops and it has failed once more.
+    pub fn outlast_with<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        Ok(self.try_again(work, true)?.expect("given up with an error only"))
+    }
+
+    fn try_again<T>(
+        &self,
+        mut work: impl FnMut() -> Result<T, Error>,
+        in_hand: bool,
+    ) -> Result<Option<T>, Error> {
+        let link = &self.stats().link;
+        let (mut wait, mut failed) = (Duration::ZERO, false);
+        loop {
+            let stopped = self.stopped();
+            match work() {
+                Ok(done) => {
+                    if failed {
+                        link.recover(LinkPart::Receiver);
+                        self.wake();
+                    }
+                    return Ok(Some(done));
+                }
+                Err(error) if !self.restart.tries_again(error.cause()) => return Err(error),
+                // It has failed since the run is to stop: that decides how the run ends.
+                Err(error) if stopped => {
+                    return match in_hand || failed {
+                        true => Err(error),
+                        false => Ok(None),
+                    };
+                }
+                Err(error) => {
+                    failed = true;
+                    link.falter(LinkPart::Receiver, &error.to_string(), error.cause());
+                    self.wake();
+                    wait = self.restart.next_wait(wait);
+                    self.sleep(wait);
+                }
+            }
+        }
+    }
+}

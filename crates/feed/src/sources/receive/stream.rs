@@ -1,0 +1,277 @@
+//! Streams: TCP in both directions, named pipes, standard input.
+
+use super::tcp::{self, TcpFeed, is_passing};
+use super::{PAUSE, Place, Receive, now_ns};
+use crate::error::Error;
+use crate::sources::journal::StreamJournal;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What a receiver of streams has open before data comes.
+#[derive(Debug)]
+pub enum Opened {
+    /// A socket that listens.
+    Listener(TcpListener, TcpFeed),
+    /// Where to connect to.
+    Address(TcpFeed),
+    /// A named pipe.
+    Fifo(PathBuf, File),
+    /// Standard input.
+    Stdin,
+}
+
+/// Why a stream came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The other side, or the network.
+    There,
+    /// The run.
+    Here,
+}
+
+/// What is beside a stream while it is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Side<'a> {
+    /// Where further senders come, which are refused.
+    pub listener: Option<&'a TcpListener>,
+    /// Who sends.
+    pub peer: Option<SocketAddr>,
+    /// How it comes, where it comes by TCP.
+    pub feed: Option<&'a TcpFeed>,
+}
+
+impl Opened {
+    /// Opens what can be opened before data comes.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub fn new(receive: Receive, place: &Place) -> Result<Self, Error> {
+        Ok(match receive {
+            Receive::Listen(feed) => Opened::Listener(tcp::listen(&feed, place)?, feed),
+            Receive::Connect(feed) => {
+                // A name that is not known has failed; a host that is not there yet may come.
+                let found = feed.address.to_socket_addrs();
+                found.map_err(|source| Error::Socket {
+                    address: feed.address.clone(),
+                    what: "find",
+                    source,
+                })?;
+                Opened::Address(feed)
+            }
+            Receive::Fifo(path) => {
+                let file = open_fifo(&path)?;
+                Opened::Fifo(path, file)
+            }
+            Receive::Stdin | Receive::Udp { .. } => Opened::Stdin,
+        })
+    }
+
+    /// Receives until the run stops or the stream has ended for good.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn receive(self, mut journal: StreamJournal, place: &Place) -> Result<(), Error> {
+        match self {
+            Opened::Listener(socket, feed) => tcp::serve(&socket, &feed, journal, place),
+            Opened::Address(feed) => tcp::call(&feed, journal, place),
+            Opened::Fifo(path, mut file) => loop {
+                if place.outlast(|| journal.begin())?.is_none() {
+                    return Ok(());
+                }
+                place.wake_for_file();
+                if pipe(&file, &mut journal, place)? == Ended::Here {
+                    return Ok(());
+                }
+                // All writers are gone. The new reader is there before the old one goes, so that what a new
+                // writer sends in between has a reader.
+                place.outlast_with(|| journal.end())?;
+                place.wake();
+                match place.outlast(|| open_fifo(&path))? {
+                    Some(again) => file = again,
+                    None => return Ok(()),
+                }
+            },
+            Opened::Stdin => {
+                if place.outlast(|| journal.begin())?.is_none() {
+                    return Ok(());
+                }
+                place.wake_for_file();
+                let stdin = std::io::stdin();
+                let ended = match is_pipe(&stdin) {
+                    true => pipe(&stdin, &mut journal, place)?,
+                    false => copy(&mut stdin.lock(), &stdin, &Side::default(), &mut journal, place)?,
+                };
+                place.outlast_with(|| match ended {
+                    Ended::There => journal.close(),
+                    Ended::Here => journal.end(),
+                })
+            }
+        }
+    }
+}
+
+/// Reads and writes down until the end.
+///
+/// # Errors
+/// When the journal cannot be written.
+pub fn copy(
+    from: &mut impl Read,
+    fd: &impl AsFd,
+    side: &Side<'_>,
+    journal: &mut StreamJournal,
+    place: &Place,
+) -> Result<Ended, Error> {
+    let mut buf = vec![0; READ_BYTES];
+    let limit = side.feed.and_then(|feed| feed.idle_limit);
+    let resume = side.feed.is_some_and(|feed| feed.resume);
+    let listener = side.listener.map(AsFd::as_fd);
+    let mut last = Instant::now();
+    let mut rotation = JournalRotation::default();
+    loop {
+        if place.stopped() {
+            return Ok(Ended::Here);
+        }
+        if paused(place) {
+            side.refuse(fd, place);
+            last = Instant::now();
+            continue;
+        }
+        let left = limit.map(|limit| limit.saturating_sub(last.elapsed()));
+        let ready = place.wait(fd, listener, left);
+        if ready.second {
+            side.refuse(fd, place);
+        }
+        if !ready.first {
+            if let Some(limit) = limit.filter(|limit| last.elapsed() >= *limit) {
+                let peer = side.peer.map_or_else(|| "its sender".to_owned(), |peer| peer.to_string());
+                place
+                    .stats()
+                    .link
+                    .note(format!("{peer} has sent nothing for {limit:?}: its connection is closed"));
+                return Ok(Ended::There);
+            }
+            continue;
+        }
+        let most = if resume { rotation.read_bytes(journal, place)? } else { READ_BYTES };
+        match from.read(&mut buf[..most]) {
+            Ok(0) => return Ok(Ended::There),
+            Ok(n) => {
+                let ts_ns = now_ns();
+                place.outlast_with(|| journal.append(&buf[..n], ts_ns))?;
+                place.came(n as u64);
+                last = Instant::now();
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(e) => {
+                if let Some(peer) = side.peer {
+                    place.stats().link.note(format!("the connection of {peer} has ended: {e}"));
+                }
+                return Ok(Ended::There);
+            }
+        }
+    }
+}
+
+/// When the journal of a resumed stream goes on in a further file.
+#[derive(Debug, Default)]
+struct JournalRotation {
+    /// The decoder stood still: it is not waited for before this time.
+    not_before: Option<Instant>,
+}
+
+impl JournalRotation {
+    /// Has the stream go on in a further file where the present one is long enough and ends between two messages, as the
+    /// decoder says. Gives how many bytes to read next.
+    fn read_bytes(&mut self, journal: &mut StreamJournal, place: &Place) -> Result<usize, Error> {
+        let len = journal.file_len();
+        if len < place.file_bytes || self.not_before.is_some_and(|at| Instant::now() < at) {
+            return Ok(READ_BYTES);
+        }
+        let (began, before) = (Instant::now(), place.stats().settled());
+        if before.number != journal.number() {
+            // Nothing of this file has been decoded in this run.
+            return Ok(READ_BYTES);
+        }
+        loop {
+            let settled = place.stats().settled();
+            if settled.number == journal.number() && settled.through == len {
+                if settled.between_messages {
+                    place.outlast_with(|| journal.rotate())?;
+                    place.wake_for_file();
+                    return Ok(READ_BYTES);
+                }
+                // Short ones of another length each time: soon one ends where a message does, however the sender writes.
+                return Ok(1 + (len.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize);
+            }
+            if began.elapsed() >= SETTLE || place.stopped() {
+                // Its blocks wait for another feed, perhaps for long: the sender is not to wait with them.
+                self.not_before = (settled == before).then(|| began + SETTLE_AGAIN);
+                return Ok(READ_BYTES);
+            }
+            std::thread::sleep(SETTLE_LOOK);
+        }
+    }
+}
+
+/// Moves a pipe into the journal until its end.
+fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &Place) -> Result<Ended, Error> {
+    loop {
+        if place.stopped() {
+            return Ok(Ended::Here);
+        }
+        if paused(place) || !place.wait(pipe, None, None).first {
+            continue;
+        }
+        // What is in the pipe stays there, and what was moved is in the journal: nothing is in hand.
+        let moved = place.outlast(|| match journal.splice(pipe, now_ns) {
+            Err(Error::Read { source, .. }) if is_passing(&source) => Ok(None),
+            moved => moved.map(Some),
+        })?;
+        match moved {
+            Some(Some(0)) => return Ok(Ended::There),
+            Some(Some(n)) => place.came(n as u64),
+            Some(None) => {}
+            None => return Ok(Ended::Here),
+        }
+    }
+}
+
+/// Waits a little when the decoders are too far behind; whether it did.
+fn paused(place: &Place) -> bool {
+    let full = place.full();
+    if full {
+        place.stats().pauses.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(PAUSE);
+    }
+    full
+}
+
+fn open_fifo(path: &Path) -> Result<File, Error> {
+    let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+    // Without waiting for a writer.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(fail)?;
+    if !is_pipe(&file) {
+        return Err(fail(std::io::Error::new(ErrorKind::InvalidInput, "is no named pipe")));
+    }
+    Ok(file)
+}
+
+fn is_pipe(fd: &impl AsFd) -> bool {
+    rustix::fs::fstat(fd).is_ok_and(|s| rustix::fs::FileType::from_raw_mode(s.st_mode).is_fifo())
+}
+
+/// Bytes that one read of a socket asks for.
+const READ_BYTES: usize = 256 << 10;
+
+/// How long the decoder is waited for there, once for each read, and how soon it is seen.
+const SETTLE: Duration = Duration::from_millis(200);
+const SETTLE_LOOK: Duration = Duration::from_micros(100);
+
+/// How long it is not waited for where it stood still.
+const SETTLE_AGAIN: Duration = Duration::from_secs(1);

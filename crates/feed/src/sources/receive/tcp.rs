@@ -1,0 +1,255 @@
+//! TCP in both directions: one sender at a time, each connection a source of its own or a piece of one stream.
+//!
+//! **One connection, one source.** Where a connection ends, its last message ends: half a message goes into
+//! quarantine as truncated, and the next connection starts clean. With `resume`, all connections are pieces of one
+//! stream instead: on each one we first send a line `unitape-resume N`, N being the bytes of the stream that we
+//! have written down, and the sender goes on from there. So neither our death nor the sender's loses or repeats
+//! a byte.
+//!
+//! **A second sender** is refused at once, and stderr says so: it would wait in the socket for the first one to go. One that
+//! comes when the first has hung up is served when all that the first one sent has been read. A sender
+//! that is gone without a word is found out by the kernel's keepalive, and one that is silent for too long by
+//! `idle_limit`.
+
+use super::stream::{Ended, Side, copy};
+use super::{PAUSE, Place};
+use crate::error::Error;
+use crate::sources::journal::StreamJournal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{SockRef, TcpKeepalive};
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A feed that comes by TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpFeed {
+    /// Host and port.
+    pub address: String,
+    /// Connections are pieces of one stream, and each is told how much of it is there.
+    pub resume: bool,
+    /// Ends after so many connections; 0: never.
+    pub connections: u64,
+    /// The kernel asks a silent peer after so long whether it is there; `None`: never.
+    pub keepalive: Option<Duration>,
+    /// A connection that brings nothing for so long is closed; `None`: never.
+    pub idle_limit: Option<Duration>,
+}
+
+/// Opens the socket that listens.
+///
+/// # Errors
+/// When the system refuses.
+pub fn listen(feed: &TcpFeed, place: &Place) -> Result<TcpListener, Error> {
+    let fail = |what| move |source| Error::Socket { address: feed.address.clone(), what, source };
+    let since = Instant::now();
+    let socket = loop {
+        // The address is used again at once (SO_REUSEADDR): what remains of old connections does not hold it.
+        match TcpListener::bind(&feed.address) {
+            // A run that was killed may be about to die.
+            Err(e) if e.kind() == ErrorKind::AddrInUse && since.elapsed() < DYING && !place.stopped() => {
+                place.sleep(Duration::from_millis(5));
+            }
+            other => break other.map_err(fail("listen"))?,
+        }
+    };
+    socket.set_nonblocking(true).map_err(fail("listen"))?;
+    Ok(socket)
+}
+
+/// Receives from senders that connect to `socket`, one after the other.
+///
+/// # Errors
+/// When the journal cannot be written, or nobody can be accepted.
+pub fn serve(
+    socket: &TcpListener,
+    feed: &TcpFeed,
+    journal: StreamJournal,
+    place: &Place,
+) -> Result<(), Error> {
+    let accept = || match socket.accept() {
+        Ok(accepted) => Ok(Some(accepted)),
+        Err(e) if is_passing(&e) => {
+            _ = place.wait(socket, None, None);
+            Ok(None)
+        }
+        Err(source) => Err(Error::Socket { address: feed.address.clone(), what: "accept", source }),
+    };
+    connected(accept, Some(socket), feed, journal, place)
+}
+
+/// Receives from a sender that listens, again and again.
+///
+/// # Errors
+/// When the journal cannot be written, or the host is not known any more.
+pub fn call(feed: &TcpFeed, journal: StreamJournal, place: &Place) -> Result<(), Error> {
+    let mut refusals = Refusals::default();
+    let connect = || {
+        place.sleep(refusals.wait);
+        if place.stopped() {
+            return Ok(None);
+        }
+        let found = feed.address.to_socket_addrs();
+        let found =
+            found.map_err(|source| Error::Socket { address: feed.address.clone(), what: "find", source });
+        let mut refused = None;
+        for address in found? {
+            match TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(stream) => {
+                    refusals.end(place, address);
+                    return Ok(Some((stream, address)));
+                }
+                Err(e) => refused = Some((address, e)),
+            }
+        }
+        refusals.note(place, refused);
+        Ok(None)
+    };
+    connected(connect, None, feed, journal, place)
+}
+
+/// Attempts to connect that failed one after the other.
+#[derive(Debug, Default)]
+struct Refusals {
+    count: u64,
+    said: String,
+    /// The longer nobody is there, the less often it is asked for; up to a bound.
+    wait: Duration,
+}
+
+impl Refusals {
+    fn note(&mut self, place: &Place, refused: Option<(SocketAddr, std::io::Error)>) {
+        self.count += 1;
+        self.wait = place.restart.next_wait(self.wait);
+        place.stats().refusals.fetch_add(1, Ordering::Relaxed);
+        let said = match refused {
+            Some((address, e)) => format!("cannot connect to {address}: {e}"),
+            None => "cannot connect: the host has no address".to_owned(),
+        };
+        if said != self.said {
+            let most = place.restart.backoff_max;
+            place.stats().link.note(format!("{said}; it is tried again, at least every {most:?}"));
+            self.said = said;
+        }
+    }
+
+    fn end(&mut self, place: &Place, address: SocketAddr) {
+        if self.count > 0 {
+            let (n, times) = (self.count, if self.count == 1 { "attempt" } else { "attempts" });
+            place.stats().link.note(format!("is connected to {address}, after {n} {times}"));
+        }
+        // A sender that hangs up at once is not asked at once.
+        *self = Self { wait: place.restart.next_wait(Duration::ZERO), ..Self::default() };
+    }
+}
+
+/// Receives one connection after the other.
+fn connected(
+    mut next: impl FnMut() -> Result<Option<(TcpStream, SocketAddr)>, Error>,
+    listener: Option<&TcpListener>,
+    feed: &TcpFeed,
+    mut journal: StreamJournal,
+    place: &Place,
+) -> Result<(), Error> {
+    let mut made = 0;
+    while !place.stopped() {
+        let Some(Some((stream, peer))) = place.outlast(&mut next)? else { continue };
+        made += 1;
+        place.stats().connections.fetch_add(1, Ordering::Relaxed);
+        place.stats().link.connect();
+        place.wake();
+        let side = Side { listener, peer: Some(peer), feed: Some(feed) };
+        let ended = connection(stream, &side, &mut journal, place)?;
+        if !feed.resume {
+            place.outlast_with(|| journal.end())?;
+        }
+        place.stats().link.wait();
+        place.wake();
+        if ended == Ended::There && made == feed.connections {
+            return place.outlast_with(|| journal.close());
+        }
+    }
+    Ok(())
+}
+
+fn connection(
+    mut stream: TcpStream,
+    side: &Side<'_>,
+    journal: &mut StreamJournal,
+    place: &Place,
+) -> Result<Ended, Error> {
+    let Some(have) = place.outlast(|| journal.begin())? else { return Ok(Ended::Here) };
+    place.wake_for_file();
+    // A socket that fails is a connection that ended.
+    let ready = stream.set_nonblocking(true).and_then(|()| {
+        if let Some(after) = side.feed.and_then(|feed| feed.keepalive) {
+            let between = (after / 3).max(Duration::from_secs(1));
+            let keepalive = TcpKeepalive::new().with_time(after).with_interval(between).with_retries(3);
+            SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+        }
+        match side.feed.is_some_and(|feed| feed.resume) {
+            true => stream.write_all(format!("unitape-resume {have}\n").as_bytes()),
+            false => Ok(()),
+        }
+    });
+    if ready.is_err() {
+        return Ok(Ended::There);
+    }
+    let fd = stream.try_clone();
+    match fd {
+        Ok(fd) => copy(&mut stream, &fd, side, journal, place),
+        Err(_) => Ok(Ended::There),
+    }
+}
+
+impl Side<'_> {
+    /// Refuses senders that come while the one of `connected` is connected. When that one has hung up, what it sent is still to be
+    /// read, and the next sender waits for it.
+    pub fn refuse(&self, connected: &impl AsFd, place: &Place) {
+        let Some(listener) = self.listener else { return };
+        // A sender that is in the queue at the first look came before the second one.
+        while is_ready(listener, PollFlags::IN) && !is_ready(connected, PollFlags::RDHUP) {
+            match listener.accept() {
+                Ok((mut stream, from)) => {
+                    place.stats().refused.fetch_add(1, Ordering::Relaxed);
+                    let peer = self.peer.map_or_else(|| "another".to_owned(), |peer| peer.to_string());
+                    place.stats().link.note(format!(
+                        "refused a sender from {from}: {peer} is connected, and a port serves one sender at a time"
+                    ));
+                    if self.feed.is_some_and(|feed| feed.resume) {
+                        // It waits for a line; one that does not fit is no reason to wait.
+                        _ = stream.set_nonblocking(true).and_then(|()| stream.write_all(b"unitape-busy\n"));
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // Without descriptors it stays in the socket.
+                    place.sleep(PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Whether one of these events, an error or a hang-up is there now.
+fn is_ready(fd: &impl AsFd, events: PollFlags) -> bool {
+    let mut fds = [PollFd::new(fd, events)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
+}
+
+/// Whether an error says only that nothing is there now.
+pub fn is_passing(e: &std::io::Error) -> bool {
+    matches!(
+        e.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ConnectionAborted
+    )
+}
+
+/// How long one attempt to connect may take.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// How long a port may be in use by a run that was killed just now.
+const DYING: Duration = Duration::from_secs(1);

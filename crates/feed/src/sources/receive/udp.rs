@@ -1,0 +1,313 @@
+//! The receiver of datagrams: all sockets of a feed into one journal, in the order in which they came.
+//!
+//! ```text
+//!  socket A ─▶ 32 in hand ─┐
+//!  socket B ─▶ 32 in hand ─┼─▶ the earliest, by the kernel's clock ─▶ journal ─▶ decoders
+//!  snapshots ▶ 32 in hand ─┘
+//! ```
+//!
+//! **Order.** A socket keeps its own. Between two, the one goes first whose datagram the kernel received earlier; for that a
+//! datagram waits in our hands until every socket of which nothing is in hand was looked at again, or was empty at a time
+//! that is not before it. Where clocks step back or the kernel hands over late, it is nearly in order; what the journal says
+//! then is so for everyone.
+
+use super::{LOOK, PAUSE, Place, now_ns};
+use crate::error::Error;
+use crate::sources::journal::PacketJournal;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use unitape_base::capture::write;
+use unitape_marketdata::wire::{Batch, Sockets};
+
+/// What becomes of datagrams when the decoders are too far behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They are read, dropped and counted.
+    Drop,
+    /// They are not read: they wait in the socket's buffer, and when that is full the kernel drops and counts them.
+    Wait,
+}
+
+/// Receives until the run stops.
+///
+/// # Errors
+/// When a socket or the journal refuses.
+pub fn receive(
+    mut sockets: Sockets,
+    when_full: WhenFull,
+    mut journal: PacketJournal,
+    place: &Place,
+) -> Result<(), Error> {
+    let mut hands = Hands::new(sockets.count());
+    let mut drops = Drops::default();
+    let (mut last, mut rounds) = (false, 0);
+    while !last {
+        // What the kernel holds when the run stops has been received; so many rounds are more than it can hold.
+        last = place.stopped() && rounds >= LAST_ROUNDS;
+        rounds += u32::from(place.stopped());
+        let full = place.full();
+        if full && when_full == WhenFull::Wait && !place.stopped() {
+            place.stats().pauses.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(PAUSE);
+            continue;
+        }
+        let empty = hands.all.iter().all(Hand::is_empty);
+        let waited = || {
+            let (since, most) = (Instant::now(), if place.spin { Duration::ZERO } else { LOOK });
+            loop {
+                let ready = !empty || sockets.wait(most).map_err(|e| fail(&sockets, e))?;
+                if ready || !place.spin || place.stopped() || since.elapsed() >= LOOK {
+                    return Ok(ready);
+                }
+                std::hint::spin_loop();
+            }
+        };
+        let Some(ready) = place.outlast(waited)? else { continue };
+        if !ready {
+            last |= place.stopped();
+            // What is dropped is told by the next datagram that is not; there may be none.
+            for (n, hand) in hands.all.iter_mut().enumerate() {
+                drops.kernel(&mut hand.counter, sockets.dropped(n));
+            }
+            place.outlast_with(|| drops.note(&mut journal, now_ns(), place))?;
+            place.came(place.outlast_with(|| journal.flush())?);
+            continue;
+        }
+        // What is in hand stays there.
+        if place.outlast(|| hands.look(&mut sockets))?.is_none() {
+            continue;
+        }
+        let drop = full && when_full == WhenFull::Drop && !place.stopped();
+        while let Some(n) = if last { hands.earliest() } else { hands.next() } {
+            let hand = &mut hands.all[n];
+            place.outlast_with(|| put(hand, sockets.address(n), drop, (&mut journal, &mut drops, place)))?;
+        }
+        place.came(place.outlast_with(|| journal.flush())?);
+    }
+    let ts_ns = drops.ts_ns;
+    place.outlast_with(|| drops.note(&mut journal, ts_ns, place))?;
+    place.came(place.outlast_with(|| journal.flush())?);
+    Ok(())
+}
+
+/// Writes down the datagram that is next in this hand.
+fn put(
+    hand: &mut Hand,
+    to: std::net::SocketAddr,
+    drop: bool,
+    (journal, drops, place): (&mut PacketJournal, &mut Drops, &Place),
+) -> Result<(), Error> {
+    let Some(batch) = &hand.batch else { return Ok(()) };
+    let (from, payload, _, counter) = batch.get(hand.next);
+    let ts_ns = hand.ts_ns;
+    drops.kernel(&mut hand.counter, counter);
+    if drop {
+        drops.own(ts_ns);
+    } else {
+        drops.note(journal, ts_ns, place)?;
+        write::datagram(journal.batch(ts_ns)?, ts_ns, from, to, payload);
+    }
+    hand.next += 1;
+    hand.look_ahead();
+    Ok(())
+}
+
+fn fail(sockets: &Sockets, source: std::io::Error) -> Error {
+    let addresses: Vec<_> = (0..sockets.count()).map(|n| sockets.address(n).to_string()).collect();
+    Error::Socket { address: addresses.join(", "), what: "wait for", source }
+}
+
+/// What the sockets have brought and the journal does not have yet.
+#[derive(Debug)]
+struct Hands {
+    all: Vec<Hand>,
+    /// How often they were looked at.
+    looks: u64,
+    /// What had come before this was there at the last look.
+    upto: i64,
+}
+
+/// The same of one socket.
+#[derive(Debug, Default)]
+struct Hand {
+    /// Room, made when the first datagram comes.
+    batch: Option<Batch>,
+    next: usize,
+    count: usize,
+    /// When the next one was received.
+    ts_ns: i64,
+    /// The look with which it came, or which found nothing.
+    looked: u64,
+    /// The batch was full: the socket may have more, from before that look.
+    more: bool,
+    /// The kernel's counter of drops, which only grows (and wraps).
+    counter: Option<u32>,
+}
+
+impl Hands {
+    fn new(sockets: usize) -> Self {
+        Self { all: (0..sockets).map(|_| Hand::default()).collect(), looks: 0, upto: 0 }
+    }
+
+    /// Takes what is there of each socket of which nothing is in hand.
+    fn look(&mut self, sockets: &mut Sockets) -> Result<(), Error> {
+        self.looks += 1;
+        if self.all.len() > 1 {
+            self.upto = now_ns();
+            sockets.wait(Duration::ZERO).map_err(|e| fail(sockets, e))?;
+        }
+        for (n, hand) in self.all.iter_mut().enumerate().filter(|(_, hand)| hand.is_empty()) {
+            hand.took(0, self.looks);
+            if sockets.is_ready(n) {
+                let batch = hand.batch.get_or_insert_default();
+                let count = sockets.receive(n, batch).map_err(|source| Error::Socket {
+                    address: sockets.address(n).to_string(),
+                    what: "receive from",
+                    source,
+                })?;
+                hand.took(count, self.looks);
+                hand.look_ahead();
+            }
+        }
+        Ok(())
+    }
+
+    /// The one that came first.
+    fn earliest(&self) -> Option<usize> {
+        let some = self.all.iter().enumerate().filter(|(_, hand)| !hand.is_empty());
+        some.min_by_key(|(_, hand)| hand.ts_ns).map(|(n, _)| n)
+    }
+
+    /// The same, unless a socket may have an earlier one: then it is to be looked at again.
+    fn next(&self) -> Option<usize> {
+        let n = self.earliest()?;
+        let first = &self.all[n];
+        let known = |hand: &Hand| {
+            let now = hand.looked == self.looks && (first.looked < self.looks || first.ts_ns <= self.upto);
+            !hand.is_empty() || !hand.more && now
+        };
+        self.all.iter().all(known).then_some(n)
+    }
+}
+
+impl Hand {
+    fn is_empty(&self) -> bool {
+        self.next == self.count
+    }
+
+    fn took(&mut self, count: usize, look: u64) {
+        (self.next, self.count, self.looked, self.more) = (0, count, look, count == Batch::MOST);
+    }
+
+    fn look_ahead(&mut self) {
+        if let Some(batch) = self.batch.as_ref().filter(|_| !self.is_empty()) {
+            self.ts_ns = batch.get(self.next).2.unwrap_or_else(now_ns);
+        }
+    }
+}
+
+/// Datagrams dropped and not yet noted in the journal.
+#[derive(Debug, Default)]
+struct Drops {
+    count: u32,
+    ts_ns: i64,
+}
+
+impl Drops {
+    /// Takes in the kernel's counter of a socket.
+    fn kernel(&mut self, before: &mut Option<u32>, counter: Option<u32>) {
+        let Some(counter) = counter else { return };
+        let more = counter.wrapping_sub(before.unwrap_or(0));
+        // A datagram from before the last look at the counter has an older one.
+        if i32::try_from(more).is_ok() {
+            *before = Some(counter);
+            self.count = self.count.saturating_add(more);
+        }
+    }
+
+    fn own(&mut self, ts_ns: i64) {
+        self.count = self.count.saturating_add(1);
+        self.ts_ns = ts_ns;
+    }
+
+    fn note(&mut self, journal: &mut PacketJournal, ts_ns: i64, place: &Place) -> Result<(), Error> {
+        if self.count > 0 {
+            write::dropped(journal.batch(ts_ns)?, ts_ns, self.count);
+            place.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
+            self.count = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Rounds that are still made when the run stops.
+const LAST_ROUNDS: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    /// Sockets that are filled while they are looked at, one after the other, as by a kernel.
+    struct Kernel {
+        /// What will come: time, socket.
+        to_come: VecDeque<(i64, usize)>,
+        queues: Vec<VecDeque<i64>>,
+        now: i64,
+    }
+
+    impl Kernel {
+        /// So much time passes.
+        fn pass(&mut self, ns: i64) {
+            self.now += ns;
+            while let Some((ts, n)) = self.to_come.pop_front_if(|(ts, _)| *ts <= self.now) {
+                self.queues[n].push_back(ts);
+            }
+        }
+    }
+
+    proptest! {
+        /// Line B was looked at after line A, so what A got in between came behind what B had got later: gaps were seen
+        /// where there were none.
+        #[test]
+        fn the_order_is_that_of_receipt(
+            gaps in prop::collection::vec((1i64..20, 0usize..4), 1..1000),
+            steps in prop::collection::vec(0i64..300, 1..50),
+        ) {
+            let mut ts = 0;
+            let all: VecDeque<_> = gaps.iter().map(|(gap, n)| { ts += gap; (ts, *n) }).collect();
+            let mut kernel = Kernel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: 0 };
+            let mut hands = Hands::new(4);
+            let mut held = vec![VecDeque::new(); 4];
+            let mut steps = steps.iter().cycle();
+            let mut pass = || *steps.next().unwrap_or(&1);
+            let mut out = Vec::new();
+            while out.len() < all.len() {
+                // As in `look`: which are ready is asked once for all, and then they are read.
+                (hands.looks, hands.upto) = (hands.looks + 1, kernel.now);
+                kernel.pass(pass());
+                let ready: Vec<bool> = kernel.queues.iter().map(|q| !q.is_empty()).collect();
+                for n in 0..4 {
+                    kernel.pass(pass());
+                    let hand = &mut hands.all[n];
+                    if !hand.is_empty() {
+                        continue;
+                    }
+                    let most = if ready[n] { kernel.queues[n].len().min(Batch::MOST) } else { 0 };
+                    hand.took(most, hands.looks);
+                    held[n] = kernel.queues[n].drain(..most).collect();
+                    hand.ts_ns = held[n].front().copied().unwrap_or_default();
+                }
+                while let Some(n) = hands.next() {
+                    out.push((held[n].pop_front().unwrap_or_default(), n));
+                    hands.all[n].next += 1;
+                    hands.all[n].ts_ns = held[n].front().copied().unwrap_or_default();
+                }
+                kernel.pass(1);
+                prop_assert!(hands.looks < 100_000, "it does not go on");
+            }
+            prop_assert_eq!(out, Vec::from(all));
+        }
+    }
+}

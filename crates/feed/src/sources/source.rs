@@ -1,0 +1,75 @@
+//! Sources of bytes: what a feed is read from, and what is known of it before.
+
+use crate::error::Error;
+use crate::formats::decode::Format;
+use crate::sources::hash;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A feed: a name, a format, and the files it is read from, one after the other.
+#[derive(Clone, Debug)]
+pub struct Feed {
+    /// Its name.
+    pub name: String,
+    /// What its bytes are.
+    pub format: Format,
+    /// Its files in order; `-` is stdin.
+    pub files: Vec<PathBuf>,
+}
+
+/// What is known of a source before it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFacts {
+    /// File name without its path.
+    pub file: String,
+    /// Bytes, if they can be known.
+    pub size: Option<u64>,
+    /// BLAKE3 of the content in hex, if it can be known.
+    pub hash: Option<String>,
+}
+
+impl SourceFacts {
+    /// Looks at a file; reads it whole for its hash, on so many threads.
+    ///
+    /// # Errors
+    /// When it cannot be opened or read.
+    pub fn of(path: &Path, threads: usize) -> Result<Self, Error> {
+        if is_stdin(path) {
+            return Ok(Self { file: "-".to_owned(), size: None, hash: None });
+        }
+        let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        // Looked at before it is opened: a pipe has one reader, and that is not this one.
+        let meta = std::fs::metadata(path).map_err(fail)?;
+        if meta.is_dir() {
+            return Err(fail(std::io::Error::new(ErrorKind::IsADirectory, "is a directory; name its files")));
+        }
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        if !meta.is_file() {
+            return Ok(Self { file: name, size: None, hash: None });
+        }
+        let file = File::open(path).map_err(fail)?;
+        let (size, hash) = hash::of(&file, threads).map_err(fail)?;
+        Ok(Self { file: name, size: Some(size), hash: Some(hash) })
+    }
+}
+
+/// Whether this path stands for stdin.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A source that is to be read, or read on.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    /// Index of the source within its feed.
+    pub index: usize,
+    /// The file.
+    pub path: PathBuf,
+    /// Where to begin.
+    pub from: u64,
+    /// Bytes of the file, where they are known; what is appended while it is read is not of this source.
+    pub size: Option<u64>,
+    /// What the tape knows it by, when that is its first message.
+    pub first: Option<String>,
+}
